@@ -1,0 +1,74 @@
+"""Every error that judgetree raises on purpose.
+
+    JudgetreeError
+    ├── UserError                 the caller can mend it; the command line exits 2 with the message alone
+    │   ├── SettingsError         a setting, key or model name is missing or malformed
+    │   ├── LoadingError          nothing readable at a path
+    │   ├── CollectionError       the collection is missing, locked, or made by another embedder
+    │   ├── SearchArgumentError   a retriever attribute that does not fit the collection or the search type
+    │   ├── ThreadMismatch        a thread id that belongs to another question or other settings
+    │   ├── UnknownThread         a thread id that was never written
+    │   ├── LoopReentryError      a sync call made from judgetree's own event loop
+    │   └── DependencyError       an optional package that is not installed
+    ├── ModelCallError            a model endpoint failed after the last attempt
+    └── BudgetSpent               the tree's allowance of model calls is used up (caught inside the graphs)
+
+A message says what failed, which value, what is allowed and what to do. Errors of other libraries are wrapped once,
+where they are called, with ``raise … from``.
+"""
+
+
+class JudgetreeError(Exception):
+    """The root of the tree above."""
+
+
+class UserError(JudgetreeError):
+    """Something the caller can mend; shown without a traceback."""
+
+
+class SettingsError(UserError):
+    """A setting, key or model name is missing or malformed."""
+
+
+class LoadingError(UserError):
+    """Nothing readable stands at a path."""
+
+
+class CollectionError(UserError):
+    """A collection is missing, locked, or was made by another embedder."""
+
+
+class SearchArgumentError(UserError):
+    """A retriever attribute does not fit the collection or the search type."""
+
+
+class ThreadMismatch(UserError):
+    """A thread id already belongs to another question or to other settings."""
+
+
+class UnknownThread(UserError):
+    """A thread id that no checkpoint knows."""
+
+
+class LoopReentryError(UserError):
+    """A blocking call was made from judgetree's own event loop, where it would wait for itself."""
+
+
+class DependencyError(UserError):
+    """An optional package is not installed."""
+
+
+class ModelCallError(JudgetreeError):
+    """A model endpoint failed after the last attempt.
+
+    ``retryable`` tells whether trying again later may help (rate limit, time-out, server error) or not
+    (bad key, unknown model, malformed request).
+    """
+
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+class BudgetSpent(JudgetreeError):
+    """The search tree's allowance of model calls is used up."""

@@ -1,0 +1,73 @@
+"""The judge's contract: what a verdict is, and what every kind of judge offers.
+
+The kinds live in a file each: ``judge_generated`` (the model writes its verdict as JSON), ``judge_logprob`` (the
+probability of yes against no) and ``judge_oracle`` (gold supporting facts).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from langchain_core.documents import Document
+
+from .usage import CallMeter
+
+Score = Literal[0, 1, 2]
+VerdictStatus = Literal["judged", "unknown", "pending", "cancelled"]
+"""judged: there is a score. unknown: the judge failed. pending: not judged yet. cancelled: the budget was spent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a judge says of one chunk. An unknown verdict has no score: it neither stops nor expands the search."""
+
+    status: VerdictStatus
+    score: Score | None = None
+    confidence: float | None = None
+    """Probability in [0, 1] that the judge itself gives to its score; None where it gives none."""
+    reason: str = ""
+    next_query: str = ""
+    """The supplementary question of a score of 1; ``""`` otherwise, or where no usable one came."""
+    problem: str = ""
+    """Why a verdict is unknown, or why a score of 1 has no question; ``""`` otherwise."""
+
+
+class Judge(Protocol):
+    """Scores one chunk for one query."""
+
+    def fingerprint(self) -> dict[str, str]:
+        """Kind, model, prompt version and thresholds: everything that changes a verdict."""
+        ...
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        """Judge ``chunk``. ``expand`` is False on the deepest level, where a sub-question would not be asked.
+
+        A model that answers nonsense, or fails after its last attempt, gives an unknown verdict, never an exception.
+
+        Raises:
+            BudgetSpent: The search tree may make no more model calls.
+        """
+        ...
+
+
+PRONOUN_INTO_PASSAGE = re.compile(
+    r"\b(?:this|that|the|said)\s+(?:passage|text|document|paragraph|chunk|context)\b|(?:本文|该文|上文|这段|该段|文中)",
+    re.IGNORECASE,
+)
+
+
+def sub_question_problem(next_query: str, query: str) -> str:
+    """Why ``next_query`` cannot be asked on its own, in words for a retry; ``""`` when it can."""
+    if not next_query.strip():
+        return "next_query is empty although the score is 1."
+    if _normalised(next_query) == _normalised(query):
+        return "next_query repeats the query instead of asking for the missing fact."
+    if PRONOUN_INTO_PASSAGE.search(next_query):
+        return "next_query points into the passage; it must be understood without it."
+    return ""
+
+
+def _normalised(text: str) -> str:
+    return re.sub(r"\W+", "", text).casefold()

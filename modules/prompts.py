@@ -1,0 +1,113 @@
+"""Every prompt that a model sees, and the version that goes into fingerprints.
+
+The scale of verdicts has one direction everywhere: 2 = answers the query alone, 1 = holds a needed fact, 0 = does not
+help. In each prompt what stays the same comes first (instructions, then query, then passage), so that providers and
+llama.cpp can reuse the prefix.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+Message = tuple[str, str]
+"""(role, text), role being "system" or "user"."""
+
+REFUSAL = "I cannot answer this question."
+
+SCALE = """\
+2 = the passage alone answers the query
+1 = the passage holds a fact that is needed, but another fact is still missing
+0 = the passage does not help"""
+
+JUDGE_SYSTEM = f"""\
+You judge how far one passage helps to answer a query. Score:
+{SCALE}
+
+Reply with one JSON object and nothing else: {{"reason": string, "score": 0 | 1 | 2, "next_query": string}}.
+- reason: at most 20 words.
+- next_query: for score 1 only, else "". One question that asks for the fact still missing. It must be understood
+  without the passage: name things as the passage names them, use no pronoun, and do not repeat the query.
+Write in the language of the query."""
+
+JUDGE_SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string"},
+        "score": {"type": "integer", "enum": [0, 1, 2]},
+        "next_query": {"type": "string"},
+    },
+    "required": ["reason", "score", "next_query"],
+    "additionalProperties": False,
+}
+
+JUDGE_REPAIR = "That reply cannot be used: {problem} Reply again with the JSON object alone."
+
+NEEDED_SYSTEM = "You check whether a passage helps to answer a query. Reply with yes or no only."
+NEEDED_QUESTION = "Does the passage hold a fact that is needed to answer the query?"
+ALONE_QUESTION = "Can the query be answered from this passage alone?"
+
+SUB_QUESTION_SYSTEM = """\
+A query needs several facts. The passage gives one of them. Write one short question that asks for the fact that is
+still missing. It must be understood without the passage: name things as the passage names them, use no pronoun, and
+do not repeat the query. Write in the language of the query. Reply with the question only."""
+
+READER_SYSTEM = f"""\
+Answer the question from the evidence only. The evidence is a list of passages; below a passage there may be a
+supplementary question with its answer, which is evidence too. Combine the facts that the question needs.
+Reply with the answer alone, as short as possible: a name, a number with its unit, a date, yes or no; no explanation.
+Write in the language of the question. If the evidence does not hold the answer, reply exactly: {REFUSAL}"""
+
+CLOSED_BOOK_SYSTEM = f"""\
+Answer the question. Reply with the answer alone, as short as possible: a name, a number with its unit, a date, yes or
+no; no explanation. Write in the language of the question. If you do not know, reply exactly: {REFUSAL}"""
+
+
+def version_of(*templates: str) -> str:
+    """Eight hexadecimal digits that change whenever one of the templates does."""
+    return hashlib.sha256("\x00".join(templates).encode()).hexdigest()[:8]
+
+
+READER_VERSION = version_of(READER_SYSTEM)
+CLOSED_BOOK_VERSION = version_of(CLOSED_BOOK_SYSTEM)
+GENERATED_JUDGE_VERSION = version_of(JUDGE_SYSTEM)
+LOGPROB_JUDGE_VERSION = version_of(NEEDED_SYSTEM, NEEDED_QUESTION, ALONE_QUESTION, SUB_QUESTION_SYSTEM)
+
+
+def judge_messages(query: str, passage: str) -> list[Message]:
+    """Ask for a whole verdict as JSON (``JUDGE_SCHEMA``)."""
+    return [("system", JUDGE_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}")]
+
+
+def needed_messages(query: str, passage: str) -> list[Message]:
+    """Ask, for yes or no, whether the passage holds a needed fact."""
+    return [("system", NEEDED_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}\n\n{NEEDED_QUESTION}")]
+
+
+def alone_messages(query: str, passage: str) -> list[Message]:
+    """Ask, for yes or no, whether the passage alone answers; shares its prefix with ``needed_messages``."""
+    return [("system", NEEDED_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}\n\n{ALONE_QUESTION}")]
+
+
+def sub_question_messages(query: str, passage: str, *, rejected: str = "") -> list[Message]:
+    """Ask for the question about the missing fact; ``rejected`` is an earlier try that could not be used."""
+    again = f"\n\nNot usable, write another one: {rejected}" if rejected else ""
+    return [("system", SUB_QUESTION_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}{again}")]
+
+
+def reader_messages(query: str, context: str) -> list[Message]:
+    """Ask for the answer from the evidence."""
+    return [("system", READER_SYSTEM), ("user", f"Question: {query}\n\nEvidence:\n{context}\n\nQuestion: {query}")]
+
+
+def closed_book_messages(query: str) -> list[Message]:
+    """Ask for the answer from what the model knows."""
+    return [("system", CLOSED_BOOK_SYSTEM), ("user", f"Question: {query}")]
+
+
+def is_refusal(answer: str) -> bool:
+    """True for an empty answer and for one that says that it cannot answer, in English or Chinese."""
+    text = answer.strip().strip("\"'").casefold().replace("’", "'")
+    if not text:
+        return True
+    openings = ("i cannot answer", "i can't answer", "i can not answer", "我无法回答", "无法回答", "我不能回答")
+    return text.startswith(openings)

@@ -1,0 +1,1 @@
+"""Recursive RAG with a judge."""
