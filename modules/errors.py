@@ -11,6 +11,7 @@
     │   ├── LoopReentryError      a sync call made from judgetree's own event loop
     │   └── DependencyError       an optional package that is not installed
     ├── ModelCallError            a model endpoint failed after the last attempt
+    │   └── ModelSetupError       (also a UserError) it refused the key, the model's name or the request
     └── BudgetSpent               the tree's allowance of model calls is used up (caught inside the graphs)
 
 A message says what failed, which value, what is allowed and what to do. Errors of other libraries are wrapped once,
@@ -59,15 +60,11 @@ class DependencyError(UserError):
 
 
 class ModelCallError(JudgetreeError):
-    """A model endpoint failed after the last attempt.
+    """A model endpoint failed after the last attempt; trying again later may help."""
 
-    ``retryable`` tells whether trying again later may help (rate limit, time-out, server error) or not
-    (bad key, unknown model, malformed request).
-    """
 
-    def __init__(self, message: str, *, retryable: bool = True) -> None:
-        super().__init__(message)
-        self.retryable = retryable
+class ModelSetupError(ModelCallError, UserError):
+    """A model endpoint refused the key, the model's name or the request; trying again does not help."""
 
 
 class BudgetSpent(JudgetreeError):

@@ -60,38 +60,37 @@ def total_usage(records: Iterable[CallRecord]) -> UsageTotals:
 class CallBudget:
     """Model calls that one search tree may still make; shared by all of its threads.
 
-    A call is reserved before it is made. ``hold`` sets calls aside for later (the answer of every open run), so that
-    a tree whose budget is spent can still answer from what it has.
+    A call is reserved before it is made. Every run that has begun holds one call for its answer, so that a tree whose
+    budget is spent can still answer from what it has.
     """
 
     limit: int
     used: int = 0
-    held: int = 0
-    refused: int = 0
-    """How often a reservation was refused; above 0 the tree was cut short."""
+    held: set[str] = field(default_factory=set)
+    """Threads that hold a call for their answer."""
 
-    def hold(self) -> bool:
-        """Set one call aside; False, and nothing set aside, when none is left."""
-        if self.used + self.held >= self.limit:
-            self.refused += 1
+    def hold(self, thread_id: str) -> bool:
+        """Set a call aside for the answer of ``thread_id``; False when none is left. Holding twice holds once."""
+        if thread_id in self.held:
+            return True
+        if self.used + len(self.held) >= self.limit:
             return False
-        self.held += 1
+        self.held.add(thread_id)
         return True
 
-    def release(self) -> None:
-        """Give a held call back unused."""
-        self.held -= 1
+    def release(self, thread_id: str) -> None:
+        """Give the call held by ``thread_id`` back, if it still holds one."""
+        self.held.discard(thread_id)
 
-    def take(self, *, from_hold: bool = False) -> None:
-        """Reserve one call that is about to be made.
+    def take(self, *, held_by: str = "") -> None:
+        """Reserve one call that is about to be made, from the one held by ``held_by`` if it still holds one.
 
         Raises:
             BudgetSpent: None is left.
         """
-        if from_hold and self.held:
-            self.held -= 1
-        elif self.used + self.held >= self.limit:
-            self.refused += 1
+        if held_by in self.held:
+            self.held.remove(held_by)
+        elif self.used + len(self.held) >= self.limit:
             raise BudgetSpent(f"The budget of {self.limit} model calls for this question is spent.")
         self.used += 1
 
@@ -103,8 +102,8 @@ class CallMeter:
     node: str
     chunk_id: str = ""
     budget: CallBudget | None = None
-    from_hold: bool = False
-    """Take the first call from the calls held for it."""
+    held_by: str = ""
+    """Thread whose held call the first call may use."""
     records: list[CallRecord] = field(default_factory=list)
 
     def reserve(self) -> None:
@@ -114,8 +113,7 @@ class CallMeter:
             BudgetSpent: The tree's budget is used up.
         """
         if self.budget is not None:
-            self.budget.take(from_hold=self.from_hold)
-            self.from_hold = False
+            self.budget.take(held_by=self.held_by)
 
     def record(
         self,

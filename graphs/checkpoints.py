@@ -1,0 +1,141 @@
+"""Where search trees are kept, by URL: ``memory:``, ``sqlite:///path`` or ``postgresql://…``."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
+from pathlib import Path
+
+import aiosqlite
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from ..modules.errors import DependencyError, SettingsError
+
+ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
+
+Saver = BaseCheckpointSaver[str]
+
+
+def serializer() -> JsonPlusSerializer:
+    """The serialiser of every saver: it reads back plain data and LangChain documents, and no other type."""
+    return JsonPlusSerializer(allowed_msgpack_modules=None)
+
+
+@asynccontextmanager
+async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
+    """A saver for async graphs, bound to the running event loop; tables are made, the connection closed at the end.
+
+    Raises:
+        SettingsError: The URL has another form, or the store cannot be opened.
+        DependencyError: PostgreSQL without the extra ``postgres``.
+    """
+    async with AsyncExitStack() as stack:
+        if url == "memory:":
+            saver: Saver = InMemorySaver(serde=serializer())
+        elif url.startswith("sqlite:///"):
+            saver = await _open_sqlite(url, stack)
+        elif url.startswith(("postgresql://", "postgres://")):
+            saver = await _open_postgres(url, stack)
+        else:
+            raise _unknown_url(url)
+        yield saver
+
+
+@contextmanager
+def open_checkpointer_sync(url: str) -> Iterator[Saver]:
+    """The same store for plain, synchronous LangGraph graphs; judgetree's own graphs take the URL itself.
+
+    Raises:
+        SettingsError, DependencyError: See ``open_checkpointer``.
+    """
+    with ExitStack() as stack:
+        if url == "memory:":
+            saver: Saver = InMemorySaver(serde=serializer())
+        elif url.startswith("sqlite:///"):
+            connection = stack.enter_context(closing(_connect_sqlite(url)))
+            saver = SqliteSaver(connection, serde=serializer())
+            saver.setup()
+        elif url.startswith(("postgresql://", "postgres://")):
+            with _postgres_errors(url):
+                from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415 - the extra "postgres"
+
+                opened = stack.enter_context(PostgresSaver.from_conn_string(url))
+                opened.serde = serializer()
+                opened.setup()
+                saver = opened
+        else:
+            raise _unknown_url(url)
+        yield saver
+
+
+async def _open_sqlite(url: str, stack: AsyncExitStack) -> Saver:
+    path = _sqlite_path(url)
+    try:
+        connection = await stack.enter_async_context(aiosqlite.connect(path))
+        saver = AsyncSqliteSaver(connection, serde=serializer())
+        await saver.setup()
+    except sqlite3.Error as error:
+        raise _unusable(url, error) from error
+    return saver
+
+
+async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
+    with _postgres_errors(url):
+        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver  # noqa: PLC0415 - the extra "postgres"
+        from psycopg.rows import dict_row  # noqa: PLC0415
+        from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
+
+        # Without autocommit setup() fails: it creates an index concurrently.
+        options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        pool = AsyncConnectionPool(url, min_size=1, max_size=2, open=False, kwargs=options, timeout=10)
+        stack.push_async_callback(pool.close)
+        await pool.open(wait=True, timeout=10)
+        saver = AsyncPostgresSaver(pool, serde=serializer())  # type: ignore[arg-type]
+        await saver.setup()
+    return saver
+
+
+def _connect_sqlite(url: str) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(_sqlite_path(url), check_same_thread=False)
+    except sqlite3.Error as error:
+        raise _unusable(url, error) from error
+
+
+def _sqlite_path(url: str) -> Path:
+    path = Path(url.removeprefix("sqlite:///"))
+    if not path.name:
+        raise _unknown_url(url)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def _postgres_errors(url: str) -> Iterator[None]:
+    try:
+        import psycopg  # noqa: PLC0415 - the extra "postgres"
+        from psycopg_pool import PoolTimeout  # noqa: PLC0415
+    except ImportError as error:
+        raise DependencyError('PostgreSQL needs an extra: pip install "judgetree[postgres]"') from error
+    try:
+        yield
+    except (psycopg.Error, PoolTimeout) as error:
+        raise _unusable(url, error) from error
+
+
+def _unusable(url: str, error: Exception) -> SettingsError:
+    shown = re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
+    return SettingsError(
+        f"The checkpoint store {shown!r} cannot be opened: {' '.join(str(error).split())}. "
+        "Check JUDGETREE_CHECKPOINTS and that the store is running and writable."
+    )
+
+
+def _unknown_url(url: str) -> SettingsError:
+    return SettingsError(f"Unknown checkpoint store {url!r}. Allowed: {ALLOWED_URLS}. Set JUDGETREE_CHECKPOINTS.")

@@ -1,0 +1,57 @@
+"""What determines a run, by name: so that a thread is never continued with another question or other settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+
+from ..modules.errors import ThreadMismatch
+from ..modules.prompts import CLOSED_BOOK_VERSION, READER_VERSION
+from .context import RagContext
+
+_NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
+
+
+def fingerprint_of(*, query: str, mode: str, services: RagContext, repeat: int = 0) -> dict[str, str]:
+    """Everything that determines a run: question, mode, collection and content, retriever, judge, reader, limits.
+
+    May read the collection's content digest, so it can block; ``repeat`` tells apart repeats of one question.
+    """
+    limits = services.limits
+    parts = {"query": query, "mode": mode, "reader.model": services.reader.model, "repeat": str(repeat)}
+    parts["reader.prompt"] = READER_VERSION if services.retriever else CLOSED_BOOK_VERSION
+    parts["max_llm_calls"] = str(limits.max_llm_calls)
+    if services.retriever is not None:
+        parts |= {f"retriever.{key}": value for key, value in services.retriever.fingerprint().items()}
+    if services.judge is not None:
+        parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
+        parts |= {"max_rec_depth": str(limits.max_rec_depth), "judge_leaves": str(limits.judge_leaves)}
+    return parts
+
+
+def digest_of(fingerprint: Mapping[str, str]) -> str:
+    """SHA-256 of a fingerprint, as 64 hexadecimal digits; the order of its keys does not matter."""
+    return hashlib.sha256(json.dumps(dict(fingerprint), sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def sub_thread_id(parent_thread_id: str, chunk_id: str, next_query: str, fingerprint: str) -> str:
+    """The thread of a sub-question: always the same one for the same parent, chunk, question and settings."""
+    return str(uuid.uuid5(_NAMESPACE, json.dumps([parent_thread_id, chunk_id, next_query, fingerprint])))
+
+
+def refuse_mismatch(thread_id: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """Do nothing if both fingerprints agree.
+
+    Raises:
+        ThreadMismatch: They differ; the message names each difference.
+    """
+    names = sorted(name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name))
+    if not names:
+        return
+    differences = "; ".join(f"{name}: {stored.get(name)!r} then, {wanted.get(name)!r} now" for name in names)
+    raise ThreadMismatch(
+        f"Thread {thread_id!r} holds another run ({differences}). "
+        "Use another thread id, or the question and settings of that run."
+    )

@@ -1,0 +1,25 @@
+"""RAG without a judge: retrieve, augment, generate."""
+
+from __future__ import annotations
+
+from langgraph.graph import END, START, StateGraph
+
+from ..modules.settings import Durability
+from . import nodes
+from .context import RagContext, RunContext
+from .rag_graph import CheckpointerFactory, RagGraph
+from .state import RagState
+
+
+def build_naive_rag(
+    *,
+    checkpointer: str | CheckpointerFactory | None = "memory:",
+    context: RagContext | None = None,
+    durability: Durability = "async",
+) -> RagGraph:
+    """The baseline; its context needs a retriever and a reader. Arguments: see ``RagGraph``."""
+    builder = StateGraph(RagState, context_schema=RunContext)
+    builder.add_sequence([nodes.retrieve, nodes.augment, nodes.generate])
+    builder.add_edge(START, "retrieve")
+    builder.add_edge("generate", END)
+    return RagGraph(builder, mode="naive", checkpointer=checkpointer, context=context, durability=durability)

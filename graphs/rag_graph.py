@@ -1,0 +1,319 @@
+"""A graph as a LangChain ``Runnable`` that can be called from anywhere: its work hops to the background loop."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, TypedDict, cast
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.schema import StreamEvent
+from langgraph.graph.state import StateGraph
+from langgraph.types import StateSnapshot
+
+from ..modules.background_loop import background_loop
+from ..modules.errors import SettingsError, UnknownThread
+from ..modules.settings import Durability
+from ..modules.usage import CallBudget
+from .checkpoints import Saver, open_checkpointer
+from .context import Compiled, RagContext, RunContext
+from .fingerprint import digest_of, fingerprint_of, refuse_mismatch
+from .search_tree import SearchTree
+from .state import RagState
+from .threads import ThreadSummary, is_absent, is_finished, list_root_threads
+
+Options = dict[str, Any]
+CheckpointerFactory = Callable[[], AbstractAsyncContextManager[Saver]]
+
+
+class RagInput(TypedDict, total=False):
+    """What a run starts from."""
+
+    query: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """One prepared invocation."""
+
+    context: RunContext
+    config: RunnableConfig
+    options: Options
+    """Further keyword arguments for LangGraph, as the caller gave them."""
+    start: RagState | None
+    """None resumes an open thread."""
+    finished: RagState | None
+    """The final state, if the thread has already run to its end."""
+
+
+class RagGraph(Runnable[RagInput | str | None, RagState]):
+    """A graph of judgetree, with its checkpoints.
+
+    Input is ``{"query": …}``, the query itself, or None to go on with an existing thread. The thread is named by
+    ``config={"configurable": {"thread_id": …}}``; without a name it gets a new one. A thread that exists is resumed if
+    it is open and returned, at no cost, if it is finished; with another question or other settings it is refused.
+    """
+
+    def __init__(
+        self,
+        builder: StateGraph[RagState, RunContext, RagState, RagState],
+        *,
+        mode: str,
+        checkpointer: str | CheckpointerFactory | None = "memory:",
+        context: RagContext | None = None,
+        durability: Durability = "async",
+    ) -> None:
+        """Nothing is opened or compiled before the first call.
+
+        Args:
+            builder: The graph.
+            mode: Its name in fingerprints.
+            checkpointer: A URL (see ``checkpoints``), a factory that is opened on judgetree's own loop, or None.
+            context: Services and limits, unless each call brings its own.
+            durability: When checkpoints are written: every step ("sync", "async") or once a run ("exit").
+        """
+        self.mode = mode
+        self.name = f"{mode}_rag"
+        self._builder = builder
+        self._checkpointer = checkpointer
+        self._context = context
+        self._durability: Durability = durability
+        self._compiled: Compiled | None = None
+        self._resources = AsyncExitStack()
+        self._opening: asyncio.Lock | None = None
+
+    # --- the Runnable interface; every public method may be called from any thread or event loop ---
+
+    def invoke(
+        self,
+        input: RagInput | str | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: RagContext | None = None,
+        **kwargs: Any,
+    ) -> RagState:
+        """Run to the end and give back the final state.
+
+        Raises:
+            ThreadMismatch: The thread holds another question or was run with other settings.
+            UnknownThread: ``input`` is None and the thread was never written.
+            ModelCallError: The reader failed after its last attempt; the thread stays open and can be resumed.
+            LoopReentryError: Called on judgetree's own loop.
+        """
+        return background_loop().run(self._ainvoke(input, config, context, kwargs))
+
+    async def ainvoke(
+        self,
+        input: RagInput | str | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: RagContext | None = None,
+        **kwargs: Any,
+    ) -> RagState:
+        """See ``invoke``."""
+        return await background_loop().hop(self._ainvoke(input, config, context, kwargs))
+
+    def stream(
+        self,
+        input: RagInput | str | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: RagContext | None = None,
+        **kwargs: Any,
+    ) -> Iterator[Any]:
+        """Yield what LangGraph streams in ``stream_mode``; "custom" has the live events of sub-runs too."""
+        return background_loop().iterate(self._astream(input, config, context, kwargs))
+
+    async def astream(
+        self,
+        input: RagInput | str | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: RagContext | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[Any]:
+        """See ``stream``."""
+        async for item in background_loop().aiterate(self._astream(input, config, context, kwargs)):
+            yield item
+
+    async def astream_events(  # type: ignore[override]
+        self,
+        input: RagInput | str | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: RagContext | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[StreamEvent]:
+        """LangChain's events of the run and all its sub-runs, model tokens included."""
+        async for event in background_loop().aiterate(self._astream_events(input, config, context, kwargs)):
+            yield event
+
+    def get_state(self, config: RunnableConfig) -> StateSnapshot:
+        """The newest checkpoint of a thread; ``created_at`` is None if there is none."""
+        return background_loop().run(self._aget_state(config))
+
+    async def aget_state(self, config: RunnableConfig) -> StateSnapshot:
+        """See ``get_state``."""
+        return await background_loop().hop(self._aget_state(config))
+
+    def get_state_history(self, config: RunnableConfig, **kwargs: Any) -> Iterator[StateSnapshot]:
+        """Checkpoints of a thread, newest first."""
+        return background_loop().iterate(self._ahistory(config, kwargs))
+
+    async def aget_state_history(self, config: RunnableConfig, **kwargs: Any) -> AsyncIterator[StateSnapshot]:
+        """See ``get_state_history``."""
+        async for snapshot in background_loop().aiterate(self._ahistory(config, kwargs)):
+            yield snapshot
+
+    async def alist_threads(self, limit: int = 100) -> list[ThreadSummary]:
+        """The root threads of the store, newest first."""
+        return await background_loop().hop(self._alist_threads(limit))
+
+    def list_threads(self, limit: int = 100) -> list[ThreadSummary]:
+        """See ``alist_threads``."""
+        return background_loop().run(self._alist_threads(limit))
+
+    def close(self) -> None:
+        """Close the store; the next call opens it again."""
+        background_loop().run(self._aclose())
+
+    async def aclose(self) -> None:
+        """See ``close``."""
+        await background_loop().hop(self._aclose())
+
+    def __enter__(self) -> RagGraph:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    # --- on the loop ---
+
+    async def _graph(self) -> Compiled:
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if self._compiled is None:
+                saver = await self._open_saver()
+                self._compiled = self._builder.compile(checkpointer=saver, name=self.name)
+            return self._compiled
+
+    async def _open_saver(self) -> Saver | None:
+        if self._checkpointer is None:
+            return None
+        opened = (
+            open_checkpointer(self._checkpointer) if isinstance(self._checkpointer, str) else self._checkpointer()
+        )
+        return await self._resources.enter_async_context(opened)
+
+    async def _aclose(self) -> None:
+        self._compiled = None
+        await self._resources.aclose()
+
+    async def _ainvoke(
+        self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
+    ) -> RagState:
+        run = await self._prepare(given, config, context, options)
+        if run.finished is not None:
+            return run.finished
+        final = await run.context.graph.ainvoke(run.start, run.config, context=run.context, **run.options)
+        return cast(RagState, final)
+
+    async def _astream(
+        self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
+    ) -> AsyncIterator[Any]:
+        run = await self._prepare(given, config, context, options, streams=True)
+        if run.finished is not None:
+            if options.get("stream_mode", "values") == "values":
+                yield run.finished
+            return
+        async for item in run.context.graph.astream(run.start, run.config, context=run.context, **run.options):
+            yield item
+
+    async def _astream_events(
+        self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
+    ) -> AsyncIterator[StreamEvent]:
+        run = await self._prepare(given, config, context, options)
+        if run.finished is not None:
+            return
+        events = run.context.graph.astream_events(run.start, run.config, context=run.context, **run.options)
+        async for event in events:
+            yield event
+
+    async def _aget_state(self, config: RunnableConfig) -> StateSnapshot:
+        return await (await self._graph()).aget_state(config)
+
+    async def _ahistory(self, config: RunnableConfig, options: Options) -> AsyncIterator[StateSnapshot]:
+        async for snapshot in (await self._graph()).aget_state_history(config, **options):
+            yield snapshot
+
+    async def _alist_threads(self, limit: int) -> list[ThreadSummary]:
+        graph = await self._graph()
+        return await list_root_threads(graph, limit) if graph.checkpointer else []
+
+    # --- preparing a run ---
+
+    async def _prepare(
+        self,
+        given: RagInput | str | None,
+        config: RunnableConfig | None,
+        services: RagContext | None,
+        options: Options,
+        *,
+        streams: bool = False,
+    ) -> _Run:
+        services = services or self._context
+        if services is None:
+            raise SettingsError("No services: give context=RagContext(…) to this call or to the graph's builder.")
+        graph, base = await self._graph(), config or {}
+        thread_id = str(base.get("configurable", {}).get("thread_id") or uuid.uuid4())
+        base = {**base, "configurable": {**base.get("configurable", {}), "thread_id": thread_id}}
+        snapshot = await graph.aget_state(base) if graph.checkpointer else None
+        query = _query_of(given, thread_id, snapshot)
+        repeat = int(base["configurable"].get("repeat", 0))
+        fingerprint = await asyncio.to_thread(
+            fingerprint_of, query=query, mode=self.mode, services=services, repeat=repeat
+        )
+        is_known = snapshot is not None and not is_absent(snapshot)
+        if snapshot is not None and is_known:
+            refuse_mismatch(thread_id, snapshot.values.get("fingerprint") or {}, fingerprint)
+        durability: Durability = options.get("durability") or self._durability
+        context = RunContext(
+            services=services,
+            budget=CallBudget(limit=services.limits.max_llm_calls),
+            graph=graph,
+            fingerprint=digest_of(fingerprint),
+            durability=durability,
+            thread_id=thread_id,
+            root_thread_id=thread_id,
+            conversation_id=str(base["configurable"].get("conversation_id", "")),
+            stream_answer=streams and "custom" in options.get("stream_mode", ()),
+        )
+        if is_known:
+            context.budget.used = await self._calls_made(thread_id)
+        context.budget.hold(thread_id)
+        return _Run(
+            context=context,
+            config={**base, "metadata": {**base.get("metadata", {}), **context.metadata()}},
+            options={**options, "durability": durability if graph.checkpointer else None},
+            start=None if is_known else RagState(query=query, fingerprint=fingerprint),
+            finished=cast(RagState, snapshot.values) if snapshot is not None and is_finished(snapshot) else None,
+        )
+
+    async def _calls_made(self, thread_id: str) -> int:
+        tree = await SearchTree.afrom_history(self, thread_id)
+        return tree.usage["llm_calls"]
+
+
+def _query_of(given: RagInput | str | None, thread_id: str, snapshot: StateSnapshot | None) -> str:
+    if given is None:
+        if snapshot is None or is_absent(snapshot):
+            raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
+        return str(snapshot.values["query"])
+    query = given if isinstance(given, str) else given.get("query", "")
+    if not query.strip():
+        raise SettingsError('The question is empty. Give a string, or {"query": "…"}.')
+    return query

@@ -1,0 +1,31 @@
+"""Where the judge graph goes next. A route with nothing to send names the next node: an empty list ends a run silently."""
+
+from __future__ import annotations
+
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from .context import RunContext
+from .state import CallNewRagState, JudgeState, RagState
+
+
+def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send] | str:
+    """One judge a chunk; straight to ``augment`` without chunks, or on the deepest level if leaves are not judged."""
+    limits, chunks = runtime.context.services.limits, state["similar_chunks"]
+    is_leaf = runtime.context.depth >= limits.max_rec_depth
+    if not chunks or (is_leaf and not limits.judge_leaves):
+        return "augment"
+    return [Send("judge", JudgeState(old_query=state["query"], similar_chunk=chunk)) for chunk in chunks]
+
+
+def to_sub_runs(state: RagState) -> list[Send] | str:
+    """One ``call_new_rag`` for each chunk whose sub-run was planned; ``augment`` if none was."""
+    sends = [
+        Send(
+            "call_new_rag",
+            CallNewRagState(query_for_next_rag=str(chunk.metadata["next_query"]), similar_chunk=chunk),
+        )
+        for chunk in state["similar_chunks"]
+        if chunk.metadata["next_rag_thread_id"]
+    ]
+    return sends or "augment"

@@ -1,0 +1,159 @@
+"""One event loop on a thread of its own, which owns every async client: savers, HTTP connections, graphs.
+
+A client made on one loop fails on the next, and in a notebook each ``asyncio.run`` is a new one. So all async work hops
+here, from scripts, notebook cells, threads and other event loops alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import queue
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Final, Generic, TypeVar
+
+from .errors import LoopReentryError
+
+T = TypeVar("T")
+
+
+class _End:
+    """Marks the end of a stream on its queue."""
+
+
+_END: Final = _End()
+
+
+class _Work(Generic[T]):
+    """A coroutine that runs on the loop; ``outcome`` is set only when it has really ended, also after a cancel."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[object, object, T]) -> None:
+        self.outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self._loop = loop
+        self._task: asyncio.Task[T] | None = None
+        loop.call_soon_threadsafe(self._start, coroutine)
+
+    def cancel(self) -> None:
+        self._loop.call_soon_threadsafe(lambda: self._task.cancel() if self._task else None)
+
+    def _start(self, coroutine: Coroutine[object, object, T]) -> None:
+        self._task = self._loop.create_task(coroutine)
+        self._task.add_done_callback(self._settle)
+
+    def _settle(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self.outcome.set_exception(concurrent.futures.CancelledError())
+        elif error := task.exception():
+            self.outcome.set_exception(error)
+        else:
+            self.outcome.set_result(task.result())
+
+
+class BackgroundLoop:
+    """An event loop that runs on a daemon thread until the process ends."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="judgetree-loop", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_current(self) -> bool:
+        """True on the loop's own thread."""
+        return threading.current_thread() is self._thread
+
+    def run(self, coroutine: Coroutine[object, object, T]) -> T:
+        """Run to the end from any other thread and give back the result.
+
+        Ctrl-C cancels the work, waits until it has wound up (checkpoints written), then raises KeyboardInterrupt.
+
+        Raises:
+            LoopReentryError: Called on the loop's own thread, where it would wait for itself for ever.
+        """
+        work = self._submit(coroutine)
+        try:
+            return work.outcome.result()
+        except KeyboardInterrupt:
+            work.cancel()
+            concurrent.futures.wait([work.outcome])
+            raise
+
+    async def hop(self, coroutine: Coroutine[object, object, T]) -> T:
+        """Run to the end from a coroutine on any loop; cancelling the caller cancels the work and waits for its end."""
+        if self.is_current:
+            return await coroutine
+        work = self._submit(coroutine)
+        here = asyncio.wrap_future(work.outcome)
+        try:
+            return await asyncio.shield(here)
+        except asyncio.CancelledError:
+            work.cancel()
+            await asyncio.wait([here])
+            if not here.cancelled():
+                here.exception()  # seen, so that asyncio does not report it as lost
+            raise
+
+    def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+        """Iterate from any other thread; leaving early cancels the producer and waits for its end.
+
+        Raises:
+            LoopReentryError: Called on the loop's own thread.
+        """
+        received: queue.SimpleQueue[T | _End] = queue.SimpleQueue()
+        work = self._submit(_pump(items, received.put))
+        try:
+            while not isinstance(item := received.get(), _End):
+                yield item
+            work.outcome.result()
+        finally:
+            work.cancel()
+            concurrent.futures.wait([work.outcome])
+
+    async def aiterate(self, items: AsyncIterator[T]) -> AsyncIterator[T]:
+        """Iterate from a coroutine on any loop; leaving early cancels the producer."""
+        if self.is_current:
+            async for item in items:
+                yield item
+            return
+        received: asyncio.Queue[T | _End] = asyncio.Queue()
+        here = asyncio.get_running_loop()
+        work = self._submit(_pump(items, lambda item: here.call_soon_threadsafe(received.put_nowait, item)))
+        try:
+            while not isinstance(item := await received.get(), _End):
+                yield item
+            await asyncio.wrap_future(work.outcome)
+        finally:
+            work.cancel()
+
+    def _submit(self, coroutine: Coroutine[object, object, T]) -> _Work[T]:
+        if self.is_current:
+            coroutine.close()
+            raise LoopReentryError(
+                "A blocking call was made from judgetree's own event loop, where it would wait for itself. "
+                "Inside nodes and callbacks use the async twin: ainvoke, astream, aget_state_history, aask."
+            )
+        return _Work(self._loop, coroutine)
+
+
+async def _pump(items: AsyncIterator[T], put: Callable[[T | _End], object]) -> None:
+    try:
+        async for item in items:
+            put(item)
+    finally:
+        put(_END)
+
+
+_shared: BackgroundLoop | None = None
+_lock = threading.Lock()
+
+
+def background_loop() -> BackgroundLoop:
+    """The process's one loop, started at first use; a forked child starts its own."""
+    global _shared  # noqa: PLW0603 - one per process is the point
+    with _lock:
+        if _shared is None or _shared.pid != os.getpid():
+            _shared = BackgroundLoop()
+        return _shared

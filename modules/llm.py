@@ -1,0 +1,333 @@
+"""Chat models: any OpenAI-compatible endpoint, its retries, its thinking, and what each call used."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Literal, Protocol
+
+import httpx
+import httpx2
+import openai
+from langchain_core.exceptions import ModelError
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_openai import ChatOpenAI
+
+from .errors import ModelCallError, ModelSetupError
+from .prompts import Message
+from .usage import CallMeter
+
+logger = logging.getLogger(__name__)
+
+JsonFormat = Literal["json_schema", "json_object", "text"]
+"""How an endpoint is asked for JSON: constrained by a schema, constrained to JSON, or by the prompt alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenLogprob:
+    """One alternative for a token, with its natural log probability."""
+
+    token: str
+    logprob: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion:
+    """What a model answered."""
+
+    text: str
+    """The answer, without its thinking, stripped."""
+    thinking: str
+    """What stood in ``<think>`` or came in a reasoning field; ``""`` if nothing did."""
+    finish_reason: str
+    """"stop", "length" (cut off) or what else the endpoint said."""
+    first_token: tuple[TokenLogprob, ...] = ()
+    """Likeliest alternatives of the first token, as asked for by ``top_logprobs``; empty if the endpoint gives none."""
+
+
+class ChatLLM(Protocol):
+    """A chat model as judges and readers use it."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model, as fingerprints and records give it."""
+        ...
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        top_logprobs: int | None = None,
+        json_format: JsonFormat | None = None,
+        json_schema: Mapping[str, object] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """Make one call, which ``meter`` books, and give back its completion.
+
+        Args:
+            messages: System and user messages, in order.
+            meter: Asks the budget, keeps the record.
+            max_tokens: Most tokens to generate; None leaves it to the endpoint.
+            temperature: 0 for the likeliest answer.
+            top_logprobs: How many alternatives of the first token to ask for; None for none.
+            json_format: How to ask for JSON; None for plain text.
+            json_schema: The schema of ``json_format="json_schema"``.
+            on_text: Is called with the answer so far, thinking left out, whenever it has grown. A call that is tried
+                again starts over.
+
+        Raises:
+            ModelCallError: The last attempt failed too.
+            ModelSetupError: The endpoint refused the key, the model's name or the request.
+            BudgetSpent: The tree may make no more calls; none was made.
+        """
+        ...
+
+
+class CallGate:
+    """The one cap on simultaneous model calls: share it between models that share an endpoint."""
+
+    def __init__(self, max_concurrency: int) -> None:
+        self.max_concurrency = max_concurrency
+        self._slots = asyncio.Semaphore(max_concurrency)
+
+    async def __aenter__(self) -> None:
+        await self._slots.acquire()
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        self._slots.release()
+
+
+def split_thinking(text: str) -> tuple[str, str]:
+    """(answer, thinking) of a text: what follows the last ``</think>``, and what stands before it.
+
+    Models may leave out the opening tag; a text that opens one and never closes it is all thinking.
+
+    >>> split_thinking("<think>six by nine</think> 42")
+    ('42', 'six by nine')
+    """
+    before, tag, after = text.rpartition("</think>")
+    if tag:
+        return after.strip(), before.replace("<think>", "").strip()
+    answer, tag, unclosed = text.partition("<think>")
+    return answer.strip(), unclosed.strip()
+
+
+class ReasoningChatOpenAI(ChatOpenAI):
+    """``ChatOpenAI`` that keeps the reasoning field of compatible servers, which langchain-openai drops.
+
+    It lands in ``additional_kwargs["reasoning"]``. Servers may put the whole answer there and leave the content empty.
+    """
+
+    def _create_chat_result(
+        self, response: dict[str, object] | openai.BaseModel, generation_info: dict[str, object] | None = None
+    ) -> ChatResult:
+        result = super()._create_chat_result(response, generation_info)
+        choices = response.get("choices") if isinstance(response, dict) else getattr(response, "choices", None)
+        for generation, choice in zip(result.generations, choices or [], strict=False):
+            message = choice.get("message", {}) if isinstance(choice, dict) else (choice.message.model_extra or {})
+            _keep_reasoning(generation.message.additional_kwargs, message)
+        return result
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, object], default_chunk_class: type, base_generation_info: dict[str, object] | None
+    ) -> ChatGenerationChunk | None:
+        generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        choices = chunk.get("choices")
+        if generation is not None and isinstance(choices, list) and choices:
+            _keep_reasoning(generation.message.additional_kwargs, choices[0].get("delta") or {})
+        return generation
+
+
+def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) -> None:
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if reasoning:
+        kwargs["reasoning"] = reasoning
+
+
+_CALL_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, ValueError, TypeError, KeyError)
+"""What a call may raise: besides the client's own errors, langchain-openai raises builtins on malformed replies."""
+
+_SETUP_STATUS = {400, 401, 403, 404, 405, 413, 415, 422}
+
+
+class EndpointLLM:
+    """A model behind an OpenAI-compatible endpoint, with the project's retries around every call."""
+
+    def __init__(
+        self,
+        chat: ChatOpenAI,
+        *,
+        gate: CallGate,
+        retries: int = 3,
+        backoff_s: float = 0.5,
+    ) -> None:
+        """``chat`` must be made with ``max_retries=0``: attempts are counted, and waited between, here alone."""
+        self._chat = chat
+        self._gate = gate
+        self._attempts = retries + 1
+        self._backoff_s = backoff_s
+
+    @property
+    def model(self) -> str:
+        """Name of the model at its endpoint."""
+        return str(self._chat.model_name)
+
+    @property
+    def base_url(self) -> str:
+        """Address of the endpoint."""
+        return str(self._chat.openai_api_base or "https://api.openai.com/v1")
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        top_logprobs: int | None = None,
+        json_format: JsonFormat | None = None,
+        json_schema: Mapping[str, object] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """See ``ChatLLM.complete``. An empty answer counts as a failed attempt."""
+        params = self._params(max_tokens, temperature, top_logprobs, json_format, json_schema)
+        meter.reserve()
+        started = 0.0
+        for attempt in itertools.count(1):
+            try:
+                async with self._gate:
+                    started = started or time.perf_counter()
+                    message = await self._call(messages, params, on_text)
+                completion = _completion_of(message)
+                if not completion.text and top_logprobs is None:
+                    raise ValueError("the answer is empty")
+                break
+            except _CALL_ERRORS as error:
+                failure = self._failure(error, attempt)
+                if attempt >= self._attempts or isinstance(failure, ModelSetupError):
+                    fault = str(failure)[:300]
+                    meter.record(kind="chat", model=self.model, started=started, attempts=attempt, error=fault)
+                    raise failure from error
+                await self._back_off(error, attempt, failure)
+        self._book(meter, message, started, attempt)
+        return completion
+
+    async def _back_off(self, error: Exception, attempt: int, failure: ModelCallError) -> None:
+        wait_s = _retry_after_s(error) or self._backoff_s * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
+        logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
+        await asyncio.sleep(wait_s)
+
+    def _book(self, meter: CallMeter, message: AIMessage, started: float, attempts: int) -> None:
+        used = message.usage_metadata
+        meter.record(
+            kind="chat",
+            model=self.model,
+            started=started,
+            prompt_tokens=used["input_tokens"] if used else 0,
+            completion_tokens=used["output_tokens"] if used else 0,
+            attempts=attempts,
+        )
+
+    async def _call(
+        self, messages: Sequence[Message], params: dict[str, object], on_text: Callable[[str], None] | None
+    ) -> AIMessage:
+        prompt = list(messages)
+        if on_text is None:
+            return await self._chat.ainvoke(prompt, **params)
+        whole: AIMessageChunk | None = None
+        shown = ""
+        pieces: AsyncIterator[AIMessageChunk] = self._chat.astream(prompt, stream_usage=True, **params)  # type: ignore[assignment]
+        async for piece in pieces:
+            whole = piece if whole is None else whole + piece  # type: ignore[assignment]
+            answer, _ = split_thinking(str(whole.content)) if whole else ("", "")
+            if answer != shown:
+                shown = answer
+                on_text(shown)
+        if whole is None:
+            raise ValueError("the stream ended without an answer")
+        return whole
+
+    def _params(
+        self,
+        max_tokens: int | None,
+        temperature: float,
+        top_logprobs: int | None,
+        json_format: JsonFormat | None,
+        json_schema: Mapping[str, object] | None,
+    ) -> dict[str, object]:
+        # In extra_body, since a response_format seen by langchain-openai goes through a parser that raises on every
+        # cut-off or garbled reply, and since it renames max_tokens to a name that compatible servers may not know.
+        body: dict[str, object] = {}
+        if max_tokens is not None:
+            official = "api.openai.com" in self.base_url
+            body["max_completion_tokens" if official else "max_tokens"] = max_tokens
+        if json_format == "json_schema":
+            schema = {"name": "reply", "strict": True, "schema": dict(json_schema or {})}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif json_format == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        params: dict[str, object] = {"temperature": temperature}
+        if body:
+            params["extra_body"] = body
+        if top_logprobs is not None:
+            params |= {"logprobs": True, "top_logprobs": top_logprobs}
+        return params
+
+    def _failure(self, error: Exception, attempt: int) -> ModelCallError:
+        status = getattr(error, "status_code", None)
+        where = f"Model {self.model!r} at {self.base_url}"
+        what = " ".join(str(error).split())[:300] or type(error).__name__
+        if status in _SETUP_STATUS:
+            remedy = {401: "check the API key", 403: "check what the key may use", 404: "check the model's name"}
+            advice = remedy.get(int(status), "check the request and the model's limits")
+            return ModelSetupError(f"{where} refused the call (HTTP {status}): {what}. To do: {advice}.")
+        return ModelCallError(f"{where} failed in attempt {attempt} of {self._attempts}: {what}")
+
+
+def _completion_of(message: AIMessage) -> Completion:
+    text, thinking = split_thinking(str(message.content))
+    reasoning = str(message.additional_kwargs.get("reasoning", ""))
+    if reasoning and not text:  # a reasoning parser may swallow the whole answer
+        text, thinking = split_thinking(reasoning)
+    elif reasoning:
+        thinking = reasoning
+    return Completion(
+        text=text,
+        thinking=thinking,
+        finish_reason=str(message.response_metadata.get("finish_reason") or ""),
+        first_token=_first_token(message.response_metadata.get("logprobs")),
+    )
+
+
+def _first_token(logprobs: object) -> tuple[TokenLogprob, ...]:
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not content:
+        return ()
+    alternatives = content[0].get("top_logprobs") or [content[0]]
+    return tuple(TokenLogprob(token=str(item["token"]), logprob=float(item["logprob"])) for item in alternatives)
+
+
+def _retry_after_s(error: Exception) -> float:
+    """Seconds that the endpoint asked to wait, at most 60; 0 if it did not say."""
+    response = getattr(error, "response", None)
+    value = response.headers.get("retry-after") if response is not None else None
+    if not value:
+        return 0.0
+    try:
+        wait_s = float(value)
+    except ValueError:
+        try:
+            wait_s = parsedate_to_datetime(value).timestamp() - time.time()
+        except ValueError:
+            return 0.0
+    return min(max(wait_s, 0.0), 60.0)

@@ -1,0 +1,92 @@
+"""From the name of a model in the settings to the model itself."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from .errors import SettingsError
+from .llm import CallGate, EndpointLLM, ReasoningChatOpenAI
+from .settings import Settings
+
+DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+SPEC_FORMS = "openai:MODEL, dashscope:MODEL, local: (or local:/path/to/model.gguf), URL#MODEL"
+NO_KEY = "no-key"
+"""Sent where an endpoint asks for none, since the client insists on a key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """Where a model is reached. The key does not show in ``repr``."""
+
+    base_url: str | None
+    """None for OpenAI's own."""
+    model: str
+    api_key: str
+
+    def __repr__(self) -> str:
+        return f"Endpoint(base_url={self.base_url!r}, model={self.model!r})"
+
+
+def is_local(spec: str) -> bool:
+    """True for the model that is run in this process."""
+    return spec.startswith("local:")
+
+
+def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
+    """The endpoint that a spec other than ``local:`` names, with its key from the settings or the environment.
+
+    Raises:
+        SettingsError: The spec has another form, names no model, or its endpoint's key is missing.
+    """
+    key = settings.llm_api_key.get_secret_value()
+    scheme, _, model = spec.partition(":")
+    if spec.startswith(("http://", "https://")):
+        base_url, _, model = spec.partition("#")
+        endpoint = Endpoint(base_url=base_url, model=model, api_key=key or os.environ.get("OPENAI_API_KEY") or NO_KEY)
+    elif scheme == "openai":
+        own_url = settings.llm_base_url or os.environ.get("OPENAI_BASE_URL") or None
+        key = key or os.environ.get("OPENAI_API_KEY", "") or (NO_KEY if own_url else "")
+        endpoint = Endpoint(base_url=own_url, model=model, api_key=_required(key, spec, "OPENAI_API_KEY"))
+    elif scheme == "dashscope":
+        key = _required(key or os.environ.get("DASHSCOPE_API_KEY", ""), spec, "DASHSCOPE_API_KEY")
+        endpoint = Endpoint(base_url=settings.llm_base_url or DASHSCOPE_BASE_URL, model=model, api_key=key)
+    else:
+        raise SettingsError(f"Unknown model {spec!r}. Allowed: {SPEC_FORMS}. Set JUDGETREE_LLM.")
+    if not endpoint.model:
+        raise SettingsError(f"{spec!r} names no model. Allowed: {SPEC_FORMS}.")
+    return endpoint
+
+
+def _required(key: str, spec: str, variable: str) -> str:
+    if not key:
+        raise SettingsError(f"The model {spec!r} needs a key: set {variable} or JUDGETREE_LLM_API_KEY.")
+    return key
+
+
+def create_llm(spec: str, settings: Settings, gate: CallGate) -> EndpointLLM:
+    """The chat model that ``spec`` names, behind the project's retries and the shared cap on calls.
+
+    ``local:`` assembles the weights at first use and starts the embedded server: seconds, the first time minutes.
+
+    Raises:
+        SettingsError: See ``resolve_endpoint``.
+        DependencyError: ``local:`` without the extra ``local``.
+    """
+    endpoint = _local_endpoint(spec, settings) if is_local(spec) else resolve_endpoint(spec, settings)
+    chat = ReasoningChatOpenAI(
+        model=endpoint.model,
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key,
+        timeout=settings.timeout_s,
+        max_retries=0,
+        use_responses_api=False,
+    )
+    return EndpointLLM(chat, gate=gate, retries=settings.retries)
+
+
+def _local_endpoint(spec: str, settings: Settings) -> Endpoint:
+    from .local_model import open_local_model  # noqa: PLC0415 - an optional extra
+
+    running = open_local_model(spec.removeprefix("local:"), settings.home)
+    return Endpoint(base_url=running.base_url, model=running.model_name, api_key=NO_KEY)

@@ -1,0 +1,76 @@
+"""Typed stand-ins for the services of a graph: a retriever over a fixed table and a scripted chat model."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from langchain_core.documents import Document
+
+from judgetree.modules.llm import Completion, JsonFormat
+from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, Message
+from judgetree.modules.usage import CallMeter
+
+
+def chunk(chunk_id: str, text: str) -> Document:
+    return Document(page_content=text, metadata={"chunk_id": chunk_id, "source": f"{chunk_id}.md"})
+
+
+class TableRetriever:
+    """Finds, for each query, the chunks that a table names; nothing for a query that is not in it."""
+
+    def __init__(self, table: Mapping[str, Sequence[Document]]) -> None:
+        self._table = table
+        self.queries: list[str] = []
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"collection": "table", "content": str(len(self._table))}
+
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        self.queries.append(query)
+        return [(found, 1.0 - 0.1 * rank) for rank, found in enumerate(self._table.get(query, ()))]
+
+
+class FakeLLM:
+    """Answers with what ``reply`` returns for the messages; keeps the calls and how many ran at once."""
+
+    model = "fake"
+
+    def __init__(self, reply: Callable[[Sequence[Message]], str]) -> None:
+        self._reply = reply
+        self.calls: list[list[Message]] = []
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        top_logprobs: int | None = None,
+        json_format: JsonFormat | None = None,
+        json_schema: Mapping[str, object] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Completion:
+        meter.reserve()
+        started = time.perf_counter()
+        self.calls.append(list(messages))
+        await asyncio.sleep(0)
+        text = self._reply(messages)
+        if on_text is not None:
+            for end in range(1, len(text) + 1):
+                on_text(text[:end])
+        meter.record(kind="chat", model=self.model, started=started, prompt_tokens=10, completion_tokens=2)
+        return Completion(text=text, thinking="", finish_reason="stop")
+
+
+def reader_that_needs(*facts: tuple[str, str]) -> Callable[[Sequence[Message]], str]:
+    """A reader that answers with the first answer whose fact stands in the evidence, else refuses."""
+
+    def reply(messages: Sequence[Message]) -> str:
+        assert messages[0] == ("system", READER_SYSTEM)
+        evidence = messages[1][1]
+        return next((answer for fact, answer in facts if fact in evidence), REFUSAL)
+
+    return reply
