@@ -1,0 +1,108 @@
+"""The search tree of a question: plain data, and the ways to keep it, hand it on and look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..modules.usage import UsageTotals, total_usage
+from .drawing_text import draw_text
+from .tree_graphml import Graph, build_graph, draw_graphml
+from .tree_history import StateHistory, aread_tree, read_tree
+from .tree_json import dump_tree, load_tree
+from .tree_nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchTree:
+    """One question with everything that was asked, found, judged and spent below it."""
+
+    root: QueryNode
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+    """Everything that determined the run, by name; empty where the run kept none."""
+
+    @classmethod
+    def from_history(cls, graph: StateHistory, thread_id: str) -> SearchTree:
+        """The tree of a thread from its checkpoints, be it finished, failed or still open; no model is called.
+
+        Costs one reading of the history per thread.
+
+        Raises:
+            UnknownThread: The thread was never written.
+        """
+        saved = read_tree(graph, thread_id)
+        return cls(root=saved.root, fingerprint=saved.fingerprint)
+
+    @classmethod
+    async def afrom_history(cls, graph: StateHistory, thread_id: str) -> SearchTree:
+        """``from_history`` on a running event loop."""
+        saved = await aread_tree(graph, thread_id)
+        return cls(root=saved.root, fingerprint=saved.fingerprint)
+
+    @classmethod
+    def from_json(cls, text: str) -> SearchTree:
+        """The tree that ``to_json`` wrote, equal to it in every field.
+
+        Raises:
+            LoadingError: The text is no JSON, no search tree, damaged, or of an unknown version.
+        """
+        root, fingerprint = load_tree(text)
+        return cls(root=root, fingerprint=fingerprint)
+
+    def query_nodes(self) -> Iterator[QueryNode]:
+        """Every query node, parents before children."""
+        return walk_queries(self.root)
+
+    def chunk_nodes(self) -> Iterator[ChunkNode]:
+        """Every chunk node: a chunk, then what is below it, then the next chunk of the same query."""
+        return (chunk for _, chunk in walk_chunks(self.root))
+
+    @property
+    def depth(self) -> int:
+        """Level of the deepest query; 0 for a tree without sub-runs."""
+        return max(node.depth for node in self.query_nodes()) - self.root.depth
+
+    @property
+    def sub_runs(self) -> int:
+        """Number of query nodes below the root."""
+        return sum(1 for _ in self.query_nodes()) - 1
+
+    @property
+    def usage(self) -> UsageTotals:
+        """The model calls of the whole tree summed up."""
+        return total_usage(record for node in self.query_nodes() for record in node.usage)
+
+    @property
+    def verdict_counts(self) -> dict[VerdictLabel, int]:
+        """Number of chunk nodes by verdict; every label is a key."""
+        return count_verdicts(self.root)
+
+    @property
+    def budget_spent(self) -> bool:
+        """Whether the allowance of model calls ran out, so that the answer is from a part of the evidence."""
+        return any(
+            chunk.verdict == "cancelled" or "budget" in chunk.sub_run_error.casefold() for chunk in self.chunk_nodes()
+        )
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The tree as a JSON document that says its format and schema version.
+
+        Raises:
+            ValueError: Some metadata holds a number that is not finite, which JSON cannot say.
+        """
+        return dump_tree(self.root, self.fingerprint, indent=indent)
+
+    def to_networkx(self) -> Graph:
+        """A ``networkx.DiGraph``: queries to their chunks, chunks to their sub-questions; scalar attributes."""
+        return build_graph(self.root)
+
+    def to_graphml(self) -> str:
+        """The graph of ``to_networkx`` as GraphML text."""
+        return draw_graphml(self.root)
+
+    def to_text(self, *, width: int = 100) -> str:
+        """The tree for a terminal of ``width`` columns."""
+        return draw_text(self.root, width=width)
+
+    def __str__(self) -> str:
+        return self.to_text()

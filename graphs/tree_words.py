@@ -1,0 +1,71 @@
+"""What every drawing of a search tree says in words: verdicts, costs, totals."""
+
+from __future__ import annotations
+
+from ..modules.usage import UsageTotals, total_usage
+from .tree_nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_queries
+
+VERDICT_WORDS: dict[VerdictLabel, str] = {
+    "2": "answers the query alone",
+    "1": "holds a needed fact",
+    "0": "does not help",
+    "unknown": "no verdict could be had",
+    "cancelled": "not judged: budget spent",
+    "pending": "not judged",
+}
+VERDICT_MARKS: dict[VerdictLabel, str] = {
+    "2": "2",
+    "1": "1",
+    "0": "0",
+    "unknown": "?",
+    "cancelled": "×",
+    "pending": "…",
+}
+
+
+def count_of(number: int, noun: str) -> str:
+    """ "1 call", "1,203 calls"."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def usage_words(totals: UsageTotals) -> str:
+    """Calls, prompt + completion tokens and seconds; "no model calls" where none was made."""
+    if not totals["llm_calls"]:
+        return "no model calls"
+    tokens = f"{totals['prompt_tokens']:,} + {totals['completion_tokens']:,} tokens"
+    return f"{count_of(totals['llm_calls'], 'call')} · {tokens} · {totals['seconds']:.1f} s"
+
+
+def tree_words(root: QueryNode) -> str:
+    """Size and cost of the whole tree on one line."""
+    nodes = list(walk_queries(root))
+    chunks = sum(len(node.chunks) for node in nodes)
+    totals = total_usage(record for node in nodes for record in node.usage)
+    return f"{count_of(len(nodes), 'query')} · {count_of(chunks, 'chunk')} · {usage_words(totals)}"
+
+
+def verdict_counts_words(root: QueryNode) -> str:
+    """How many chunks carry each verdict that occurs, "3 × 1 (holds a needed fact)"."""
+    return ", ".join(f"{count} × {label}" for label, count in count_verdicts(root).items() if count)
+
+
+def answer_words(node: QueryNode) -> str:
+    """The answer, marked where it is a refusal or a failure; why there is none otherwise."""
+    if node.status == "failed":
+        return f"[thread failed] {node.error}"
+    if node.answer_status == "refused":
+        return f"[refused] {node.answer}"
+    if node.answer_status == "failed":
+        return f"[no answer: the reader failed] {node.answer}".rstrip()
+    return node.answer or ("[open: no answer yet]" if node.status == "open" else "[no answer]")
+
+
+def origin_words(chunk: ChunkNode) -> str:
+    """Where a chunk came from: rank, retrieval score and source, as far as they are known."""
+    parts = []
+    if chunk.rank is not None:
+        parts.append(f"#{chunk.rank}")
+    if chunk.retrieval_score is not None:
+        parts.append(f"{chunk.retrieval_score:.3f}")
+    return " · ".join([*parts, chunk.source] if chunk.source else parts)

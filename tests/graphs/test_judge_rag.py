@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from judgetree.graphs.context import Limits, RagContext
+from judgetree.graphs.judge_rag import build_judge_rag
+from judgetree.graphs.rag_graph import RagGraph
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.state import RagState
+from judgetree.modules.errors import ModelCallError
+from judgetree.modules.judge import Judge, Verdict
+from judgetree.modules.judge_oracle import GoldFact, OracleJudge
+from judgetree.modules.prompts import REFUSAL, Message
+from judgetree.modules.usage import CallMeter
+
+from tests.graphs.fakes import FakeLLM, TableRetriever, chunk, reader_that_needs
+
+ROOT = "Which oil does the class of KS-1 need?"
+SECOND = "Which oil does class Delta need?"
+THIRD = "What is the flash point of Vellin?"
+FACTS = [
+    GoldFact(quote="KS-1 is class Delta", question="What is the class of KS-1?", remaining_question=SECOND),
+    GoldFact(quote="Delta needs Vellin", question=SECOND, remaining_question=THIRD),
+    GoldFact(quote="Vellin flashes at 212 °C", question=THIRD),
+]
+TABLE = {
+    ROOT: [chunk("a", "KS-1 is class Delta."), chunk("n0", "noise")],
+    SECOND: [chunk("b", "Delta needs Vellin."), chunk("n1", "other noise")],
+    THIRD: [chunk("c", "Vellin flashes at 212 °C."), chunk("n2", "more noise")],
+}
+ORACLE = OracleJudge({ROOT: FACTS, SECOND: FACTS[1:], THIRD: FACTS[2:]})
+
+
+def rag(
+    *,
+    judge: Judge = ORACLE,
+    table: dict[str, list[Document]] | None = None,
+    reader: FakeLLM | None = None,
+    **limits: Any,
+) -> tuple[RagGraph, FakeLLM, TableRetriever]:
+    reader = reader or FakeLLM(reader_that_needs(("212 °C", "212 °C")))
+    retriever = TableRetriever(table if table is not None else TABLE)
+    context = RagContext(reader=reader, retriever=retriever, judge=judge, limits=Limits(**limits))
+    return build_judge_rag(context=context), reader, retriever
+
+
+def run(graph: RagGraph, thread_id: str = "t") -> RagState:
+    return graph.invoke(ROOT, {"configurable": {"thread_id": thread_id}})
+
+
+def test_answer_found_two_levels_down() -> None:
+    graph, reader, retriever = rag(max_rec_depth=2)
+    final = run(graph)
+    assert (final["answer"], final["status"]) == ("212 °C", "answered")
+    assert retriever.queries == [ROOT, SECOND, THIRD]
+    assert len(reader.calls) == 3
+    assert "Supplementary question: Which oil does class Delta need?\nAnswer: 212 °C" in final["context"]
+
+
+def test_depth_ends_the_recursion() -> None:
+    graph, _, retriever = rag(max_rec_depth=1)
+    final = run(graph)
+    assert final["status"] == "refused"
+    assert retriever.queries == [ROOT, SECOND]
+    tree = SearchTree.from_history(graph, "t")
+    assert tree.depth == 1
+    assert [c.score for c in tree.chunk_nodes() if c.metadata["recursion_depth"] == 1] == [1, 0], "leaves are judged"
+
+
+def test_leaves_stay_unjudged_on_request() -> None:
+    graph, _, _ = rag(max_rec_depth=1, judge_leaves=False)
+    run(graph)
+    leaves = [c for c in SearchTree.from_history(graph, "t").chunk_nodes() if c.metadata["recursion_depth"] == 1]
+    assert [leaf.verdict for leaf in leaves] == ["pending", "pending"]
+
+
+def test_metadata_of_chunks_tells_the_whole_story() -> None:
+    graph, _, _ = rag(max_rec_depth=2)
+    first, second = run(graph)["similar_chunks"]
+    thread_id = first.metadata.pop("next_rag_thread_id")
+    assert first.metadata == {
+        "chunk_id": "a",
+        "source": "a.md",
+        "retrieval_score": 1.0,
+        "rank": 0,
+        "verdict": "judged",
+        "score": 1,
+        "score_confidence": 1.0,
+        "reason": "holds 1 of 3 gold facts",
+        "next_query": SECOND,
+        "recursion_depth": 0,
+        "sub_answer": "212 °C",
+        "sub_run_error": "",
+    }
+    assert second.metadata["next_rag_thread_id"] == ""
+    saved = graph.get_state({"configurable": {"thread_id": thread_id}})
+    assert saved.values["query"] == SECOND
+    assert saved.metadata is not None
+    assert {key: saved.metadata[key] for key in ("parent_thread_id", "root_thread_id", "depth")} == {  # type: ignore[literal-required]
+        "parent_thread_id": "t",
+        "root_thread_id": "t",
+        "depth": 1,
+    }
+
+
+def test_a_chunk_that_suffices_stops_the_search() -> None:
+    both = chunk("ab", "KS-1 is class Delta. Delta needs Vellin. Vellin flashes at 212 °C.")
+    graph, _, retriever = rag(table={ROOT: [chunk("a", "KS-1 is class Delta."), both]})
+    assert run(graph)["answer"] == "212 °C"
+    assert retriever.queries == [ROOT]
+
+
+def test_no_chunks_at_all_still_gives_an_answer() -> None:
+    graph, reader, _ = rag(table={})
+    assert run(graph)["status"] == "refused"
+    assert len(reader.calls) == 1
+
+
+class FixedJudge:
+    """Gives each chunk the verdict of a table; raises what is no verdict."""
+
+    def __init__(self, verdicts: dict[str, Verdict | Exception]) -> None:
+        self._verdicts = verdicts
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"kind": "fixed"}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        verdict = self._verdicts[chunk.metadata["chunk_id"]]
+        if isinstance(verdict, Exception):
+            raise verdict
+        return verdict
+
+
+def test_a_judge_that_breaks_is_unknown_and_its_siblings_stay() -> None:
+    judge = FixedJudge({"a": RuntimeError("boom"), "n0": Verdict(status="judged", score=0)})
+    graph, _, retriever = rag(judge=judge)
+    first, second = run(graph)["similar_chunks"]
+    assert (first.metadata["verdict"], first.metadata["score"]) == ("unknown", None)
+    assert first.metadata["reason"] == "RuntimeError: boom"
+    assert second.metadata["score"] == 0
+    assert retriever.queries == [ROOT], "an unknown verdict does not expand"
+
+
+def test_an_unknown_chunk_reaches_the_reader_and_a_useless_one_does_not() -> None:
+    judge = FixedJudge({"a": Verdict(status="unknown"), "n0": Verdict(status="judged", score=0)})
+    graph, _, _ = rag(judge=judge)
+    context = run(graph)["context"]
+    assert "KS-1 is class Delta." in context
+    assert "noise" not in context
+
+
+def test_all_chunks_reach_the_reader_when_none_helps() -> None:
+    useless = Verdict(status="judged", score=0)
+    graph, _, _ = rag(judge=FixedJudge({"a": useless, "n0": useless}))
+    assert "noise" in run(graph)["context"]
+
+
+def test_a_refused_sub_answer_is_recorded_and_not_handed_on() -> None:
+    graph, _, _ = rag(reader=FakeLLM(lambda messages: REFUSAL))
+    final = run(graph)
+    assert final["similar_chunks"][0].metadata["sub_answer"] == REFUSAL
+    assert REFUSAL not in final["context"]
+
+
+def test_a_score_of_one_without_a_question_is_marked_and_not_expanded() -> None:
+    stuck = Verdict(status="judged", score=1, problem="next_query repeats the query")
+    graph, _, retriever = rag(judge=FixedJudge({"a": stuck, "n0": Verdict(status="judged", score=0)}))
+    first = run(graph)["similar_chunks"][0]
+    assert first.metadata["score"] == 1
+    assert first.metadata["sub_run_error"] == "no sub-question: next_query repeats the query"
+    assert retriever.queries == [ROOT]
+
+
+def failing_below(root: str) -> FakeLLM:
+    def reply(messages: Sequence[Message]) -> str:
+        if root not in messages[1][1]:
+            raise ModelCallError("endpoint down")
+        return "from the root"
+
+    return FakeLLM(reply)
+
+
+def test_a_failed_sub_run_is_recorded_in_its_chunk_and_the_root_answers() -> None:
+    graph, _, _ = rag(reader=failing_below(ROOT), max_rec_depth=1)
+    final = run(graph)
+    assert final["answer"] == "from the root"
+    assert final["similar_chunks"][0].metadata["sub_run_error"] == "endpoint down"
+    tree = SearchTree.from_history(graph, "t")
+    assert [node.status for node in tree.query_nodes()] == ["finished", "failed"]
+
+
+class MeteredJudge(FixedJudge):
+    """A fixed judge that pays one call a verdict."""
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        meter.reserve()
+        meter.record(kind="chat", model="judge", started=0.0)
+        return await super().judge(query, chunk, meter=meter, expand=expand)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6, 7, 12])
+def test_the_tree_never_makes_more_calls_than_its_budget_and_always_answers(limit: int) -> None:
+    verdicts: dict[str, Verdict | Exception] = {
+        name: Verdict(status="judged", score=1, next_query=question)
+        for name, question in (("a", SECOND), ("b", THIRD), ("c", "Anything else?"))
+    }
+    verdicts |= {name: Verdict(status="judged", score=0) for name in ("n0", "n1", "n2")}
+    graph, reader, _ = rag(judge=MeteredJudge(verdicts), max_llm_calls=limit)
+    final = run(graph)
+    tree = SearchTree.from_history(graph, "t")
+    assert tree.usage["llm_calls"] <= limit
+    assert final["answer"]
+    assert tree.budget_spent == (limit < 9 + 1), "9 calls: three runs of two verdicts and an answer, one empty run"
+
+
+def test_events_of_sub_runs_are_streamed_with_their_place_in_the_tree() -> None:
+    graph, _, _ = rag(max_rec_depth=1)
+    config = {"configurable": {"thread_id": "t"}}
+    events = list(graph.stream(ROOT, config, stream_mode="custom"))  # type: ignore[arg-type]
+    sub_runs = {event["thread_id"] for event in events if event["depth"] == 1}
+    assert len(sub_runs) == 1
+    assert all(event["parent_thread_id"] == "t" for event in events if event["depth"] == 1)
+    assert [event["node"] for event in events if event["event"] == "answer"] == ["generate", "generate"]
+    assert {event["root_thread_id"] for event in events} == {"t"}
+    growing = [event["answer"] for event in events if event["event"] == "answer_growing"]
+    assert growing[-1] == REFUSAL
+    assert all(later.startswith(earlier) for earlier, later in zip(growing, growing[1:], strict=False))

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+
+from judgetree.graphs.closed_book import build_closed_book
+from judgetree.graphs.context import Limits, RagContext
+from judgetree.graphs.judge_rag import build_judge_rag
+from judgetree.graphs.naive_rag import build_naive_rag
+from judgetree.graphs.rag_graph import RagGraph
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.modules.background_loop import background_loop
+from judgetree.modules.errors import LoopReentryError, ModelCallError, SettingsError, ThreadMismatch, UnknownThread
+from judgetree.modules.judge_oracle import GoldFact, OracleJudge
+from judgetree.modules.prompts import Message
+
+from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
+
+ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
+TABLE = {ROOT: [chunk("a", "KS-1 is class Delta.")], SUB: [chunk("b", "Delta needs Vellin.")]}
+FACTS = [
+    GoldFact(quote="KS-1 is class Delta", question="What class is KS-1?", remaining_question=SUB),
+    GoldFact(quote="Delta needs Vellin", question=SUB),
+]
+
+
+def context_of(reader: FakeLLM, *, depth: int = 3) -> RagContext:
+    judge = OracleJudge({ROOT: FACTS, SUB: FACTS[1:]})
+    return RagContext(
+        reader=reader, retriever=TableRetriever(TABLE), judge=judge, limits=Limits(max_rec_depth=depth)
+    )
+
+
+def thread(thread_id: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread_id}}
+
+
+@pytest.fixture
+def reader() -> FakeLLM:
+    return FakeLLM(lambda messages: "Vellin")
+
+
+@pytest.fixture
+def graph(reader: FakeLLM) -> RagGraph:
+    return build_judge_rag(context=context_of(reader))
+
+
+def test_invoke_twice_and_from_two_threads(graph: RagGraph) -> None:
+    answers: list[str] = []
+    workers = [threading.Thread(target=lambda: answers.append(graph.invoke(ROOT)["answer"])) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [*answers, graph.invoke({"query": ROOT})["answer"]] == ["Vellin"] * 3
+
+
+def test_async_calls_from_several_event_loops(graph: RagGraph) -> None:
+    async def ask() -> tuple[str, list[str], list[str]]:
+        final = await graph.ainvoke(ROOT, thread("t"))
+        updates = [name async for update in graph.astream(ROOT, stream_mode="updates") for name in update]
+        started = [
+            event["name"] async for event in graph.astream_events(ROOT) if event["event"] == "on_chain_start"
+        ]
+        return final["answer"], updates, started
+
+    for _ in range(2):
+        answer, updates, started = asyncio.run(ask())
+        assert answer == "Vellin"
+        assert updates == ["retrieve", "judge", "plan_sub_runs", "call_new_rag", "augment", "generate"]
+        assert started.count("judge_rag") == 2, "the events of the sub-run are there too"
+
+
+def test_sync_invoke_inside_a_running_loop(graph: RagGraph) -> None:
+    async def cell() -> str:
+        return graph.invoke(ROOT)["answer"]  # noqa: ASYNC251 - what a notebook cell does
+
+    assert asyncio.run(cell()) == "Vellin"
+
+
+def test_sync_call_from_judgetrees_own_loop_is_refused(graph: RagGraph) -> None:
+    async def inside() -> None:
+        graph.invoke(ROOT)
+
+    with pytest.raises(LoopReentryError, match="ainvoke"):
+        background_loop().run(inside())
+
+
+def test_it_composes_as_a_runnable(graph: RagGraph) -> None:
+    chain = graph | RunnableLambda(lambda state: state["answer"].upper())
+    assert chain.invoke(ROOT) == "VELLIN"
+    assert graph.batch([ROOT, ROOT])[1]["answer"] == "Vellin"
+
+
+def test_a_finished_thread_is_returned_without_a_call(graph: RagGraph, reader: FakeLLM) -> None:
+    first = graph.invoke(ROOT, thread("t"))
+    calls = len(reader.calls)
+    assert graph.invoke(ROOT, thread("t")) == first
+    assert graph.invoke(None, thread("t")) == first
+    assert list(graph.stream(ROOT, thread("t"))) == [first]
+    assert len(reader.calls) == calls == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "depth", "named"), [("Another question?", 3, "query: "), (ROOT, 2, "max_rec_depth: '3' then, '2' now")]
+)
+def test_a_thread_is_refused_to_another_question_or_other_settings(
+    graph: RagGraph, reader: FakeLLM, question: str, depth: int, named: str
+) -> None:
+    graph.invoke(ROOT, thread("t"))
+    with pytest.raises(ThreadMismatch, match=named):
+        graph.invoke(question, thread("t"), context=context_of(reader, depth=depth))
+
+
+def test_resuming_an_unknown_thread_is_an_error(graph: RagGraph) -> None:
+    with pytest.raises(UnknownThread, match="never written"):
+        graph.invoke(None, thread("nobody"))
+
+
+@pytest.mark.parametrize("question", ["", "   ", {}, {"query": ""}])
+def test_an_empty_question_is_refused(graph: RagGraph, question: object) -> None:
+    with pytest.raises(SettingsError, match="question is empty"):
+        graph.invoke(question)  # type: ignore[arg-type]
+
+
+def test_a_graph_without_services_says_so() -> None:
+    with pytest.raises(SettingsError, match="RagContext"):
+        build_naive_rag().invoke(ROOT)
+
+
+class Interruption:
+    """A reader that fails until it is mended."""
+
+    def __init__(self, failing: Sequence[str]) -> None:
+        self.failing = set(failing)
+
+    def __call__(self, messages: Sequence[Message]) -> str:
+        question = messages[1][1].splitlines()[0].removeprefix("Question: ")
+        if question in self.failing:
+            raise ModelCallError("endpoint down")
+        return "Vellin"
+
+
+def test_a_failed_run_is_resumed_by_another_process_like_store_and_pays_nothing_twice(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'c.sqlite'}"
+    reply = Interruption([ROOT])
+    reader = FakeLLM(reply)
+    with build_judge_rag(checkpointer=url, context=context_of(reader)) as graph:
+        with pytest.raises(ModelCallError, match="endpoint down"):
+            graph.invoke(ROOT, thread("t"))
+        assert SearchTree.from_history(graph, "t").root.status == "failed"
+    reply.failing.clear()
+    calls = len(reader.calls)
+    with build_judge_rag(checkpointer=url, context=context_of(reader)) as graph:
+        assert graph.invoke(None, thread("t"))["answer"] == "Vellin"
+        assert len(reader.calls) == calls + 1, "only the root's answer was missing"
+        assert [summary.thread_id for summary in graph.list_threads()] == ["t"]
+
+
+def test_the_budget_counts_what_was_spent_before_a_resume() -> None:
+    reply = Interruption([ROOT])
+    reader = FakeLLM(reply)
+    graph = build_judge_rag(context=context_of(reader))
+    with pytest.raises(ModelCallError):
+        graph.invoke(ROOT, thread("t"))
+    reply.failing.clear()
+    graph.invoke(None, thread("t"))
+    assert SearchTree.from_history(graph, "t").usage["llm_calls"] == 2
+
+
+def test_without_a_checkpointer_it_still_answers(reader: FakeLLM) -> None:
+    graph = build_judge_rag(checkpointer=None, context=context_of(reader))
+    assert graph.invoke(ROOT)["answer"] == "Vellin"
+    assert graph.list_threads() == []
+
+
+def test_naive_and_closed_book_graphs_use_the_same_interface(reader: FakeLLM) -> None:
+    naive = build_naive_rag(context=context_of(reader)).invoke(ROOT)
+    closed = build_closed_book(context=RagContext(reader=reader)).invoke(ROOT)
+    assert naive["answer"] == closed["answer"] == "Vellin"
+    assert [found.metadata["chunk_id"] for found in naive["similar_chunks"]] == ["a"]
+    assert "KS-1 is class Delta." in naive["context"]
+    assert closed.get("similar_chunks") in (None, [])
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_every_durability_leaves_a_readable_tree(reader: FakeLLM, durability: str) -> None:
+    graph = build_judge_rag(context=context_of(reader), durability=durability)  # type: ignore[arg-type]
+    graph.invoke(ROOT, thread("t"))
+    assert [node.query for node in SearchTree.from_history(graph, "t").query_nodes()] == [ROOT, SUB]
