@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .errors import SettingsError
@@ -10,6 +11,7 @@ from .llm import CallGate, EndpointLLM, ReasoningChatOpenAI
 from .settings import Settings
 
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+Progress = Callable[[int, int, str], None]
 SPEC_FORMS = "openai:MODEL, dashscope:MODEL, local: (or local:/path/to/model.gguf), URL#MODEL"
 NO_KEY = "no-key"
 """Sent where an endpoint asks for none, since the client insists on a key."""
@@ -64,16 +66,19 @@ def _required(key: str, spec: str, variable: str) -> str:
     return key
 
 
-def create_llm(spec: str, settings: Settings, gate: CallGate) -> EndpointLLM:
+def create_llm(
+    spec: str, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None
+) -> EndpointLLM:
     """The chat model that ``spec`` names, behind the project's retries and the shared cap on calls.
 
-    ``local:`` assembles the weights at first use and starts the embedded server: seconds, the first time minutes.
+    ``local:`` assembles the weights at first use and starts the embedded server: seconds, the first time minutes, told
+    to ``on_progress`` as (done, total, stage).
 
     Raises:
         SettingsError: See ``resolve_endpoint``.
         DependencyError: ``local:`` without the extra ``local``.
     """
-    endpoint = _local_endpoint(spec, settings) if is_local(spec) else resolve_endpoint(spec, settings)
+    endpoint = _local_endpoint(spec, settings, on_progress) if is_local(spec) else resolve_endpoint(spec, settings)
     chat = ReasoningChatOpenAI(
         model=endpoint.model,
         base_url=endpoint.base_url,
@@ -85,7 +90,7 @@ def create_llm(spec: str, settings: Settings, gate: CallGate) -> EndpointLLM:
     return EndpointLLM(chat, gate=gate, retries=settings.retries)
 
 
-def _local_endpoint(spec: str, settings: Settings) -> Endpoint:
+def _local_endpoint(spec: str, settings: Settings, on_progress: Progress | None) -> Endpoint:
     from .local_model import open_local_model  # noqa: PLC0415 - an optional extra
 
     running = open_local_model(spec.removeprefix("local:"), settings.home)

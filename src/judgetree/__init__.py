@@ -1,1 +1,90 @@
-"""Recursive RAG with a judge."""
+"""Recursive RAG with a judge.
+
+>>> import judgetree
+>>> sorted(judgetree.__all__)[:3]
+['CallGate', 'EndpointLLM', 'GeneratedJudge']
+
+Names are imported when they are first used, so that ``import judgetree`` stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .graphs.closed_book import build_closed_book as build_closed_book
+    from .graphs.context import Limits as Limits
+    from .graphs.context import RagContext as RagContext
+    from .graphs.judge_rag import build_judge_rag as build_judge_rag
+    from .graphs.naive_rag import build_naive_rag as build_naive_rag
+    from .graphs.rag_graph import RagGraph as RagGraph
+    from .graphs.result import RagResult as RagResult
+    from .graphs.search_tree import SearchTree as SearchTree
+    from .graphs.session import RagSession as RagSession
+    from .graphs.session import aask as aask
+    from .graphs.session import ask as ask
+    from .modules.embeddings import create_embeddings as create_embeddings
+    from .modules.errors import JudgetreeError as JudgetreeError
+    from .modules.errors import UserError as UserError
+    from .modules.index import Index as Index
+    from .modules.index_factory import open_index as open_index
+    from .modules.judge import Judge as Judge
+    from .modules.judge import Verdict as Verdict
+    from .modules.judge_generated import GeneratedJudge as GeneratedJudge
+    from .modules.judge_logprob import LogprobJudge as LogprobJudge
+    from .modules.judge_oracle import GoldFact as GoldFact
+    from .modules.judge_oracle import OracleJudge as OracleJudge
+    from .modules.llm import CallGate as CallGate
+    from .modules.llm import EndpointLLM as EndpointLLM
+    from .modules.llm_factory import create_llm as create_llm
+    from .modules.retriever import Retriever as Retriever
+    from .modules.settings import Settings as Settings
+    from .modules.settings import load_settings as load_settings
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "CallGate": "modules.llm",
+    "EndpointLLM": "modules.llm",
+    "GeneratedJudge": "modules.judge_generated",
+    "GoldFact": "modules.judge_oracle",
+    "Index": "modules.index",
+    "Judge": "modules.judge",
+    "JudgetreeError": "modules.errors",
+    "Limits": "graphs.context",
+    "LogprobJudge": "modules.judge_logprob",
+    "OracleJudge": "modules.judge_oracle",
+    "RagContext": "graphs.context",
+    "RagGraph": "graphs.rag_graph",
+    "RagResult": "graphs.result",
+    "RagSession": "graphs.session",
+    "Retriever": "modules.retriever",
+    "SearchTree": "graphs.search_tree",
+    "Settings": "modules.settings",
+    "UserError": "modules.errors",
+    "Verdict": "modules.judge",
+    "aask": "graphs.session",
+    "ask": "graphs.session",
+    "build_closed_book": "graphs.closed_book",
+    "build_judge_rag": "graphs.judge_rag",
+    "build_naive_rag": "graphs.naive_rag",
+    "create_embeddings": "modules.embeddings",
+    "create_llm": "modules.llm_factory",
+    "load_settings": "modules.settings",
+    "open_index": "modules.index_factory",
+}
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - names only
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,62 @@
+# Two commands: make demo, make test. Everything is installed into .venv; nothing else on the machine is touched.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# The local model (1.1 GB) is fetched only where no other is named and no key is there.
+OTHER_MODEL := $(strip $(OPENAI_API_KEY)$(OPENAI_BASE_URL)$(DASHSCOPE_API_KEY)$(findstring --scripted,$(DEMO_ARGS)))
+ifneq ($(JUDGETREE_LLM),)
+OTHER_MODEL := $(filter-out local:%,$(JUDGETREE_LLM))
+endif
+
+.PHONY: demo test test-local check bench lock notebooks clean
+
+demo: $(VENV)/$(if $(OTHER_MODEL),.dev,.local)
+	$(BIN)/judgetree demo $(DEMO_ARGS)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not local_model" $(PYTEST_ARGS)
+
+test-local: $(VENV)/.dev $(VENV)/.local
+	$(BIN)/python -m pytest -m local_model $(PYTEST_ARGS)
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	rm -rf build && $(PIP) install --no-deps --no-build-isolation --target build/types .
+	cd build/types && MYPYPATH=. $(abspath $(BIN))/python -m mypy --strict --config-file $(abspath pyproject.toml) -p judgetree
+	$(BIN)/python tests/links.py README.md CHANGELOG.md docs data
+	$(MAKE) notebooks
+	rm -rf build
+
+notebooks: $(VENV)/.dev
+	$(BIN)/python -m pytest -q tests/notebooks
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m tests.benchmarks
+
+lock:
+	$(PIP) install "uv>=0.9,<1"
+	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-annotate --no-header \
+	  --extra dev --extra postgres --python-version 3.11 -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-annotate --no-header \
+	  --extra local --python-version 3.11 -o requirements-local.lock
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "judgetree needs Python 3.11 or newer: make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.local: pyproject.toml requirements-local.lock | $(VENV)/bin/python
+	@echo "Installing judgetree and its local model (1.1 GB) into $(VENV) …"
+	$(PIP) install -r requirements-local.lock
+	$(PIP) install --no-deps -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml requirements.lock | $(VENV)/bin/python
+	@echo "Installing judgetree and its test tools into $(VENV) …"
+	$(PIP) install -r requirements.lock
+	$(PIP) install --no-deps -e .
+	@touch $@

@@ -1,0 +1,299 @@
+"""Questions in a line of code: services from the settings, graph, checkpoints and result in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from langchain_core.runnables import RunnableConfig
+
+from ..modules.background_loop import background_loop
+from ..modules.errors import JudgetreeError, SettingsError, UnknownThread, UserError
+from ..modules.index_factory import open_index
+from ..modules.judge import Judge
+from ..modules.judge_factory import create_judge
+from ..modules.llm import CallGate, ChatLLM
+from ..modules.llm_factory import create_llm
+from ..modules.retriever import Retriever
+from ..modules.settings import Settings, load_settings
+from ..modules.usage import total_usage
+from .closed_book import build_closed_book
+from .context import Limits, RagContext, RunEvent
+from .judge_rag import build_judge_rag
+from .naive_rag import build_naive_rag
+from .rag_graph import RagGraph
+from .result import Mode, RagResult
+from .search_tree import SearchTree
+from .threads import is_absent
+
+BUILDERS: dict[Mode, Callable[..., RagGraph]] = {
+    "judge": build_judge_rag,
+    "naive": build_naive_rag,
+    "llm": build_closed_book,
+}
+
+
+class RagSession:
+    """Everything that questions to one collection need, opened at the first question and kept until ``close``.
+
+    An open session holds a Milvus Lite folder: use it in a ``with`` statement. All methods may be called from any
+    thread, notebook cell or event loop, several at a time.
+
+    Args:
+        collection: Name of the collection; not needed for ``mode="llm"``.
+        mode: "judge", "naive" (retrieve and answer) or "llm" (closed book).
+        topk: Chunks that each query retrieves.
+        search_type: "hybrid", "dense" or "sparse".
+        judge: "auto", "generated" or "logprob", or a judge of your own.
+        limits: Depth, calls, leaves.
+        context: Services of your own in place of those that the settings describe.
+        settings: None reads environment and ``.env``.
+        on_progress: Called with (done, total, stage) while a local model is fetched and started.
+    """
+
+    def __init__(
+        self,
+        collection: str = "",
+        *,
+        mode: Mode = "judge",
+        topk: int = 3,
+        search_type: str = "hybrid",
+        judge: str | Judge = "auto",
+        limits: Limits | None = None,
+        context: RagContext | None = None,
+        settings: Settings | None = None,
+        on_progress: Callable[[int, int, str], None] | None = None,
+    ) -> None:
+        if mode not in BUILDERS:
+            raise SettingsError(f"Unknown mode {mode!r}. Allowed: {', '.join(BUILDERS)}.")
+        if not collection and context is None and mode != "llm":
+            raise SettingsError(f"The mode {mode!r} retrieves: name a collection.")
+        self.settings = settings or load_settings()
+        self.collection = collection
+        self.mode: Mode = mode
+        self._topk = topk
+        self._search_type = search_type
+        self._judge = judge
+        self._limits = limits or Limits()
+        self._on_progress = on_progress
+        self._given = context
+        self._opened = context
+        self._resources = ExitStack()
+        self._opening = asyncio.Lock()
+        self.graph = BUILDERS[mode](checkpointer=self.settings.checkpoint_url, durability=self.settings.durability)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def ask(
+        self,
+        question: str | None = None,
+        *,
+        thread_id: str | None = None,
+        resume: bool = False,
+        repeat: int = 0,
+        on_event: Callable[[RunEvent], None] | None = None,
+    ) -> RagResult:
+        """Answer one question. A model that fails gives a result with status "failed"; the thread can be resumed.
+
+        Args:
+            question: None takes that of the thread, with ``resume``.
+            thread_id: Thread of the run; None makes a new one. An open thread is resumed, a finished one is returned
+                without a call.
+            resume: Insist that the thread exists.
+            repeat: Tells apart repeats of one question in fingerprints.
+            on_event: Called, on judgetree's own thread, with each live event of the run and its sub-runs.
+
+        Raises:
+            UserError: Something to mend: settings, collection, thread, key, model name.
+            LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
+        """
+        return background_loop().run(self._ask(question, thread_id, resume, repeat, on_event))
+
+    async def aask(
+        self,
+        question: str | None = None,
+        *,
+        thread_id: str | None = None,
+        resume: bool = False,
+        repeat: int = 0,
+        on_event: Callable[[RunEvent], None] | None = None,
+    ) -> RagResult:
+        """See ``ask``."""
+        return await background_loop().hop(self._ask(question, thread_id, resume, repeat, on_event))
+
+    def close(self) -> None:
+        """Close the checkpoints and free the collection; the next question opens them again."""
+        background_loop().run(self._close())
+
+    async def aclose(self) -> None:
+        """See ``close``."""
+        await background_loop().hop(self._close())
+
+    async def _ask(
+        self,
+        question: str | None,
+        thread_id: str | None,
+        resume: bool,
+        repeat: int,
+        on_event: Callable[[RunEvent], None] | None,
+    ) -> RagResult:
+        started = time.perf_counter()
+        thread_id = thread_id or str(uuid.uuid4())
+        config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
+        known = await self._calls_of(config)
+        if known is None and (resume or question is None):
+            raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
+        context = await self._services()
+        error = ""
+        try:
+            await self._run(question, config, context, on_event)
+        except UserError:
+            raise
+        except JudgetreeError as failure:
+            error = str(failure)
+        tree = await SearchTree.afrom_history(self.graph, thread_id)
+        new = [r for node in tree.query_nodes() for r in node.usage if r["call_id"] not in (known or ())]
+        return RagResult(
+            answer="" if error else tree.root.answer,
+            status="failed" if error else tree.root.answer_status or "failed",
+            thread_id=thread_id,
+            mode=self.mode,
+            tree=tree,
+            usage=tree.usage,
+            usage_this_run=total_usage(new),
+            wall_s=time.perf_counter() - started,
+            error=error,
+        )
+
+    async def _close(self) -> None:
+        await self.graph.aclose()
+        self._opened = self._given
+        await asyncio.to_thread(self._resources.close)
+
+    async def _run(
+        self,
+        question: str | None,
+        config: RunnableConfig,
+        context: RagContext,
+        on_event: Callable[[RunEvent], None] | None,
+    ) -> None:
+        if on_event is None:
+            await self.graph.ainvoke(question, config, context=context)
+            return
+        async for event in self.graph.astream(question, config, context=context, stream_mode="custom"):
+            on_event(event)
+
+    async def _calls_of(self, config: RunnableConfig) -> set[str] | None:
+        """Ids of the calls that the thread's tree has made so far; None if the thread is new."""
+        if is_absent(await self.graph.aget_state(config)):
+            return None
+        tree = await SearchTree.afrom_history(self.graph, config["configurable"]["thread_id"])
+        return {record["call_id"] for node in tree.query_nodes() for record in node.usage}
+
+    async def _services(self) -> RagContext:
+        async with self._opening:
+            if self._opened is None:
+                self._opened = await asyncio.to_thread(self._open_services)
+            return self._opened
+
+    def _open_services(self) -> RagContext:
+        settings = self.settings
+        retriever = None
+        if self.mode != "llm":
+            index = self._resources.enter_context(open_index(self.collection, settings))
+            retriever = Retriever(index, topk=self._topk, search_type=self._search_type)
+            retriever.check_args()  # a missing collection is told before a model is fetched
+        gate = CallGate(settings.max_concurrency)
+        reader = create_llm(settings.llm_spec, settings, gate, on_progress=self._on_progress)
+        return RagContext(
+            reader=reader, retriever=retriever, judge=self._create_judge(reader, gate), limits=self._limits
+        )
+
+    def _create_judge(self, reader: ChatLLM, gate: CallGate) -> Judge | None:
+        if self.mode != "judge":
+            return None
+        if not isinstance(self._judge, str):
+            return self._judge
+        spec = self.settings.judge_spec
+        is_reader = spec == self.settings.llm_spec
+        llm = reader if is_reader else create_llm(spec, self.settings, gate, on_progress=self._on_progress)
+        return create_judge(self._judge, llm, spec=spec)
+
+
+def ask(
+    question: str,
+    *,
+    collection: str = "",
+    mode: Mode = "judge",
+    topk: int = 3,
+    search_type: str = "hybrid",
+    judge: str | Judge = "auto",
+    max_rec_depth: int = 3,
+    max_llm_calls: int = 60,
+    thread_id: str | None = None,
+    resume: bool = False,
+    settings: Settings | None = None,
+    on_event: Callable[[RunEvent], None] | None = None,
+) -> RagResult:
+    """Answer one question and close everything again; for several questions keep a ``RagSession``.
+
+    Arguments and errors: see ``RagSession``, ``RagSession.ask`` and ``Limits``.
+    """
+    return background_loop().run(
+        aask(
+            question,
+            collection=collection,
+            mode=mode,
+            topk=topk,
+            search_type=search_type,
+            judge=judge,
+            max_rec_depth=max_rec_depth,
+            max_llm_calls=max_llm_calls,
+            thread_id=thread_id,
+            resume=resume,
+            settings=settings,
+            on_event=on_event,
+        )
+    )
+
+
+async def aask(
+    question: str,
+    *,
+    collection: str = "",
+    mode: Mode = "judge",
+    topk: int = 3,
+    search_type: str = "hybrid",
+    judge: str | Judge = "auto",
+    max_rec_depth: int = 3,
+    max_llm_calls: int = 60,
+    thread_id: str | None = None,
+    resume: bool = False,
+    settings: Settings | None = None,
+    on_event: Callable[[RunEvent], None] | None = None,
+) -> RagResult:
+    """``ask`` on a running event loop."""
+    session = RagSession(
+        collection,
+        mode=mode,
+        topk=topk,
+        search_type=search_type,
+        judge=judge,
+        limits=Limits(max_rec_depth=max_rec_depth, max_llm_calls=max_llm_calls),
+        settings=settings,
+    )
+    try:
+        return await session.aask(question, thread_id=thread_id, resume=resume, on_event=on_event)
+    finally:
+        await session.aclose()

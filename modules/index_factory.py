@@ -1,0 +1,39 @@
+"""The index that the settings describe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .embeddings import Embedder, create_embeddings, spec_for_language
+from .index import Index
+from .settings import Settings
+
+Progress = Callable[[int, int, str], None]
+
+
+def open_index(
+    collection: str,
+    settings: Settings,
+    *,
+    data_path: Path | None = None,
+    file_type_wanted: Sequence[str] | None = None,
+    on_progress: Progress | None = None,
+) -> Index:
+    """An index over ``collection``, with the settings' database and embedder; nothing is opened yet.
+
+    With ``embeddings="auto"`` the documents' language chooses the embedder.
+    """
+
+    def by_language(cjk_share: float) -> Embedder:
+        return create_embeddings(spec_for_language(cjk_share), settings)
+
+    return Index(
+        by_language if settings.embeddings == "auto" else create_embeddings(settings.embeddings, settings),
+        data_path,
+        file_type_wanted,
+        collection,
+        uri=settings.milvus_address,
+        token=settings.milvus_token.get_secret_value(),
+        on_progress=on_progress,
+    )

@@ -1,0 +1,25 @@
+"""What every test stands on: no settings from outside. (The network beyond loopback is blocked in pyproject.toml.)"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+OUTSIDE = ("JUDGETREE_", "OPENAI_", "DASHSCOPE_", "LANGSMITH_", "LANGCHAIN_")
+KEPT = {"JUDGETREE_TEST_POSTGRES"}
+
+
+@pytest.fixture(autouse=True)
+def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """An empty current folder and no setting from outside, so that a developer's own .env or key changes nothing."""
+    for name in list(os.environ):
+        if name.startswith(OUTSIDE) and name not in KEPT:
+            monkeypatch.delenv(name)
+    folder = tmp_path / "cwd"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("JUDGETREE_HOME", str(folder / ".judgetree"))
+    yield

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from subprocess import run as run_process
+
+import pytest
+from langchain_core.documents import Document
+from langgraph.checkpoint.base import empty_checkpoint
+
+from judgetree.graphs.checkpoints import open_checkpointer, open_checkpointer_sync, serializer
+from judgetree.graphs.context import RagContext
+from judgetree.graphs.naive_rag import build_naive_rag
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.modules.errors import SettingsError
+from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
+
+STORES = ["memory", "sqlite", "postgres"]
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    match request.param:
+        case "memory":
+            return "memory:"
+        case "sqlite":
+            return f"sqlite:///{tmp_path / 'new folder' / 'c.sqlite'}"
+        case _:
+            return str(request.getfixturevalue("postgres_url"))
+
+
+def context() -> RagContext:
+    table = {"q": [chunk("a", "text with 汉字 and \N{GRINNING FACE}")]}
+    return RagContext(reader=FakeLLM(lambda messages: "answer"), retriever=TableRetriever(table))
+
+
+def test_a_run_is_saved_and_read_back(url: str, request: pytest.FixtureRequest) -> None:
+    with build_naive_rag(checkpointer=url, context=context()) as graph:
+        graph.invoke("q", {"configurable": {"thread_id": request.node.name}})
+        tree = SearchTree.from_history(graph, request.node.name)
+        assert tree.root.answer == "answer"
+        assert [node.text for node in tree.chunk_nodes()] == ["text with 汉字 and \N{GRINNING FACE}"]
+        assert request.node.name in [summary.thread_id for summary in graph.list_threads()]
+
+
+def test_the_same_store_serves_synchronous_graphs(url: str, request: pytest.FixtureRequest) -> None:
+    thread = request.node.name + "sync"
+    config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    with open_checkpointer_sync(url) as saver:
+        saver.put(config, empty_checkpoint(), {"step": 1}, {})  # type: ignore[arg-type]
+        assert [saved.config["configurable"]["thread_id"] for saved in saver.list(config)] == [thread]  # type: ignore[arg-type]
+
+
+READER = """
+import sys
+from judgetree.graphs.judge_rag import build_judge_rag
+from judgetree.graphs.search_tree import SearchTree
+with build_judge_rag(checkpointer=sys.argv[1]) as graph:
+    print(SearchTree.from_history(graph, "t").to_json())
+"""
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_another_process_reads_the_same_tree(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    url = f"sqlite:///{tmp_path / 'c.sqlite'}" if store == "sqlite" else str(request.getfixturevalue("postgres_url"))
+    with build_naive_rag(checkpointer=url, context=context()) as graph:
+        graph.invoke("q", {"configurable": {"thread_id": "t"}})
+        here = SearchTree.from_history(graph, "t")
+    there = run_process([sys.executable, "-c", READER, url], capture_output=True, text=True, check=True).stdout
+    assert SearchTree.from_json(there) == here
+
+
+@pytest.mark.parametrize("url", ["redis://x", "sqlite:/one-slash", "", "sqlite:///"])
+def test_an_unknown_store_names_those_there_are(url: str) -> None:
+    async def opened() -> None:
+        async with open_checkpointer(url):
+            pass
+
+    with pytest.raises(SettingsError, match="memory:, sqlite:///"):
+        asyncio.run(opened())
+    with pytest.raises(SettingsError, match="JUDGETREE_CHECKPOINTS"), open_checkpointer_sync(url):
+        pass
+
+
+def test_an_unusable_sqlite_file_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "c.sqlite").write_bytes(b"this is no database" * 100)
+    with (
+        pytest.raises(SettingsError, match="file is not a database"),
+        build_naive_rag(checkpointer=f"sqlite:///{tmp_path / 'c.sqlite'}", context=context()) as graph,
+    ):
+        graph.invoke("q")
+
+
+def test_an_unreachable_postgres_hides_the_password() -> None:
+    pytest.importorskip("psycopg")
+    with (
+        pytest.raises(SettingsError) as caught,
+        open_checkpointer_sync("postgresql://user:hunter2@127.0.0.1:1/db"),
+    ):
+        pass
+    assert "hunter2" not in str(caught.value)
+    assert "user:***@127.0.0.1:1" in str(caught.value)
+
+
+class Foreign:
+    """A type that the serialiser was never told of."""
+
+
+def test_the_serialiser_reads_documents_and_refuses_other_types() -> None:
+    serde = serializer()
+    document = Document(page_content="x", metadata={"score": None, "rank": 1})
+    assert serde.loads_typed(serde.dumps_typed([document])) == [document]
+    with pytest.raises(TypeError):
+        serde.dumps_typed(Foreign())

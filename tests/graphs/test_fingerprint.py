@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from judgetree.graphs.context import Limits, RagContext
+from judgetree.graphs.fingerprint import digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
+from judgetree.modules.errors import ThreadMismatch
+from judgetree.modules.judge_oracle import OracleJudge
+from tests.graphs.fakes import FakeLLM, TableRetriever
+
+SERVICES = RagContext(reader=FakeLLM(lambda messages: ""), retriever=TableRetriever({}), judge=OracleJudge({}))
+BASE = fingerprint_of(query="q", mode="judge", services=SERVICES)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        fingerprint_of(query="other", mode="judge", services=SERVICES),
+        fingerprint_of(query="q", mode="naive", services=SERVICES),
+        fingerprint_of(query="q", mode="judge", services=SERVICES, repeat=1),
+        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, limits=Limits(max_rec_depth=1))),
+        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, limits=Limits(max_llm_calls=7))),
+        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, limits=Limits(judge_leaves=False))),
+        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, retriever=TableRetriever({"q": []}))),
+        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, judge=OracleJudge({"q": []}))),
+    ],
+)
+def test_everything_that_determines_a_run_changes_the_digest(changed: dict[str, str]) -> None:
+    assert digest_of(changed) != digest_of(BASE)
+    with pytest.raises(ThreadMismatch):
+        refuse_mismatch("t", BASE, changed)
+
+
+def test_digest_does_not_depend_on_the_order_of_keys() -> None:
+    assert digest_of(dict(reversed(BASE.items()))) == digest_of(BASE)
+
+
+def test_mismatch_names_each_difference_and_nothing_else() -> None:
+    with pytest.raises(ThreadMismatch, match=r"\(a: '1' then, '2' now; b: None then, '3' now\)"):
+        refuse_mismatch("t", {"a": "1", "same": "x"}, {"a": "2", "same": "x", "b": "3"})
+
+
+def test_sub_threads_are_stable_and_differ_in_every_part() -> None:
+    base = ("parent", "chunk", "question", "fingerprint")
+    assert sub_thread_id(*base) == sub_thread_id(*base)
+    varied = {sub_thread_id(*(*base[:i], part + "x", *base[i + 1 :])) for i, part in enumerate(base)}
+    assert len(varied | {sub_thread_id(*base)}) == 5
+    assert sub_thread_id("a", "b,c", "q", "f") != sub_thread_id("a,b", "c", "q", "f")
