@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, Protocol
-
-from langchain_core.documents import Document
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from .usage import CallMeter
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 Score = Literal[0, 1, 2]
 VerdictStatus = Literal["judged", "unknown", "pending", "cancelled"]
@@ -52,8 +53,14 @@ class Judge(Protocol):
         ...
 
 
-PRONOUN_INTO_PASSAGE = re.compile(
-    r"\b(?:this|that|the|said)\s+(?:passage|text|document|paragraph|chunk|context)\b|(?:本文|该文|上文|这段|该段|文中)",
+# "the text" may be what is asked for ("the text of Beowulf"), and Chinese pointers hide in other words (日本文学).
+POINTER_INTO_PASSAGE = re.compile(
+    r"\b(?:this|that|said|above|given)\s+(?:passage|text|document|paragraph|chunk|context)\b"
+    r"|\bthe\s+(?:chunk\b|paragraph\b|passage\b(?!\s+of\b)|(?:text|document|context)\s*(?:[^\w\s]|$))"
+    r"|^\W*(?:who|what|when|where|why|how|(?:in )?which \w+)\s+(?:is|are|was|were|did|does|do|has|have|had)\s+"
+    r"(?:he|she|they|his|her|their|its)\b"
+    r"|^\W*[他她它](?!人|山|乡)"
+    r"|(?<![日基版样剧课])本文|(?<!应)该文|上文(?![化明学字献物])|(?<![中英日法德俄韩论古])文中|这段|该段",
     re.IGNORECASE,
 )
 
@@ -64,7 +71,7 @@ def sub_question_problem(next_query: str, query: str) -> str:
         return "next_query is empty although the score is 1."
     if _normalised(next_query) == _normalised(query):
         return "next_query repeats the query instead of asking for the missing fact."
-    if PRONOUN_INTO_PASSAGE.search(next_query):
+    if POINTER_INTO_PASSAGE.search(next_query):
         return "next_query points into the passage; it must be understood without it."
     return ""
 

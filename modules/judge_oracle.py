@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from langchain_core.documents import Document
+from typing import TYPE_CHECKING
 
 from .judge import Verdict
 from .prompts import version_of
 from .usage import CallMeter
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 
 @dataclass(frozen=True, kw_only=True)

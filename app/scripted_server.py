@@ -1,0 +1,350 @@
+"""A model endpoint that answers from a script, over real HTTP on the loopback interface.
+
+It stands in for a language model, an embedding model and a rerank model in the demo, the notebooks and the tests::
+
+    with ScriptedServer(load_standards_qa("data/standards_qa.jsonl")) as server:
+        ...  # point a client at server.base_url
+
+or as a process, which prints one line ``{"base_url": …, "pid": …}`` as soon as it listens::
+
+    python -m judgetree.app.scripted_server --questions data/standards_qa.jsonl --latency 0.2 --fault 429:0.1
+
+The HTTP part is just enough for well-behaved clients: one asyncio loop, keep-alive, bodies with a Content-Length, no
+pipelining. It costs a quarter of the processor time of ``http.server``, and parallel requests need no threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from http import HTTPStatus
+from types import TracebackType
+from typing import Self
+
+from ..evaluation.datasets import Question, load_standards_qa
+from ..modules.errors import SettingsError, UserError
+from .scripted_answers import RequestKind
+from .scripted_behaviour import FAULTS, Behaviour, changed, parse_fault
+from .scripted_endpoints import Endpoints, LoggedRequest, Outgoing, Responses, json_answer
+from .scripted_wire import JsonObject, error
+
+_log = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+_HOOK_THREADS = 128
+_START_TIMEOUT_S = 30.0
+
+
+class _ClientGone(Exception):
+    """The client closed the connection, or sent bytes while it was owed an answer."""
+
+
+class _Listener:
+    """Carries requests from sockets to the endpoints and answers back, on the running event loop."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self._connections: set[asyncio.Task[None]] = set()
+        # A thread for each hook call: a hook may wait for other requests to arrive. Idle threads are never made.
+        self._hook_threads = ThreadPoolExecutor(_HOOK_THREADS, thread_name_prefix="scripted-hook")
+
+    async def listen(self, port: int) -> asyncio.Server:
+        try:
+            return await asyncio.start_server(self._converse, HOST, port, backlog=512)
+        except (OSError, OverflowError) as problem:
+            raise SettingsError(
+                f"Cannot listen on port {port}: {problem}. Give a free port, or 0 for any."
+            ) from problem
+
+    async def close(self, server: asyncio.Server) -> None:
+        """Stop listening, give up the requests that are being answered and close every connection."""
+        server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        self._hook_threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if task := asyncio.current_task():
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (_ClientGone, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            _log.debug("A client left, or does not speak HTTP.")
+        except asyncio.CancelledError:
+            # Only ``close`` cancels; asyncio would report a cancelled connection as an error of its own.
+            writer.transport.abort()
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; whether the connection stays open."""
+        method, path, headers = _parse_head(await reader.readuntil(b"\r\n\r\n"))
+        length = headers.get("content-length", "0")
+        if "transfer-encoding" in headers or not length.isdecimal():
+            await _send(writer, json_answer(error(411, "Send the body with a Content-Length."), 411))
+            return False
+        body = await reader.readexactly(int(length))
+        counted = self._endpoints.is_model_request(method, path)
+        if counted:
+            self._endpoints.tally.arrive()
+        try:
+            outgoing = await self._handle(method, path, body)
+            if outgoing.delay_s:
+                await _wait_while_connected(reader, outgoing.delay_s)
+            await _send(writer, outgoing)
+        finally:
+            if counted:
+                self._endpoints.tally.leave()
+        return not outgoing.drop and headers.get("connection", "").lower() != "close"
+
+    async def _handle(self, method: str, path: str, body: bytes) -> Outgoing:
+        if self._endpoints.responses is None:
+            return self._endpoints.handle(method, path, body)
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._hook_threads, self._endpoints.handle, method, path, body)
+        except Exception as problem:  # noqa: BLE001 - a hook may raise anything, and its client must hear of it
+            _log.exception("The responses hook failed.")
+            return json_answer(error(500, f"The responses hook failed: {problem!r}"), 500)
+
+
+def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
+    """Method, path without its query string, and headers by lower-case name."""
+    request_line, *lines = head.decode("latin-1").split("\r\n")
+    method, _, rest = request_line.partition(" ")
+    path = rest.partition(" ")[0].partition("?")[0]
+    named = (line.partition(":") for line in lines if line)
+    return method, path, {name.strip().lower(): value.strip() for name, _, value in named}
+
+
+async def _wait_while_connected(reader: asyncio.StreamReader, delay_s: float) -> None:
+    """Wait, but not for a client that has gone: its request must not count as active any longer.
+
+    Raises:
+        _ClientGone: It went, or it sent something although it is owed an answer.
+    """
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(reader.read(1), delay_s)
+        raise _ClientGone
+
+
+async def _send(writer: asyncio.StreamWriter, outgoing: Outgoing) -> None:
+    head = f"HTTP/1.1 {outgoing.status} {_phrase(outgoing.status)}\r\n"
+    if outgoing.retry_after_s is not None:
+        head += f"Retry-After: {outgoing.retry_after_s:g}\r\n"
+    if outgoing.events:
+        head += "Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        pieces = [b"%x\r\n%b\r\n" % (len(event), event) for event in outgoing.events] + [b"0\r\n\r\n"]
+    else:
+        head += f"Content-Type: application/json\r\nContent-Length: {len(outgoing.body)}\r\n\r\n"
+        half = len(outgoing.body) // 2
+        pieces = [outgoing.body[:half], outgoing.body[half:]] if outgoing.drop else [outgoing.body]
+    if outgoing.drop:
+        pieces = pieces[: len(pieces) // 2]
+    # One write for head and first piece: two small ones meet delayed acknowledgement, 40 ms a request.
+    writer.write(head.encode() + pieces[0])
+    for piece in pieces[1:]:
+        await writer.drain()
+        writer.write(piece)
+    await writer.drain()
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Scripted"
+
+
+class ScriptedServer:
+    """The scripted model server in a thread of this process; a context manager.
+
+    Args:
+        questions: What the model knows; without any it judges every passage 0 and refuses every question.
+        behaviour: Latency, refusals and faults; by default none.
+        responses: Called for each chat request, in a thread of its own; what it returns is the reply, and None
+            leaves the request to the script. Transport faults and garbling apply to its replies too.
+        port: 0 takes any free port.
+    """
+
+    def __init__(
+        self,
+        questions: Iterable[Question] = (),
+        *,
+        behaviour: Behaviour | None = None,
+        responses: Responses | None = None,
+        port: int = 0,
+    ) -> None:
+        self._endpoints = Endpoints(questions, behaviour=behaviour, responses=responses)
+        self._wanted_port = port
+        self._port: Future[int] = Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> Self:
+        """Listen; the server itself comes back. A server is started once.
+
+        Raises:
+            SettingsError: The port is taken or not allowed.
+        """
+        self._thread = threading.Thread(target=asyncio.run, args=(self._run(),), name="scripted-server", daemon=True)
+        self._thread.start()
+        self._port.result(_START_TIMEOUT_S)
+        return self
+
+    def stop(self) -> None:
+        """Close every connection and end the thread; requests that are being answered break off. Idempotent."""
+        if self._thread is None or self._loop is None or self._stopping is None:
+            return
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        listener = _Listener(self._endpoints)
+        try:
+            server = await listener.listen(self._wanted_port)
+        except SettingsError as problem:
+            self._port.set_exception(problem)
+            return
+        self._port.set_result(server.sockets[0].getsockname()[1])
+        await self._stopping.wait()
+        await listener.close(server)
+
+    @property
+    def root_url(self) -> str:
+        """Address without a path; DashScope's clients take ``root_url + "/api/v1"``."""
+        return f"http://{HOST}:{self._port.result(0)}"
+
+    @property
+    def base_url(self) -> str:
+        """Address for OpenAI clients, with ``/v1``."""
+        return f"{self.root_url}/v1"
+
+    @property
+    def requests(self) -> Counter[RequestKind]:
+        """Model requests so far by kind; a kind that never came counts 0. A copy."""
+        return self._endpoints.tally.requests()
+
+    @property
+    def log(self) -> tuple[LoggedRequest, ...]:
+        """Model requests in the order in which their answers were worked out."""
+        return self._endpoints.tally.log()
+
+    @property
+    def peak_active(self) -> int:
+        """The most model requests that were ever being answered at the same time."""
+        return self._endpoints.tally.peak_active()
+
+    @property
+    def responses(self) -> Responses | None:
+        """The hook that answers chat requests; may be set at any time."""
+        return self._endpoints.responses
+
+    @responses.setter
+    def responses(self, hook: Responses | None) -> None:
+        self._endpoints.responses = hook
+
+    def stats(self) -> JsonObject:
+        """Counters and behaviour as ``GET /_stats`` sends them."""
+        return self._endpoints.stats()
+
+    def configure(self, **changes: object) -> None:
+        """Replace fields of the ``Behaviour`` for requests from now on.
+
+        Raises:
+            SettingsError: A field is unknown or its value not allowed.
+        """
+        self._endpoints.configure(changes)
+
+    def reset(self) -> None:
+        """Forget counters, log and attempts."""
+        self._endpoints.tally.reset()
+
+    def wait_for_active(self, at_least: int, timeout_s: float = 30.0) -> bool:
+        """Block until that many model requests are being answered at once; False when it took too long."""
+        return self._endpoints.tally.wait_until(lambda active: active >= at_least, timeout_s)
+
+    def wait_until_idle(self, timeout_s: float = 30.0) -> bool:
+        """Block until no model request is being answered; False when it took too long."""
+        return self._endpoints.tally.wait_until(lambda active: not active, timeout_s)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m judgetree.app.scripted_server",
+        description="A model endpoint that answers from a question file, on the loopback interface.",
+    )
+    parser.add_argument("--questions", metavar="FILE", help="JSON Lines file in the format of standards_qa.jsonl")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes any (default)")
+    parser.add_argument("--latency", metavar="S", default="0", help="seconds before each answer")
+    parser.add_argument(
+        "--fault",
+        metavar="KIND:RATE",
+        action="append",
+        default=[],
+        help=f"share of requests that meet a fault; repeatable. Kinds: {', '.join(FAULTS)}",
+    )
+    parser.add_argument("--seed", default="0", help="seed of the faults")
+    parser.add_argument("--knows-by-heart", action="store_true", help="answer closed-book questions too")
+    return parser
+
+
+async def _serve(endpoints: Endpoints, port: int) -> int:
+    """Serve until a signal comes; the exit status."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Queue[int] = asyncio.Queue()
+    for number, exit_status in ((signal.SIGINT, 130), (signal.SIGTERM, 0)):
+        loop.add_signal_handler(number, ended.put_nowait, exit_status)
+    listener = _Listener(endpoints)
+    server = await listener.listen(port)
+    base_url = f"http://{HOST}:{server.sockets[0].getsockname()[1]}/v1"
+    print(json.dumps({"base_url": base_url, "pid": os.getpid()}), flush=True)
+    status = await ended.get()
+    await listener.close(server)
+    return status
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the server as a process until SIGINT (exit status 130) or SIGTERM (0); 2 for a mistake of the caller."""
+    given = _parser().parse_args(arguments)
+    changes: dict[str, object] = {
+        "latency_s": given.latency,
+        "faults": dict(parse_fault(text) for text in given.fault),
+        "seed": given.seed,
+        "knows_by_heart": given.knows_by_heart,
+    }
+    try:
+        behaviour = changed(Behaviour(), changes)
+        questions = load_standards_qa(given.questions) if given.questions else []
+        return asyncio.run(_serve(Endpoints(questions, behaviour=behaviour), given.port))
+    except UserError as problem:
+        print(problem, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

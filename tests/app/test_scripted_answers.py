@@ -1,0 +1,257 @@
+import json
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from judgetree.app.scripted_answers import (
+    P_YES_WHEN_FALSE,
+    P_YES_WHEN_TRUE,
+    Prompt,
+    PromptMismatch,
+    ScriptedAnswers,
+    parse_prompt,
+)
+from judgetree.evaluation.datasets import Question, SupportingFact
+from judgetree.modules import prompts
+from judgetree.modules.prompts import REFUSAL
+
+RIVET, STEEL, COATING = (
+    SupportingFact(
+        source="a.md",
+        quote="Bridges of class K are joined with rivet R7.",
+        question="Which rivet joins bridges of class K?",
+        answer="R7",
+        remaining_question="What coats the steel of rivet R7?",
+    ),
+    SupportingFact(
+        source="b.md",
+        quote="Rivet R7 is forged from steel S2.",
+        question="Which steel is rivet R7 forged from?",
+        answer="S2",
+        remaining_question="What coats steel S2?",
+    ),
+    SupportingFact(
+        source="c.md", quote="Steel S2 is coated with zinc.", question="What is steel S2 coated with?", answer="zinc"
+    ),
+)
+CHAIN = Question(
+    id="chain",
+    lang="en",
+    question="What coats the steel of the rivet that joins bridges of class K?",
+    answer="zinc",
+    type="3hop",
+    supporting=(RIVET, STEEL, COATING),
+)
+OAK = SupportingFact(source="d.md", quote="橡木密度为720。", question="橡木的密度是多少？", answer="720")
+ASH = SupportingFact(source="e.md", quote="白蜡木密度为690。", question="白蜡木的密度是多少？", answer="690")
+COMPARED = Question(
+    id="compare", lang="zh", question="橡木和白蜡木哪个更重？", answer="橡木", type="compare", supporting=(OAK, ASH)
+)
+NOBODY_KNOWS = Question(
+    id="none", lang="en", question="Who painted bridge K?", answer="", type="unanswerable", supporting=()
+)
+ANSWERS = ScriptedAnswers([CHAIN, COMPARED, NOBODY_KNOWS])
+REST_AFTER_RIVET, REST_AFTER_STEEL = RIVET.remaining_question, STEEL.remaining_question
+
+anything = st.text(max_size=60) | st.sampled_from(
+    [
+        "Passage:",
+        "\n\nPassage:\n",
+        "Query: Passage:",
+        "\n\nEvidence:\nQuestion: ",
+        prompts.NEEDED_QUESTION,
+        "\r\x85\u2028",
+    ]
+)
+passages = st.lists(anything, max_size=4).map("".join)
+one_liners = st.lists(anything, max_size=4).map(lambda parts: "".join(parts).replace("\n", " "))
+
+
+@given(query=one_liners, passage=passages)
+def test_every_template_comes_apart_as_it_was_built(query: str, passage: str) -> None:
+    assert parse_prompt(prompts.judge_messages(query, passage)) == Prompt(kind="judge", query=query, passage=passage)
+    assert parse_prompt(prompts.needed_messages(query, passage)) == Prompt(kind="needed", query=query, passage=passage)
+    assert parse_prompt(prompts.alone_messages(query, passage)) == Prompt(kind="alone", query=query, passage=passage)
+    assert parse_prompt(prompts.reader_messages(query, passage)) == Prompt(kind="read", query=query, passage=passage)
+    assert parse_prompt(prompts.closed_book_messages(query)) == Prompt(kind="closed_book", query=query)
+
+
+@given(query=one_liners, passage=passages, rejected=one_liners)
+def test_a_sub_question_request_comes_apart_with_and_without_a_rejected_try(
+    query: str, passage: str, rejected: str
+) -> None:
+    assume("write another one" not in passage + rejected)
+    expected = Prompt(kind="sub_question", query=query, passage=passage)
+    assert parse_prompt(prompts.sub_question_messages(query, passage)) == expected
+    assert parse_prompt(prompts.sub_question_messages(query, passage, rejected=rejected)) == expected
+
+
+def test_a_repair_retry_is_still_the_first_request() -> None:
+    repair = prompts.JUDGE_REPAIR.format(problem="score is missing.")
+    messages = [*prompts.judge_messages("Q?", "P"), ("assistant", "nonsense"), ("user", repair)]
+    assert parse_prompt(messages) == Prompt(kind="judge", query="Q?", passage="P")
+
+
+@pytest.mark.parametrize(
+    "messages", [[], [("user", "Query: x\n\nPassage:\ny")], [("system", "Be kind."), ("user", "Hi")]]
+)
+def test_a_foreign_system_message_is_of_kind_other(messages: Sequence[tuple[str, str]]) -> None:
+    assert parse_prompt(messages) == Prompt(kind="other")
+
+
+@pytest.mark.parametrize(
+    ("system", "user"),
+    [
+        (prompts.JUDGE_SYSTEM, "Question: x\n\nPassage:\ny"),
+        (prompts.NEEDED_SYSTEM, "Query: x\n\nPassage:\ny\n\nIs it?"),
+        (prompts.READER_SYSTEM, "Question: x\n\nEvidence:\ny\n\nQuestion: another"),
+        (prompts.CLOSED_BOOK_SYSTEM, ""),
+    ],
+)
+def test_a_user_message_that_left_its_template_is_noticed(system: str, user: str) -> None:
+    with pytest.raises(PromptMismatch, match=re.escape(repr(user))):
+        parse_prompt([("system", system), ("user", user)])
+
+
+@pytest.mark.parametrize(
+    ("query", "quotes", "verdict"),
+    [
+        (CHAIN.question, [], (0, "")),
+        (CHAIN.question, [RIVET], (1, REST_AFTER_RIVET)),
+        (CHAIN.question, [RIVET, STEEL], (1, REST_AFTER_STEEL)),
+        (CHAIN.question, [STEEL], (1, RIVET.question)),
+        (CHAIN.question, [STEEL, COATING], (1, RIVET.question)),
+        (CHAIN.question, [RIVET, COATING], (1, STEEL.question)),
+        (CHAIN.question, [COATING, STEEL, RIVET], (2, "")),
+        (REST_AFTER_RIVET, [RIVET], (0, "")),
+        (REST_AFTER_RIVET, [STEEL], (1, REST_AFTER_STEEL)),
+        (REST_AFTER_RIVET, [COATING], (1, STEEL.question)),
+        (REST_AFTER_RIVET, [STEEL, COATING], (2, "")),
+        (REST_AFTER_STEEL, [COATING], (2, "")),
+        (STEEL.question, [STEEL], (2, "")),
+        (STEEL.question, [RIVET, COATING], (0, "")),
+        (COMPARED.question, [OAK], (1, ASH.question)),
+        (COMPARED.question, [ASH], (1, OAK.question)),
+        (COMPARED.question, [ASH, OAK], (2, "")),
+        (NOBODY_KNOWS.question, [RIVET, STEEL, COATING], (0, "")),
+        ("Who asks this?", [RIVET, STEEL, COATING], (0, "")),
+    ],
+)
+def test_the_judge_scores_by_the_quotes_in_the_passage(
+    query: str, quotes: list[SupportingFact], verdict: tuple[int, str]
+) -> None:
+    assert ANSWERS.judge(query, " … ".join(fact.quote for fact in quotes)) == verdict
+
+
+def test_quotes_and_queries_match_across_line_breaks() -> None:
+    assert ANSWERS.judge(f" {STEEL.question.replace(' ', '  ')}\n", "Rivet R7 is\n  forged\tfrom steel S2.") == (2, "")
+    assert ANSWERS.judge(STEEL.question.upper(), STEEL.quote) == (2, "")
+
+
+def resolved(question: str, answer: str) -> str:
+    return f"Supplementary question: {question}\nAnswer: {answer}"
+
+
+@pytest.mark.parametrize(
+    ("query", "evidence", "answer"),
+    [
+        (CHAIN.question, [RIVET.quote, STEEL.quote, COATING.quote], "zinc"),
+        (CHAIN.question, [RIVET.quote, STEEL.quote], REFUSAL),
+        (CHAIN.question, [], REFUSAL),
+        (CHAIN.question, [RIVET.quote, resolved(REST_AFTER_RIVET, "zinc")], "zinc"),
+        (CHAIN.question, [RIVET.quote, STEEL.quote, resolved(REST_AFTER_STEEL, "zinc")], "zinc"),
+        (CHAIN.question, [RIVET.quote, resolved(REST_AFTER_STEEL, "zinc")], REFUSAL),
+        (CHAIN.question, [resolved(REST_AFTER_RIVET, "zinc")], REFUSAL),
+        (CHAIN.question, [RIVET.quote, resolved(REST_AFTER_RIVET, "lead")], REFUSAL),
+        (CHAIN.question, [RIVET.quote, REST_AFTER_RIVET], REFUSAL),
+        (CHAIN.question, [COATING.quote, STEEL.quote, resolved(RIVET.question, "R7")], "zinc"),
+        (CHAIN.question, [resolved(fact.question, fact.answer) for fact in CHAIN.supporting], "zinc"),
+        (REST_AFTER_RIVET, [STEEL.quote, COATING.quote], "zinc"),
+        (REST_AFTER_STEEL, [COATING.quote.replace(" ", "\n")], "zinc"),
+        (COMPARED.question, [OAK.quote, resolved(ASH.question, "690")], "橡木"),
+        (COMPARED.question, [OAK.quote, "690"], REFUSAL),
+        (NOBODY_KNOWS.question, [RIVET.quote], REFUSAL),
+        ("Who asks this?", [RIVET.quote], REFUSAL),
+    ],
+)
+def test_the_reader_answers_only_from_complete_evidence(query: str, evidence: list[str], answer: str) -> None:
+    assert ANSWERS.read(query, "\n\n".join(evidence)) == answer
+
+
+def test_a_bridge_named_by_the_next_passage_does_not_prove_the_hop_before() -> None:
+    assert RIVET.answer in STEEL.quote
+    assert ANSWERS.read(CHAIN.question, f"{STEEL.quote}\n{COATING.quote}") == REFUSAL
+
+
+@given(held=st.sets(st.sampled_from(CHAIN.supporting)), query=st.sampled_from([CHAIN.question, REST_AFTER_RIVET]))
+def test_one_sub_question_closes_the_gap_of_a_prefix_or_of_one_missing_hop(
+    held: set[SupportingFact], query: str
+) -> None:
+    evidence = " ".join(fact.quote for fact in held)
+    corpus = " ".join(fact.quote for fact in CHAIN.supporting)
+    score, next_query = ANSWERS.judge(query, evidence)
+    assert (ANSWERS.read(query, evidence) == "zinc") == (score == 2)
+    if score == 1:
+        sub_answer = ANSWERS.read(next_query, corpus)
+        assert sub_answer != REFUSAL
+        answer = ANSWERS.read(query, f"{evidence}\n{resolved(next_query, sub_answer)}")
+        assert (answer == "zinc") == _is_closable(query, held)
+
+
+def _is_closable(query: str, held: set[SupportingFact]) -> bool:
+    hops = CHAIN.supporting if query == CHAIN.question else CHAIN.supporting[1:]
+    have = [fact in held for fact in hops]
+    is_prefix = have[: sum(have)] == [True] * sum(have)
+    return is_prefix or sum(have) == len(have) - 1
+
+
+def test_replies_follow_the_kind_of_the_prompt() -> None:
+    def say(messages: list[prompts.Message]) -> tuple[str, float | None]:
+        reply = ANSWERS.reply(parse_prompt(messages))
+        return reply.text, reply.p_yes
+
+    text, p_yes = say(prompts.judge_messages(COMPARED.question, OAK.quote))
+    assert ASH.question in text  # not escaped
+    assert p_yes is None
+    verdict = json.loads(text)
+    assert verdict.keys() == set(prompts.JUDGE_SCHEMA["required"])  # type: ignore[call-overload]
+    assert (verdict["score"], verdict["next_query"]) == (1, ASH.question)
+    assert len(verdict["reason"].split()) <= 20
+
+    assert say(prompts.needed_messages(CHAIN.question, RIVET.quote)) == ("yes", P_YES_WHEN_TRUE)
+    assert say(prompts.needed_messages(CHAIN.question, "nothing")) == ("no", P_YES_WHEN_FALSE)
+    assert say(prompts.alone_messages(CHAIN.question, RIVET.quote)) == ("no", P_YES_WHEN_FALSE)
+    assert say(prompts.alone_messages(RIVET.question, RIVET.quote)) == ("yes", P_YES_WHEN_TRUE)
+    assert say(prompts.sub_question_messages(CHAIN.question, RIVET.quote)) == (REST_AFTER_RIVET, None)
+    assert say(prompts.sub_question_messages(CHAIN.question, "nothing")) == ("", None)
+    assert say(prompts.reader_messages(RIVET.question, RIVET.quote)) == ("R7", None)
+    assert say([("system", "Be kind."), ("user", CHAIN.question)]) == (REFUSAL, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "by_heart"), [(CHAIN.question, "zinc"), (NOBODY_KNOWS.question, REFUSAL), ("Who asks this?", REFUSAL)]
+)
+def test_closed_book_refuses_unless_the_answers_are_known_by_heart(query: str, by_heart: str) -> None:
+    prompt = parse_prompt(prompts.closed_book_messages(query))
+    assert ANSWERS.reply(prompt).text == REFUSAL
+    assert ANSWERS.reply(prompt, knows_by_heart=True).text == by_heart
+
+
+def test_where_two_rows_ask_the_same_either_fact_will_do() -> None:
+    first, second = (
+        Question(
+            id=quote,
+            lang="en",
+            question=RIVET.question,
+            answer="R7",
+            type="single",
+            supporting=(SupportingFact(source="a.md", quote=quote, question=RIVET.question, answer="R7"),),
+        )
+        for quote in ("R7 joins class K.", "Class K takes R7.")
+    )
+    answers = ScriptedAnswers([first, second])
+    for quote in ("R7 joins class K.", "Class K takes R7."):
+        assert answers.judge(RIVET.question, quote) == (2, "")
+        assert answers.read(RIVET.question, quote) == "R7"

@@ -1,0 +1,169 @@
+import asyncio
+import json
+import ssl
+from collections.abc import Iterator
+from functools import partial
+
+import httpx
+import openai
+import pytest
+from judgetree.app.scripted_behaviour import FAULTS, Behaviour, Fault
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.datasets import Question, SupportingFact
+from judgetree.modules import prompts
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+WALL = SupportingFact(
+    source="b.md", quote="The drum's wall is 40 mm thick.", question="How thick is the drum's wall?", answer="40 mm"
+)
+SINGLE = Question(id="single", lang="en", question=WALL.question, answer=WALL.answer, type="single", supporting=(WALL,))
+JUDGE = prompts.judge_messages(WALL.question, WALL.quote)
+READ = prompts.reader_messages(WALL.question, WALL.quote)
+NEEDED = prompts.needed_messages(WALL.question, WALL.quote)
+# httpx loads the system's certificates for each client otherwise, which takes longer than most of these tests.
+NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+http_get = partial(httpx.get, verify=NO_CERTIFICATES)
+http_post = partial(httpx.post, verify=NO_CERTIFICATES, timeout=30)
+
+Messages = list[prompts.Message]
+Json = dict[str, object]
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer([SINGLE]) as running:
+        yield running
+
+
+def chat_body(messages: Messages, **fields: object) -> Json:
+    return {"model": "m", "messages": [{"role": role, "content": text} for role, text in messages], **fields}
+
+
+def post(server: ScriptedServer, messages: Messages, **fields: object) -> httpx.Response:
+    return http_post(f"{server.base_url}/chat/completions", json=chat_body(messages, **fields))
+
+
+def text_of(response: httpx.Response) -> str:
+    assert response.status_code == 200, response.text
+    content = response.json()["choices"][0]["message"]["content"]
+    assert isinstance(content, str)
+    return content
+
+
+def model(server: ScriptedServer, **fields: object) -> ChatOpenAI:
+    options = {"model": "m", "base_url": server.base_url, "api_key": SecretStr("x"), "max_retries": 0, **fields}
+    return ChatOpenAI(**options)  # type: ignore[arg-type]
+
+
+def test_a_rate_limit_says_when_to_come_back(server: ScriptedServer) -> None:
+    server.configure(faults={"429": 1}, retry_after_s=2.5)
+    response = post(server, READ)
+    assert (response.status_code, response.headers["retry-after"]) == (429, "2.5")
+    with pytest.raises(openai.RateLimitError):
+        model(server).invoke(READ)
+
+
+def test_a_server_error_is_a_500(server: ScriptedServer) -> None:
+    server.configure(faults={"500": 1})
+    with pytest.raises(openai.InternalServerError):
+        model(server).invoke(READ)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_dropped_connection_breaks_off_in_the_middle(server: ScriptedServer, stream: bool) -> None:
+    server.configure(faults={"drop": 1})
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
+        post(server, READ, stream=stream)
+
+
+def test_a_held_answer_outlasts_the_client_and_is_given_up_with_it(server: ScriptedServer) -> None:
+    server.configure(faults={"timeout": 1}, hold_s=3600)
+    with pytest.raises(httpx.ReadTimeout):
+        http_post(f"{server.base_url}/chat/completions", json=chat_body(READ), timeout=0.05)
+    assert server.wait_until_idle()
+    assert [entry.fault for entry in server.log] == ["timeout"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "fault", "expected", "finish_reason"),
+    [
+        (JUDGE, "fence", "```json\n{}\n```", "stop"),
+        (READ, "think", "</think>\n\n{}", "stop"),
+        (READ, "empty", "", "stop"),
+        (READ, "truncated", "40", "length"),
+        (READ, "wrong_type", "{}", "stop"),
+        (READ, "prose", "{}", "stop"),
+        (NEEDED, "truncated", "{}", "stop"),
+        (NEEDED, "empty", "", "stop"),
+    ],
+)
+def test_text_is_garbled_where_that_makes_sense(
+    server: ScriptedServer, messages: Messages, fault: Fault, expected: str, finish_reason: str
+) -> None:
+    clean = text_of(post(server, messages))
+    server.configure(faults={fault: 1})
+    response = post(server, messages)
+    assert text_of(response).endswith(expected.replace("{}", clean))
+    assert bool(server.stats()["faults"]) == (text_of(response) != clean)
+    assert response.json()["choices"][0]["finish_reason"] == finish_reason
+
+
+@pytest.mark.parametrize("fault", ["prose", "fence", "think", "truncated", "empty"])
+def test_a_garbled_verdict_is_no_json(server: ScriptedServer, fault: Fault) -> None:
+    server.configure(faults={fault: 1})
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(text_of(post(server, JUDGE)))
+
+
+def test_a_verdict_of_the_wrong_type_is_json_that_does_not_fit(server: ScriptedServer) -> None:
+    server.configure(faults={"wrong_type": 1})
+    assert json.loads(text_of(post(server, JUDGE)))["score"] not in (0, 1, 2)
+
+
+@pytest.mark.parametrize("fault", ["prose", "think"])
+def test_a_garbled_yes_or_no_begins_with_neither_word(server: ScriptedServer, fault: Fault) -> None:
+    server.configure(faults={fault: 1})
+    [first, *_] = post(server, NEEDED, logprobs=True, top_logprobs=5).json()["choices"][0]["logprobs"]["content"]
+    assert not {candidate["token"].strip().lower() for candidate in first["top_logprobs"]} & {"yes", "no"}
+
+
+def test_faults_may_be_limited_to_kinds_and_to_the_first_attempts(server: ScriptedServer) -> None:
+    server.configure(faults={"500": 1}, fault_kinds=["judge"], fault_attempts=2)
+    assert [post(server, READ).status_code for _ in range(2)] == [200, 200]
+    assert [post(server, JUDGE).status_code for _ in range(4)] == [500, 500, 200, 200]
+    assert [entry.attempt for entry in server.log if entry.kind == "judge"] == [1, 2, 3, 4]
+
+
+def draw(behaviour: Behaviour, count: int = 2000) -> list[Fault | None]:
+    return [behaviour.draw_fault(kind="judge", content=str(n).encode(), attempt=1) for n in range(count)]
+
+
+def test_each_fault_comes_at_its_own_rate() -> None:
+    rates: dict[Fault, float] = dict.fromkeys(FAULTS, 0.08)
+    drawn = draw(Behaviour(faults=rates))
+    for fault in FAULTS:
+        assert drawn.count(fault) / len(drawn) == pytest.approx(0.08, abs=0.025)
+    assert drawn.count(None) / len(drawn) == pytest.approx(0.2, abs=0.04)
+
+
+def test_faults_depend_on_seed_content_and_attempt_alone() -> None:
+    half = Behaviour(faults={"500": 0.5})
+    assert draw(half) == draw(Behaviour(faults={"500": 0.5}))
+    assert draw(half) != draw(Behaviour(faults={"500": 0.5}, seed=1))
+    assert len({half.draw_fault(kind="judge", content=b"same", attempt=n) for n in range(1, 30)}) == 2
+
+
+def test_the_faults_of_parallel_requests_do_not_depend_on_their_order() -> None:
+    bodies = [chat_body([("user", f"question {n}")]) for n in range(24)]
+
+    async def statuses(order: list[int]) -> dict[int, int]:
+        with ScriptedServer(behaviour=Behaviour(faults={"500": 0.3, "429": 0.3}, seed=5)) as running:
+            async with httpx.AsyncClient(verify=NO_CERTIFICATES, base_url=running.base_url) as client:
+                sent = [client.post("/chat/completions", json=bodies[n]) for n in order]
+                responses = await asyncio.gather(*sent)
+        return {n: response.status_code for n, response in zip(order, responses, strict=True)}
+
+    forwards = asyncio.run(statuses(list(range(24))))
+    assert asyncio.run(statuses(list(reversed(range(24))))) == forwards
+    assert set(forwards.values()) == {200, 429, 500}

@@ -1,0 +1,32 @@
+"""Runs the benchmarks and prints their tables: ``python -m tests.benchmarks [NAME …]``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import time
+
+from .measurement import as_markdown
+
+BENCHMARKS = ("standards_accuracy", "throughput", "faults", "ideal_depth", "indexing", "drawing", "weight")
+
+
+def main() -> int:
+    """Exit code 1 if a requirement does not hold."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(BENCHMARKS)} (all)")
+    names = parser.parse_args().names or BENCHMARKS
+    fell_short = False
+    for name in names:
+        if name not in BENCHMARKS:
+            parser.error(f"unknown benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
+        started = time.perf_counter()
+        rows = importlib.import_module(f"{__package__}.{name}").measure()
+        fell_short |= any(row.holds is False for row in rows)
+        print(f"\n## {name} ({time.perf_counter() - started:.0f} s)\n\n{as_markdown(rows)}", flush=True)
+    return 1 if fell_short else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

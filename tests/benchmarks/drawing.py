@@ -1,0 +1,68 @@
+"""Drawing a search tree of 1,000 nodes."""
+
+from __future__ import annotations
+
+import time
+
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+
+from .measurement import Row
+
+BRANCHES = 3
+TEXT = "Pumps of class Delta are filled with an oil that 表面 stays thin in the cold. " * 5
+
+
+def tree_of(nodes: int) -> SearchTree:
+    """A tree of about so many query and chunk nodes: three chunks a query, each asking on until there are enough."""
+    left = [nodes]
+
+    def query(depth: int, name: str) -> QueryNode:
+        left[0] -= 1 + BRANCHES
+        chunks = []
+        for number in range(BRANCHES):
+            chunk_id = f"{name}.{number}"
+            child = query(depth + 1, chunk_id) if left[0] > BRANCHES and depth < 5 else None
+            metadata = {
+                "chunk_id": chunk_id,
+                "source": f"folder/{chunk_id}.md",
+                "retrieval_score": 0.5,
+                "rank": number,
+                "verdict": "judged",
+                "score": 1 if child else number % 3,
+                "reason": "It names the class, not the oil.",
+                "next_query": "Which oil?" if child else "",
+                "next_rag_thread_id": chunk_id if child else "",
+            }
+            chunks.append(ChunkNode(chunk_id=chunk_id, text=TEXT, metadata=metadata, child=child))
+        return QueryNode(
+            thread_id=name,
+            depth=depth,
+            query=f"Which oil does {name} need? 需要什么油?",
+            answer="Vellin",
+            status="finished",
+            answer_status="answered",
+            chunks=tuple(chunks),
+        )
+
+    return SearchTree(root=query(0, "t"))
+
+
+def measure() -> list[Row]:
+    """SVG and HTML."""
+    tree = tree_of(1000)
+    nodes = sum(1 for _ in tree.query_nodes()) + sum(1 for _ in tree.chunk_nodes())
+    rows = []
+    for name, draw, limit_s in (("SVG", tree.to_svg, 5.0), ("HTML", tree.to_html, None)):
+        started = time.perf_counter()
+        size = len(draw())
+        seconds = time.perf_counter() - started
+        rows.append(
+            Row(
+                what=f"{name} of a tree of {nodes} nodes ({size / 1e6:.1f} MB)",
+                measured=f"{seconds:.2f} s",
+                required=f"< {limit_s:.0f} s" if limit_s else "",
+                holds=seconds < limit_s if limit_s else None,
+            )
+        )
+    return rows

@@ -1,0 +1,77 @@
+"""A garbled or failing model, each kind of fault alone at 20 % of calls: nothing may crash, and a resume must finish."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from judgetree.app.scripted_behaviour import FAULTS, Fault
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.datasets import Question
+from judgetree.graphs.result import RagResult
+from judgetree.graphs.session import RagSession
+from judgetree.modules.settings import Settings
+
+from .corpus import COLLECTION, indexed_standards, questions, settings_for
+from .measurement import Row
+
+RATE = 0.2
+RETRIES = 1
+"""Two attempts a call, so that some questions do fail and the resume has something to finish."""
+
+
+def most_failures(questions_asked: int, probability: float, *, confidence: float = 0.999) -> int:
+    """The number of failures that a binomial count stays at or below with the given confidence."""
+    cumulative = 0.0
+    for count in range(questions_asked + 1):
+        ways = math.comb(questions_asked, count)
+        cumulative += ways * probability**count * (1 - probability) ** (questions_asked - count)
+        if cumulative >= confidence:
+            return count
+    return questions_asked
+
+
+async def _ask(session: RagSession, rows: list[Question], prefix: str) -> list[RagResult | BaseException]:
+    asked = (session.aask(row.question, thread_id=f"{prefix}-{row.id}") for row in rows)
+    return list(await asyncio.gather(*asked, return_exceptions=True))
+
+
+def measure_fault(fault: Fault, server: ScriptedServer, settings: Settings) -> Row:
+    """All questions under one fault, then a resume of the failed ones without it."""
+    rows = questions()
+    server.configure(faults={fault: RATE})
+    with RagSession(COLLECTION, judge="generated", settings=settings) as session:
+        results = asyncio.run(_ask(session, rows, fault))
+        server.configure(faults={})
+        crashes = [result for result in results if isinstance(result, BaseException)]
+        done = [result for result in results if isinstance(result, RagResult)]
+        failed = [result for result in done if result.status == "failed"]
+        resumed = [session.ask(thread_id=result.thread_id, resume=True) for result in failed]
+    verdicts: Counter[str] = Counter()
+    for result in done:
+        verdicts.update({str(label): count for label, count in result.tree.verdict_counts.items()})
+    unknown = verdicts["unknown"] / max(sum(verdicts.values()), 1)
+    finished = sum(result.status != "failed" for result in resumed)
+    allowed = most_failures(len(rows), RATE ** (RETRIES + 1))
+    return Row(
+        what=f"{fault} at {RATE:.0%}, {RETRIES + 1} attempts, {len(rows)} questions",
+        measured=(
+            f"{len(crashes)} crashes, {len(failed)} failed, {finished} of them finished by resume, "
+            f"{unknown:.1%} unknown verdicts"
+        ),
+        required=f"0 crashes, ≤ {allowed} failed, all resumed",
+        holds=not crashes and len(failed) <= allowed and finished == len(failed),
+    )
+
+
+def measure() -> list[Row]:
+    """A row a fault."""
+    with tempfile.TemporaryDirectory() as folder, ScriptedServer(questions()) as server:
+        server.configure(retry_after_s=0.05, hold_s=3.0)
+        settings = settings_for(Path(folder), server.base_url, retries=RETRIES, timeout_s=2.0)
+        with indexed_standards(settings):
+            pass
+        return [measure_fault(fault, server, settings) for fault in FAULTS]

@@ -1,0 +1,95 @@
+"""Right answers on the project's own questions, judge against naive, with the scripted model.
+
+The scripted model knows what each passage holds, so this proves the machinery, not the method.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.datasets import Question
+from judgetree.graphs.context import Limits
+from judgetree.graphs.result import Mode, RagResult
+from judgetree.graphs.session import RagSession
+from judgetree.modules.settings import Settings
+
+from .corpus import COLLECTION, indexed_standards, is_right, questions, settings_for
+from .measurement import Row
+
+Tally = dict[tuple[str, str], tuple[int, int]]
+"""(language, type) to (right, all)."""
+
+
+async def ask_all(session: RagSession, rows: list[Question]) -> list[RagResult]:
+    """One result a question, in their order, all asked at once."""
+    return list(await asyncio.gather(*(session.aask(row.question) for row in rows)))
+
+
+def tally(mode: Mode, settings: Settings, rows: list[Question]) -> Tally:
+    """Right answers by language and type."""
+    with RagSession(COLLECTION, mode=mode, topk=3, limits=Limits(max_rec_depth=3), settings=settings) as session:
+        results = asyncio.run(ask_all(session, rows))
+    counts: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
+    for row, result in zip(rows, results, strict=True):
+        counts[row.lang, row.type].append(is_right(row, result.answer, result.status))
+    return {key: (sum(right), len(right)) for key, right in counts.items()}
+
+
+def measure() -> list[Row]:
+    """A row a language and kind of question."""
+    rows = questions()
+    with tempfile.TemporaryDirectory() as folder, ScriptedServer(rows) as server:
+        settings = settings_for(Path(folder), server.base_url)
+        with indexed_standards(settings):
+            pass
+        judge, naive = (tally(mode, settings, rows) for mode in ("judge", "naive"))
+    return [*_multi_hop(judge, naive), *_by_type(judge, naive), *_unanswerable(judge, naive)]
+
+
+def _sum(counts: Tally, lang: str, types: tuple[str, ...]) -> tuple[int, int]:
+    chosen = [counts[key] for key in counts if key[0] == lang and key[1] in types]
+    return sum(right for right, _ in chosen), sum(total for _, total in chosen)
+
+
+def _multi_hop(judge: Tally, naive: Tally) -> list[Row]:
+    rows = []
+    for lang in ("en", "zh"):
+        right, total = _sum(judge, lang, ("2hop", "3hop"))
+        naive_right, _ = _sum(naive, lang, ("2hop", "3hop"))
+        rows.append(
+            Row(
+                what=f"{lang}, 2- and 3-hop questions answered right",
+                measured=f"judge {right}/{total} ({right / total:.0%}), naive {naive_right}/{total}",
+                required="judge ≥ 95 %",
+                holds=right / total >= 0.95,
+            )
+        )
+    return rows
+
+
+def _by_type(judge: Tally, naive: Tally) -> list[Row]:
+    return [
+        Row(
+            what=f"{lang}, {kind}",
+            measured=f"judge {judge[lang, kind][0]}/{judge[lang, kind][1]}, naive {naive[lang, kind][0]}",
+        )
+        for lang, kind in sorted(judge)
+        if kind != "unanswerable"
+    ]
+
+
+def _unanswerable(judge: Tally, naive: Tally) -> list[Row]:
+    refused = [sum(counts[lang, "unanswerable"][0] for lang in ("en", "zh")) for counts in (judge, naive)]
+    total = sum(judge[lang, "unanswerable"][1] for lang in ("en", "zh"))
+    return [
+        Row(
+            what="unanswerable questions refused",
+            measured=f"judge {refused[0]}/{total}, naive {refused[1]}/{total}",
+            required="all",
+            holds=refused == [total, total],
+        )
+    ]

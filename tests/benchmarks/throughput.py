@@ -1,0 +1,111 @@
+"""200 judge questions at once against a model of half a second's latency: wall time against the ideal, CPU per call."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from judgetree.evaluation.datasets import Question
+from judgetree.graphs.context import Limits, RagContext
+from judgetree.graphs.result import RagResult
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.session import RagSession
+from judgetree.modules.judge_factory import create_judge
+from judgetree.modules.llm import CallGate
+from judgetree.modules.llm_factory import create_llm
+from judgetree.modules.retriever import Retriever
+from judgetree.modules.settings import Settings
+from judgetree.modules.usage import CallMeter
+
+from .corpus import DATA, indexed_standards, questions, settings_for
+from .measurement import Row
+
+LATENCY_S = 0.5
+CALLS_AT_ONCE = 32
+QUESTIONS = 200
+
+
+@contextmanager
+def scripted_process(latency_s: float) -> Iterator[str]:
+    """The scripted server in a process of its own, so that its CPU is not counted; yields its base URL."""
+    command = [sys.executable, "-m", "judgetree.app.scripted_server"]
+    command += ["--questions", str(DATA / "standards_qa.jsonl"), "--latency", str(latency_s)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield str(json.loads(process.stdout.readline())["base_url"])
+        finally:
+            process.terminate()
+
+
+def critical_path_s(tree: SearchTree) -> float:
+    """Seconds that the longest chain of calls in a tree must take: judge, sub-runs, answer, one after another."""
+
+    def calls(node: object) -> int:
+        judged = any(chunk.verdict == "judged" for chunk in node.chunks)  # type: ignore[attr-defined]
+        below = [calls(chunk.child) for chunk in node.chunks if chunk.child is not None]  # type: ignore[attr-defined]
+        return judged + max(below, default=0) + 1
+
+    return calls(tree.root) * LATENCY_S
+
+
+async def _run(session: RagSession, rows: list[Question]) -> list[RagResult]:
+    asked = [session.aask(row.question, thread_id=f"{n}-{row.id}", repeat=n) for n, row in enumerate(rows)]
+    return list(await asyncio.gather(*asked))
+
+
+async def _retrieve(retriever: Retriever, queries: list[str]) -> None:
+    await asyncio.gather(*(retriever.asearch(query, meter=CallMeter(node="retrieve")) for query in queries))
+
+
+def measure_depth(depth: int, settings: Settings, retriever: Retriever) -> list[Row]:
+    """Wall and CPU of ``QUESTIONS`` questions at one depth."""
+    rows = list(itertools.islice(itertools.cycle(questions()), QUESTIONS))
+    gate = CallGate(CALLS_AT_ONCE)
+    llm = create_llm(settings.llm_spec, settings, gate)
+    judge = create_judge("generated", llm, spec=settings.llm_spec)
+    context = RagContext(reader=llm, retriever=retriever, judge=judge, limits=Limits(max_rec_depth=depth))
+    with RagSession(mode="judge", context=context, settings=settings) as session:
+        session.ask(rows[0].question)  # imports, connections, the endpoint's probe
+        cpu, wall = time.process_time(), time.perf_counter()
+        results = asyncio.run(_run(session, rows))
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    queries = [node.query for result in results for node in result.tree.query_nodes()]
+    retrieval_cpu = time.process_time()
+    asyncio.run(_retrieve(retriever, queries))
+    retrieval_cpu = time.process_time() - retrieval_cpu
+    calls = sum(result.usage["llm_calls"] for result in results)
+    ideal = max(max(critical_path_s(result.tree) for result in results), calls * LATENCY_S / CALLS_AT_ONCE)
+    per_call_ms = (cpu - retrieval_cpu) / calls * 1000
+    what = f"{QUESTIONS} judge questions, depth {depth}, {calls} calls, {len(queries)} retrievals"
+    return [
+        Row(
+            what=f"{what}: wall / ideal",
+            measured=f"{wall:.1f} s / {ideal:.1f} s = {wall / ideal:.2f}",
+            required="≤ 1.25",
+            holds=wall <= 1.25 * ideal,
+        ),
+        Row(
+            what=f"{what}: CPU a model call, besides retrieval ({retrieval_cpu / len(queries) * 1000:.1f} ms each)",
+            measured=f"{per_call_ms:.1f} ms",
+            required="≤ 8 ms",
+            holds=per_call_ms <= 8,
+        ),
+    ]
+
+
+def measure() -> list[Row]:
+    """Depth 1 and depth 3."""
+    with tempfile.TemporaryDirectory() as folder, scripted_process(LATENCY_S) as base_url:
+        settings = settings_for(Path(folder), base_url, max_concurrency=CALLS_AT_ONCE, durability="exit")
+        with indexed_standards(settings) as index:
+            retriever = Retriever(index, topk=3, search_type="hybrid")
+            return [row for depth in (1, 3) for row in measure_depth(depth, settings, retriever)]

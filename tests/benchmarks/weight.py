@@ -1,0 +1,61 @@
+"""What the core install weighs, and how quickly it starts. Needs a package index."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .measurement import Row
+
+REPO = Path(__file__).parents[2]
+RUNS = 7
+
+
+def measure() -> list[Row]:
+    """A fresh virtual environment with ``pip install .``."""
+    with tempfile.TemporaryDirectory() as folder:
+        venv = Path(folder) / "venv"
+        scripts = venv / ("Scripts" if sys.platform == "win32" else "bin")
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        before = _megabytes(venv)
+        subprocess.run([scripts / "python", "-m", "pip", "install", "-q", str(REPO)], check=True, capture_output=True)
+        size = _megabytes(venv) - before
+        importing = _median_s(scripts / "python", "-c", "import judgetree") - _median_s(scripts / "python", "-c", "")
+        helping = _median_s(scripts / "judgetree", "--help")
+    return [
+        Row(
+            what="core install, embedders included, without pip itself",
+            measured=f"{size:.0f} MB",
+            required="< 900 MB",
+            holds=size < 900,
+        ),
+        Row(
+            what=f"import judgetree, median of {RUNS}",
+            measured=f"{importing:.3f} s",
+            required="< 0.3 s",
+            holds=importing < 0.3,
+        ),
+        Row(
+            what=f"judgetree --help, median of {RUNS}",
+            measured=f"{helping:.2f} s",
+            required="< 1 s",
+            holds=helping < 1,
+        ),
+    ]
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def _median_s(*command: object) -> float:
+    times = []
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        subprocess.run([str(part) for part in command], check=True, capture_output=True)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)

@@ -1,0 +1,84 @@
+"""The wheel: whole, importable from elsewhere, light at import, with a public face that is what it says."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import judgetree
+
+REPO = Path(__file__).parents[1]
+ROOMS = {"modules": "modules", "graphs": "graphs", "eval": "evaluation", "app": "app"}
+MODULES = sorted(
+    ".".join(("judgetree", package, *path.relative_to(REPO / room).with_suffix("").parts)).removesuffix(".__init__")
+    for room, package in ROOMS.items()
+    for path in (REPO / room).rglob("*.py")
+    if path.name != "__main__.py"
+)
+
+
+@pytest.fixture(scope="session")
+def installed_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project as an index would give it: sdist, wheel from the sdist, installed into an empty folder."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    for part in (*ROOMS, "src"):
+        shutil.copytree(REPO / part, source / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for file in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPO / file, source)
+
+    def run(*command: str) -> None:
+        done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, cwd=folder, check=False)
+        assert done.returncode == 0, done.stderr + done.stdout
+
+    run("build", "--no-isolation", "--outdir", str(folder / "dist"), str(source))
+    (wheel,) = (folder / "dist").glob("*.whl")
+    run("pip", "install", "-q", "--no-deps", "--no-index", "--target", str(folder / "site"), str(wheel))
+    return folder / "site"
+
+
+def test_every_module_imports_from_the_wheel(installed_wheel: Path) -> None:
+    code = (
+        "import importlib, sys; sys.path.insert(0, sys.argv[1]); import judgetree\n"
+        "assert judgetree.__file__.startswith(sys.argv[1]), judgetree.__file__\n"
+        "for name in sys.argv[2:]: importlib.import_module(name)\n"
+    )
+    # -S -E would hide the dependencies; the folder comes first on the path, before the editable install's hook.
+    command = [sys.executable, "-c", code, str(installed_wheel), *MODULES]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=installed_wheel, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_wheel_holds_nothing_generic_at_the_top_level(installed_wheel: Path) -> None:
+    assert {path.name for path in installed_wheel.iterdir() if not path.name.endswith(".dist-info")} <= {
+        "judgetree",
+        "bin",
+        "__pycache__",
+    }
+    assert (installed_wheel / "judgetree" / "py.typed").exists()
+
+
+def test_every_public_name_is_there() -> None:
+    assert sorted(judgetree.__all__) == dir(judgetree)
+    for name in judgetree.__all__:
+        assert getattr(judgetree, name) is not None
+    with pytest.raises(AttributeError, match="nonsense"):
+        judgetree.nonsense  # noqa: B018
+
+
+def test_importing_judgetree_loads_nothing_heavy() -> None:
+    code = "import judgetree, sys; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"langgraph", "langchain_core", "pymilvus", "pandas", "numpy", "openai", "pydantic"} & set(loaded)
+
+
+@pytest.mark.parametrize("name", ["judgetree", *MODULES])
+def test_examples_in_docstrings_run(name: str) -> None:
+    module = importlib.import_module(name)
+    assert doctest.testmod(module).failed == 0
