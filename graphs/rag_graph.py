@@ -22,8 +22,9 @@ from .checkpoints import Saver, open_checkpointer
 from .context import Compiled, RagContext, RunContext
 from .fingerprint import digest_of, fingerprint_of, refuse_mismatch
 from .search_tree import SearchTree
+from .snapshots import is_absent, is_finished
 from .state import RagState
-from .threads import ThreadSummary, is_absent, is_finished, list_root_threads
+from .threads import ThreadSummary, list_root_threads
 
 Options = dict[str, Any]
 CheckpointerFactory = Callable[[], AbstractAsyncContextManager[Saver]]
@@ -204,9 +205,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
     async def _open_saver(self) -> Saver | None:
         if self._checkpointer is None:
             return None
-        opened = (
-            open_checkpointer(self._checkpointer) if isinstance(self._checkpointer, str) else self._checkpointer()
-        )
+        opened = open_checkpointer(self._checkpointer) if isinstance(self._checkpointer, str) else self._checkpointer()
         return await self._resources.enter_async_context(opened)
 
     async def _aclose(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
@@ -62,5 +63,5 @@ class RagResult:
             usage=self.usage,
             usage_this_run=self.usage_this_run,
             wall_s=round(self.wall_s, 3),
-            tree=self.tree.to_document(),
+            tree=json.loads(self.tree.to_json()),
         )

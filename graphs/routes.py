@@ -1,4 +1,4 @@
-"""Where the judge graph goes next. A route with nothing to send names the next node: an empty list ends a run silently."""
+"""Where the judge graph goes next. With nothing to send a route names a node: an empty list ends a run silently."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import Self, TypedDict, Unpack
 
 from langchain_core.runnables import RunnableConfig
 
@@ -29,7 +29,7 @@ from .naive_rag import build_naive_rag
 from .rag_graph import RagGraph
 from .result import Mode, RagResult
 from .search_tree import SearchTree
-from .threads import is_absent
+from .snapshots import is_absent
 
 BUILDERS: dict[Mode, Callable[..., RagGraph]] = {
     "judge": build_judge_rag,
@@ -56,7 +56,7 @@ class RagSession:
         on_progress: Called with (done, total, stage) while a local model is fetched and started.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a front door, where everything has a default that fits
         self,
         collection: str = "",
         *,
@@ -231,68 +231,47 @@ class RagSession:
         return create_judge(self._judge, llm, spec=spec)
 
 
+class SessionOptions(TypedDict, total=False):
+    """The keyword arguments of ``RagSession``."""
+
+    mode: Mode
+    topk: int
+    search_type: str
+    judge: str | Judge
+    limits: Limits
+    context: RagContext
+    settings: Settings
+    on_progress: Callable[[int, int, str], None]
+
+
 def ask(
-    question: str,
+    question: str | None = None,
     *,
     collection: str = "",
-    mode: Mode = "judge",
-    topk: int = 3,
-    search_type: str = "hybrid",
-    judge: str | Judge = "auto",
-    max_rec_depth: int = 3,
-    max_llm_calls: int = 60,
     thread_id: str | None = None,
     resume: bool = False,
-    settings: Settings | None = None,
     on_event: Callable[[RunEvent], None] | None = None,
+    **options: Unpack[SessionOptions],
 ) -> RagResult:
     """Answer one question and close everything again; for several questions keep a ``RagSession``.
 
-    Arguments and errors: see ``RagSession``, ``RagSession.ask`` and ``Limits``.
+    Arguments and errors: see ``RagSession`` and ``RagSession.ask``.
     """
-    return background_loop().run(
-        aask(
-            question,
-            collection=collection,
-            mode=mode,
-            topk=topk,
-            search_type=search_type,
-            judge=judge,
-            max_rec_depth=max_rec_depth,
-            max_llm_calls=max_llm_calls,
-            thread_id=thread_id,
-            resume=resume,
-            settings=settings,
-            on_event=on_event,
-        )
-    )
+    asked = aask(question, collection=collection, thread_id=thread_id, resume=resume, on_event=on_event, **options)
+    return background_loop().run(asked)
 
 
 async def aask(
-    question: str,
+    question: str | None = None,
     *,
     collection: str = "",
-    mode: Mode = "judge",
-    topk: int = 3,
-    search_type: str = "hybrid",
-    judge: str | Judge = "auto",
-    max_rec_depth: int = 3,
-    max_llm_calls: int = 60,
     thread_id: str | None = None,
     resume: bool = False,
-    settings: Settings | None = None,
     on_event: Callable[[RunEvent], None] | None = None,
+    **options: Unpack[SessionOptions],
 ) -> RagResult:
     """``ask`` on a running event loop."""
-    session = RagSession(
-        collection,
-        mode=mode,
-        topk=topk,
-        search_type=search_type,
-        judge=judge,
-        limits=Limits(max_rec_depth=max_rec_depth, max_llm_calls=max_llm_calls),
-        settings=settings,
-    )
+    session = RagSession(collection, **options)
     try:
         return await session.aask(question, thread_id=thread_id, resume=resume, on_event=on_event)
     finally:

@@ -12,6 +12,7 @@ from langgraph.types import StateSnapshot
 from ..modules.errors import BudgetSpent
 from .checkpoints import Saver
 from .context import Compiled, RunContext
+from .snapshots import is_absent, is_finished, status_of
 from .state import AnswerStatus, RagState
 from .tree_nodes import ThreadStatus
 
@@ -23,23 +24,6 @@ def thread_config(context: RunContext) -> RunnableConfig:
     own thread has no history.
     """
     return {"configurable": {"thread_id": context.thread_id}, "metadata": dict(context.metadata())}
-
-
-def is_absent(snapshot: StateSnapshot) -> bool:
-    """True for a thread that has never been written."""
-    return snapshot.created_at is None
-
-
-def is_finished(snapshot: StateSnapshot) -> bool:
-    """True for a thread that has run to its end."""
-    return not is_absent(snapshot) and not snapshot.next
-
-
-def status_of(snapshot: StateSnapshot) -> ThreadStatus:
-    """finished: ran to its end. failed: a node raised. open: still running, or killed."""
-    if is_finished(snapshot):
-        return "finished"
-    return "failed" if any(task.error for task in snapshot.tasks) else "open"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +46,9 @@ async def list_root_threads(graph: Compiled, limit: int) -> list[ThreadSummary]:
     async for saved in saver.alist(None, filter={"depth": 0}):
         thread_ids.setdefault(str(saved.config["configurable"]["thread_id"]), saved.checkpoint["ts"])
     newest = sorted(thread_ids, key=lambda thread_id: thread_ids[thread_id], reverse=True)[:limit]
-    return [_summary(thread_id, await graph.aget_state({"configurable": {"thread_id": thread_id}})) for thread_id in newest]
+    return [
+        _summary(thread_id, await graph.aget_state({"configurable": {"thread_id": thread_id}})) for thread_id in newest
+    ]
 
 
 def _summary(thread_id: str, snapshot: StateSnapshot) -> ThreadSummary:

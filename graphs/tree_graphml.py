@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import networkx as nx
 
+from .drawing.layout import printable
 from .state import JsonScalar
-from .text_layout import printable
 from .tree_nodes import ChunkNode, QueryNode, walk_chunks, walk_queries
 
-Graph = nx.DiGraph
 
-
-def build_graph(root: QueryNode) -> Graph:
+def build_graph(root: QueryNode) -> nx.DiGraph:
     """A directed graph from queries to their chunks and from chunks to their sub-questions.
 
     A query node is named by its thread id, a chunk node by ``thread id/chunk id`` (two queries may find one chunk).
@@ -36,6 +34,7 @@ def draw_graphml(root: QueryNode) -> str:
 
 
 def _query_attributes(node: QueryNode) -> dict[str, JsonScalar]:
+    cost = node.cost
     return {
         "kind": "query",
         "thread_id": node.thread_id,
@@ -47,7 +46,10 @@ def _query_attributes(node: QueryNode) -> dict[str, JsonScalar]:
         "error": node.error,
         "started_at": node.started_at,
         "ended_at": node.ended_at,
-        **node.cost,
+        "llm_calls": cost["llm_calls"],
+        "prompt_tokens": cost["prompt_tokens"],
+        "completion_tokens": cost["completion_tokens"],
+        "seconds": cost["seconds"],
     }
 
 
@@ -61,7 +63,7 @@ def _chunk_attributes(parent: QueryNode, chunk: ChunkNode) -> dict[str, JsonScal
     }
 
 
-def _add_node(graph: Graph, name: str, attributes: dict[str, JsonScalar]) -> None:
+def _add_node(graph: nx.DiGraph, name: str, attributes: dict[str, JsonScalar]) -> None:
     graph.add_node(printable(name))
     graph.nodes[printable(name)].update(
         (printable(key), printable(value) if isinstance(value, str) else value)

@@ -17,6 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite, StateSnapshot
 
 from ..modules.errors import UnknownThread
+from .snapshots import errors_of, status_of
 from .state import JsonScalar, RagState, merge_chunks, merge_usage
 from .tree_nodes import ChunkNode, QueryNode, ThreadStatus
 
@@ -107,12 +108,11 @@ class _Walk:
             return
         newest = snapshots[0]
         state = _state_of(newest)
-        errors = [_error_text(task.error) for task in newest.tasks if task.error is not None]
         self._threads[link.thread_id] = _Thread(
             state=state,
             links=dict(self._queue_links(link, state)),
-            status="failed" if errors else "open" if newest.next else "finished",
-            error="; ".join(errors),
+            status=status_of(newest),
+            error="; ".join(errors_of(newest)),
             started_at=snapshots[-1].created_at,
             ended_at=newest.created_at,
         )
@@ -179,11 +179,6 @@ def _json_scalar(value: object) -> JsonScalar:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, str | int | None) else str(value)
-
-
-def _error_text(error: object) -> str:
-    """A checkpoint store gives an exception back as text, in the notation of ``repr``."""
-    return error if isinstance(error, str) else repr(error)
 
 
 _REDUCERS = {"similar_chunks": merge_chunks, "usage": merge_usage}

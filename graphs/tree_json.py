@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Literal, get_type_hints
+from typing import Literal, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..modules.errors import LoadingError
-from ..modules.usage import CallRecord
+from ..modules.usage import CallKind, CallRecord
 from .state import AnswerStatus, JsonScalar
 from .tree_nodes import ChunkNode, QueryNode, ThreadStatus
 
@@ -20,10 +20,22 @@ SCHEMA_VERSION = 1
 _STRICT = ConfigDict(extra="forbid", strict=True)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
-# The document's schema stands apart from the dataclasses so that they may change while version 1 stays readable.
-_CallDocument = create_model(  # type: ignore[call-overload]
-    "_CallDocument", __config__=_STRICT, **{name: (hint, ...) for name, hint in get_type_hints(CallRecord).items()}
-)
+# The document's schema stands apart from the dataclasses, so that they may change while version 1 stays readable.
+
+
+class _CallDocument(BaseModel):
+    model_config = _STRICT
+    call_id: str
+    kind: CallKind
+    node: str
+    chunk_id: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    attempts: int
+    cached: bool
+    error: str
 
 
 class _ChunkDocument(BaseModel):
@@ -49,14 +61,14 @@ class _QueryDocument(BaseModel):
     answer_status: AnswerStatus | None
     error: str
     context: str
-    usage: list[_CallDocument]  # type: ignore[valid-type]
+    usage: list[_CallDocument]
     started_at: str | None
     ended_at: str | None
     chunks: list[_ChunkDocument]
 
     def node(self) -> QueryNode:
         fields = {name: getattr(self, name) for name in type(self).model_fields}
-        usage = tuple(call.model_dump() for call in self.usage)
+        usage = tuple(cast(CallRecord, call.model_dump()) for call in self.usage)
         return QueryNode(**{**fields, "usage": usage, "chunks": tuple(chunk.node() for chunk in self.chunks)})
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .errors import SettingsError
 from .llm import CallGate, EndpointLLM, ReasoningChatOpenAI
-from .settings import Settings
+from .settings import Settings, without_secrets
 
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 Progress = Callable[[int, int, str], None]
@@ -27,7 +27,8 @@ class Endpoint:
     api_key: str
 
     def __repr__(self) -> str:
-        return f"Endpoint(base_url={self.base_url!r}, model={self.model!r})"
+        base_url = self.base_url and without_secrets(self.base_url)
+        return f"Endpoint(base_url={base_url!r}, model={self.model!r})"
 
 
 def is_local(spec: str) -> bool:
@@ -45,7 +46,8 @@ def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
     scheme, _, model = spec.partition(":")
     if spec.startswith(("http://", "https://")):
         base_url, _, model = spec.partition("#")
-        endpoint = Endpoint(base_url=base_url, model=model, api_key=key or os.environ.get("OPENAI_API_KEY") or NO_KEY)
+        # Never OPENAI_API_KEY here: a key must not travel to whatever host a spec happens to name.
+        endpoint = Endpoint(base_url=base_url, model=model, api_key=key or NO_KEY)
     elif scheme == "openai":
         own_url = settings.llm_base_url or os.environ.get("OPENAI_BASE_URL") or None
         key = key or os.environ.get("OPENAI_API_KEY", "") or (NO_KEY if own_url else "")
@@ -54,21 +56,21 @@ def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
         key = _required(key or os.environ.get("DASHSCOPE_API_KEY", ""), spec, "DASHSCOPE_API_KEY")
         endpoint = Endpoint(base_url=settings.llm_base_url or DASHSCOPE_BASE_URL, model=model, api_key=key)
     else:
-        raise SettingsError(f"Unknown model {spec!r}. Allowed: {SPEC_FORMS}. Set JUDGETREE_LLM.")
+        raise SettingsError(f"Unknown model {without_secrets(spec)!r}. Allowed: {SPEC_FORMS}. Set JUDGETREE_LLM.")
     if not endpoint.model:
-        raise SettingsError(f"{spec!r} names no model. Allowed: {SPEC_FORMS}.")
+        raise SettingsError(f"{without_secrets(spec)!r} names no model. Allowed: {SPEC_FORMS}.")
     return endpoint
 
 
 def _required(key: str, spec: str, variable: str) -> str:
     if not key:
-        raise SettingsError(f"The model {spec!r} needs a key: set {variable} or JUDGETREE_LLM_API_KEY.")
+        raise SettingsError(
+            f"The model {without_secrets(spec)!r} needs a key: set {variable} or JUDGETREE_LLM_API_KEY."
+        )
     return key
 
 
-def create_llm(
-    spec: str, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None
-) -> EndpointLLM:
+def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None) -> EndpointLLM:
     """The chat model that ``spec`` names, behind the project's retries and the shared cap on calls.
 
     ``local:`` assembles the weights at first use and starts the embedded server: seconds, the first time minutes, told

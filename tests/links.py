@@ -34,7 +34,9 @@ def dead_links(path: Path) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     """Check the files and folders given; 1 if any link is dead."""
-    files = [file for name in arguments for file in ([Path(name)] if Path(name).is_file() else Path(name).rglob("*.md"))]
+    files = [
+        file for name in arguments for file in ([Path(name)] if Path(name).is_file() else Path(name).rglob("*.md"))
+    ]
     faults = [fault for file in files for fault in dead_links(file)]
     sys.stderr.writelines(fault + "\n" for fault in faults)
     return 1 if faults else 0

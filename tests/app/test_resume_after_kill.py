@@ -21,7 +21,7 @@ from judgetree.evaluation.datasets import Question, SupportingFact
 from judgetree.modules.index_factory import open_index
 from judgetree.modules.settings import load_settings
 
-SECOND, THIRD = "Which oil does class Delta need?", "What is the flash point of Vellin oil?"
+REST, THIRD = "What is the flash point of the oil of class Delta?", "What is the flash point of Vellin oil?"
 ROW = Question(
     id="q",
     lang="en",
@@ -34,12 +34,12 @@ ROW = Question(
             quote="Pump KS-1 belongs to class Delta.",
             question="Which class has pump KS-1?",
             answer="Delta",
-            remaining_question=SECOND,
+            remaining_question=REST,
         ),
         SupportingFact(
             source="b.md",
             quote="Class Delta runs on Vellin oil.",
-            question=SECOND,
+            question="Which oil does class Delta run on?",
             answer="Vellin oil",
             remaining_question=THIRD,
         ),
@@ -105,7 +105,7 @@ def judgetree(*arguments: str, env: dict[str, str]) -> str:
 @pytest.mark.parametrize(
     ("kind", "query", "most_paid_twice"),
     [
-        ("judge", SECOND, 3),  # the first level of sub-runs has begun: at most its verdicts were in flight
+        ("judge", REST, 3),  # the first level of sub-runs has begun: at most its verdicts were in flight
         ("read", THIRD, 3),  # the deepest run has its verdicts, perhaps not yet all on disk
         ("read", ROW.question, 0),  # every sub-run is finished
     ],

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
 from judgetree.app.scripted_answers import (
     P_YES_WHEN_FALSE,
     P_YES_WHEN_TRUE,

@@ -7,12 +7,13 @@ from functools import partial
 import httpx
 import openai
 import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
 from judgetree.app.scripted_behaviour import FAULTS, Behaviour, Fault
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.datasets import Question, SupportingFact
 from judgetree.modules import prompts
-from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
 
 WALL = SupportingFact(
     source="b.md", quote="The drum's wall is 40 mm thick.", question="How thick is the drum's wall?", answer="40 mm"

@@ -9,12 +9,13 @@ import dashscope
 import httpx
 import openai
 import pytest
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from pydantic import SecretStr
+
 from judgetree.app.scripted_endpoints import DASHSCOPE_RERANK
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.datasets import Question, SupportingFact
 from judgetree.modules import prompts
-from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from pydantic import SecretStr
 
 VESSEL = SupportingFact(
     source="a.md",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_behaviour import Behaviour
 from judgetree.app.scripted_server import ScriptedServer, main

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from judgetree.evaluation.datasets import Question, load_standards_qa
 from judgetree.modules.errors import LoadingError
 

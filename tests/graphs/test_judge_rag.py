@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,7 +17,6 @@ from judgetree.modules.judge import Judge, Verdict
 from judgetree.modules.judge_oracle import GoldFact, OracleJudge
 from judgetree.modules.prompts import REFUSAL, Message
 from judgetree.modules.usage import CallMeter
-
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk, reader_that_needs
 
 ROOT = "Which oil does the class of KS-1 need?"
@@ -210,7 +210,7 @@ def test_the_tree_never_makes_more_calls_than_its_budget_and_always_answers(limi
         for name, question in (("a", SECOND), ("b", THIRD), ("c", "Anything else?"))
     }
     verdicts |= {name: Verdict(status="judged", score=0) for name in ("n0", "n1", "n2")}
-    graph, reader, _ = rag(judge=MeteredJudge(verdicts), max_llm_calls=limit)
+    graph, _, _ = rag(judge=MeteredJudge(verdicts), max_llm_calls=limit)
     final = run(graph)
     tree = SearchTree.from_history(graph, "t")
     assert tree.usage["llm_calls"] <= limit
@@ -229,4 +229,4 @@ def test_events_of_sub_runs_are_streamed_with_their_place_in_the_tree() -> None:
     assert {event["root_thread_id"] for event in events} == {"t"}
     growing = [event["answer"] for event in events if event["event"] == "answer_growing"]
     assert growing[-1] == REFUSAL
-    assert all(later.startswith(earlier) for earlier, later in zip(growing, growing[1:], strict=False))
+    assert all(later.startswith(earlier) for earlier, later in pairwise(growing))

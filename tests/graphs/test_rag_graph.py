@@ -18,7 +18,6 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import LoopReentryError, ModelCallError, SettingsError, ThreadMismatch, UnknownThread
 from judgetree.modules.judge_oracle import GoldFact, OracleJudge
 from judgetree.modules.prompts import Message
-
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 
 ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
@@ -31,9 +30,7 @@ FACTS = [
 
 def context_of(reader: FakeLLM, *, depth: int = 3) -> RagContext:
     judge = OracleJudge({ROOT: FACTS, SUB: FACTS[1:]})
-    return RagContext(
-        reader=reader, retriever=TableRetriever(TABLE), judge=judge, limits=Limits(max_rec_depth=depth)
-    )
+    return RagContext(reader=reader, retriever=TableRetriever(TABLE), judge=judge, limits=Limits(max_rec_depth=depth))
 
 
 def thread(thread_id: str) -> RunnableConfig:
@@ -64,9 +61,7 @@ def test_async_calls_from_several_event_loops(graph: RagGraph) -> None:
     async def ask() -> tuple[str, list[str], list[str]]:
         final = await graph.ainvoke(ROOT, thread("t"))
         updates = [name async for update in graph.astream(ROOT, stream_mode="updates") for name in update]
-        started = [
-            event["name"] async for event in graph.astream_events(ROOT) if event["event"] == "on_chain_start"
-        ]
+        started = [event["name"] async for event in graph.astream_events(ROOT) if event["event"] == "on_chain_start"]
         return final["answer"], updates, started
 
     for _ in range(2):
@@ -78,7 +73,7 @@ def test_async_calls_from_several_event_loops(graph: RagGraph) -> None:
 
 def test_sync_invoke_inside_a_running_loop(graph: RagGraph) -> None:
     async def cell() -> str:
-        return graph.invoke(ROOT)["answer"]  # noqa: ASYNC251 - what a notebook cell does
+        return graph.invoke(ROOT)["answer"]
 
     assert asyncio.run(cell()) == "Vellin"
 

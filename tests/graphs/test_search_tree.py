@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
+import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+import math
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated
 
+import networkx as nx
 import pytest
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.state import ChunkPatch, RagState
-from judgetree.modules.errors import UnknownThread
-from judgetree.modules.usage import CallRecord
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Overwrite, Send, StateSnapshot
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Overwrite, Send, interrupt
+
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.state import ChunkPatch, JsonScalar, RagState
+from judgetree.graphs.tree_json import SCHEMA_VERSION
+from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.modules.errors import LoadingError, UnknownThread
+from judgetree.modules.usage import CallRecord
 
 ROOT = "root"
-Break = Callable[[str, str], None]
-"""Called with thread id and node name; raises to end the run there."""
+CONFIG: RunnableConfig = {"configurable": {"thread_id": ROOT}}
+Graph = CompiledStateGraph[RagState, None, RagState, RagState]
+Hook = Callable[[str, str], None]
+"""Called with thread id and node name before the node does anything."""
 
 
 def call(thread_id: str, node: str, chunk_id: str = "") -> CallRecord:
@@ -40,22 +53,40 @@ def call(thread_id: str, node: str, chunk_id: str = "") -> CallRecord:
     )
 
 
-def patch(chunk_id: str, **changes: str | int | float | None) -> ChunkPatch:
-    return ChunkPatch(chunk_id=chunk_id, changes=dict(changes))
+def patch(chunk_id: str, **changes: JsonScalar) -> ChunkPatch:
+    return ChunkPatch(chunk_id=chunk_id, changes=changes)
 
 
-class Killed(BaseException):
-    """Ends a run as a kill would: no node handles it, and no error is written for it."""
+def go_on(thread_id: str, node: str) -> None:
+    """The hook that lets every node run."""
 
 
-def build(saver: InMemorySaver | AsyncSqliteSaver, break_at: Break = lambda thread, node: None):
+def fail_at(thread_id: str, node: str) -> Hook:
+    def hook(thread: str, name: str) -> None:
+        if (thread, name) == (thread_id, node):
+            raise ValueError("boom")
+
+    return hook
+
+
+def stop_at(thread_id: str, node: str) -> Hook:
+    """Leaves the run open there, its finished siblings' results pending."""
+
+    def hook(thread: str, name: str) -> None:
+        if (thread, name) == (thread_id, node):
+            interrupt("stop")
+
+    return hook
+
+
+def build_graph(saver: InMemorySaver | AsyncSqliteSaver, hook: Hook) -> Graph:
     """retrieve two chunks, judge them in parallel branches, ask a sub-question for chunk "b" down to depth 2."""
 
     def thread_of(config: RunnableConfig) -> str:
         return str(config["configurable"]["thread_id"])
 
     def retrieve(state: RagState, config: RunnableConfig) -> dict[str, object]:
-        break_at(thread_of(config), "retrieve")
+        hook(thread_of(config), "retrieve")
         chunks = [
             Document(
                 page_content=f"{name} 正文",
@@ -69,11 +100,11 @@ def build(saver: InMemorySaver | AsyncSqliteSaver, break_at: Break = lambda thre
             )
             for rank, name in enumerate("ab")
         ]
-        return {"similar_chunks": Overwrite(chunks)}
+        return {"similar_chunks": Overwrite(chunks), "fingerprint": {"judge": "oracle"}}
 
     def judge(state: dict[str, str], config: RunnableConfig) -> dict[str, object]:
         name, thread_id = state["name"], thread_of(config)
-        break_at(thread_id, f"judge {name}")
+        hook(thread_id, f"judge {name}")
         verdict = {"verdict": "judged", "score": int(name == "b"), "next_query": f"sub of {state['query']}"}
         return {"similar_chunks": [patch(name, **verdict)], "usage": [call(thread_id, "judge", name)]}
 
@@ -85,7 +116,7 @@ def build(saver: InMemorySaver | AsyncSqliteSaver, break_at: Break = lambda thre
     async def call_new_rag(state: RagState, config: RunnableConfig) -> dict[str, object]:
         chunk = state["similar_chunks"][1]
         link = chunk.metadata["next_rag_thread_id"]
-        break_at(thread_of(config), "call_new_rag")
+        hook(thread_of(config), "call_new_rag")
         if not link:
             return {}
         child = await graph.ainvoke(
@@ -95,7 +126,7 @@ def build(saver: InMemorySaver | AsyncSqliteSaver, break_at: Break = lambda thre
 
     def generate(state: RagState, config: RunnableConfig) -> dict[str, object]:
         thread_id = thread_of(config)
-        break_at(thread_id, "generate")
+        hook(thread_id, "generate")
         return {"answer": f"answer of {thread_id}", "status": "answered", "usage": [call(thread_id, "generate")]}
 
     def fan_out(state: RagState) -> list[Send]:
@@ -114,27 +145,325 @@ def build(saver: InMemorySaver | AsyncSqliteSaver, break_at: Break = lambda thre
     return graph
 
 
-def break_on(thread_id: str, node: str, error: BaseException) -> Break:
-    def break_at(thread: str, name: str) -> None:
-        if (thread, name) == (thread_id, node):
-            raise error
+def run_and_read(
+    saver_name: str, folder: Path, hook: Hook, *, then: Callable[[Graph], Awaitable[object]] | None = None
+) -> SearchTree:
+    """Ask the root's question as far as ``hook`` lets it, do ``then``, and read the tree."""
 
-    return break_at
-
-
-CONFIG: RunnableConfig = {"configurable": {"thread_id": ROOT}}
-
-
-@pytest.mark.parametrize("err", [None, ValueError("boom"), Killed("x")])
-@pytest.mark.parametrize("where", [("root", "judge b"), ("root-b", "judge b"), ("root-b", "retrieve"), ("root", "call_new_rag"), ("root", "retrieve")])
-@pytest.mark.asyncio
-async def test_try(tmp_path, err, where):
-    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.sqlite")) as saver:
-        graph = build(saver, break_on(*where, err) if err else lambda t, n: None)
+    async def scenario(saver: InMemorySaver | AsyncSqliteSaver) -> SearchTree:
+        graph = build_graph(saver, hook)
         try:
-            await graph.ainvoke({"query": "q"}, CONFIG, durability="sync")
-        except BaseException as e:
-            print(repr(e))
-        tree = await SearchTree.afrom_history(graph, ROOT)
-        print(where, err); print(tree)
-        for n in tree.query_nodes(): print(n.thread_id, n.status, n.error, n.started_at, n.ended_at)
+            await graph.ainvoke({"query": "谁?"}, CONFIG, durability="sync")
+        except ValueError:
+            assert hook is not go_on
+        if then is not None:
+            await then(graph)
+        return await SearchTree.afrom_history(graph, ROOT)
+
+    async def with_saver() -> SearchTree:
+        if saver_name == "memory":
+            return await scenario(InMemorySaver())
+        async with AsyncSqliteSaver.from_conn_string(str(folder / "checkpoints.sqlite")) as saver:
+            return await scenario(saver)
+
+    return asyncio.run(with_saver())
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def saver_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_tree_of_a_finished_run_has_every_thread_and_cost(saver_name: str, tmp_path: Path) -> None:
+    tree = run_and_read(saver_name, tmp_path, go_on)
+
+    queries = list(tree.query_nodes())
+    assert [node.thread_id for node in queries] == ["root", "root-b", "root-b-b"]
+    assert [node.parent_thread_id for node in queries] == [None, "root", "root-b"]
+    assert [node.depth for node in queries] == [0, 1, 2]
+    assert [node.query for node in queries] == ["谁?", "sub of 谁?", "sub of sub of 谁?"]
+    assert {(node.status, node.answer_status) for node in queries} == {("finished", "answered")}
+    assert tree.root.answer == "answer of root"
+    assert (tree.depth, tree.sub_runs, tree.budget_spent) == (2, 2, False)
+    assert tree.usage == {"llm_calls": 9, "prompt_tokens": 90, "completion_tokens": 18, "seconds": 4.5}
+    assert [record["call_id"] for record in queries[1].usage] == [
+        "root-b-judge-a",
+        "root-b-judge-b",
+        "root-b-generate-",
+    ]
+    assert [chunk.text for chunk in tree.chunk_nodes()] == ["a 正文", "b 正文", "a 正文", "b 正文", "a 正文", "b 正文"]
+    assert tree.verdict_counts == {"2": 0, "1": 3, "0": 3, "unknown": 0, "cancelled": 0, "pending": 0}
+    assert tree.fingerprint == {"judge": "oracle"}
+
+
+def test_chunk_node_tells_its_metadata(tmp_path: Path) -> None:
+    first, second = run_and_read("memory", tmp_path, go_on).root.chunks
+
+    assert (first.score, first.verdict_label, first.child) == (0, "0", None)
+    assert (second.score, second.next_query, second.sub_answer) == (1, "sub of 谁?", "answer of root-b")
+    assert (second.rank, second.retrieval_score, second.source) == (1, 0.9, "b.md")
+    assert second.next_rag_thread_id == "root-b"
+    assert second.child is not None
+    assert second.child.thread_id == "root-b"
+
+
+def test_times_are_those_of_the_first_and_newest_checkpoint(tmp_path: Path) -> None:
+    tree = run_and_read("memory", tmp_path, go_on)
+
+    times = [
+        datetime.fromisoformat(time) for node in tree.query_nodes() for time in (node.started_at, node.ended_at) if time
+    ]
+    root_start, root_end, child_start, child_end = times[:4]
+    assert root_start < child_start < child_end < root_end
+    assert {time.utcoffset() for time in times} == {timedelta(0)}
+
+
+def test_failed_thread_keeps_its_error_and_the_results_of_its_siblings(saver_name: str, tmp_path: Path) -> None:
+    tree = run_and_read(saver_name, tmp_path, fail_at("root-b", "judge b"))
+
+    failed = list(tree.query_nodes())[1]
+    assert (failed.thread_id, failed.status, failed.error) == ("root-b", "failed", "ValueError('boom')")
+    assert [chunk.verdict_label for chunk in failed.chunks] == ["0", "pending"]
+    assert [record["chunk_id"] for record in failed.usage] == ["a"]
+    assert tree.root.status == "failed"
+    assert (tree.root.answer, tree.root.answer_status) == ("", None)
+
+
+def test_open_thread_shows_verdicts_of_branches_that_are_done(saver_name: str, tmp_path: Path) -> None:
+    tree = run_and_read(saver_name, tmp_path, stop_at(ROOT, "judge b"))
+
+    assert (tree.root.status, tree.root.error, tree.sub_runs) == ("open", "", 0)
+    assert [chunk.verdict for chunk in tree.root.chunks] == ["judged", "pending"]
+    assert tree.usage["llm_calls"] == 1
+
+
+def test_open_thread_has_its_query_before_anything_was_retrieved(saver_name: str, tmp_path: Path) -> None:
+    root = run_and_read(saver_name, tmp_path, stop_at(ROOT, "retrieve")).root
+
+    assert (root.query, root.status, root.chunks) == ("谁?", "open", ())
+
+
+def test_linked_thread_without_checkpoint_is_an_open_query(saver_name: str, tmp_path: Path) -> None:
+    tree = run_and_read(saver_name, tmp_path, stop_at(ROOT, "call_new_rag"))
+
+    child = tree.root.chunks[1].child
+    assert child == QueryNode(
+        thread_id="root-b", parent_thread_id="root", depth=1, query="sub of 谁?", status="open", started_at=None
+    )
+
+
+def test_root_that_was_never_written_is_an_error(tmp_path: Path) -> None:
+    graph = build_graph(InMemorySaver(), go_on)
+
+    with pytest.raises(UnknownThread, match="No checkpoint knows the thread 'nobody'"):
+        SearchTree.from_history(graph, "nobody")
+
+
+def test_sync_and_async_readings_agree(tmp_path: Path) -> None:
+    graph = build_graph(InMemorySaver(), go_on)
+    asyncio.run(graph.ainvoke({"query": "q"}, CONFIG))
+
+    assert SearchTree.from_history(graph, ROOT) == asyncio.run(SearchTree.afrom_history(graph, ROOT))
+
+
+def test_fork_of_the_history_leaves_old_sub_runs_behind(saver_name: str, tmp_path: Path) -> None:
+    async def fork(graph: Graph) -> None:
+        planned = [state async for state in graph.aget_state_history(CONFIG) if state.next == ("call_new_rag",)]
+        change = {"similar_chunks": [patch("b", next_rag_thread_id="other", next_query="other question")]}
+        await graph.aupdate_state(planned[0].config, change, as_node="plan")
+
+    tree = run_and_read(saver_name, tmp_path, go_on, then=fork)
+
+    assert [(node.thread_id, node.query, node.status) for node in tree.query_nodes()] == [
+        ("root", "谁?", "open"),
+        ("other", "other question", "open"),
+    ]
+
+
+def test_link_that_closes_a_cycle_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def link_back(graph: Graph) -> None:
+        child: RunnableConfig = {"configurable": {"thread_id": "root-b"}}
+        change = {"similar_chunks": [patch("a", next_rag_thread_id=ROOT)]}
+        await graph.aupdate_state(child, change, as_node="generate")
+
+    with caplog.at_level(logging.WARNING, logger="judgetree.graphs.tree_history"):
+        tree = run_and_read("memory", tmp_path, go_on, then=link_back)
+
+    assert [node.thread_id for node in tree.query_nodes()] == ["root", "root-b", "root-b-b"]
+    assert "root-b links to root, which the tree already holds" in caplog.text
+
+
+def test_metadata_that_json_cannot_say_is_made_sayable(tmp_path: Path) -> None:
+    async def add_odd(graph: Graph) -> None:
+        odd = {"nan": math.nan, "list": [1, "二"], "whole": 3, "flag": True}
+        await graph.aupdate_state(CONFIG, {"similar_chunks": [{"chunk_id": "a", "changes": odd}]}, as_node="generate")
+
+    tree = run_and_read("memory", tmp_path, go_on, then=add_odd)
+
+    metadata = tree.root.chunks[0].metadata
+    assert {key: metadata[key] for key in ("nan", "list", "whole", "flag")} == {
+        "nan": None,
+        "list": "[1, '二']",
+        "whole": 3,
+        "flag": True,
+    }
+    assert SearchTree.from_json(tree.to_json()) == tree
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+RECORDS = st.builds(
+    CallRecord,
+    call_id=st.text(),
+    kind=st.sampled_from(["chat", "embedding", "rerank"]),
+    node=st.text(),
+    chunk_id=st.text(),
+    model=st.text(),
+    prompt_tokens=st.integers(0),
+    completion_tokens=st.integers(0),
+    seconds=st.floats(0, 1e6),
+    attempts=st.integers(1),
+    cached=st.booleans(),
+    error=st.text(),
+)
+
+
+def queries(chunks: st.SearchStrategy[ChunkNode]) -> st.SearchStrategy[QueryNode]:
+    return st.builds(
+        QueryNode,
+        thread_id=st.uuids().map(str),
+        query=st.text(),
+        parent_thread_id=st.none() | st.text(),
+        depth=st.integers(0, 9),
+        answer=st.text(),
+        status=st.sampled_from(["finished", "failed", "open"]),
+        answer_status=st.sampled_from([None, "answered", "refused", "failed"]),
+        error=st.text(),
+        context=st.text(),
+        usage=st.lists(RECORDS, max_size=2).map(tuple),
+        started_at=st.none() | st.text(),
+        ended_at=st.none() | st.text(),
+        chunks=st.lists(chunks, max_size=3).map(tuple),
+    )
+
+
+def chunks(children: st.SearchStrategy[QueryNode | None]) -> st.SearchStrategy[ChunkNode]:
+    return st.builds(
+        ChunkNode,
+        chunk_id=st.uuids().map(str),
+        text=st.text(),
+        metadata=st.dictionaries(st.text(), SCALARS, max_size=4),
+        child=children,
+    )
+
+
+TREES = st.builds(
+    SearchTree,
+    root=st.recursive(queries(chunks(st.none())), lambda below: queries(chunks(st.none() | below)), max_leaves=6),
+    fingerprint=st.dictionaries(st.text(), st.text(), max_size=3),
+)
+any_tree = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@any_tree
+@given(TREES, st.sampled_from([None, 2]))
+def test_json_gives_back_the_same_tree(tree: SearchTree, indent: int | None) -> None:
+    again = SearchTree.from_json(tree.to_json(indent=indent))
+
+    assert again == tree
+    assert again.to_json() == tree.to_json()
+
+
+@any_tree
+@given(TREES)
+def test_graphml_holds_every_node_whatever_the_text(tree: SearchTree) -> None:
+    graph = nx.parse_graphml(tree.to_graphml())
+
+    assert graph.number_of_nodes() == sum(1 + len(node.chunks) for node in tree.query_nodes())
+    assert graph.number_of_edges() == graph.number_of_nodes() - 1
+    kinds = [kind for _, kind in graph.nodes(data="kind")]
+    assert kinds.count("query") == tree.sub_runs + 1
+
+
+def test_networkx_graph_leads_from_query_over_chunk_to_sub_question(tmp_path: Path) -> None:
+    graph = run_and_read("memory", tmp_path, go_on).to_networkx()
+
+    assert nx.shortest_path(graph, "root", "root-b") == ["root", "root/b", "root-b"]
+    assert graph.nodes["root/b"]["score"] == 1
+    assert graph.nodes["root-b"]["llm_calls"] == 3
+    assert nx.is_arborescence(graph)
+
+
+def test_json_says_its_format_and_version_and_keeps_chinese_readable() -> None:
+    text = SearchTree(root=QueryNode(thread_id="t", query="谁?")).to_json()
+
+    assert "谁?" in text
+    assert json.loads(text)["format"] == "judgetree.search_tree"
+    assert json.loads(text)["schema_version"] == SCHEMA_VERSION
+
+
+@pytest.mark.parametrize("surrogate", ["\ud83d", "a\udc00b"])
+def test_lone_surrogate_survives_json_that_can_be_encoded(surrogate: str) -> None:
+    tree = SearchTree(root=QueryNode(thread_id="t", query=surrogate))
+
+    assert SearchTree.from_json(tree.to_json().encode().decode()) == tree
+
+
+GOOD = json.loads(SearchTree(root=QueryNode(thread_id="t", query="q")).to_json())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no JSON"),
+        ("[1]", 'the JSON has no "format"'),
+        ('{"root": {}}', 'the JSON has no "format"'),
+        (json.dumps(GOOD | {"schema_version": 99}), "schema_version 99; this judgetree reads 1"),
+        (json.dumps(GOOD | {"root": GOOD["root"] | {"depth": "deep"}}), "damaged at root.depth"),
+        (json.dumps(GOOD | {"root": GOOD["root"] | {"status": "lost"}}), "damaged at root.status"),
+        (json.dumps(GOOD | {"root": GOOD["root"] | {"surprise": 1}}), "damaged at root.surprise"),
+    ],
+)
+def test_foreign_document_is_refused_with_the_place_of_its_fault(text: str, message: str) -> None:
+    with pytest.raises(LoadingError, match=message):
+        SearchTree.from_json(text)
+
+
+def test_document_has_every_field_of_a_query_node() -> None:
+    assert set(GOOD["root"]) == {field.name for field in dataclasses.fields(QueryNode)}
+
+
+def chunk(**metadata: JsonScalar) -> ChunkNode:
+    return ChunkNode(chunk_id="c", text="t", metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "label"),
+    [
+        ({}, "pending"),
+        ({"verdict": "judged", "score": 2}, "2"),
+        ({"verdict": "judged", "score": 1}, "1"),
+        ({"verdict": "judged", "score": 0}, "0"),
+        ({"verdict": "judged", "score": None}, "unknown"),
+        ({"verdict": "judged", "score": 7}, "unknown"),
+        ({"verdict": "unknown", "score": 1}, "unknown"),
+        ({"verdict": "cancelled"}, "cancelled"),
+        ({"verdict": "nonsense"}, "pending"),
+    ],
+)
+def test_verdict_label_is_the_score_or_why_there_is_none(metadata: dict[str, JsonScalar], label: str) -> None:
+    assert chunk(**metadata).verdict_label == label
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spent"),
+    [
+        ({"verdict": "judged", "score": 1}, False),
+        ({"verdict": "cancelled"}, True),
+        ({"sub_run_error": "not asked: the budget of 60 model calls is spent"}, True),
+        ({"sub_run_error": "ModelCallError: 503"}, False),
+    ],
+)
+def test_budget_spent_when_a_chunk_says_so(metadata: dict[str, JsonScalar], spent: bool) -> None:
+    tree = SearchTree(root=QueryNode(thread_id="t", query="q", chunks=(chunk(**metadata),)))
+
+    assert tree.budget_spent is spent

@@ -9,14 +9,16 @@ import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .text_layout import glyph_ems, printable, wrap
-from .tree_nodes import ChunkNode, QueryNode, ThreadStatus, VerdictLabel, count_verdicts, walk_chunks, walk_queries
-from .tree_words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, tree_words, usage_words
+from ..tree_nodes import ChunkNode, QueryNode, ThreadStatus, VerdictLabel, count_verdicts, walk_chunks, walk_queries
+from .layout import glyph_ems, printable, wrap
+from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, tree_words, usage_words
 
 FONT = "Helvetica"
 CARD_WIDTH_PT = 262
+BADGE_WIDTH_PT = 18
 TEXT_SIZE_PT = 10
 SMALL_SIZE_PT = 8.5
+LINE_HEIGHT = 1.35
 INK, FAINT_INK, ALARM_INK = "#1A1A1A", "#555555", "#A3260C"
 
 
@@ -49,8 +51,8 @@ _HEAD = f"""\
 digraph search_tree {{
   graph [rankdir=LR, ranksep=0.45, nodesep=0.14, ordering=out, splines=true, bgcolor=white, pad=0.15,
          fontname="{FONT}", labelloc=b, labeljust=l];
-  node [fontname="{FONT}", fontsize={TEXT_SIZE_PT}, fontcolor="{INK}", margin="0.06,0.03"];
-  edge [arrowsize=0.6];"""
+  node [fontname="{FONT}", fontsize={TEXT_SIZE_PT}, fontcolor="{INK}", margin="0.08,0.06"];
+  edge [arrowsize=0.6, tailport=e, headport=w];"""
 
 
 def draw_dot(root: QueryNode, *, legend: bool = True) -> str:
@@ -77,12 +79,14 @@ def _query_box(name: str, node: QueryNode) -> str:
     flag = "" if node.status == "finished" else f" · {node.status.upper()}"
     plain_answer = node.status == "finished" and node.answer_status == "answered"
     rows = [
-        _text_row([f"{kind}{flag}"], size=SMALL_SIZE_PT, ink=THREAD_LOOKS[node.status].line, bold=True),
-        _text_row(_lines(node.query, 5, bold=True), bold=True),
-        _text_row(_lines(f"→ {answer_words(node)}", 4), ink=INK if plain_answer else ALARM_INK),
-        _text_row(_lines(usage_words(node.cost), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
+        _text_rows([f"{kind}{flag}"], size=SMALL_SIZE_PT, ink=THREAD_LOOKS[node.status].line, bold=True),
+        _text_rows(_lines(node.query, 5, bold=True), bold=True),
+        _text_rows(_lines(f"→ {answer_words(node)}", 4), ink=INK if plain_answer else ALARM_INK),
+        _text_rows(_lines(usage_words(node.cost), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
     ]
-    tooltip = "\n".join([f"{kind}{flag}", node.query, f"→ {answer_words(node)}", usage_words(node.cost), node.thread_id])
+    tooltip = "\n".join(
+        [f"{kind}{flag}", node.query, f"→ {answer_words(node)}", usage_words(node.cost), node.thread_id]
+    )
     return _box(name, f"query {node.status}", "box", THREAD_LOOKS[node.status], rows, tooltip)
 
 
@@ -91,9 +95,9 @@ def _chunk_box(name: str, chunk: ChunkNode) -> str:
     look = VERDICT_LOOKS[label]
     rows = [
         _badge_row(label),
-        _text_row(_lines(origin_words(chunk), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
-        _text_row(_lines(chunk.text, 2)),
-        *(_text_row(_lines(note, 3), ink=ink) for note, ink in _chunk_notes(chunk)),
+        _text_rows(_lines(origin_words(chunk), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
+        _text_rows(_lines(chunk.text, 2)),
+        *(_text_rows(_lines(note, 3), ink=ink) for note, ink in _chunk_notes(chunk)),
     ]
     notes = [note for note, _ in _chunk_notes(chunk)]
     tooltip = "\n".join([VERDICT_WORDS[label], origin_words(chunk), chunk.text, *notes])
@@ -122,30 +126,32 @@ def _box(name: str, css_class: str, shape: str, look: Look, rows: Sequence[str],
 
 def _table(rows: Sequence[str]) -> str:
     cells = "".join(rows)
-    return (
-        f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1.5" WIDTH="{CARD_WIDTH_PT}">{cells}</TABLE>>'
-    )
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0" WIDTH="{CARD_WIDTH_PT}">{cells}</TABLE>>'
 
 
 def _badge_row(label: VerdictLabel) -> str:
-    return f'<TR>{_badge(label)}<TD ALIGN="LEFT">{_font(f" {VERDICT_WORDS[label]}", ink=INK, bold=True)}</TD></TR>'
+    words = _font(f"\u00a0{VERDICT_WORDS[label]}", ink=INK, bold=True)
+    rest = CARD_WIDTH_PT - BADGE_WIDTH_PT
+    return f'<TR>{_badge(label)}<TD ALIGN="LEFT" WIDTH="{rest}">{words}</TD></TR>'
 
 
 def _badge(label: VerdictLabel) -> str:
     mark = _font(VERDICT_MARKS[label], ink="#FFFFFF", bold=True)
-    return f'<TD WIDTH="18" BGCOLOR="{VERDICT_LOOKS[label].line}">{mark}</TD>'
+    return f'<TD WIDTH="{BADGE_WIDTH_PT}" HEIGHT="15" BGCOLOR="{VERDICT_LOOKS[label].line}">{mark}</TD>'
 
 
-def _text_row(lines: Sequence[str], *, size: float = TEXT_SIZE_PT, ink: str = INK, bold: bool = False) -> str:
-    """A table row of left-aligned lines; nothing for no lines, since Graphviz refuses an empty cell."""
-    if not lines:
-        return ""
-    text = '<BR ALIGN="LEFT"/>'.join(_font(line, size=size, ink=ink, bold=bold) for line in lines)
-    return f'<TR><TD COLSPAN="2" ALIGN="LEFT" BALIGN="LEFT">{text}<BR ALIGN="LEFT"/></TD></TR>'
+def _text_rows(lines: Sequence[str], *, size: float = TEXT_SIZE_PT, ink: str = INK, bold: bool = False) -> str:
+    """A table row a line, its height given: Graphviz sets bold lines so tight that Chinese ones touch."""
+    height = round(size * LINE_HEIGHT)
+    return "".join(
+        f'<TR><TD COLSPAN="2" ALIGN="LEFT" HEIGHT="{height}">{_font(line, size=size, ink=ink, bold=bold)}</TD></TR>'
+        for line in lines
+    )
 
 
 def _font(text: str, *, size: float = TEXT_SIZE_PT, ink: str, bold: bool = False) -> str:
-    escaped = html.escape(text)
+    # Here entities are read before \N and the like are expanded, so only a doubled backslash stays one.
+    escaped = html.escape(text).replace("\\", "\\\\")
     weight = f"<B>{escaped}</B>" if bold else escaped
     return f'<FONT POINT-SIZE="{size}" COLOR="{ink}">{weight}</FONT>'
 
@@ -169,6 +175,9 @@ def _legend(root: QueryNode) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A DOT string. Graphviz reads entities and backslashes in it, so both are escaped."""
-    escaped = html.escape(printable(text)).replace("\\", "\\\\")
-    return '"' + escaped.replace("\r\n", "\\n").replace("\r", "\\n").replace("\n", "\\n") + '"'
+    """A DOT string of several lines, for a tooltip.
+
+    Graphviz reads a tooltip's entities, and its backslashes twice (both ``dot`` 2.43 and graphviz-pure 16.1 do).
+    """
+    lines = printable(text).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return '"' + "\\n".join(html.escape(line).replace("\\", "\\" * 4) for line in lines) + '"'

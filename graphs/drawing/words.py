@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..modules.usage import UsageTotals, total_usage
-from .tree_nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_queries
+from ...modules.usage import UsageTotals, total_usage
+from ..tree_nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_queries
 
 VERDICT_WORDS: dict[VerdictLabel, str] = {
     "2": "answers the query alone",
     "1": "holds a needed fact",
     "0": "does not help",
-    "unknown": "no verdict could be had",
+    "unknown": "no verdict: the judge failed",
     "cancelled": "not judged: budget spent",
     "pending": "not judged",
 }

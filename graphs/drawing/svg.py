@@ -7,9 +7,9 @@ import subprocess
 import sysconfig
 from xml.etree import ElementTree as ET
 
-from ..modules.errors import DependencyError
-from .drawing_dot import FONT, draw_dot
-from .tree_nodes import QueryNode
+from ...modules.errors import DependencyError
+from ..tree_nodes import QueryNode
+from .dot import FONT, draw_dot
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK_TITLE = "{http://www.w3.org/1999/xlink}title"
@@ -26,7 +26,7 @@ def find_renderer() -> str | None:
 def draw_svg(root: QueryNode, *, legend: bool = True) -> str:
     """The tree as a stand-alone SVG document; the full text of each box is its tooltip (``title``).
 
-    Runs a program; 1,000 nodes take about a second.
+    Runs a program; 1,000 nodes take 1 to 3 s.
 
     Raises:
         DependencyError: Neither ``dot`` nor ``graphviz-pure`` is installed, or the one found cannot draw.
@@ -42,7 +42,7 @@ def _render(dot: str) -> bytes:
             "pip install graphviz-pure. to_dot(), to_text() and to_html() work without."
         )
     try:
-        # Warnings are many and harmless (Chinese text without metrics, which drawing_dot makes up for).
+        # Warnings are many and harmless (Chinese text without metrics, which dot.py makes up for).
         done = subprocess.run(
             [renderer, "-Tsvg"], input=dot.encode(), capture_output=True, check=True, timeout=RENDER_TIMEOUT_S
         )

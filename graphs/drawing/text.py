@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .text_layout import columns, one_line, shorten
-from .tree_nodes import ChunkNode, QueryNode
-from .tree_words import VERDICT_MARKS, answer_words, origin_words, tree_words, usage_words, verdict_counts_words
+from ..tree_nodes import ChunkNode, QueryNode
+from .layout import columns, one_line, shorten
+from .words import VERDICT_MARKS, answer_words, origin_words, tree_words, usage_words, verdict_counts_words
 
 
 def draw_text(root: QueryNode, *, width: int = 100) -> str:

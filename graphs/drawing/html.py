@@ -1,0 +1,182 @@
+"""A search tree as one self-contained HTML page: collapsible, searchable, without a single request.
+
+Text of documents and models goes into the page as escaped HTML or as JSON that the script turns into text nodes. A
+Content-Security-Policy allows this page's own script and style, by hash, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from string import Template
+
+from ...modules.errors import DependencyError
+from ..tree_nodes import ChunkNode, QueryNode, count_verdicts, walk_queries
+from .layout import one_line, printable, shorten
+from .svg import draw_svg
+from .text import draw_text
+from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, tree_words, usage_words
+
+logger = logging.getLogger(__name__)
+
+PICTURE_MAX_NODES = 80
+NOTEBOOK_HEIGHT_PX = 640
+
+Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+
+_CALL_COLUMNS = (
+    "node",
+    "kind",
+    "model",
+    "prompt_tokens",
+    "completion_tokens",
+    "seconds",
+    "attempts",
+    "cached",
+    "error",
+    "chunk_id",
+)
+
+
+def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool | None = None) -> str:
+    """The tree as an HTML document that needs no other file, server or network.
+
+    ``picture`` puts the SVG on top; None does so for trees of up to 80 nodes where it can be drawn.
+
+    Raises:
+        DependencyError: ``picture`` is True and no renderer is installed, or it fails.
+    """
+    style, script = _asset("page.css"), _asset("page.js")
+    answered = root.status == "finished" and root.answer_status == "answered"
+    return Template(_asset("page.html")).substitute(
+        style=style,
+        style_hash=_csp_hash(style),
+        script=script,
+        script_hash=_csp_hash(script),
+        title=html.escape(shorten(root.query, 80)),
+        query=html.escape(one_line(root.query)),
+        answer=html.escape(one_line(answer_words(root))),
+        answer_class="" if answered else "alarm",
+        totals=html.escape(tree_words(root)),
+        notes=_notes(fingerprint),
+        picture=_picture(root, picture),
+        text=html.escape(draw_text(root)),
+        data=_json_in_html(_page_data(root)),
+    )
+
+
+def draw_notebook_html(root: QueryNode, fingerprint: Mapping[str, str]) -> str:
+    """The page of ``draw_html`` in a frame, for the output of a notebook cell.
+
+    The frame carries the page in itself (``srcdoc``), so it works in Jupyter, in VS Code and in exported HTML, and
+    neither its style nor its script reaches the notebook. A viewer that drops frames shows the text inside it.
+    """
+    page = html.escape(draw_html(root, fingerprint))
+    return (
+        f'<iframe sandbox="allow-scripts" title="search tree" width="100%" height="{NOTEBOOK_HEIGHT_PX}" '
+        f'style="border:1px solid #ccc" srcdoc="{page}"><pre>{html.escape(draw_text(root))}</pre></iframe>'
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _csp_hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _picture(root: QueryNode, wanted: bool | None) -> str:
+    nodes = sum(1 + len(node.chunks) for node in walk_queries(root))
+    if wanted is False or (wanted is None and nodes > PICTURE_MAX_NODES):
+        return ""
+    try:
+        svg = draw_svg(root)
+    except DependencyError as error:
+        if wanted:
+            raise
+        logger.info("The page goes without a picture: %s", error)
+        return ""
+    zoom = '<button type="button" id="zoom">Whole picture / actual size</button>'
+    return f'<details class="picture" open><summary>Picture</summary>{zoom}<div>{svg}</div></details>'
+
+
+def _notes(fingerprint: Mapping[str, str]) -> str:
+    if not fingerprint:
+        return ""
+    rows = "".join(
+        f"<tr><th>{html.escape(printable(name))}</th><td>{html.escape(printable(text))}</td></tr>"
+        for name, text in fingerprint.items()
+    )
+    return f'<details class="extra"><summary>How it was made</summary><table>{rows}</table></details>'
+
+
+def _json_in_html(data: Json) -> str:
+    """JSON that may stand in a script element: no ``</script>``, no comment opening, no odd line separators."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def _page_data(root: QueryNode) -> Json:
+    verdicts: list[Json] = [
+        {"label": label, "mark": VERDICT_MARKS[label], "words": VERDICT_WORDS[label], "count": count}
+        for label, count in count_verdicts(root).items()
+        if count
+    ]
+    return {"verdicts": verdicts, "root": _query_data(root)}
+
+
+def _query_data(node: QueryNode) -> Json:
+    times = [("started", node.started_at or ""), ("newest checkpoint", node.ended_at or "")]
+    answer = printable(answer_words(node))
+    return {
+        "kind": "query" if node.parent_thread_id is None else f"sub-question, depth {node.depth}",
+        "depth": node.depth,
+        "status": node.status,
+        "answer_status": node.answer_status,
+        "query": printable(node.query),
+        "answer": answer,
+        "cost": usage_words(node.cost),
+        "context": printable(node.context),
+        "call_head": _CALL_COLUMNS,
+        "calls": [[_cell(call[column]) for column in _CALL_COLUMNS] for call in node.usage],  # type: ignore[literal-required]
+        "facts": [[name, fact] for name, fact in [("thread", printable(node.thread_id)), *times] if fact],
+        "search": [printable(node.query), answer, printable(node.context)],
+        "chunks": [_chunk_data(chunk) for chunk in node.chunks],
+    }
+
+
+def _chunk_data(chunk: ChunkNode) -> Json:
+    label = chunk.verdict_label
+    notes = [
+        ("reason", printable(chunk.reason)),
+        ("sub-question", printable(chunk.next_query)),
+        ("sub-answer", printable(chunk.sub_answer)),
+        ("sub-run", printable(chunk.sub_run_error)),
+    ]
+    metadata = [(printable(key), _cell(value)) for key, value in chunk.metadata.items()]
+    return {
+        "label": label,
+        "mark": VERDICT_MARKS[label],
+        "words": VERDICT_WORDS[label],
+        "origin": printable(origin_words(chunk)),
+        "headline": shorten(chunk.reason or chunk.text, 120),
+        "text": printable(chunk.text),
+        "sub_run_error": printable(chunk.sub_run_error),
+        "notes": notes,
+        "metadata": metadata,
+        "search": [printable(chunk.text), *(note for _, note in notes), *(str(value) for _, value in metadata)],
+        "child": _query_data(chunk.child) if chunk.child else None,
+    }
+
+
+def _cell(value: object) -> Json:
+    """A table cell: numbers stay numbers, so that they align."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else printable(str(value))

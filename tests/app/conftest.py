@@ -1,0 +1,145 @@
+"""What the tests of the command line stand on: a small corpus with a question of two steps, indexed once a worker."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from judgetree.app.cli import main
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.datasets import Question, SupportingFact
+
+COLLECTION = "notes"
+SUB_QUESTION = "How thick is the wall of the drum?"
+CHAIN = Question(
+    id="en-2hop-01",
+    lang="en",
+    question="How thick is the wall of the vessel that Norm A names?",
+    answer="40 mm",
+    aliases=("40 millimetres",),
+    type="2hop",
+    supporting=(
+        SupportingFact(
+            source="a.md",
+            quote="Norm A names the drum.",
+            question="Which vessel does Norm A name?",
+            answer="the drum",
+            remaining_question=SUB_QUESTION,
+        ),
+        SupportingFact(source="b.md", quote="The drum's wall is 40 mm thick.", question=SUB_QUESTION, answer="40 mm"),
+    ),
+)
+CHINESE = Question(
+    id="zh",
+    lang="zh",
+    question="甲类容器的壁厚是多少？",
+    answer="四十毫米",
+    type="single",
+    supporting=(
+        SupportingFact(
+            source="zh.md", quote="甲类容器的壁厚为四十毫米。", question="甲类容器的壁厚是多少？", answer="四十毫米"
+        ),
+    ),
+)
+CORPUS = {
+    "a.md": "# Norm A\n\nNorm A names the drum.",
+    "b.md": "# Drums\n\nThe drum's wall is 40 mm thick.",
+    "deep/ladders.txt": "Ladders are painted grey.",
+    "zh.md": "甲类容器的壁厚为四十毫米。",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a command ended and what it wrote."""
+
+    status: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Outcome]
+
+
+def write_corpus(folder: Path, files: dict[str, str] = CORPUS) -> Path:
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return folder
+
+
+def new_thread() -> str:
+    return f"thread-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="session")
+def indexed_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder whose database holds the corpus; only copies of it are written to."""
+    folder = tmp_path_factory.mktemp("indexed")
+    corpus = write_corpus(folder / "corpus")
+    names = ("JUDGETREE_HOME", "JUDGETREE_EMBEDDINGS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(JUDGETREE_HOME=str(folder / "home"), JUDGETREE_EMBEDDINGS="local:use")
+    try:
+        assert main(["index", str(corpus), "-c", COLLECTION]) == 0
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    return folder / "home"
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedServer]:
+    with ScriptedServer([CHAIN, CHINESE]) as server:
+        yield server
+
+
+@pytest.fixture
+def surroundings(monkeypatch: pytest.MonkeyPatch, scripted: ScriptedServer) -> dict[str, str]:
+    """Settings of a command: the scripted model, a quick embedder; terminals of a known width, without colours."""
+    chosen = {
+        "JUDGETREE_LLM": f"{scripted.base_url}#scripted",
+        "JUDGETREE_EMBEDDINGS": "local:use",
+        "JUDGETREE_RETRIES": "0",
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+    }
+    for name, value in chosen.items():
+        monkeypatch.setenv(name, value)
+    return chosen
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, indexed_home: Path, surroundings: dict[str, str]) -> Path:
+    """A home folder of the test's own that holds the corpus."""
+    own = tmp_path / "home"
+    shutil.copytree(indexed_home, own)
+    monkeypatch.setenv("JUDGETREE_HOME", str(own))
+    return own
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], surroundings: dict[str, str]) -> Cli:
+    """The command line in this process."""
+
+    def run(*arguments: str) -> Outcome:
+        capsys.readouterr()
+        status = main(list(arguments))
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Outcome(status=status, out=captured.out, err=captured.err)
+
+    return run
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line as a process."""
+    return [sys.executable, "-m", "judgetree.app", *arguments]

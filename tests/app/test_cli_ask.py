@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.modules.prompts import REFUSAL
+from tests.app.conftest import CHAIN, CHINESE, COLLECTION, SUB_QUESTION, Cli, new_thread
+
+
+def test_the_answer_alone_goes_to_standard_output(cli: Cli, home: Path) -> None:
+    done = cli("ask", CHAIN.question, "-c", COLLECTION)
+    assert (done.status, done.out) == (0, "40 mm\n")
+    assert f"depth 1: {SUB_QUESTION}" in done.err
+    assert "depth 1: → 40 mm" in done.err
+    assert "answered" in done.err
+    assert "judgetree tree " in done.err
+
+
+def test_json_is_one_document_with_the_tree(cli: Cli, home: Path) -> None:
+    thread = new_thread()
+    done = cli("ask", CHAIN.question, "-c", COLLECTION, "--json", "--thread-id", thread)
+    document = json.loads(done.out)
+    assert (document["answer"], document["status"], document["thread_id"]) == ("40 mm", "answered", thread)
+    assert document["mode"] == "judge"
+    assert set(document["usage"]) == {"llm_calls", "prompt_tokens", "completion_tokens", "seconds"}
+    assert document["tree"]["root"]["query"] == CHAIN.question
+
+
+def test_a_finished_thread_is_told_again_without_a_call(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
+    thread = new_thread()
+    cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread)
+    scripted.reset()
+    again = cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread)
+    assert (again.status, again.out) == (0, "40 mm\n")
+    assert "no model calls" in again.err
+    assert not scripted.requests
+
+
+def test_resume_takes_question_and_options_from_the_thread(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
+    thread = new_thread()
+    options = ("--topk", "2", "--max-depth", "1", "--max-llm-calls", "20", "--search-type", "sparse")
+    scripted.configure(faults={"500": 1.0}, fault_kinds=["read"])
+    failed = cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread, *options, "--judge", "logprob")
+    assert (failed.status, failed.out) == (1, "")
+    assert f"judgetree ask --resume --thread-id {thread}" in failed.err
+    scripted.configure(faults={})
+    scripted.reset()
+    done = cli("ask", "--resume", "--thread-id", thread)
+    assert (done.status, done.out) == (0, "40 mm\n")
+    assert not scripted.requests["needed"]
+
+
+def test_another_question_on_a_thread_is_refused(cli: Cli, home: Path) -> None:
+    thread = new_thread()
+    cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread)
+    other = cli("ask", CHINESE.question, "-c", COLLECTION, "--thread-id", thread)
+    assert other.status == 2
+    assert "holds another run" in other.err
+
+
+def test_a_refusal_is_an_answer_too(cli: Cli, home: Path) -> None:
+    done = cli("ask", "Who painted the ladders?", "-c", COLLECTION)
+    assert (done.status, done.out) == (0, f"{REFUSAL}\n")
+    assert "refused" in done.err
+
+
+def test_chinese_is_asked_and_answered(cli: Cli, home: Path) -> None:
+    done = cli("ask", CHINESE.question, "-c", COLLECTION, "--mode", "naive")
+    assert (done.status, done.out) == (0, "四十毫米\n")
+
+
+def test_the_closed_book_needs_no_collection(cli: Cli, scripted: ScriptedServer) -> None:
+    scripted.configure(knows_by_heart=True)
+    done = cli("ask", CHAIN.question, "--mode", "llm")
+    assert (done.status, done.out) == (0, "40 mm\n")
+
+
+def test_a_spent_budget_is_told(cli: Cli, home: Path) -> None:
+    done = cli("ask", CHAIN.question, "-c", COLLECTION, "--max-llm-calls", "2")
+    assert done.status == 0
+    assert "budget" in done.err
+
+
+def test_pictures_are_written(cli: Cli, home: Path, tmp_path: Path) -> None:
+    svg, html = tmp_path / "树.svg", tmp_path / "tree.html"
+    done = cli("ask", CHAIN.question, "-c", COLLECTION, "--svg", str(svg), "--html", str(html))
+    assert done.status == 0
+    assert "</svg>" in svg.read_text(encoding="utf-8")
+    assert SUB_QUESTION in html.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("target", ["folder", "missing/tree.svg", "-"])
+def test_a_file_that_cannot_be_written_is_told_before_a_call_is_paid(
+    cli: Cli, home: Path, tmp_path: Path, scripted: ScriptedServer, target: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    done = cli("ask", CHAIN.question, "-c", COLLECTION, "--html", target if target == "-" else str(tmp_path / target))
+    assert done.status == 2
+    assert "--html" in done.err
+    assert not scripted.requests

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.conftest import COLLECTION, CORPUS, Cli
+
+
+def test_collections_are_listed(cli: Cli, home: Path) -> None:
+    done = cli("collections")
+    assert done.status == 0
+    assert done.out.split()[:5] == [COLLECTION, str(len(CORPUS)), "chunks", str(len(CORPUS)), "files"]
+    assert "local:use" in done.out
+
+
+def test_listing_makes_no_database(cli: Cli, tmp_path: Path) -> None:
+    done = cli("collections")
+    assert (done.status, done.out) == (0, "")
+    assert "judgetree index" in done.err
+    assert cli("collections", "--json").out == "[]\n"
+    assert not (tmp_path / "cwd" / ".judgetree").exists()
+
+
+def test_a_milvus_server_that_is_not_there_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGETREE_MILVUS_URI", "http://127.0.0.1:9")
+    done = cli("collections")
+    assert done.status == 2
+    assert "http://127.0.0.1:9" in done.err

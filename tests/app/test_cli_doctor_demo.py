@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judgetree.app.demo import QUESTION_ID, find_data, is_right
+from judgetree.app.scripted_server import ScriptedServer
+from tests.app.conftest import CHAIN, Cli, write_corpus
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def doctor(cli: Cli) -> tuple[int, dict[str, bool], str]:
+    done = cli("doctor", "--json")
+    document = json.loads(done.out)
+    return done.status, {check["name"]: check["works"] for check in document["checks"]}, done.out
+
+
+def test_a_healthy_set_up_can_ask(cli: Cli, home: Path) -> None:
+    done = cli("doctor")
+    assert done.status == 0
+    assert "Questions can be asked." in done.out
+    for name in ("settings", "milvus", "checkpoints", "embedder", "model"):
+        assert f"ok    {name}" in done.out
+
+
+def test_secrets_are_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-1")
+    monkeypatch.setenv("JUDGETREE_LLM_API_KEY", "sk-secret-2")
+    monkeypatch.setenv("JUDGETREE_MILVUS_TOKEN", "root:sk-secret-3")
+    monkeypatch.setenv("JUDGETREE_JUDGE_LLM", "http://ada:sk-secret-4@127.0.0.1:9/v1#nobody")
+    status, checks, out = doctor(cli)
+    assert "sk-secret" not in out
+    assert "OPENAI_API_KEY" in out
+    assert (status, checks["model"]) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "name"),
+    [
+        ("JUDGETREE_LLM", "http://127.0.0.1:9/v1#nobody", "model"),
+        ("JUDGETREE_LLM", "openai:no-key", "model"),
+        ("JUDGETREE_JUDGE_LLM", "http://127.0.0.1:9/v1#nobody", "model"),
+        ("JUDGETREE_MILVUS_URI", "http://127.0.0.1:9", "milvus"),
+        ("JUDGETREE_EMBEDDINGS", "http://127.0.0.1:9/v1#nobody", "embedder"),
+        ("JUDGETREE_EMBEDDINGS", "local:unheard", "embedder"),
+    ],
+)
+def test_what_does_not_work_is_found(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, name: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    status, checks, _ = doctor(cli)
+    assert status == 2
+    assert [check for check, works in checks.items() if not works] == [name]
+
+
+def test_settings_that_cannot_be_read_are_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGETREE_DURABILITY", "sometimes")
+    done = cli("doctor")
+    assert done.status == 2
+    assert "JUDGETREE_DURABILITY" in done.err
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    write_corpus(folder / "standards")
+    write_question(folder, "40 mm")
+    return folder
+
+
+def write_question(folder: Path, answer: str) -> None:
+    facts = [
+        {"source": f.source, "quote": f.quote, "question": f.question, "answer": f.answer} for f in CHAIN.supporting
+    ]
+    facts[0]["remaining_question"] = CHAIN.supporting[0].remaining_question
+    row = {"id": QUESTION_ID, "lang": "en", "question": CHAIN.question, "answer": answer, "type": "2hop"}
+    (folder / "standards_qa.jsonl").write_text(json.dumps({**row, "supporting": facts}), encoding="utf-8")
+
+
+def test_the_scripted_demo_answers_recurses_and_draws(cli: Cli, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = cli("demo", "--scripted", "--data", str(data), "--out", str(out))
+    assert (done.status, done.out) == (0, "40 mm\n")
+    assert "It asked 2 further questions." in done.err
+    assert "The answer is right." in done.err
+    assert sorted(file.name for file in out.iterdir()) == ["tree.html", "tree.svg"]
+
+
+def test_the_demo_says_when_the_answer_is_wrong(cli: Cli, data: Path, scripted: ScriptedServer) -> None:
+    write_question(data, "50 mm")
+    done = cli("demo", "--data", str(data))
+    assert (done.status, done.out) == (1, "40 mm\n")
+    assert "The answer is wrong: the documents say '50 mm'." in done.err
+
+
+def test_the_demo_fails_when_the_model_does(cli: Cli, data: Path, scripted: ScriptedServer) -> None:
+    scripted.configure(faults={"500": 1.0})
+    done = cli("demo", "--data", str(data))
+    assert (done.status, done.out) == (1, "")
+    assert "resume:" in done.err
+
+
+def test_the_demo_needs_its_data(cli: Cli, tmp_path: Path, data: Path) -> None:
+    done = cli("demo", "--scripted")
+    assert done.status == 2
+    assert "--data" in done.err
+    (data / "standards_qa.jsonl").write_text(
+        '{"id": "other", "lang": "en", "question": "?", "answer": "", "type": "unanswerable"}'
+    )
+    assert QUESTION_ID in cli("demo", "--scripted", "--data", str(data)).err
+
+
+def test_an_out_folder_that_cannot_be_made_is_told_before_anything_is_indexed(cli: Cli, data: Path) -> None:
+    (data / "file").write_text("")
+    done = cli("demo", "--scripted", "--data", str(data), "--out", str(data / "file" / "below"))
+    assert done.status == 2
+    assert "--out" in done.err
+    assert cli("collections", "--json").out == "[]\n"
+
+
+def test_the_question_of_the_demo_takes_two_steps_in_the_corpus_that_comes_with_the_source() -> None:
+    question = find_data(REPOSITORY / "data").question
+    assert question.is_chained
+    assert is_right(f" {question.answer.upper()}.", question)
+    assert not is_right("", question)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judgetree.app.cli import main
+from judgetree.app.exit_status import explain, report
+from judgetree.app.scripted_answers import ChatReply
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelSetupError, UnknownThread
+from tests.app.conftest import CHAIN, COLLECTION, Cli
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        ((), "Give a question"),
+        (("--resume",), "--thread-id"),
+        (("--resume", "--thread-id", "nobody"), "judgetree threads"),
+        (("What?",), "-c NAME"),
+        (("What?", "-c", "nothing"), "Collections: notes"),
+        (("What?", "-c", "no-name!"), "Allowed: letters"),
+        (("  ", "-c", COLLECTION), "question is empty"),
+        (("What?", "-c", COLLECTION, "--mode", "wise"), "judge"),
+        (("What?", "-c", COLLECTION, "--search-type", "deep"), "hybrid"),
+        (("What?", "-c", COLLECTION, "--topk", "0"), "topk"),
+        (("What?", "-c", COLLECTION, "--max-depth", "-1"), "max-depth"),
+    ],
+)
+def test_a_mistake_is_told_with_its_remedy(cli: Cli, home: Path, arguments: tuple[str, ...], advice: str) -> None:
+    done = cli("ask", *arguments)
+    assert (done.status, done.out) == (2, "")
+    assert advice in done.err
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "advice"),
+    [
+        ("JUDGETREE_LLM", "openai:gpt-4o-mini", "OPENAI_API_KEY"),
+        ("JUDGETREE_LLM", "gpt-4o-mini", "JUDGETREE_LLM"),
+        ("JUDGETREE_EMBEDDINGS", "local:unheard", "local:minilm"),
+        ("JUDGETREE_EMBEDDINGS", "local:minilm", "local:use"),
+        ("JUDGETREE_CHECKPOINTS", "mysql://localhost", "sqlite:///"),
+        ("JUDGETREE_MILVUS_URI", "folder", ".db"),
+        ("JUDGETREE_RETRIES", "many", "JUDGETREE_RETRIES"),
+    ],
+)
+def test_a_wrong_setting_is_told_with_its_remedy(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, advice: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    done = cli("ask", "What?", "-c", COLLECTION)
+    assert (done.status, done.out) == (2, "")
+    assert advice in done.err
+    assert len(done.err.splitlines()) <= 2
+
+
+def test_a_model_that_the_endpoint_refuses_is_a_user_error(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
+    scripted.responses = lambda request: ChatReply(text="no such model", status=404)
+    done = cli("ask", CHAIN.question, "-c", COLLECTION)
+    assert done.status == 2
+    assert "no such model" in done.err
+
+
+def test_an_endpoint_that_is_not_there_fails_the_question(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGETREE_LLM", "http://127.0.0.1:9/v1#nobody")
+    done = cli("ask", CHAIN.question, "-c", COLLECTION, "--json")
+    assert done.status == 1
+    assert json.loads(done.out)["status"] == "failed"
+    assert "resume:" in done.err
+
+
+@pytest.mark.parametrize("name", ["home", "home/below"])
+def test_a_home_folder_that_cannot_be_is_told(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "home").write_text("a file, not a folder")
+    monkeypatch.setenv("JUDGETREE_HOME", str(tmp_path / name))
+    done = cli("ask", "What?", "-c", COLLECTION)
+    assert done.status == 2
+    assert str(tmp_path / "home") in done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (UnknownThread("no thread"), 2),
+        (ModelSetupError("no key"), 2),
+        (ModelCallError("no answer"), 1),
+        (BudgetSpent("no call"), 1),
+        (PermissionError(13, "Permission denied", "/locked"), 2),
+        (ValueError("odd"), 1),
+        (KeyError("odd"), 1),
+    ],
+)
+def test_every_error_has_its_status_and_one_line(error: Exception, status: int) -> None:
+    message, found = explain(error)
+    assert found == status
+    assert len(message.splitlines()) == 1
+
+
+def test_an_unexpected_error_names_its_type_and_the_way_to_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(ZeroDivisionError("by\nzero"), debug=False) == 1
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: by zero" in said
+    assert "--debug" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_debug_shows_the_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    if by == "variable":
+        monkeypatch.setenv("JUDGETREE_DEBUG", "1")
+    status = main([*(["--debug"] if by == "option" else []), "index", "nowhere", "-c", "x"])
+    said = capsys.readouterr().err
+    assert status == 2
+    assert "Traceback" in said
+    assert "LoadingError" in said
+
+
+def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
+    assert cli().status == 2
+
+
+def test_a_mistyped_command_is_a_user_error(cli: Cli) -> None:
+    done = cli("aks")
+    assert done.status == 2
+    assert "aks" in done.err
+
+
+def test_the_version_is_printed(cli: Cli) -> None:
+    import judgetree
+
+    assert cli("--version").out == f"judgetree {judgetree.__version__}\n"

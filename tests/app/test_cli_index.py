@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.app.conftest import COLLECTION, Cli, write_corpus
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path / "corpus", {"a.md": "Norm A names the drum.", "b.txt": "It is grey."})
+
+
+def index(cli: Cli, *arguments: str | Path) -> dict[str, object]:
+    done = cli("index", *map(str, arguments), "-c", "c", "--json")
+    assert done.status == 0, done.err
+    document: dict[str, object] = json.loads(done.out)
+    return document
+
+
+def test_the_report_counts_files_and_names_what_was_skipped(cli: Cli, corpus: Path) -> None:
+    (corpus / "broken.pdf").write_bytes(b"%PDF-1.4 nothing more")
+    (corpus / "photo.jpg").write_bytes(b"")
+    done = cli("index", str(corpus), "-c", "c")
+    assert done.status == 0
+    assert "c: 2 chunks (2 embedded now), embedder local:use" in done.out
+    assert "2 new, 0 changed, 0 unchanged, 0 removed, 1 skipped, 1 of other types" in done.out
+    assert "skipped broken.pdf: " in done.out
+    assert done.err == ""
+
+
+def test_only_what_changed_is_indexed_again(cli: Cli, corpus: Path) -> None:
+    first = index(cli, corpus)
+    assert (first["added"], first["embedded"], first["embedders"]) == (["a.md", "b.txt"], 2, {"dense": "local:use"})
+    (corpus / "a.md").write_text("Norm A names the tank.")
+    again = index(cli, corpus)
+    assert (again["changed"], again["unchanged"], again["embedded"], again["chunks"]) == (["a.md"], 1, 1, 2)
+
+
+def test_prune_takes_out_what_is_gone(cli: Cli, corpus: Path) -> None:
+    index(cli, corpus)
+    (corpus / "b.txt").unlink()
+    assert index(cli, corpus)["removed"] == []
+    assert index(cli, corpus, "--prune")["removed"] == ["b.txt"]
+
+
+def test_further_paths_are_named_from_their_folder_on(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    more = write_corpus(tmp_path / "more", {"a.md": "Another norm.", "c.md": "A third."})
+    both = index(cli, corpus, more)
+    assert both["added"] == ["a.md", "b.txt", "more/a.md", "more/c.md"]
+    (more / "c.md").unlink()
+    pruned = index(cli, corpus, more, "--prune")
+    assert (pruned["removed"], pruned["chunks"], pruned["unchanged"]) == (["more/c.md"], 3, 3)
+
+
+def test_two_files_of_one_name_are_refused(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    write_corpus(corpus / "more", {"a.md": "One."})
+    write_corpus(tmp_path / "more", {"a.md": "Other."})
+    done = cli("index", str(corpus), str(tmp_path / "more"), "-c", "c")
+    assert done.status == 2
+    assert "'more/a.md'" in done.err
+
+
+def test_remove_takes_a_source_out(cli: Cli, corpus: Path) -> None:
+    index(cli, corpus)
+    removed = index(cli, "--remove", "a.md")
+    assert (removed["removed"], removed["chunks"]) == (["a.md"], 1)
+    unknown = cli("index", "--remove", "a.md", "-c", "c")
+    assert unknown.status == 2
+    assert "b.txt" in unknown.err
+
+
+def test_types_choose_files(cli: Cli, corpus: Path) -> None:
+    chosen = index(cli, corpus, "--type", "md,pdf")
+    assert (chosen["added"], chosen["ignored"]) == (["a.md"], 1)
+
+
+def test_chunk_sizes_are_remembered(cli: Cli, corpus: Path) -> None:
+    (corpus / "long.txt").write_text("One sentence of some length. " * 20)
+    first = index(cli, corpus, "--chunk-size", "100", "--chunk-overlap", "0")
+    again = index(cli, corpus)
+    assert (again["unchanged"], again["chunks"]) == (3, first["chunks"])
+    listed = json.loads(cli("collections", "--json").out)
+    assert [(row["name"], row["files"], row["chunk_size"]) for row in listed] == [("c", 3, 100)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (("nowhere",), "nowhere"),
+        ((), "--remove"),
+        ((".", "--type", "exe"), "exe"),
+        ((".", "--chunk-size", "10", "--chunk-overlap", "20"), "20"),
+    ],
+)
+def test_a_mistake_is_told_with_its_remedy(
+    cli: Cli, arguments: tuple[str, ...], advice: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(write_corpus(tmp_path / "here"))
+    done = cli("index", *arguments, "-c", "c")
+    assert (done.status, done.out) == (2, "")
+    assert advice in done.err
+
+
+def test_an_unreadable_pdf_alone_is_told_with_its_reason(cli: Cli, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.pdf"
+    broken.write_bytes(b"no PDF at all")
+    done = cli("index", str(broken), "-c", "c")
+    assert done.status == 2
+    assert "broken.pdf" in done.err
+
+
+def test_an_embedder_that_does_not_fit_is_told(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGETREE_EMBEDDINGS", "local:minilm")
+    folder = write_corpus(home.parent / "more", {"new.md": "New."})
+    done = cli("index", str(folder), "-c", COLLECTION)
+    assert done.status == 2
+    assert "local:use" in done.err

@@ -1,0 +1,132 @@
+"""The command line as a process: signals, pipes, terminals, locks, and what it imports."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from judgetree.app.scripted_server import ScriptedServer
+from tests.app.conftest import CHAIN, COLLECTION, SUB_QUESTION, Cli, command, new_thread
+
+TIMEOUT_S = 120
+
+
+def test_help_imports_nothing_heavy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "judgetree.app", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert "typer" in imported
+    assert not imported & {"langgraph", "langchain_core", "langchain_openai", "pymilvus", "pandas", "numpy", "openai"}
+    assert "demo" in done.stdout
+
+
+def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typing import get_args
+
+    from judgetree.app.cli import JudgeName, ModeName, SearchTypeName
+    from judgetree.graphs.result import Mode
+    from judgetree.modules.chunking import CHUNK_OVERLAP, CHUNK_SIZE
+    from judgetree.modules.judge_factory import JudgeKind
+    from judgetree.modules.retriever import SEARCH_TYPES
+
+    assert get_args(ModeName) == get_args(Mode)
+    assert set(get_args(JudgeName)) == set(get_args(JudgeKind))
+    assert set(get_args(SearchTypeName)) == set(SEARCH_TYPES)
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = cli("index", "--help").out
+    assert f"at first {CHUNK_SIZE}" in shown
+    assert f"at first {CHUNK_OVERLAP}" in shown
+
+
+def test_ctrl_c_ends_with_130_and_the_way_to_go_on(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
+    thread = new_thread()
+    scripted.configure(latency_s=3600)
+    process = subprocess.Popen(
+        command("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert scripted.wait_for_active(1, TIMEOUT_S)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, out) == (130, "")
+    assert f"judgetree ask --resume --thread-id {thread}" in err
+    assert "Traceback" not in err
+    scripted.configure(latency_s=0)
+    resumed = cli("ask", "--resume", "--thread-id", thread)
+    assert (resumed.status, resumed.out) == (0, "40 mm\n")
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(home: Path) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    done = subprocess.run(
+        command("threads", "--json"),
+        stdout=write_end,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    os.close(write_end)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_database_that_another_process_holds_is_told_with_its_holder(cli: Cli, home: Path) -> None:
+    holding = "import sys; from judgetree.modules.milvus_connection import connect; connect(sys.argv[1]); "
+    holder = subprocess.Popen(
+        [sys.executable, "-c", f"{holding}print('held', flush=True); input()", str(home / "milvus.db")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        done = cli("ask", CHAIN.question, "-c", COLLECTION)
+        assert (done.status, done.out) == (2, "")
+        assert f"process {holder.pid}" in done.err
+        assert "milvus-lite server" in done.err
+    finally:
+        holder.communicate("\n", timeout=TIMEOUT_S)
+
+
+@pytest.fixture
+def drawn_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, str]:
+    """Standard output (a pipe that cannot say Chinese) and what a terminal on standard error was sent."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    monkeypatch.delenv("COLUMNS")
+    terminal, its_end = pty.openpty()
+    process = subprocess.Popen(command("ask", CHAIN.question, "-c", COLLECTION), stdout=subprocess.PIPE, stderr=its_end)
+    os.close(its_end)
+    sent = b""
+    try:
+        while piece := os.read(terminal, 4096):
+            sent += piece
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    out, _ = process.communicate(timeout=TIMEOUT_S)
+    os.close(terminal)
+    assert process.returncode == 0
+    return out, sent.decode("utf-8", "replace")
+
+
+def test_the_tree_is_drawn_in_a_terminal_and_the_answer_goes_down_the_pipe(drawn_run: tuple[bytes, str]) -> None:
+    out, sent = drawn_run
+    assert out == b"40 mm\n"
+    assert SUB_QUESTION[:20] in sent
+    assert "\x1b[" in sent
+    assert "answered" in sent

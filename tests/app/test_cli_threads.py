@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from judgetree.graphs.search_tree import SearchTree
+from tests.app.conftest import CHAIN, CHINESE, COLLECTION, SUB_QUESTION, Cli, new_thread
+
+
+@pytest.fixture
+def thread(cli: Cli, home: Path) -> str:
+    name = new_thread()
+    assert cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", name).status == 0
+    return name
+
+
+def test_a_tree_is_shown_as_text(cli: Cli, thread: str) -> None:
+    done = cli("tree", thread)
+    assert done.status == 0
+    assert done.out.startswith(f"Q: {CHAIN.question}\nA: 40 mm")
+    assert f"Q: {SUB_QUESTION}" in done.out
+
+
+def test_a_narrow_terminal_gets_narrow_lines(cli: Cli, thread: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert max(map(len, cli("tree", thread).out.splitlines())) <= 60
+
+
+def test_a_tree_is_written_in_every_format(cli: Cli, thread: str, tmp_path: Path) -> None:
+    formats = ("svg", "html", "json", "dot", "graphml")
+    options = [part for form in formats for part in (f"--{form}", str(tmp_path / f"tree.{form}"))]
+    done = cli("tree", thread, *options)
+    assert (done.status, done.out) == (0, "")
+    texts = {form: (tmp_path / f"tree.{form}").read_text(encoding="utf-8") for form in formats}
+    assert SearchTree.from_json(texts["json"]).root.answer == "40 mm"
+    assert ET.fromstring(texts["svg"]).tag.endswith("svg")
+    assert ET.fromstring(texts["graphml"]).tag.endswith("graphml")
+    assert texts["dot"].startswith("digraph")
+    assert texts["html"].lower().startswith("<!doctype html")
+
+
+def test_a_dash_is_standard_output(cli: Cli, thread: str) -> None:
+    document = json.loads(cli("tree", thread, "--json", "-").out)
+    assert document["root"]["thread_id"] == thread
+    both = cli("tree", thread, "--json", "-", "--dot", "-")
+    assert both.status == 2
+    assert "--dot FILE" in both.err
+
+
+def test_a_sub_run_has_a_tree_of_its_own(cli: Cli, thread: str) -> None:
+    whole = SearchTree.from_json(cli("tree", thread, "--json", "-").out)
+    child = next(node for node in whole.query_nodes() if node.query == SUB_QUESTION)
+    assert cli("tree", child.thread_id).out.startswith(f"Q: {SUB_QUESTION}\n")
+
+
+@pytest.mark.parametrize("mode", ["naive", "llm"])
+def test_other_modes_have_trees_too(cli: Cli, home: Path, mode: str) -> None:
+    name = new_thread()
+    cli("ask", CHINESE.question, "-c", COLLECTION, "--mode", mode, "--thread-id", name)
+    assert cli("tree", name).out.startswith(f"Q: {CHINESE.question}\n")
+
+
+def test_an_unknown_thread_is_told_with_its_remedy(cli: Cli, home: Path) -> None:
+    done = cli("tree", "nobody")
+    assert (done.status, done.out) == (2, "")
+    assert "'nobody'" in done.err
+    assert "judgetree threads" in done.err
+
+
+def test_threads_are_listed_newest_first(cli: Cli, thread: str) -> None:
+    later = new_thread()
+    cli("ask", CHINESE.question, "-c", COLLECTION, "--mode", "naive", "--thread-id", later)
+    lines = cli("threads").out.splitlines()
+    assert [line.split()[0] for line in lines] == [later, thread]
+    assert lines[0].endswith(f"naive  answered  {CHINESE.question}")
+    (newest,) = json.loads(cli("threads", "--json", "--limit", "1").out)
+    assert (newest["thread_id"], newest["mode"], newest["answer_status"]) == (later, "naive", "answered")
+
+
+def test_listing_makes_no_store(cli: Cli, tmp_path: Path) -> None:
+    done = cli("threads")
+    assert (done.status, done.out) == (0, "")
+    assert "judgetree ask" in done.err
+    assert cli("threads", "--json").out == "[]\n"
+    assert not (tmp_path / "cwd" / ".judgetree").exists()
