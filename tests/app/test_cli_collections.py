@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.conftest import COLLECTION, CORPUS, Cli
+from judgetree.modules.milvus_connection import connect, lock_holder
+from tests.app.conftest import CHAIN, COLLECTION, CORPUS, Cli
 
 
 def test_collections_are_listed(cli: Cli, home: Path) -> None:
@@ -27,3 +28,21 @@ def test_a_milvus_server_that_is_not_there_is_told(cli: Cli, monkeypatch: pytest
     done = cli("collections")
     assert done.status == 2
     assert "http://127.0.0.1:9" in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("collections",),
+        ("ask", CHAIN.question, "-c", COLLECTION),
+        ("ask", CHAIN.question, "-c", "nothing"),
+        ("index", "--remove", "a.md", "-c", COLLECTION),
+        ("doctor",),
+    ],
+)
+def test_every_command_gives_the_database_back(cli: Cli, home: Path, arguments: tuple[str, ...]) -> None:
+    connection = connect(str(home / "milvus.db"))
+    assert lock_holder(home / "milvus.db" / "LOCK") is not None
+    connection.close()
+    cli(*arguments)
+    assert lock_holder(home / "milvus.db" / "LOCK") is None

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import io
+import sys
 
+import pytest
 from rich.console import Console
 
 from judgetree.app.live_tree import LiveQuery, LiveTree
+from judgetree.app.watching import AnswerStream
 from judgetree.graphs.context import RunEvent
 from judgetree.graphs.drawing.layout import columns as columns_of
 from judgetree.graphs.search_tree import SearchTree
@@ -98,3 +101,43 @@ def test_without_colours_the_verdicts_are_still_told() -> None:
     for line in new_tree(RETRIEVED, *JUDGED).lines(columns=80, rows=5):
         console.print(line)
     assert out.getvalue() == f"{QUESTION}  [1 ? ×]\n"
+
+
+class Terminal(io.StringIO):
+    """A standard output that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("grown", "answer", "written"),
+    [
+        (["40", "40 mm"], "40 mm", "40 mm\n"),
+        (["40", "40 mm "], "40 mm", "40 mm \n"),
+        (["I th", "40", "40 mm"], "40 mm", "I th\n40 mm\n"),
+        (["I th"], "40 mm", "I th\n40 mm\n"),
+        ([], "40 mm", "40 mm\n"),
+        (["\x1b[31m40"], "\x1b[31m40", "�[31m40\n"),
+    ],
+)
+def test_an_answer_grows_in_a_terminal_and_is_whole_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, grown: list[str], answer: str, written: str
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    stream = AnswerStream(wanted=True)
+    for text in grown:
+        stream.on_event(event("answer_growing", answer=text))
+    stream.finish(answer)
+    assert terminal.getvalue() == written
+
+
+def test_a_file_gets_the_answer_once_it_is_sure(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", file)
+    stream = AnswerStream(wanted=True)
+    stream.on_event(event("answer_growing", answer="I th"))
+    assert file.getvalue() == ""
+    stream.finish("40 mm")
+    assert file.getvalue() == "40 mm\n"

@@ -1,9 +1,8 @@
-"""The command line as a process: signals, pipes, terminals, locks, and what it imports."""
+"""The command line as a process: signals, pipes, locks, and what it imports."""
 
 from __future__ import annotations
 
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.scripted_server import ScriptedServer
-from tests.app.conftest import CHAIN, COLLECTION, SUB_QUESTION, Cli, command, new_thread
+from tests.app.conftest import CHAIN, COLLECTION, Cli, command, new_thread
 
 TIMEOUT_S = 120
 
@@ -38,7 +37,7 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.graphs.result import Mode
     from judgetree.modules.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge_factory import JudgeKind
-    from judgetree.modules.retriever import SEARCH_TYPES
+    from judgetree.modules.search_target import SEARCH_TYPES
 
     assert get_args(ModeName) == get_args(Mode)
     assert set(get_args(JudgeName)) == set(get_args(JudgeKind))
@@ -101,32 +100,3 @@ def test_a_database_that_another_process_holds_is_told_with_its_holder(cli: Cli,
         assert "milvus-lite server" in done.err
     finally:
         holder.communicate("\n", timeout=TIMEOUT_S)
-
-
-@pytest.fixture
-def drawn_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, str]:
-    """Standard output (a pipe that cannot say Chinese) and what a terminal on standard error was sent."""
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    monkeypatch.delenv("COLUMNS")
-    terminal, its_end = pty.openpty()
-    process = subprocess.Popen(command("ask", CHAIN.question, "-c", COLLECTION), stdout=subprocess.PIPE, stderr=its_end)
-    os.close(its_end)
-    sent = b""
-    try:
-        while piece := os.read(terminal, 4096):
-            sent += piece
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    out, _ = process.communicate(timeout=TIMEOUT_S)
-    os.close(terminal)
-    assert process.returncode == 0
-    return out, sent.decode("utf-8", "replace")
-
-
-def test_the_tree_is_drawn_in_a_terminal_and_the_answer_goes_down_the_pipe(drawn_run: tuple[bytes, str]) -> None:
-    out, sent = drawn_run
-    assert out == b"40 mm\n"
-    assert SUB_QUESTION[:20] in sent
-    assert "\x1b[" in sent
-    assert "answered" in sent

@@ -1,0 +1,248 @@
+"""The command line. Commands are declared here and imported only when they are run, so that ``--help`` is quick."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+# Spelled out again, since their homes take seconds to import; a test compares them.
+ModeName = Literal["judge", "naive", "llm"]
+SearchTypeName = Literal["hybrid", "dense", "sparse"]
+JudgeName = Literal["auto", "generated", "logprob"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@dataclass(kw_only=True)
+class Invocation:
+    """What holds for one call of the command line, whatever the command."""
+
+    debug: bool = False
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from .. import __version__
+
+        print(f"judgetree {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def judgetree(
+    context: typer.Context,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="JUDGETREE_DEBUG", help="Show tracebacks and the log.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Recursive RAG with a judge: index documents, ask questions, look at the search trees."""
+    context.ensure_object(Invocation).debug = debug
+    _set_up_logging(debug=debug)
+
+
+@app.command()
+def index(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH...", help="Files or folders; sources are relative to the first."),
+    ] = None,
+    *,
+    collection: Annotated[str, typer.Option("--collection", "-c", metavar="NAME", help="Collection to fill.")],
+    types: Annotated[str | None, typer.Option("--type", metavar="pdf,md", help="File types; default: all.")] = None,
+    chunk_size: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Characters in a chunk; default: as before, at first 700.")
+    ] = None,
+    chunk_overlap: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Characters shared; default: as before, at first 50.")
+    ] = None,
+    prune: Annotated[bool, typer.Option("--prune", help="Take out files that are gone.")] = False,
+    remove: Annotated[
+        list[str] | None, typer.Option(metavar="SOURCE", help="Take a file out of the collection; repeatable.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Bring files into a collection; only what changed costs anything."""
+    from .terminal import busy
+
+    with busy("starting"):
+        from .command_index import IndexOptions, run_index
+
+    options = IndexOptions(
+        paths=tuple(paths or ()),
+        collection=collection,
+        types=tuple(types.replace(",", " ").split()) if types is not None else None,
+        chunk_size=chunk_size,
+        chunk_overlap=chunk_overlap,
+        prune=prune,
+        remove=tuple(remove or ()),
+    )
+    raise typer.Exit(run_index(options, as_json=as_json))
+
+
+@app.command()
+def ask(  # noqa: PLR0913 - one parameter an option
+    question: Annotated[str | None, typer.Argument(help="May be left out with --resume.")] = None,
+    *,
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", metavar="NAME", help="Collection to ask.")
+    ] = None,
+    mode: Annotated[
+        ModeName | None,
+        typer.Option(help="judge: recursive; naive: retrieve and answer; llm: closed book. Default judge."),
+    ] = None,
+    topk: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Chunks that each query retrieves; default 3.")
+    ] = None,
+    max_depth: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Levels of further questions; default 3.")
+    ] = None,
+    max_llm_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most model calls; default 60.")] = None,
+    search_type: Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.")] = None,
+    judge: Annotated[JudgeName | None, typer.Option(help="How verdicts are got; default auto.")] = None,
+    thread_id: Annotated[str | None, typer.Option(metavar="ID", help="Name of the run; default: a new one.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the thread, with its question and options.")
+    ] = False,
+    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the tree as SVG.")] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tree as an HTML page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Ask a question; the answer goes to standard output, the growing tree to standard error."""
+    from .terminal import busy
+
+    with busy("starting"):
+        from .command_ask import AskOptions, run_ask
+        from .tree_files import TreeFiles
+
+    options = AskOptions(
+        collection=collection,
+        mode=mode,
+        topk=topk,
+        max_depth=max_depth,
+        max_llm_calls=max_llm_calls,
+        search_type=search_type,
+        judge=judge,
+    )
+    files = TreeFiles.named(svg=svg, html=html)
+    raise typer.Exit(run_ask(question, options, thread_id=thread_id, resume=resume, files=files, as_json=as_json))
+
+
+@app.command()
+def tree(
+    thread_id: Annotated[str, typer.Argument(metavar="THREAD_ID", help="A thread, or one of its sub-runs.")],
+    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Picture; - is standard output.")] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Searchable page.")] = None,
+    json: Annotated[str | None, typer.Option(metavar="FILE", help="Everything, as data.")] = None,
+    dot: Annotated[str | None, typer.Option(metavar="FILE", help="Graphviz text.")] = None,
+    graphml: Annotated[str | None, typer.Option(metavar="FILE", help="For graph programs.")] = None,
+) -> None:
+    """Show the search tree of a thread: as text, or in files."""
+    from .terminal import busy
+
+    with busy("starting"):
+        from .command_threads import run_tree
+        from .tree_files import TreeFiles
+
+    files = TreeFiles.named(svg=svg, html=html, json=json, dot=dot, graphml=graphml)
+    raise typer.Exit(run_tree(thread_id, files=files))
+
+
+@app.command()
+def threads(
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many at most.")] = 20, as_json: Json = False
+) -> None:
+    """List the questions asked so far, newest first."""
+    from .terminal import busy
+
+    with busy("starting"):
+        from .command_threads import run_threads
+
+    raise typer.Exit(run_threads(limit=limit, as_json=as_json))
+
+
+@app.command()
+def collections(as_json: Json = False) -> None:
+    """List the collections that can be asked."""
+    from .terminal import busy
+
+    with busy("starting"):
+        from .command_collections import run_collections
+
+    raise typer.Exit(run_collections(as_json=as_json))
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Try everything that a question needs, with a tiny model call; say what to do about what fails."""
+    from .terminal import busy
+
+    with busy("starting"):
+        from .doctor import run_doctor
+
+    raise typer.Exit(run_doctor(as_json=as_json))
+
+
+@app.command()
+def demo(
+    scripted: Annotated[bool, typer.Option("--scripted", help="Play the model from a script: quick, no key.")] = False,
+    data: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the example corpus is.")] = Path("data"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where tree.svg and tree.html go.")] = Path(
+        "judgetree-demo"
+    ),
+) -> None:
+    """Index the example corpus and ask it a question that takes two steps."""
+    from .terminal import busy
+
+    with busy("starting"):
+        from .demo import run_demo
+
+    raise typer.Exit(run_demo(scripted=scripted, data=data, out=out))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and give back the exit status; see ``exit_status``.
+
+    Args:
+        arguments: Without the program's name; None takes those of the process.
+    """
+    from .exit_status import report
+    from .terminal import prepare_streams
+
+    invocation = Invocation()
+    prepare_streams()
+    try:
+        typer.main.get_command(app).main(args=arguments, prog_name="judgetree", obj=invocation)
+    except BaseException as error:  # noqa: BLE001 - the one place where every command ends
+        return report(error, debug=invocation.debug)
+    return 0
+
+
+def _set_up_logging(*, debug: bool) -> None:
+    """Without ``debug``, what matters to the user is told by the commands; libraries stay silent."""
+    if debug:
+        logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+        logging.getLogger("judgetree").setLevel(logging.DEBUG)
+        return
+    if not logging.getLogger().handlers:
+        logging.getLogger().addHandler(logging.NullHandler())
+    # It brings a handler of its own and sets its level at import.
+    logging.getLogger("jieba").addFilter(lambda record: record.levelno >= logging.WARNING)
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")

@@ -1,0 +1,208 @@
+"""``judgetree index``: files into a collection, and files out of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from ..graphs.drawing.words import count_of
+from ..modules.chunking import CHUNK_OVERLAP, CHUNK_SIZE
+from ..modules.collection_content import stored_files
+from ..modules.errors import LoadingError, SettingsError
+from ..modules.index import Index
+from ..modules.index_factory import open_index
+from ..modules.index_plan import IndexReport
+from ..modules.loading import scan_files
+from ..modules.settings import Settings, load_settings
+from .exit_status import OK
+from .terminal import is_live, notes, write_json, write_result
+
+OnProgress = Callable[[int, int, str], None]
+STAGES: Mapping[str, str] = {"load": "reading files", "embed": "embedding chunks", "write": "writing chunks"}
+_NAMES_SHOWN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexOptions:
+    """What to bring into a collection, and how."""
+
+    paths: tuple[Path, ...]
+    """Sources are relative to the first; those from elsewhere are named from their own folder on."""
+    collection: str
+    types: tuple[str, ...] | None = None
+    """Suffixes; None for all that can be read."""
+    chunk_size: int | None = None
+    """Characters; None takes the collection's, for a new one the default."""
+    chunk_overlap: int | None = None
+    prune: bool = False
+    """Take out what stands under none of the paths any more."""
+    remove: tuple[str, ...] = ()
+    """Sources to take out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexOutcome:
+    """What came of it."""
+
+    report: IndexReport
+    embedders: Mapping[str, str]
+    """By vector field."""
+    seconds: float
+
+    def to_document(self, collection: str) -> dict[str, object]:
+        """Plain data that ``json.dumps`` takes."""
+        report = self.report
+        return {
+            "collection": collection,
+            "added": list(report.added),
+            "changed": list(report.changed),
+            "removed": list(report.removed),
+            "unchanged": report.unchanged,
+            "skipped": [{"source": file.source, "reason": file.reason} for file in report.skipped],
+            "ignored": report.ignored,
+            "embedded": report.embedded,
+            "chunks": report.chunks,
+            "embedders": dict(self.embedders),
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def run_index(options: IndexOptions, *, as_json: bool) -> int:
+    """Index, and tell what was done.
+
+    Raises:
+        UserError: Something to mend: a path, a type, sizes, the database, the embedder.
+    """
+    if not options.paths and not options.remove:
+        raise SettingsError("Give a file or folder to index, or --remove SOURCE.")
+    outcome = index_paths(options, load_settings())
+    if as_json:
+        write_json(outcome.to_document(options.collection))
+    else:
+        write_result("\n".join(_summary(outcome, options.collection)))
+    return OK
+
+
+def index_paths(options: IndexOptions, settings: Settings) -> IndexOutcome:
+    """Bring the collection up to date, with a progress bar on standard error.
+
+    Raises:
+        UserError: See ``run_index``.
+    """
+    started = time.monotonic()
+    _refuse_namesakes(options)
+    with (
+        progress_bar() as on_progress,
+        open_index(
+            options.collection,
+            settings,
+            data_path=options.paths[0] if options.paths else None,
+            file_type_wanted=options.types,
+            on_progress=on_progress,
+        ) as index,
+    ):
+        report = _sum_up(list(_reports(index, options)))
+        return IndexOutcome(report=report, embedders=index.info().embedders, seconds=time.monotonic() - started)
+
+
+@contextmanager
+def progress_bar() -> Iterator[OnProgress]:
+    """What an index reports its progress to: bars in a terminal, nothing elsewhere."""
+    if not is_live(sys.stderr):
+        yield lambda done, total, stage: None
+        return
+    columns = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, console=notes(), transient=True, redirect_stdout=False, redirect_stderr=False) as bars:
+
+        def show(done: int, total: int, stage: str) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(STAGES.get(stage, stage))
+            bars.update(tasks[stage], completed=done, total=total)
+
+        yield show
+
+
+def _reports(index: Index, options: IndexOptions) -> Iterator[IndexReport]:
+    if options.paths:
+        others = options.paths[1:]
+        size, overlap = _chunk_sizes(index, options)
+        yield index.get_index_done(size, overlap, prune=options.prune and not others)
+        for path in others:
+            yield index.add_new_files(path, size, overlap)
+        if options.prune and others:
+            wanted = {source for path in options.paths for source in _sources(path, options)}
+            gone = stored_files(index.connection.client, options.collection).keys() - wanted
+            yield replace(index.remove_files(*gone), unchanged=0)
+    if options.remove:
+        removed = index.remove_files(*options.remove)
+        yield replace(removed, unchanged=0) if options.paths else removed
+
+
+def _chunk_sizes(index: Index, options: IndexOptions) -> tuple[int, int]:
+    size, overlap = CHUNK_SIZE, CHUNK_OVERLAP
+    if options.collection in index.collections():
+        info = index.info()
+        size, overlap = info.chunk_size, info.chunk_overlap
+    return (
+        size if options.chunk_size is None else options.chunk_size,
+        overlap if options.chunk_overlap is None else options.chunk_overlap,
+    )
+
+
+def _sources(path: Path, options: IndexOptions) -> dict[str, Path]:
+    """Files under a path by the names that the index gives them."""
+    first = options.paths[0]
+    root = first.parent if first.is_file() else first
+    return {file.source: file.path for file in scan_files(path, file_type_wanted=options.types, root=root).files}
+
+
+def _refuse_namesakes(options: IndexOptions) -> None:
+    """Two files of one name would take turns in replacing each other.
+
+    Raises:
+        LoadingError: Files under different paths would have the same source.
+    """
+    known: dict[str, Path] = {}
+    for path in options.paths:
+        for source, file in _sources(path, options).items():
+            if known.setdefault(source, file) != file:
+                raise LoadingError(
+                    f"{known[source]} and {file} would both be called {source!r} in the collection. "
+                    "Index the folder above them, or one of them into another collection."
+                )
+
+
+def _sum_up(reports: Sequence[IndexReport]) -> IndexReport:
+    """One report of several updates of a collection, the last of which knows how many chunks it holds."""
+    return IndexReport(
+        added=tuple(source for report in reports for source in report.added),
+        changed=tuple(source for report in reports for source in report.changed),
+        removed=tuple(source for report in reports for source in report.removed),
+        unchanged=sum(report.unchanged for report in reports),
+        skipped=tuple(file for report in reports for file in report.skipped),
+        ignored=sum(report.ignored for report in reports),
+        embedded=sum(report.embedded for report in reports),
+        chunks=reports[-1].chunks,
+    )
+
+
+def _summary(outcome: IndexOutcome, collection: str) -> Iterator[str]:
+    report = outcome.report
+    embedders = ", ".join(sorted(set(outcome.embedders.values())))
+    yield f"{collection}: {count_of(report.chunks, 'chunk')} ({report.embedded:,} embedded now), embedder {embedders}"
+    yield (
+        f"files: {len(report.added)} new, {len(report.changed)} changed, {report.unchanged} unchanged, "
+        f"{len(report.removed)} removed, {len(report.skipped)} skipped, {report.ignored} of other types; "
+        f"{outcome.seconds:.1f} s"
+    )
+    for file in report.skipped[:_NAMES_SHOWN]:
+        yield f"skipped {file.source}: {file.reason}"
+    if len(report.skipped) > _NAMES_SHOWN:
+        yield f"and {len(report.skipped) - _NAMES_SHOWN} more; --json names all"

@@ -1,0 +1,55 @@
+"""Threads that earlier runs have left in the checkpoint store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from ..graphs.rag_graph import RagGraph
+from ..graphs.result import Mode
+from ..graphs.search_tree import SearchTree
+from ..graphs.session import BUILDERS
+from ..graphs.threads import ThreadSummary
+from ..modules.settings import Settings
+
+Fingerprint = dict[str, str]
+
+
+def open_graph(settings: Settings, mode: Mode = "judge") -> RagGraph:
+    """A graph over the store, for reading; use it in a ``with`` statement."""
+    return BUILDERS[mode](checkpointer=settings.checkpoint_url)
+
+
+def newest_threads(settings: Settings, limit: int) -> list[ThreadSummary]:
+    """Root threads, newest first; none, and no file made, where there is no store yet."""
+    if not _may_hold_threads(settings.checkpoint_url):
+        return []
+    with open_graph(settings) as graph:
+        return graph.list_threads(limit)
+
+
+def read_fingerprint(settings: Settings, thread_id: str) -> Fingerprint:
+    """What determined a root thread's run, by name; empty for a thread that is unknown or no root."""
+    with open_graph(settings) as graph:
+        values = graph.get_state({"configurable": {"thread_id": thread_id}}).values
+    return dict(values.get("fingerprint") or {})
+
+
+def read_saved_tree(settings: Settings, thread_id: str) -> SearchTree:
+    """The tree below a thread, which may be a sub-run's, by the kind of graph that wrote it.
+
+    Raises:
+        UnknownThread: The thread was never written.
+    """
+    with open_graph(settings, mode_of(read_fingerprint(settings, thread_id))) as graph:
+        return SearchTree.from_history(graph, thread_id)
+
+
+def mode_of(fingerprint: Fingerprint) -> Mode:
+    """The graph that wrote a thread. Only the judge's graph has sub-runs, which know no mode themselves."""
+    return next((mode for mode in get_args(Mode) if mode == fingerprint.get("mode")), "judge")
+
+
+def _may_hold_threads(url: str) -> bool:
+    path = url.removeprefix("sqlite:///")
+    return url != "memory:" and (path == url or Path(path).exists())
