@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import os
 import queue
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from typing import Final, Generic, TypeVar
 
 from .errors import LoopReentryError
@@ -31,12 +32,18 @@ class _Work(Generic[T]):
 
     def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[object, object, T]) -> None:
         self.outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self.outcome.set_running_or_notify_cancel()  # so that a waiter which gives up cannot settle it
         self._loop = loop
         self._task: asyncio.Task[T] | None = None
         loop.call_soon_threadsafe(self._start, coroutine)
 
     def cancel(self) -> None:
         self._loop.call_soon_threadsafe(lambda: self._task.cancel() if self._task else None)
+
+    async def wind_up(self) -> None:
+        """Cancel, and wait on the caller's own loop until the work has ended, however it ends."""
+        self.cancel()
+        await asyncio.gather(asyncio.wrap_future(self.outcome), return_exceptions=True)
 
     def _start(self, coroutine: Coroutine[object, object, T]) -> None:
         self._task = self._loop.create_task(coroutine)
@@ -45,7 +52,7 @@ class _Work(Generic[T]):
     def _settle(self, task: asyncio.Task[T]) -> None:
         if task.cancelled():
             self.outcome.set_exception(concurrent.futures.CancelledError())
-        elif error := task.exception():
+        elif (error := task.exception()) is not None:
             self.outcome.set_exception(error)
         else:
             self.outcome.set_result(task.result())
@@ -57,8 +64,14 @@ class BackgroundLoop:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="judgetree-loop", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="judgetree-loop", daemon=True)
         self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            # asyncio hands SystemExit and KeyboardInterrupt of a task to its waiter, and stops the loop with them too.
+            with contextlib.suppress(SystemExit, KeyboardInterrupt):
+                self._loop.run_forever()
 
     @property
     def is_current(self) -> bool:
@@ -86,14 +99,10 @@ class BackgroundLoop:
         if self.is_current:
             return await coroutine
         work = self._submit(coroutine)
-        here = asyncio.wrap_future(work.outcome)
         try:
-            return await asyncio.shield(here)
+            return await asyncio.wrap_future(work.outcome)
         except asyncio.CancelledError:
-            work.cancel()
-            await asyncio.wait([here])
-            if not here.cancelled():
-                here.exception()  # seen, so that asyncio does not report it as lost
+            await work.wind_up()
             raise
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
@@ -113,10 +122,11 @@ class BackgroundLoop:
             concurrent.futures.wait([work.outcome])
 
     async def aiterate(self, items: AsyncIterator[T]) -> AsyncIterator[T]:
-        """Iterate from a coroutine on any loop; leaving early cancels the producer."""
+        """Iterate from a coroutine on any loop; leaving early cancels the producer and waits for its end."""
         if self.is_current:
-            async for item in items:
-                yield item
+            async with _closing(items):
+                async for own_item in items:
+                    yield own_item
             return
         received: asyncio.Queue[T | _End] = asyncio.Queue()
         here = asyncio.get_running_loop()
@@ -126,7 +136,7 @@ class BackgroundLoop:
                 yield item
             await asyncio.wrap_future(work.outcome)
         finally:
-            work.cancel()
+            await work.wind_up()
 
     def _submit(self, coroutine: Coroutine[object, object, T]) -> _Work[T]:
         if self.is_current:
@@ -136,6 +146,15 @@ class BackgroundLoop:
                 "Inside nodes and callbacks use the async twin: ainvoke, astream, aget_state_history, aask."
             )
         return _Work(self._loop, coroutine)
+
+
+@contextlib.asynccontextmanager
+async def _closing(items: AsyncIterator[object]) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        if isinstance(items, AsyncGenerator):
+            await items.aclose()
 
 
 async def _pump(items: AsyncIterator[T], put: Callable[[T | _End], object]) -> None:

@@ -66,6 +66,11 @@ class ModelCallError(JudgetreeError):
 class ModelSetupError(ModelCallError, UserError):
     """A model endpoint refused the key, the model's name or the request; trying again does not help."""
 
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        """``status`` is the HTTP status of the refusal; None where there was none."""
+        super().__init__(message)
+        self.status = status
+
 
 class BudgetSpent(JudgetreeError):
     """The search tree's allowance of model calls is used up."""

@@ -17,6 +17,7 @@ from .verdict_parser import VerdictProblem, parse_verdict
 logger = logging.getLogger(__name__)
 
 _WEAKER: dict[JsonFormat, JsonFormat] = {"json_schema": "json_object", "json_object": "text"}
+_REFUSED_WHATEVER_THE_FORMAT = {401, 403, 404}
 
 
 class GeneratedJudge:
@@ -36,8 +37,14 @@ class GeneratedJudge:
         self._probing = asyncio.Lock()
 
     def fingerprint(self) -> dict[str, str]:
-        """Kind, model and prompt version."""
-        return {"kind": "generated", "model": self._llm.model, "prompt": GENERATED_JUDGE_VERSION}
+        """Kind, model, prompt version and the limits of a reply."""
+        return {
+            "kind": "generated",
+            "model": self._llm.model,
+            "prompt": GENERATED_JUDGE_VERSION,
+            "max_repairs": str(self._max_repairs),
+            "max_tokens": str(self._max_tokens),
+        }
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
         """One verdict, in 1 to ``1 + max_repairs`` calls; see ``judge.Judge.judge``."""
@@ -47,7 +54,8 @@ class GeneratedJudge:
         for _ in range(1 + self._max_repairs):
             try:
                 completion = await self._ask(messages, meter)
-                verdict = parse_verdict(completion.text, query, expand=expand)
+                cut_off = completion.finish_reason == "length"
+                verdict = parse_verdict(completion.text, query, expand=expand, cut_off=cut_off)
             except VerdictProblem as error:
                 problem = str(error)
             except ModelCallError as error:
@@ -76,10 +84,12 @@ class GeneratedJudge:
                 try:
                     completion = await self._complete(messages, meter)
                 except ModelSetupError as error:
-                    if self._format not in _WEAKER:
+                    weaker = _WEAKER.get(self._format)
+                    if weaker is None or error.status in _REFUSED_WHATEVER_THE_FORMAT:
+                        self._format = "json_schema"  # it was not the format: the next passage probes anew
                         raise
                     logger.info("no %s at this endpoint (%s)", self._format, error)
-                    self._format = _WEAKER[self._format]
+                    self._format = weaker
                 else:
                     self._probed = True
                     return completion

@@ -7,49 +7,41 @@ import itertools
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 import httpx
 import httpx2
 import openai
 from langchain_core.exceptions import ModelError
 from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 
+from .completion import Completion, TokenLogprob, completion_of, growing_answer
 from .errors import ModelCallError, ModelSetupError
 from .prompts import Message
+from .settings import without_secrets
 from .usage import CallMeter
+
+__all__ = [
+    "CallGate",
+    "ChatLLM",
+    "Completion",
+    "EndpointLLM",
+    "JsonFormat",
+    "ReasoningChatOpenAI",
+    "TokenLogprob",
+]
 
 logger = logging.getLogger(__name__)
 
 JsonFormat = Literal["json_schema", "json_object", "text"]
 """How an endpoint is asked for JSON: constrained by a schema, constrained to JSON, or by the prompt alone."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenLogprob:
-    """One alternative for a token, with its natural log probability."""
-
-    token: str
-    logprob: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Completion:
-    """What a model answered."""
-
-    text: str
-    """The answer, without its thinking, stripped."""
-    thinking: str
-    """What stood in ``<think>`` or came in a reasoning field; ``""`` if nothing did."""
-    finish_reason: str
-    """"stop", "length" (cut off) or what else the endpoint said."""
-    first_token: tuple[TokenLogprob, ...] = ()
-    """Likeliest alternatives of the first token, as asked for by ``top_logprobs``; empty if the endpoint gives none."""
 
 
 class ChatLLM(Protocol):
@@ -82,8 +74,8 @@ class ChatLLM(Protocol):
             top_logprobs: How many alternatives of the first token to ask for; None for none.
             json_format: How to ask for JSON; None for plain text.
             json_schema: The schema of ``json_format="json_schema"``.
-            on_text: Is called with the answer so far, thinking left out, whenever it has grown. A call that is tried
-                again starts over.
+            on_text: Is called with the answer so far, thinking left out, whenever it has grown. It starts over when a
+                call is tried again, and when ``</think>`` comes from a model that left out ``<think>``.
 
         Raises:
             ModelCallError: The last attempt failed too.
@@ -107,21 +99,6 @@ class CallGate:
         self._slots.release()
 
 
-def split_thinking(text: str) -> tuple[str, str]:
-    """(answer, thinking) of a text: what follows the last ``</think>``, and what stands before it.
-
-    Models may leave out the opening tag; a text that opens one and never closes it is all thinking.
-
-    >>> split_thinking("<think>six by nine</think> 42")
-    ('42', 'six by nine')
-    """
-    before, tag, after = text.rpartition("</think>")
-    if tag:
-        return after.strip(), before.replace("<think>", "").strip()
-    answer, tag, unclosed = text.partition("<think>")
-    return answer.strip(), unclosed.strip()
-
-
 class ReasoningChatOpenAI(ChatOpenAI):
     """``ChatOpenAI`` that keeps the reasoning field of compatible servers, which langchain-openai drops.
 
@@ -132,7 +109,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
         self, response: dict[str, object] | openai.BaseModel, generation_info: dict[str, object] | None = None
     ) -> ChatResult:
         result = super()._create_chat_result(response, generation_info)
-        choices = response.get("choices") if isinstance(response, dict) else getattr(response, "choices", None)
+        choices: Any = response.get("choices") if isinstance(response, dict) else getattr(response, "choices", None)
         for generation, choice in zip(result.generations, choices or [], strict=False):
             message = choice.get("message", {}) if isinstance(choice, dict) else (choice.message.model_extra or {})
             _keep_reasoning(generation.message.additional_kwargs, message)
@@ -154,10 +131,18 @@ def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) ->
         kwargs["reasoning"] = reasoning
 
 
-_CALL_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, ValueError, TypeError, KeyError)
-"""What a call may raise: besides the client's own errors, langchain-openai raises builtins on malformed replies."""
+_CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError)
+_MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError)
+"""What langchain-openai raises on a reply that is no chat completion."""
 
 _SETUP_STATUS = {400, 401, 403, 404, 405, 413, 415, 422}
+
+_SHORTEST_SECRET = 8
+"""Characters of a key that is starred out of error messages; shorter ones stand in for none."""
+
+
+class _CutOff(ValueError):
+    """Every token went into thinking. The same call would end the same way."""
 
 
 class EndpointLLM:
@@ -170,12 +155,22 @@ class EndpointLLM:
         gate: CallGate,
         retries: int = 3,
         backoff_s: float = 0.5,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``chat`` must be made with ``max_retries=0``: attempts are counted, and waited between, here alone."""
+        """``chat`` must be made with ``max_retries=0``: attempts are counted, and waited between, here alone.
+
+        Args:
+            chat: The client.
+            gate: Cap on simultaneous calls; a call that waits for its next attempt does not count.
+            retries: Further attempts after a failed one.
+            backoff_s: Mean wait before the second attempt; it doubles with each further one. Retry-After overrides it.
+            sleep: Waits so many seconds.
+        """
         self._chat = chat
         self._gate = gate
         self._attempts = retries + 1
         self._backoff_s = backoff_s
+        self._sleep = sleep
 
     @property
     def model(self) -> str:
@@ -199,36 +194,37 @@ class EndpointLLM:
         json_schema: Mapping[str, object] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Completion:
-        """See ``ChatLLM.complete``. An empty answer counts as a failed attempt."""
+        """See ``ChatLLM.complete``. An empty answer counts as a failed attempt, unless ``top_logprobs`` are wanted."""
         params = self._params(max_tokens, temperature, top_logprobs, json_format, json_schema)
         meter.reserve()
-        started = 0.0
+        started, used = 0.0, None
         for attempt in itertools.count(1):
             try:
                 async with self._gate:
                     started = started or time.perf_counter()
                     message = await self._call(messages, params, on_text)
-                completion = _completion_of(message)
-                if not completion.text and top_logprobs is None:
-                    raise ValueError("the answer is empty")
+                used = add_usage(used, message.usage_metadata)
+                completion = completion_of(message)
+                if top_logprobs is None:
+                    _refuse_empty(completion)
                 break
-            except _CALL_ERRORS as error:
+            except (*_CLIENT_ERRORS, *_MALFORMED_REPLY) as error:
                 failure = self._failure(error, attempt)
-                if attempt >= self._attempts or isinstance(failure, ModelSetupError):
-                    fault = str(failure)[:300]
-                    meter.record(kind="chat", model=self.model, started=started, attempts=attempt, error=fault)
+                if attempt >= self._attempts or isinstance(failure, ModelSetupError) or isinstance(error, _CutOff):
+                    self._record(meter, started, attempt, used, error=str(failure))
                     raise failure from error
                 await self._back_off(error, attempt, failure)
-        self._book(meter, message, started, attempt)
+        self._record(meter, started, attempt, used)
         return completion
 
     async def _back_off(self, error: Exception, attempt: int, failure: ModelCallError) -> None:
         wait_s = _retry_after_s(error) or self._backoff_s * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
         logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
-        await asyncio.sleep(wait_s)
+        await self._sleep(wait_s)
 
-    def _book(self, meter: CallMeter, message: AIMessage, started: float, attempts: int) -> None:
-        used = message.usage_metadata
+    def _record(
+        self, meter: CallMeter, started: float, attempts: int, used: UsageMetadata | None, *, error: str = ""
+    ) -> None:
         meter.record(
             kind="chat",
             model=self.model,
@@ -236,25 +232,28 @@ class EndpointLLM:
             prompt_tokens=used["input_tokens"] if used else 0,
             completion_tokens=used["output_tokens"] if used else 0,
             attempts=attempts,
+            error=error[:300],
         )
 
     async def _call(
-        self, messages: Sequence[Message], params: dict[str, object], on_text: Callable[[str], None] | None
+        self, messages: Sequence[Message], params: dict[str, Any], on_text: Callable[[str], None] | None
     ) -> AIMessage:
         prompt = list(messages)
         if on_text is None:
             return await self._chat.ainvoke(prompt, **params)
         whole: AIMessageChunk | None = None
         shown = ""
-        pieces: AsyncIterator[AIMessageChunk] = self._chat.astream(prompt, stream_usage=True, **params)  # type: ignore[assignment]
-        async for piece in pieces:
-            whole = piece if whole is None else whole + piece  # type: ignore[assignment]
-            answer, _ = split_thinking(str(whole.content)) if whole else ("", "")
-            if answer != shown:
+        async for piece in self._chat.astream(prompt, stream_usage=True, **params):
+            whole = piece if whole is None else whole + piece
+            answer = growing_answer(str(whole.text))
+            if answer not in ("", shown):
                 shown = answer
                 on_text(shown)
         if whole is None:
             raise ValueError("the stream ended without an answer")
+        answer = completion_of(whole).text
+        if answer not in ("", shown):
+            on_text(answer)
         return whole
 
     def _params(
@@ -264,19 +263,19 @@ class EndpointLLM:
         top_logprobs: int | None,
         json_format: JsonFormat | None,
         json_schema: Mapping[str, object] | None,
-    ) -> dict[str, object]:
+    ) -> dict[str, Any]:
         # In extra_body, since a response_format seen by langchain-openai goes through a parser that raises on every
         # cut-off or garbled reply, and since it renames max_tokens to a name that compatible servers may not know.
         body: dict[str, object] = {}
         if max_tokens is not None:
-            official = "api.openai.com" in self.base_url
+            official = urlsplit(self.base_url).hostname == "api.openai.com"
             body["max_completion_tokens" if official else "max_tokens"] = max_tokens
         if json_format == "json_schema":
             schema = {"name": "reply", "strict": True, "schema": dict(json_schema or {})}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif json_format == "json_object":
             body["response_format"] = {"type": "json_object"}
-        params: dict[str, object] = {"temperature": temperature}
+        params: dict[str, Any] = {"temperature": temperature}
         if body:
             params["extra_body"] = body
         if top_logprobs is not None:
@@ -285,36 +284,29 @@ class EndpointLLM:
 
     def _failure(self, error: Exception, attempt: int) -> ModelCallError:
         status = getattr(error, "status_code", None)
-        where = f"Model {self.model!r} at {self.base_url}"
-        what = " ".join(str(error).split())[:300] or type(error).__name__
+        where = f"Model {self.model!r} at {without_secrets(self.base_url)}"
+        what = " ".join(self._without_key(without_secrets(str(error))).split())[:300] or type(error).__name__
+        if isinstance(error, _MALFORMED_REPLY) and not isinstance(error, ValueError):
+            what = f"its reply is no chat completion ({type(error).__name__}: {what})"
         if status in _SETUP_STATUS:
             remedy = {401: "check the API key", 403: "check what the key may use", 404: "check the model's name"}
             advice = remedy.get(int(status), "check the request and the model's limits")
-            return ModelSetupError(f"{where} refused the call (HTTP {status}): {what}. To do: {advice}.")
+            message = f"{where} refused the call (HTTP {status}): {what}. To do: {advice}."
+            return ModelSetupError(message, status=int(status))
         return ModelCallError(f"{where} failed in attempt {attempt} of {self._attempts}: {what}")
 
-
-def _completion_of(message: AIMessage) -> Completion:
-    text, thinking = split_thinking(str(message.content))
-    reasoning = str(message.additional_kwargs.get("reasoning", ""))
-    if reasoning and not text:  # a reasoning parser may swallow the whole answer
-        text, thinking = split_thinking(reasoning)
-    elif reasoning:
-        thinking = reasoning
-    return Completion(
-        text=text,
-        thinking=thinking,
-        finish_reason=str(message.response_metadata.get("finish_reason") or ""),
-        first_token=_first_token(message.response_metadata.get("logprobs")),
-    )
+    def _without_key(self, text: str) -> str:
+        key = self._chat.openai_api_key
+        secret = key.get_secret_value() if isinstance(key, SecretStr) else ""
+        return text.replace(secret, "***") if len(secret) >= _SHORTEST_SECRET else text
 
 
-def _first_token(logprobs: object) -> tuple[TokenLogprob, ...]:
-    content = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not content:
-        return ()
-    alternatives = content[0].get("top_logprobs") or [content[0]]
-    return tuple(TokenLogprob(token=str(item["token"]), logprob=float(item["logprob"])) for item in alternatives)
+def _refuse_empty(completion: Completion) -> None:
+    if completion.text:
+        return
+    if completion.finish_reason == "length":
+        raise _CutOff("it used up its tokens before it answered. Allow more (max_tokens), or switch its thinking off")
+    raise ValueError("the answer is empty")
 
 
 def _retry_after_s(error: Exception) -> float:
@@ -330,4 +322,4 @@ def _retry_after_s(error: Exception) -> float:
             wait_s = parsedate_to_datetime(value).timestamp() - time.time()
         except ValueError:
             return 0.0
-    return min(max(wait_s, 0.0), 60.0)
+    return min(max(0.0, wait_s), 60.0)  # in this order, since "nan" is a float too

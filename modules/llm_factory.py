@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pydantic import SecretStr
+
 from .errors import SettingsError
 from .llm import CallGate, EndpointLLM, ReasoningChatOpenAI
 from .settings import Settings, without_secrets
@@ -13,6 +15,8 @@ from .settings import Settings, without_secrets
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 Progress = Callable[[int, int, str], None]
 SPEC_FORMS = "openai:MODEL, dashscope:MODEL, local: (or local:/path/to/model.gguf), URL#MODEL"
+LOCAL_CALLS_AT_ONCE = 1
+"""The embedded model works on one call at a time; others would wait there with their time-out running."""
 NO_KEY = "no-key"
 """Sent where an endpoint asks for none, since the client insists on a key."""
 
@@ -80,11 +84,14 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
         SettingsError: See ``resolve_endpoint``.
         DependencyError: ``local:`` without the extra ``local``.
     """
-    endpoint = _local_endpoint(spec, settings, on_progress) if is_local(spec) else resolve_endpoint(spec, settings)
+    if is_local(spec):
+        endpoint, gate = _local_endpoint(spec, settings, on_progress), CallGate(LOCAL_CALLS_AT_ONCE)
+    else:
+        endpoint = resolve_endpoint(spec, settings)
     chat = ReasoningChatOpenAI(
         model=endpoint.model,
         base_url=endpoint.base_url,
-        api_key=endpoint.api_key,
+        api_key=SecretStr(endpoint.api_key),
         timeout=settings.timeout_s,
         max_retries=0,
         use_responses_api=False,
@@ -95,5 +102,16 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
 def _local_endpoint(spec: str, settings: Settings, on_progress: Progress | None) -> Endpoint:
     from .local_model import open_local_model  # noqa: PLC0415 - an optional extra
 
-    running = open_local_model(spec.removeprefix("local:"), settings.home)
+    tell = on_progress or _tell_nobody
+    tell(0, 0, "starting the local model")
+    running = open_local_model(
+        spec.removeprefix("local:"),
+        settings.home,
+        on_progress=lambda done, total: tell(done, total, "joining the local model's weights"),
+    )
+    tell(1, 1, "starting the local model")
     return Endpoint(base_url=running.base_url, model=running.model_name, api_key=NO_KEY)
+
+
+def _tell_nobody(done: int, total: int, stage: str) -> None:
+    pass

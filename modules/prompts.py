@@ -8,6 +8,8 @@ llama.cpp can reuse the prefix.
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 
 Message = tuple[str, str]
 """(role, text), role being "system" or "user"."""
@@ -67,9 +69,6 @@ def version_of(*templates: str) -> str:
     return hashlib.sha256("\x00".join(templates).encode()).hexdigest()[:8]
 
 
-READER_VERSION = version_of(READER_SYSTEM)
-CLOSED_BOOK_VERSION = version_of(CLOSED_BOOK_SYSTEM)
-GENERATED_JUDGE_VERSION = version_of(JUDGE_SYSTEM)
 LOGPROB_JUDGE_VERSION = version_of(NEEDED_SYSTEM, NEEDED_QUESTION, ALONE_QUESTION, SUB_QUESTION_SYSTEM)
 
 
@@ -104,10 +103,24 @@ def closed_book_messages(query: str) -> list[Message]:
     return [("system", CLOSED_BOOK_SYSTEM), ("user", f"Question: {query}")]
 
 
+def _texts(messages: list[Message]) -> tuple[str, ...]:
+    return tuple(text for _, text in messages)
+
+
+READER_VERSION = version_of(*_texts(reader_messages("{query}", "{context}")))
+CLOSED_BOOK_VERSION = version_of(*_texts(closed_book_messages("{query}")))
+GENERATED_JUDGE_VERSION = version_of(
+    *_texts(judge_messages("{query}", "{passage}")), JUDGE_REPAIR, json.dumps(JUDGE_SCHEMA)
+)
+
+_AROUND_AN_ANSWER = " \t\r\n\"'“”‘’「」*_`"
+_REFUSAL_OPENING = re.compile(
+    r"(?:(?:i'm |i am )?(?:very |so )?sorry\W+(?:but )?|unfortunately\W+)?i (?:cannot|can't|can not) answer\b"
+    r"|(?:很?抱歉|对不起|對不起)?\W*我?(?:无法|無法|不能)回答"
+)
+
+
 def is_refusal(answer: str) -> bool:
     """True for an empty answer and for one that says that it cannot answer, in English or Chinese."""
-    text = answer.strip().strip("\"'").casefold().replace("’", "'")
-    if not text:
-        return True
-    openings = ("i cannot answer", "i can't answer", "i can not answer", "我无法回答", "无法回答", "我不能回答")
-    return text.startswith(openings)
+    text = answer.strip(_AROUND_AN_ANSWER).casefold().replace("’", "'")
+    return not text or _REFUSAL_OPENING.match(text) is not None

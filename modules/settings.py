@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_serializer, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from .errors import SettingsError
 
 HOME_NAME = ".judgetree"
 Durability = Literal["sync", "async", "exit"]
+
+_PASSWORD = re.compile(r"(?<=://)([^/?#:@\s]*):[^/?#\s]*@")
+_KEY = re.compile(r"\bsk-[\w-]{8,}")
+_LONGEST_ECHO = 20
+"""Characters of a wrong value that a message repeats: a key that was pasted into the wrong variable is longer."""
 
 
 def find_home(start: Path | None = None) -> Path:
@@ -24,17 +31,38 @@ def find_home(start: Path | None = None) -> Path:
     return here / HOME_NAME
 
 
+def without_password(address: str) -> str:
+    """The address with the password, if it holds one, starred out.
+
+    >>> without_password("postgresql://ada:secret@localhost/trees")
+    'postgresql://ada:***@localhost/trees'
+    """
+    return _PASSWORD.sub(r"\1:***@", address)
+
+
+def without_secrets(text: str) -> str:
+    """The text with passwords in addresses, and what looks like a key (``sk-…``), starred out."""
+    return _KEY.sub("sk-***", without_password(text))
+
+
 class Settings(BaseSettings):
     """What a run needs to know of its surroundings. Secrets never show in ``repr``, logs or JSON."""
 
     model_config = SettingsConfigDict(
-        env_prefix="JUDGETREE_", env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True
+        env_prefix="JUDGETREE_",
+        env_file=".env",
+        env_file_encoding="utf-8",
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
     )
 
     llm: str = Field(
         default="", description="Model that answers: openai:MODEL, dashscope:MODEL, local: or URL#MODEL. Empty: by key."
     )
-    llm_base_url: str = Field(default="", description="Address for openai:MODEL, when it is not OpenAI's own.")
+    llm_base_url: str = Field(
+        default="", description="Address for openai:MODEL or dashscope:MODEL, when not their own."
+    )
     llm_api_key: SecretStr = Field(default=SecretStr(""), description="Key; else OPENAI_API_KEY or DASHSCOPE_API_KEY.")
     judge_llm: str = Field(default="", description="Model that judges; empty: the same as llm.")
     embeddings: str = Field(
@@ -48,8 +76,23 @@ class Settings(BaseSettings):
     durability: Durability = Field(default="async", description="When checkpoints are written: sync, async or exit.")
     home: Path = Field(default_factory=find_home, description="Folder for models, vectors and checkpoints.")
     max_concurrency: int = Field(default=8, ge=1, description="Model calls at once, over all questions.")
-    timeout_s: float = Field(default=120.0, gt=0, description="Seconds an attempt of a model call may take.")
+    timeout_s: float = Field(
+        default=120.0, gt=0, allow_inf_nan=False, description="Seconds an attempt of a model call may take."
+    )
     retries: int = Field(default=3, ge=0, description="Further attempts after a failed model call.")
+
+    @field_validator("home")
+    @classmethod
+    def _expand_home(cls, home: Path) -> Path:
+        return home.expanduser()
+
+    @field_serializer("llm", "llm_base_url", "judge_llm", "embeddings", "milvus_uri", "checkpoints", when_used="json")
+    def _serialize_address(self, address: str) -> str:
+        return without_secrets(address)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
+        for name, value in super().__repr_args__():
+            yield name, without_secrets(value) if isinstance(value, str) else value
 
     @property
     def milvus_address(self) -> str:
@@ -82,14 +125,22 @@ def load_settings(**overrides: object) -> Settings:
     """Settings from the environment and ``.env``; keyword arguments that are not None win.
 
     Raises:
-        SettingsError: A value is not allowed; the message names the variable, the value's fault and what is allowed.
+        SettingsError: There is no such setting, or a value is not allowed; the message names the variable, the value's
+            fault and what is allowed. It repeats short values only, and of secrets none.
     """
     given = {key: value for key, value in overrides.items() if value is not None}
+    if unknown := sorted(given.keys() - Settings.model_fields.keys()):
+        raise SettingsError(f"No such settings: {', '.join(unknown)}. Allowed: {', '.join(Settings.model_fields)}.")
     try:
         return Settings(**given)  # type: ignore[arg-type]
     except ValidationError as error:
-        faults = "; ".join(
-            f"JUDGETREE_{'.'.join(str(part) for part in fault['loc']).upper()}: {fault['msg']} (got {fault['input']!r})"
-            for fault in error.errors()
-        )
+        faults = "; ".join(_fault(str(fault["loc"][0]), fault["msg"], fault["input"]) for fault in error.errors())
         raise SettingsError(f"Settings are not usable: {faults}. Mend the environment variable or .env.") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"The settings file .env is not UTF-8 ({error.reason}). Save it as UTF-8.") from error
+
+
+def _fault(name: str, message: str, value: object) -> str:
+    is_secret = Settings.model_fields[name].annotation is SecretStr
+    echo = "" if is_secret or len(repr(value)) > _LONGEST_ECHO + 2 else f" (got {value!r})"
+    return f"JUDGETREE_{name.upper()}: {message}{echo}"

@@ -9,10 +9,10 @@ from typing import Annotated
 import json_repair
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
+from .completion import split_thinking, storable
 from .judge import Score, Verdict, sub_question_problem
-from .llm import split_thinking
 
-_FENCE = re.compile(r"^\s*```[\w-]*\s*\n?(.*?)\n?\s*```\s*$", re.DOTALL)
+_FENCE = re.compile(r"```[\w-]*\s*\n(.*?)```", re.DOTALL)
 
 
 class VerdictProblem(ValueError):
@@ -31,7 +31,7 @@ def _whole_number(value: object) -> object:
 
 
 def _text(value: object) -> object:
-    return "" if value is None else value
+    return storable(value) if isinstance(value, str) else "" if value is None else value
 
 
 class _Reply(BaseModel):
@@ -40,11 +40,12 @@ class _Reply(BaseModel):
     next_query: Annotated[str, BeforeValidator(_text)] = ""
 
 
-def parse_verdict(reply: str, query: str, *, expand: bool = True) -> Verdict:
+def parse_verdict(reply: str, query: str, *, expand: bool = True, cut_off: bool = False) -> Verdict:
     """The verdict that a reply holds.
 
     A 0 or a 2 loses its ``next_query``. A 1 whose question cannot be asked comes without it, and with a ``problem``
-    that says why; with ``expand=False`` it needs none.
+    that says why; with ``expand=False`` it needs none. ``cut_off`` says that the endpoint cut the reply short: its
+    question, repaired with the rest, may be half of one.
 
     Raises:
         VerdictProblem: The reply holds no such verdict.
@@ -55,8 +56,10 @@ def parse_verdict(reply: str, query: str, *, expand: bool = True) -> Verdict:
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
         raise VerdictProblem(f"It does not fit the schema ({faults}).") from error
-    question = parsed.next_query.strip() if parsed.score == 1 and expand else ""
-    problem = sub_question_problem(question, query) if parsed.score == 1 and expand else ""
+    question = problem = ""
+    if parsed.score == 1 and expand:
+        question = parsed.next_query.strip()
+        problem = "It was cut off; write a shorter one." if cut_off else sub_question_problem(question, query)
     return Verdict(
         status="judged",
         score=parsed.score,
@@ -67,19 +70,21 @@ def parse_verdict(reply: str, query: str, *, expand: bool = True) -> Verdict:
 
 
 def _load_object(reply: str) -> dict[str, object]:
-    text, thinking = split_thinking(reply)
-    text = text or thinking
-    if fenced := _FENCE.match(text):
-        text = fenced[1]
+    text, _ = split_thinking(reply)
     try:
-        found = json.loads(text)
-    except ValueError:
-        found = _repaired(text)
+        found = _loaded(text)
+    except (ValueError, RecursionError):  # brackets without end
+        found = None
     if not isinstance(found, dict):
         raise VerdictProblem("It holds no JSON object.")
     return found
 
 
-def _repaired(text: str) -> object:
-    start = text.find("{")
-    return json_repair.loads(text[start:]) if start >= 0 else None
+def _loaded(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        fenced = _FENCE.search(text)
+        text = fenced[1] if fenced else text
+        start = text.find("{")
+        return json_repair.loads(text[start:]) if start >= 0 else None

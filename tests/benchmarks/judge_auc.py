@@ -12,6 +12,7 @@ the time of a call, and how often each verdict was given. ``--tune`` prints the 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import re
@@ -22,6 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from langchain_core.documents import Document
+
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.embeddings import Embedder, create_embeddings
 from judgetree.modules.judge import Judge, Verdict
@@ -31,7 +34,6 @@ from judgetree.modules.llm import CallGate, ChatLLM
 from judgetree.modules.llm_factory import create_llm
 from judgetree.modules.settings import load_settings
 from judgetree.modules.usage import CallMeter
-from langchain_core.documents import Document
 
 PASSAGE_CHARACTERS = 700
 DISTRACTORS = 2
@@ -118,7 +120,7 @@ def bootstrap_interval(values: Sequence[float], *, seed: int, resamples: int = 1
 def best_threshold(gold: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
     """(threshold, balanced accuracy) of the best cut; gold is at or above it. The middle one of several that tie."""
     rated = sorted({*gold, *others})
-    cuts = [rated[0], *((low + high) / 2 for low, high in zip(rated, rated[1:], strict=False))]
+    cuts = [rated[0], *((low + high) / 2 for low, high in itertools.pairwise(rated))]
     accuracies = [
         (np.mean([rating >= cut for rating in gold]) + np.mean([rating < cut for rating in others])) / 2 for cut in cuts
     ]

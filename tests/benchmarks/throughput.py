@@ -58,7 +58,7 @@ def critical_path_s(tree: SearchTree) -> float:
 
 
 async def _run(session: RagSession, rows: list[Question]) -> list[RagResult]:
-    asked = [session.aask(row.question, thread_id=f"{n}-{row.id}", repeat=n) for n, row in enumerate(rows)]
+    asked = [session.aask(row.question, repeat=number) for number, row in enumerate(rows)]
     return list(await asyncio.gather(*asked))
 
 

@@ -1,0 +1,190 @@
+"""What a collection looks like in Milvus, and what its description remembers of how it was made.
+
+A collection is a name (a Milvus alias) that points to a physical collection ``name__xxxxxxxx``. It is rewritten by
+filling a new physical collection and then moving the name in one step, so that a rewrite that is killed loses nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES
+from .errors import CollectionError
+from .stop_words import STOP_WORDS
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+SCHEMA_VERSION = 1
+PROPERTY = "judgetree"
+PK_FIELD = "pk"
+TEXT_FIELD = "text"
+DENSE_FIELD = "dense"
+SPARSE_FIELD = "sparse"
+
+IndexValue = str | int | float
+IndexParams = Mapping[str, "IndexValue | Mapping[str, IndexValue]"]
+"""``{"index_type": …, "metric_type": …, "params": {…}}`` of one vector field."""
+Analyzer = Literal["standard", "jieba"]
+
+DENSE_INDEX: IndexParams = {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 16, "efConstruction": 200}}
+SPARSE_INDEX: IndexParams = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "BM25"}
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_PHYSICAL = re.compile(r"(?P<name>.+)__[0-9a-f]{8}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionInfo:
+    """How a collection was made, as its description in Milvus says."""
+
+    embedders: Mapping[str, str]
+    """Vector field to the name of its embedder, in the order of the fields."""
+    dimensions: Mapping[str, int]
+    """Vector field to the length of its vectors."""
+    analyzer: Analyzer
+    cjk_share: float
+    """Chinese, Japanese and Korean letters among all, in [0, 1], when the collection was made."""
+    chunk_size: int = CHUNK_SIZE
+    chunk_overlap: int = CHUNK_OVERLAP
+    schema_version: int = SCHEMA_VERSION
+
+    def to_json(self) -> str:
+        """The description to store."""
+        return json.dumps({PROPERTY: asdict(self)})
+
+    @classmethod
+    def from_json(cls, description: str) -> CollectionInfo | None:
+        """Read a description; None when judgetree did not write it."""
+        try:
+            return cls(**json.loads(description)[PROPERTY])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def check_name(name: str) -> None:
+    """Refuse a collection name that Milvus would not take or that looks like a physical one.
+
+    Raises:
+        CollectionError: It does.
+    """
+    if not _NAME.fullmatch(name) or _PHYSICAL.fullmatch(name):
+        raise CollectionError(
+            f"{name!r} cannot be a collection's name. Allowed: letters, digits and underscores, a letter or underscore "
+            "first, at most 200; not ending in two underscores and eight hexadecimal digits."
+        )
+
+
+def new_physical_name(name: str) -> str:
+    """A fresh name for a physical collection behind ``name``."""
+    return f"{name}__{uuid.uuid4().hex[:8]}"
+
+
+def physical_name(client: MilvusClient, name: str) -> str | None:
+    """The physical collection that a name points to; None when there is no such collection."""
+    return str(client.describe_collection(name)["collection_name"]) if client.has_collection(name) else None
+
+
+def list_collections(client: MilvusClient) -> list[str]:
+    """Names of the collections, sorted; what an interrupted rewrite left behind is not listed."""
+    names: set[str] = set()
+    for physical in client.list_collections():
+        aliases = client.list_aliases(collection_name=physical)["aliases"]
+        names.update(aliases if aliases or _PHYSICAL.fullmatch(physical) else [physical])
+    return sorted(names)
+
+
+def leftovers(client: MilvusClient, name: str) -> list[str]:
+    """Physical collections of ``name`` that it does not point to: an interrupted rewrite, or its replaced original."""
+    current = physical_name(client, name)
+    matches = ((physical, _PHYSICAL.fullmatch(physical)) for physical in client.list_collections())
+    return [physical for physical, match in matches if match and match["name"] == name and physical != current]
+
+
+def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
+    """How a collection was made.
+
+    Raises:
+        CollectionError: There is none of that name (the message lists those there are), or it is not judgetree's.
+    """
+    if not client.has_collection(name):
+        there = ", ".join(list_collections(client)) or "none yet"
+        raise CollectionError(f"There is no collection {name!r}. Collections: {there}. Index documents into it first.")
+    described = client.describe_collection(name)
+    # Milvus Lite keeps properties but forgets the description.
+    texts = (described.get("description"), (described.get("properties") or {}).get(PROPERTY))
+    info = next((found for text in texts if text and (found := CollectionInfo.from_json(str(text)))), None)
+    if info is None:
+        raise CollectionError(f"The collection {name!r} was not made by judgetree. Choose another name.")
+    if info.schema_version != SCHEMA_VERSION:
+        raise CollectionError(
+            f"The collection {name!r} has schema version {info.schema_version}, this judgetree writes "
+            f"{SCHEMA_VERSION}. Index the documents under another name."
+        )
+    return info
+
+
+def create_physical(
+    client: MilvusClient, physical: str, info: CollectionInfo, index_params: Mapping[str, IndexParams]
+) -> None:
+    """Make an empty, loaded collection with the fields that ``info`` names and an index on each vector field.
+
+    Raises:
+        CollectionError: ``index_params`` names a field that there is not.
+    """
+    from pymilvus import DataType, Function, FunctionType  # noqa: PLC0415 - takes a second to import
+
+    schema = client.create_schema(auto_id=False, enable_dynamic_field=True, description=info.to_json())
+    schema.add_field(PK_FIELD, DataType.VARCHAR, is_primary=True, max_length=64)
+    schema.add_field(
+        TEXT_FIELD,
+        DataType.VARCHAR,
+        max_length=MAX_TEXT_BYTES,
+        enable_analyzer=True,
+        analyzer_params=analyzer_params(info.analyzer),
+    )
+    for vector_field, dimension in info.dimensions.items():
+        schema.add_field(vector_field, DataType.FLOAT_VECTOR, dim=dimension)
+    schema.add_field(SPARSE_FIELD, DataType.SPARSE_FLOAT_VECTOR)
+    schema.add_function(
+        Function(
+            name="bm25",
+            function_type=FunctionType.BM25,
+            input_field_names=[TEXT_FIELD],
+            output_field_names=[SPARSE_FIELD],
+        )
+    )
+    indexes = client.prepare_index_params()
+    for vector_field, params in all_index_params(info, index_params).items():
+        indexes.add_index(field_name=vector_field, **params)
+    properties = {PROPERTY: info.to_json()}
+    client.create_collection(physical, schema=schema, properties=properties, consistency_level="Strong")
+    # Waiting for the index of an empty collection would take pymilvus half a second a field.
+    client.create_index(physical, indexes, sync=False)
+    client.load_collection(physical)
+
+
+def analyzer_params(analyzer: Analyzer) -> dict[str, object]:
+    """How Milvus cuts a text into words for BM25: lower case, without stop words."""
+    # Lite lowers the case anyway and passes over a filter that it does not know.
+    return {"tokenizer": analyzer, "filter": ["lowercase", {"type": "stop", "stop_words": list(STOP_WORDS)}]}
+
+
+def all_index_params(info: CollectionInfo, given: Mapping[str, IndexParams]) -> dict[str, IndexParams]:
+    """Index parameters of every vector field, in order of the fields: those given, else the default of its kind.
+
+    Raises:
+        CollectionError: A given field is none of the collection's.
+    """
+    defaults = {**dict.fromkeys(info.dimensions, DENSE_INDEX), SPARSE_FIELD: SPARSE_INDEX}
+    unknown = sorted(given.keys() - defaults.keys())
+    if unknown:
+        raise CollectionError(
+            f"index_params names {', '.join(unknown)}, which is no vector field. Allowed: {', '.join(defaults)}."
+        )
+    return {vector_field: given.get(vector_field, default) for vector_field, default in defaults.items()}

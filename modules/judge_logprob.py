@@ -1,0 +1,232 @@
+"""The judge for small models: it reads how likely they say yes, since the verdicts that they write are worth little."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from langchain_core.documents import Document
+
+from .completion import TokenLogprob
+from .errors import BudgetSpent, ModelCallError, ModelSetupError, SettingsError
+from .judge import Judge, Verdict, sub_question_problem
+from .llm import ChatLLM
+from .prompts import (
+    LOGPROB_JUDGE_VERSION,
+    Message,
+    alone_messages,
+    needed_messages,
+    sub_question_messages,
+)
+from .usage import CallMeter
+
+logger = logging.getLogger(__name__)
+
+TOP_LOGPROBS = 20
+"""Alternatives asked for: the most that OpenAI and vLLM give, and enough for every spelling of both words."""
+
+YES_WORDS = frozenset({"yes", "是", "是的", "有", "能", "可以"})
+NO_WORDS = frozenset({"no", "否", "不", "不是", "没有", "不能"})
+_AROUND_A_WORD = " \t\r\n.,:;!*_`\"'“”‘’。，！▁Ġ"
+_NO_LOGPROBS = "The endpoint gives no log probabilities"
+_BEFORE_A_QUESTION = re.compile(
+    r"(?:[-*•]\s+|\d{1,2}[.)]\s+)?(?:\W{0,2}(?:[\w-]+ ){0,2}(?:question|query|fact|问题|子问题)\W{0,2}[:：])?",
+    re.IGNORECASE,
+)
+_AROUND_A_QUESTION = " \t\r\n\"'“”*`"
+_SUB_QUESTION_TOKENS = 64
+_SUB_QUESTION_TRIES = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogprobThresholds:
+    """From which probability of yes a passage rises to a 1 and to a 2; both in [0, 1].
+
+    Raises:
+        SettingsError: A threshold lies outside of [0, 1].
+    """
+
+    needed: float
+    """t1: least P(yes) of "is the passage needed?" for a score of 1."""
+    alone: float | None = None
+    """t2: least P(yes) of "does it suffice alone?" for a score of 2; None: that is not asked, and nothing scores 2."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("needed", self.needed), ("alone", self.alone)):
+            if value is not None and not 0.0 <= value <= 1.0:
+                raise SettingsError(f"Judge threshold {name}={value!r} is no probability. Allowed: 0 to 1.")
+
+
+UNCALIBRATED = LogprobThresholds(needed=0.5)
+"""For models that nobody has calibrated."""
+
+CALIBRATED: Mapping[str, LogprobThresholds] = {
+    "qwen2.5-coder-1.5b-instruct-q4_k_m": LogprobThresholds(needed=0.5, alone=0.9),
+}
+"""By the model's file or name, lower case, without folder and ``.gguf``."""
+
+CALIBRATED_PROMPT = "TODO"
+"""``LOGPROB_JUDGE_VERSION`` that the thresholds above belong to: another wording moves the probabilities."""
+
+
+def thresholds_for(model: str) -> LogprobThresholds:
+    """The calibrated thresholds of a model by its name or file, else ``UNCALIBRATED``.
+
+    >>> thresholds_for("/models/Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf").alone is None
+    False
+    >>> thresholds_for("gpt-4o-mini") == UNCALIBRATED
+    True
+    """
+    return CALIBRATED.get(PurePath(model).name.casefold().removesuffix(".gguf"), UNCALIBRATED)
+
+
+def yes_probability(alternatives: Sequence[TokenLogprob]) -> float | None:
+    """P(yes) against P(no), each summed over its spellings (case, blanks, English, Chinese); in [0, 1].
+
+    None if neither word is among the alternatives. A word that is missing counts as impossible.
+
+    >>> yes_probability([TokenLogprob(token=" Yes", logprob=-0.7), TokenLogprob(token="no", logprob=-0.7)])
+    0.5
+    """
+    yes = _mass(alternatives, YES_WORDS)
+    no = _mass(alternatives, NO_WORDS)
+    return yes / (yes + no) if yes + no > 0.0 else None
+
+
+def _mass(alternatives: Sequence[TokenLogprob], words: frozenset[str]) -> float:
+    return math.fsum(
+        math.exp(each.logprob) for each in alternatives if each.token.strip(_AROUND_A_WORD).casefold() in words
+    )
+
+
+class LogprobJudge:
+    """Asks for one word, yes or no, and scores a chunk by the probability of yes.
+
+    A 0 takes one call of one token; a 1 takes one more for each question that it asks on, and one more where the
+    thresholds allow a 2. All calls about a chunk share their beginning, which providers and llama.cpp reuse.
+    """
+
+    def __init__(
+        self, llm: ChatLLM, *, thresholds: LogprobThresholds | None = None, fallback: Judge | None = None
+    ) -> None:
+        """``thresholds``: None takes those of the model. ``fallback``: judges where no log probabilities are given."""
+        self._llm = llm
+        self._thresholds = thresholds or thresholds_for(llm.model)
+        self._fallback = fallback
+        self._gives_logprobs: bool | None = None
+
+    def fingerprint(self) -> dict[str, str]:
+        """Kind, model, prompt version and thresholds, and those of the fallback under ``fallback_…``."""
+        alone = self._thresholds.alone
+        own = {
+            "kind": "logprob",
+            "model": self._llm.model,
+            "prompt": LOGPROB_JUDGE_VERSION,
+            "threshold_needed": str(self._thresholds.needed),
+            "threshold_alone": "" if alone is None else str(alone),
+        }
+        inner = self._fallback.fingerprint() if self._fallback is not None else {}
+        return own | {f"fallback_{name}": value for name, value in inner.items()}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        """One verdict, in 1 to 4 calls; see ``judge.Judge.judge``.
+
+        ``confidence`` is 1 - P(needed) for a 0, P(needed) for a 1, P(alone) for a 2.
+        """
+        if self._gives_logprobs is False:
+            return await self._fall_back(query, chunk, meter, expand)
+        try:
+            verdict = await self._score(query, chunk.page_content, meter)
+        except _WithoutLogprobs:
+            return await self._fall_back(query, chunk, meter, expand)
+        except ModelCallError as error:
+            return Verdict(status="unknown", problem=str(error))
+        if verdict.score == 1 and expand:
+            return await self._with_sub_question(verdict, query, chunk.page_content, meter)
+        return verdict
+
+    async def _score(self, query: str, passage: str, meter: CallMeter) -> Verdict:
+        needed = await self._probability(needed_messages(query, passage), meter)
+        if needed is None:
+            return _unknown("needed")
+        reason = f"p(needed)={needed:.2f}"
+        if needed < self._thresholds.needed:
+            return Verdict(status="judged", score=0, confidence=1.0 - needed, reason=reason)
+        if self._thresholds.alone is None:
+            return Verdict(status="judged", score=1, confidence=needed, reason=reason)
+        alone = await self._probability(alone_messages(query, passage), meter)
+        if alone is None:
+            return _unknown("alone")
+        reason = f"{reason}, p(alone)={alone:.2f}"
+        if alone >= self._thresholds.alone:
+            return Verdict(status="judged", score=2, confidence=alone, reason=reason)
+        return Verdict(status="judged", score=1, confidence=needed, reason=reason)
+
+    async def _probability(self, messages: Sequence[Message], meter: CallMeter) -> float | None:
+        """P(yes), or None if the model would say neither word.
+
+        Raises:
+            _WithoutLogprobs: The endpoint has given no log probabilities yet, and gave or allowed none here.
+        """
+        try:
+            completion = await self._llm.complete(messages, meter=meter, max_tokens=1, top_logprobs=TOP_LOGPROBS)
+        except ModelSetupError as error:
+            # Some endpoints refuse the parameter instead of ignoring it.
+            if self._gives_logprobs is None and "logprob" in str(error).casefold():
+                raise _WithoutLogprobs from error
+            raise
+        if not completion.first_token and self._gives_logprobs is None:
+            raise _WithoutLogprobs
+        self._gives_logprobs = True
+        return yes_probability(completion.first_token)
+
+    async def _fall_back(self, query: str, chunk: Document, meter: CallMeter, expand: bool) -> Verdict:
+        if self._gives_logprobs is None:
+            logger.warning("%s of model %r; the fallback judge takes over", _NO_LOGPROBS, self._llm.model)
+        self._gives_logprobs = False
+        if self._fallback is None:
+            problem = f"{_NO_LOGPROBS} of model {self._llm.model!r}; use the judge 'generated' with it."
+            return Verdict(status="unknown", problem=problem)
+        verdict = await self._fallback.judge(query, chunk, meter=meter, expand=expand)
+        if verdict.status == "unknown":
+            return replace(verdict, problem=f"{_NO_LOGPROBS}; the fallback judge: {verdict.problem}")
+        return replace(verdict, reason=f"{verdict.reason} [{_NO_LOGPROBS.lower()}]")
+
+    async def _with_sub_question(self, verdict: Verdict, query: str, passage: str, meter: CallMeter) -> Verdict:
+        """``verdict`` with its sub-question, or with the problem why it has none: the score is paid for and stays."""
+        rejected = problem = ""
+        try:
+            for _ in range(_SUB_QUESTION_TRIES):
+                messages = sub_question_messages(query, passage, rejected=rejected)
+                completion = await self._llm.complete(messages, meter=meter, max_tokens=_SUB_QUESTION_TOKENS)
+                question = question_in(completion.text)
+                problem = sub_question_problem(question, query)
+                if not problem:
+                    return replace(verdict, next_query=question)
+                rejected = question or completion.text
+        except (ModelCallError, BudgetSpent) as error:
+            problem = str(error)
+        return replace(verdict, problem=problem)
+
+
+class _WithoutLogprobs(Exception):
+    """The endpoint gives no log probabilities."""
+
+
+def question_in(reply: str) -> str:
+    """The question that a small model wrote: its first line that is not empty, without label, bullet or quotes.
+
+    >>> question_in('Missing fact: "Where was Irene Maddow born?"')
+    'Where was Irene Maddow born?'
+    """
+    first = next((line for line in reply.splitlines() if line.strip()), "")
+    return _BEFORE_A_QUESTION.sub("", first.strip(), count=1).strip(_AROUND_A_QUESTION)
+
+
+def _unknown(question: str) -> Verdict:
+    problem = f"Neither yes nor no was among the {TOP_LOGPROBS} likeliest replies to the question {question!r}."
+    return Verdict(status="unknown", problem=problem)

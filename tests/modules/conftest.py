@@ -1,0 +1,112 @@
+"""Milvus for tests: one embedded Lite folder and one Lite server for each test worker."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+
+from judgetree.modules.index import Index
+from judgetree.modules.milvus_connection import MilvusConnection, connect
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
+from tests.modules.rerank_server import RerankServer, serve_rerank
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiteServer:
+    """A running ``milvus-lite server``."""
+
+    uri: str
+    folder: Path
+    pid: int
+
+
+@pytest.fixture(scope="session")
+def lite_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("milvus") / "embedded.db")
+
+
+@pytest.fixture(scope="session")
+def lite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiteServer]:
+    folder = tmp_path_factory.mktemp("milvus") / "served.db"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(folder)]
+    with subprocess.Popen([*command, "--host", "127.0.0.1", "--port", str(port)]) as process:
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            grpc.channel_ready_future(channel).result(timeout=60)
+        yield LiteServer(uri=f"http://127.0.0.1:{port}", folder=folder, pid=process.pid)
+        process.terminate()
+
+
+@pytest.fixture(scope="session", params=["embedded", "server"])
+def connection(request: pytest.FixtureRequest) -> Iterator[MilvusConnection]:
+    """Either backend, held open over the session: opening a Lite folder again and again would be slow."""
+    uri = (
+        request.getfixturevalue("lite_folder")
+        if request.param == "embedded"
+        else request.getfixturevalue("lite_server").uri
+    )
+    held = connect(uri)
+    yield held
+    held.close()
+
+
+@pytest.fixture(scope="session")
+def embedded(lite_folder: str) -> Iterator[MilvusConnection]:
+    """The embedded backend alone, for what is the same on both."""
+    held = connect(lite_folder)
+    yield held
+    held.close()
+
+
+@pytest.fixture
+def embedder() -> BagOfWordsEmbedder:
+    return BagOfWordsEmbedder()
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    return folder
+
+
+MakeIndex = Callable[..., Index]
+
+
+@pytest.fixture
+def make_index(embedder: BagOfWordsEmbedder, docs: Path) -> Iterator[Callable[[MilvusConnection], Index]]:
+    """An index over ``docs`` in a collection of its own, which is dropped after the test."""
+    made: list[Index] = []
+
+    def make(connection: MilvusConnection) -> Index:
+        index = Index(embedder, docs, None, f"test_{uuid.uuid4().hex[:12]}", uri=connection.uri, token="")
+        made.append(index)
+        return index
+
+    yield make
+    for index in made:
+        drop_collection(index)
+        index.close()
+
+
+def drop_collection(index: Index) -> None:
+    client = index.connection.client
+    for physical in client.list_collections():
+        if physical.startswith(f"{index.vector_store_name}__"):
+            client.drop_collection(physical)
+
+
+@pytest.fixture
+def rerank_server() -> Iterator[RerankServer]:
+    with serve_rerank() as server:
+        yield server

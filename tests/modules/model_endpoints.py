@@ -1,0 +1,128 @@
+"""Model endpoints on loopback: the scripted server with a hook, and one that sends any bytes it is given."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from judgetree.app.scripted_answers import ChatReply
+from judgetree.app.scripted_behaviour import Behaviour
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted_wire import ChatRequest
+from judgetree.modules.background_loop import background_loop
+from judgetree.modules.completion import Completion
+from judgetree.modules.llm import CallGate, EndpointLLM, ReasoningChatOpenAI
+from judgetree.modules.usage import CallMeter
+
+QUESTION = [("user", "What is six by nine?")]
+KEY = "sk-0123456789abcdef"
+
+
+@dataclass
+class Clock:
+    """Sleeps that are written down instead of slept."""
+
+    slept_s: list[float] = field(default_factory=list)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+
+
+def llm_at(
+    base_url: str,
+    *,
+    gate: CallGate | None = None,
+    retries: int = 2,
+    sleep: Callable[[float], Awaitable[None]] | None = None,
+    timeout_s: float = 10.0,
+    api_key: str = KEY,
+) -> EndpointLLM:
+    chat = ReasoningChatOpenAI(
+        model="m", base_url=base_url, api_key=api_key, timeout=timeout_s, max_retries=0, use_responses_api=False
+    )
+    return EndpointLLM(chat, gate=gate or CallGate(4), retries=retries, sleep=sleep or Clock().sleep)
+
+
+def ask(llm: EndpointLLM, meter: CallMeter | None = None, **options: Any) -> Completion:
+    return background_loop().run(llm.complete(QUESTION, meter=meter or CallMeter(node="generate"), **options))
+
+
+def saying(*replies: ChatReply) -> Callable[[ChatRequest], ChatReply]:
+    """A hook that gives one reply after the other, the last one for ever."""
+    left = iter(itertools.chain(replies, itertools.repeat(replies[-1])))
+    return lambda _: next(left)
+
+
+Answer = tuple[int, dict[str, str], str]
+"""Status, headers and body, as they are."""
+
+
+class RawEndpoint(ThreadingHTTPServer):
+    """An endpoint that sends the answers it is given, the last one for ever, and keeps what it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _RawHandler)
+        self.base_url = f"http://127.0.0.1:{self.server_port}/v1"
+        self.will_send()
+
+    def will_send(self, *answers: Answer) -> None:
+        self.bodies: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+        self.answers = itertools.chain(answers, itertools.repeat(answers[-1] if answers else chat_reply("42")))
+
+
+class _RawHandler(BaseHTTPRequestHandler):
+    server: RawEndpoint
+
+    def do_POST(self) -> None:
+        self.server.keys.append(self.headers["Authorization"])
+        self.server.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        status, headers, body = next(self.server.answers)
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def chat_reply(text: str | None, **message: object) -> Answer:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text, **message}}
+    return (
+        200,
+        {},
+        json.dumps({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}),
+    )
+
+
+def stream_reply(*deltas: dict[str, object]) -> Answer:
+    head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+    events = [json.dumps({**head, "choices": [choice]}) for choice in choices]
+    return 200, {"Content-Type": "text/event-stream"}, "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])
+
+
+@contextmanager
+def serve_raw() -> Iterator[RawEndpoint]:
+    with RawEndpoint() as endpoint:
+        threading.Thread(target=endpoint.serve_forever, args=(0.01,), daemon=True).start()
+        yield endpoint
+        endpoint.shutdown()
+
+
+def as_new(server: ScriptedServer) -> ScriptedServer:
+    """The server with nothing counted, no fault, and "42" for an answer to everything."""
+    default = Behaviour()
+    server.configure(**{name: getattr(default, name) for name in Behaviour.__dataclass_fields__})
+    server.reset()
+    server.responses = saying(ChatReply(text="42"))
+    return server

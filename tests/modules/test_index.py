@@ -1,0 +1,510 @@
+"""The index's contract, on embedded Milvus Lite and on a server."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.embeddings import Embeddings
+
+from judgetree.modules.collection_schema import (
+    CollectionInfo,
+    create_physical,
+    leftovers,
+    new_physical_name,
+    read_collection_info,
+)
+from judgetree.modules.errors import CollectionError, LoadingError
+from judgetree.modules.filters import text_in
+from judgetree.modules.index import Index
+from judgetree.modules.milvus_connection import MilvusConnection, connect
+from judgetree.modules.retriever import Retriever
+from tests.modules.conftest import LiteServer
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
+
+MakeIndex = Callable[[MilvusConnection], Index]
+INFO = CollectionInfo(embedders={"dense": "fake:bag"}, dimensions={"dense": 2}, analyzer="standard", cjk_share=0.0)
+
+
+def stored_ids(index: Index) -> list[str]:
+    index.info()  # loads the collection
+    rows = index.connection.client.query(
+        index.vector_store_name, filter="", output_fields=["pk"], limit=1000, consistency_level="Strong"
+    )
+    return sorted(row["pk"] for row in rows)
+
+
+def physical_of(index: Index) -> str:
+    return str(index.connection.client.describe_collection(index.vector_store_name)["collection_name"])
+
+
+class TestUpdating:
+    def test_a_folder_becomes_chunks(self, connection: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
+        (docs / "a.md").write_text("# Cats\n\nCats sleep.")
+        (docs / "sub").mkdir()
+        (docs / "sub" / "b.txt").write_text("Dogs bark.")
+        (docs / "empty.txt").write_text("")
+        (docs / "x.bin").write_text("")
+        index = make_index(connection)
+        report = index.get_index_done()
+        assert report.added == ("a.md", "sub/b.txt")
+        assert [file.source for file in report.skipped] == ["empty.txt"]
+        assert (report.ignored, report.embedded, report.chunks) == (1, 2, 2)
+        assert index.vector_store_name in index.collections()
+        (hit, _) = Retriever(index, topk=1).get_similar_chunk_with_score("dogs")[0]
+        assert hit.page_content == "Dogs bark."
+        assert hit.metadata == {
+            "source": "sub/b.txt",
+            "title": "b",
+            "start_index": 0,
+            "chunk_id": hashlib.sha256(b"sub/b.txt\x00Dogs bark.\x000").hexdigest(),
+        }
+
+    def test_the_same_folder_again_costs_nothing(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, embedder: BagOfWordsEmbedder
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(connection)
+        index.get_index_done()
+        embedder.embedded.clear()
+        before = physical_of(index), index.content_digest()
+        report = index.get_index_done()
+        assert (report.unchanged, report.embedded, report.chunks, report.added) == (1, 0, 1, ())
+        assert embedder.embedded == []
+        assert (physical_of(index), index.content_digest()) == before
+
+    def test_a_changed_file_replaces_its_own_chunks_and_embeds_new_texts_only(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, embedder: BagOfWordsEmbedder
+    ) -> None:
+        (docs / "a.csv").write_text("x\none\ntwo\nthree\n")
+        (docs / "b.txt").write_text("Dogs bark.")
+        index = make_index(connection)
+        index.get_index_done()
+        digest = index.content_digest()
+        embedder.embedded.clear()
+        (docs / "a.csv").write_text("x\none\nthree\nfour\n")
+        report = index.get_index_done()
+        assert report.changed == ("a.csv",)
+        assert (report.unchanged, report.embedded, report.chunks) == (1, 1, 4)
+        assert embedder.embedded == ["x: four"]
+        assert index.content_digest() != digest
+        retriever = Retriever(index, topk=10)
+        found = retriever.get_similar_chunk_with_score("x one")
+        assert sorted(chunk.page_content for chunk, _ in found) == ["Dogs bark.", "x: four", "x: one", "x: three"]
+        # The reused vector is still that of its text, and the chunk's other metadata is the new file's.
+        assert found[0][0].page_content == "x: one"
+        assert found[0][1] == pytest.approx(1.0, abs=1e-5)
+        rows = {chunk.page_content: chunk.metadata.get("row") for chunk, _ in found}
+        assert rows["x: three"] == 2
+
+    def test_a_retriever_sees_what_was_added_after_it_was_made(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(connection)
+        index.get_index_done()
+        retrievers = [Retriever(index, search_type="hybrid"), Retriever(index.vector_store, search_type="hybrid")]
+        before = [retriever.fingerprint() for retriever in retrievers]
+        (docs / "b.txt").write_text("Dogs bark.")
+        index.get_index_done()
+        for retriever, fingerprint in zip(retrievers, before, strict=True):
+            assert retriever.get_similar_chunk_with_score("dogs")[0][0].metadata["source"] == "b.txt"
+            assert retriever.fingerprint()["content"] == index.content_digest() != fingerprint["content"]
+
+    def test_deleted_files_stay_unless_pruned(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        (docs / "b.txt").write_text("Dogs bark.")
+        index = make_index(connection)
+        index.get_index_done()
+        (docs / "b.txt").unlink()
+        assert index.get_index_done().chunks == 2
+        report = index.get_index_done(prune=True)
+        assert (report.removed, report.chunks) == (("b.txt",), 1)
+        assert len(stored_ids(index)) == 1
+
+    def test_files_can_be_added_from_elsewhere_and_removed(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, tmp_path: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        (tmp_path / "more").mkdir()
+        (tmp_path / "more" / "b.txt").write_text("Dogs bark.")
+        index = make_index(connection)
+        index.get_index_done()
+        assert index.add_new_files(tmp_path / "more").added == ("more/b.txt",)
+        assert index.remove_files("a.txt").removed == ("a.txt",)
+        assert [chunk.metadata["source"] for chunk, _ in Retriever(index).get_similar_chunk_with_score("cats")] == [
+            "more/b.txt"
+        ]
+
+    def test_removing_what_is_not_there_names_what_is(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(connection)
+        index.get_index_done()
+        with pytest.raises(LoadingError, match=r"nothing of b\.txt.*a\.txt"):
+            index.remove_files("a.txt", "b.txt")
+        assert len(stored_ids(index)) == 1
+
+    def test_other_chunk_sizes_cut_again(self, connection: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
+        (docs / "a.txt").write_text("Cats sleep. Dogs bark.")
+        index = make_index(connection)
+        index.get_index_done()
+        assert index.get_index_done(chunk_size=12, chunk_overlap=0).chunks == 2
+
+    def test_progress_tells_stages_and_ends_at_the_total(
+        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.csv").write_text("x\n" + "".join(f"row{number}\n" for number in range(100)))
+        index = make_index(embedded)
+        calls: list[tuple[int, int, str]] = []
+        index.on_progress = lambda done, total, stage: calls.append((done, total, stage))
+        index.get_index_done()
+        assert calls == [(1, 1, "load"), (64, 100, "embed"), (100, 100, "embed"), (100, 100, "write")]
+
+
+def test_adding_in_two_steps_ranks_like_indexing_at_once(
+    connection: MilvusConnection, make_index: MakeIndex, docs: Path
+) -> None:
+    def write(numbers: range) -> None:
+        for number in numbers:
+            rare = "quokka" if number in (3, 25) else "cat"
+            (docs / f"{number:02}.txt").write_text(f"The {rare} number {number} met a cat {'again ' * (number % 4)}.")
+
+    stepwise, at_once = make_index(connection), make_index(connection)
+    write(range(20))
+    stepwise.get_index_done()
+    write(range(20, 30))
+    stepwise.get_index_done()
+    at_once.get_index_done()
+    assert stepwise.content_digest() == at_once.content_digest()
+    for search_type in ("sparse", "dense", "hybrid"):
+        for query in ("quokka", "cat again", "number 25"):
+            one, other = (
+                [
+                    (chunk.metadata["chunk_id"], score)
+                    for chunk, score in Retriever(index, topk=10, search_type=search_type).get_similar_chunk_with_score(
+                        query
+                    )
+                ]
+                for index in (stepwise, at_once)
+            )
+            assert one == other
+
+
+class TestDescription:
+    def test_it_remembers_how_the_collection_was_made(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(connection)
+        index.get_index_done(chunk_size=300, chunk_overlap=20)
+        assert read_collection_info(connection.client, index.vector_store_name) == CollectionInfo(
+            embedders={"dense": "fake:bag"},
+            dimensions={"dense": 64},
+            analyzer="standard",
+            cjk_share=0.0,
+            chunk_size=300,
+            chunk_overlap=20,
+        )
+
+    @pytest.mark.parametrize("change", ["name", "field"])
+    def test_another_embedder_is_refused(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, change: str
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(connection)
+        index.get_index_done()
+        other: Embeddings | dict[str, Embeddings] = (
+            BagOfWordsEmbedder("fake:other") if change == "name" else {"another": BagOfWordsEmbedder()}
+        )
+        with Index(other, docs, None, index.vector_store_name, uri=connection.uri, token="") as wrong:
+            with pytest.raises(CollectionError, match=r"indexed with fake:bag \(dense\), not with fake:"):
+                wrong.get_index_done()
+            with pytest.raises(CollectionError, match="was indexed with"):
+                _ = wrong.vector_store
+
+    def test_vectors_of_another_length_under_the_same_name_are_refused(
+        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(embedded)
+        index.get_index_done()
+        (docs / "b.txt").write_text("Dogs bark.")
+        index.embed_model = BagOfWordsEmbedder(dimension=8)
+        with pytest.raises(CollectionError, match=r"length \{'dense': 8\}.*takes \{'dense': 64\}"):
+            index.get_index_done()
+
+    @pytest.mark.parametrize(
+        ("text", "analyzer", "query"),
+        [("猫喜欢睡觉。狗喜欢吃肉。", "jieba", "睡觉"), ("Cats sleep.", "standard", "sleep")],
+    )
+    def test_the_language_chooses_analyzer_and_embedder(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, text: str, analyzer: str, query: str
+    ) -> None:
+        (docs / "a.txt").write_text(text, encoding="utf-8")
+        shares: list[float] = []
+
+        def choose(share: float) -> Embeddings:
+            shares.append(share)
+            return BagOfWordsEmbedder("fake:cjk" if share > 0.05 else "fake:other")
+
+        index = make_index(connection)
+        index.embed_model = choose
+        index.get_index_done()
+        assert index.info().analyzer == analyzer
+        assert index.info().embedders == {"dense": "fake:cjk" if analyzer == "jieba" else "fake:other"}
+        assert Retriever(index, search_type="sparse").get_similar_chunk_with_score(query)
+        # An existing collection asks with the share it remembers, so that new documents change nothing.
+        (docs / "b.txt").write_text("Dogs bark." if analyzer == "jieba" else "狗叫。", encoding="utf-8")
+        index.get_index_done()
+        assert set(shares) == {index.info().cjk_share}
+
+    def test_several_dense_fields_have_an_embedder_each(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.json").write_text(json.dumps({"text": "Cats sleep.", "small": "a name that a field has"}))
+        index = make_index(connection)
+        index.embed_model = {"wide": BagOfWordsEmbedder(), "small": BagOfWordsEmbedder("fake:small", 8)}
+        index.get_index_done()
+        assert index.info().dimensions == {"wide": 64, "small": 8}
+        ((chunk, _),) = Retriever(index, search_fields=["small"]).get_similar_chunk_with_score("cats")
+        assert chunk.metadata["small_"] == "a name that a field has"
+
+    def test_index_parameters_can_be_given_by_field(
+        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(embedded)
+        index.index_params = {"dense": {"index_type": "HNSW", "metric_type": "L2", "params": {"M": 8}}}
+        index.get_index_done()
+        described = embedded.client.describe_index(index.vector_store_name, "dense")
+        assert (described["index_type"], described["metric_type"]) == ("HNSW", "L2")
+
+    def test_index_parameters_of_no_field_are_refused(
+        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(embedded)
+        index.index_params = {"sprase": {}}
+        with pytest.raises(CollectionError, match=r"sprase.*Allowed: dense, sparse"):
+            index.get_index_done()
+        assert index.vector_store_name not in index.collections()
+
+    def test_a_description_survives_json(self) -> None:
+        assert CollectionInfo.from_json(INFO.to_json()) == INFO
+
+    @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"judgetree": 1}', '{"judgetree": {"other": 1}}'])
+    def test_other_descriptions_are_not_ours(self, text: str) -> None:
+        assert CollectionInfo.from_json(text) is None
+
+
+class TestRefusals:
+    def test_a_missing_collection_lists_those_there_are(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        there, missing = make_index(connection), make_index(connection)
+        there.get_index_done()
+        for use in (missing.info, missing.content_digest, lambda: missing.vector_store):
+            with pytest.raises(CollectionError, match=f"no collection '{missing.vector_store_name}'.*test_"):
+                use()
+
+    def test_an_empty_folder_is_refused(self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
+        (docs / "x.bin").write_text("")
+        with pytest.raises(LoadingError, match="nothing to index: 1 files"):
+            make_index(embedded).get_index_done()
+
+    def test_a_folder_of_broken_files_is_refused_with_reasons(
+        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.json").write_text("{")
+        with pytest.raises(LoadingError, match=r"a\.json: it cannot be read"):
+            make_index(embedded).get_index_done()
+
+    def test_a_broken_file_keeps_the_chunks_it_had(
+        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.json").write_text('{"text": "Cats sleep."}')
+        index = make_index(embedded)
+        index.get_index_done()
+        (docs / "a.json").write_text("{")
+        report = index.get_index_done()
+        assert [file.source for file in report.skipped] == ["a.json"]
+        assert report.chunks == len(stored_ids(index)) == 1
+
+    def test_an_index_without_folder_says_so(self, embedded: MilvusConnection, make_index: MakeIndex) -> None:
+        index = make_index(embedded)
+        index.data_path = None
+        with pytest.raises(LoadingError, match="no data_path"):
+            index.get_index_done()
+
+    @pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "docs__0123abcd", "a" * 201])
+    def test_impossible_names_are_refused(self, name: str) -> None:
+        with pytest.raises(CollectionError, match="cannot be a collection's name"):
+            Index(BagOfWordsEmbedder(), None, None, name)
+
+    def test_a_collection_of_somebody_else_is_refused(
+        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(embedded)
+        embedded.client.create_collection(index.vector_store_name, dimension=4)
+        try:
+            assert index.vector_store_name in index.collections()
+            with pytest.raises(CollectionError, match="not made by judgetree"):
+                index.get_index_done()
+        finally:
+            embedded.client.drop_collection(index.vector_store_name)
+
+    def test_a_server_that_is_not_there_is_named(self) -> None:
+        with pytest.raises(CollectionError, match=r"No Milvus server.*http://127\.0\.0\.1:9"):
+            connect("http://127.0.0.1:9")
+
+    def test_a_path_that_is_no_lite_folder_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(CollectionError, match=r"ending in \.db"):
+            connect(str(tmp_path / "vectors"))
+
+    def test_a_database_of_old_milvus_lite_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "old.db").write_bytes(b"SQLite format 3")
+        with pytest.raises(CollectionError, match="old Milvus Lite"):
+            connect(str(tmp_path / "old.db"))
+
+
+class TestTheLock:
+    def test_a_folder_in_use_names_its_holder_and_the_remedy(self, lite_server: LiteServer) -> None:
+        with pytest.raises(CollectionError) as caught:
+            connect(str(lite_server.folder))
+        message = str(caught.value)
+        assert "Index.close()" in message
+        assert "milvus-lite server --data-dir" in message
+        if sys.platform == "linux":
+            assert f"process {lite_server.pid} (" in message
+
+    def test_close_frees_the_folder_and_use_opens_it_again(self, tmp_path: Path, docs: Path) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        uri = str(tmp_path / "own.db")
+        take = [sys.executable, "-c", TAKE_LOCK, str(tmp_path / "own.db" / "LOCK")]
+        with Index(BagOfWordsEmbedder(), docs, None, "first", uri=uri) as index:
+            index.get_index_done()
+            retriever = Retriever(index)
+            assert retriever.get_similar_chunk_with_score("cats")
+            with Index(BagOfWordsEmbedder(), docs, None, "second", uri=uri) as second:
+                second.get_index_done()
+            assert index.collections() == ["first", "second"]  # one index closed, the other goes on
+            assert subprocess.run(take, check=False).returncode == 1
+            index.close()
+            assert subprocess.run(take, check=False).returncode == 0
+            assert retriever.get_similar_chunk_with_score("cats")
+
+
+TAKE_LOCK = """
+import fcntl, sys
+with open(sys.argv[1]) as lock:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(1)
+"""
+
+
+class TestInterruption:
+    def test_leftovers_are_neither_listed_nor_kept(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(connection)
+        index.get_index_done()
+        name = index.vector_store_name
+        stray = new_physical_name(name)
+        create_physical(connection.client, stray, INFO, {})
+        assert leftovers(connection.client, name) == [stray]
+        assert [one for one in index.collections() if one.startswith(name)] == [name]
+        index.get_index_done()
+        assert leftovers(connection.client, name) == []
+        assert len(stored_ids(index)) == 1
+
+    def test_an_error_half_way_leaves_the_collection_as_it_was(
+        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(embedded)
+        index.get_index_done()
+        before = stored_ids(index)
+        (docs / "b.txt").write_text("Dogs bark.")
+
+        def fail(done: int, total: int, stage: str) -> None:
+            if stage == "write":
+                raise KeyboardInterrupt
+
+        index.on_progress = fail
+        with pytest.raises(KeyboardInterrupt):
+            index.get_index_done()
+        assert stored_ids(index) == before
+        assert leftovers(embedded.client, index.vector_store_name) == []
+
+    @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
+    def test_a_kill_half_way_loses_nothing(self, tmp_path: Path, docs: Path) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        uri = str(tmp_path / "own.db")
+        with Index(BagOfWordsEmbedder(), docs, None, "docs", uri=uri) as index:
+            index.get_index_done()
+            before = stored_ids(index)
+        (docs / "b.txt").write_text("Dogs bark.")
+        root = Path(__file__).parents[2]
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED_INDEXING, str(docs), uri],
+            env={**os.environ, "PYTHONPATH": str(root)},
+            check=False,
+        )
+        assert killed.returncode == -signal.SIGKILL
+        with Index(BagOfWordsEmbedder(), docs, None, "docs", uri=uri) as index:
+            assert len(leftovers(index.connection.client, "docs")) == 1
+            assert stored_ids(index) == before
+            assert Retriever(index).get_similar_chunk_with_score("cats")
+            assert index.get_index_done().added == ("b.txt",)
+            assert leftovers(index.connection.client, "docs") == []
+            assert len(stored_ids(index)) == 2
+
+
+KILLED_INDEXING = """
+import os, signal, sys
+from judgetree.modules.index import Index
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
+
+def kill(done, total, stage):
+    if stage == "write":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Index(BagOfWordsEmbedder(), sys.argv[1], None, "docs", uri=sys.argv[2], on_progress=kill).get_index_done()
+"""
+
+
+@settings(deadline=None, max_examples=60)
+@given(text=st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00"), max_size=30))
+def test_a_filter_finds_exactly_its_text(filter_collection: tuple[MilvusConnection, str], text: str) -> None:
+    connection, name = filter_collection
+    connection.client.upsert(name, [{"pk": "asked", "text": "x", "dense": [1.0, 0.0], "source": text}])
+    found = connection.client.query(name, filter=text_in("source", [text]), output_fields=["pk", "source"], limit=10)
+    assert {row["source"] for row in found} == {text}
+    nothing = connection.client.query(name, filter=text_in("source", [text + "!"]), output_fields=["source"], limit=10)
+    assert all(row["source"] == text + "!" for row in nothing)
+
+
+@pytest.fixture(scope="module")
+def filter_collection(embedded: MilvusConnection) -> tuple[MilvusConnection, str]:
+    create_physical(embedded.client, "filters", INFO, {})
+    rows = [{"pk": source, "text": "x", "dense": [1.0, 0.0], "source": source} for source in ("", "a.md", '"', "\\")]
+    embedded.client.insert("filters", rows)
+    return embedded, "filters"

@@ -1,0 +1,299 @@
+"""A model behind an endpoint: which calls are tried again, after how long, and how many run at once."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+
+import pytest
+
+from judgetree.app.scripted_answers import ChatReply
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted_wire import ChatRequest
+from judgetree.modules.background_loop import background_loop
+from judgetree.modules.completion import Completion
+from judgetree.modules.errors import ModelCallError, ModelSetupError
+from judgetree.modules.llm import CallGate
+from judgetree.modules.usage import CallMeter
+from tests.modules.model_endpoints import (
+    KEY,
+    QUESTION,
+    Answer,
+    Clock,
+    RawEndpoint,
+    as_new,
+    ask,
+    chat_reply,
+    llm_at,
+    saying,
+    serve_raw,
+    stream_reply,
+)
+
+
+@pytest.fixture(scope="module")
+def started_server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def server(started_server: ScriptedServer) -> ScriptedServer:
+    return as_new(started_server)
+
+
+@pytest.fixture(scope="module")
+def started_raw() -> Iterator[RawEndpoint]:
+    with serve_raw() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def raw(started_raw: RawEndpoint) -> RawEndpoint:
+    started_raw.will_send()
+    return started_raw
+
+
+# --- what is tried again ---
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("fault", ["429", "500", "drop", "timeout", "empty"])
+def test_call_that_failed_is_tried_again_and_its_attempts_counted(
+    server: ScriptedServer, fault: str, streamed: bool
+) -> None:
+    server.configure(faults={fault: 1.0}, fault_attempts=2)
+    meter, clock = CallMeter(node="generate"), Clock()
+    llm = llm_at(server.base_url, sleep=clock.sleep, timeout_s=0.5 if fault == "timeout" else 10.0)
+    assert ask(llm, meter, on_text=(lambda _: None) if streamed else None).text == "42"
+    (record,) = meter.records
+    assert (record["attempts"], record["error"], record["kind"], record["model"]) == (3, "", "chat", "m")
+    assert server.requests["other"] == 3
+    assert len(clock.slept_s) == 2
+
+
+def test_connection_refused_is_tried_again_and_then_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        base_url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+    meter = CallMeter(node="generate")
+    with pytest.raises(ModelCallError, match=r"'m' at http://127.0.0.1.* attempt 3 of 3") as caught:
+        ask(llm_at(base_url), meter)
+    assert not isinstance(caught.value, ModelSetupError)
+    assert caught.value.__cause__ is not None
+    assert meter.records[0]["attempts"] == 3
+
+
+def test_last_attempt_that_fails_raises_and_leaves_a_record(server: ScriptedServer) -> None:
+    server.configure(faults={"500": 1.0})
+    meter, clock = CallMeter(node="generate"), Clock()
+    with pytest.raises(ModelCallError, match="attempt 3 of 3") as caught:
+        ask(llm_at(server.base_url, sleep=clock.sleep), meter)
+    (record,) = meter.records
+    assert record["attempts"] == 3
+    assert record["error"] == str(caught.value)
+    assert len(clock.slept_s) == 2, "nothing is waited for after the last attempt"
+
+
+def test_waits_double_from_attempt_to_attempt(server: ScriptedServer) -> None:
+    server.configure(faults={"500": 1.0})
+    clock = Clock()
+    with pytest.raises(ModelCallError):
+        ask(llm_at(server.base_url, retries=4, sleep=clock.sleep))
+    assert len(clock.slept_s) == 4
+    for number, waited_s in enumerate(clock.slept_s):
+        assert 0.25 * 2**number <= waited_s <= 0.75 * 2**number
+
+
+@pytest.mark.parametrize(
+    ("value", "least_s", "most_s"),
+    [
+        ("7", 7, 7),
+        ("7.5", 7.5, 7.5),
+        ("3600", 60, 60),
+        ("inf", 60, 60),
+        ("-5", 0.25, 0.75),
+        ("0", 0.25, 0.75),
+        ("nan", 0.25, 0.75),
+        ("soon", 0.25, 0.75),
+        ("", 0.25, 0.75),
+        ("in 20 seconds", 17, 21),
+        ("an hour ago", 0.25, 0.75),
+    ],
+)
+def test_retry_after_is_honoured_up_to_a_minute(raw: RawEndpoint, value: str, least_s: float, most_s: float) -> None:
+    date = {"in 20 seconds": time.time() + 20, "an hour ago": time.time() - 3600}.get(value)
+    header = formatdate(date, usegmt=True) if date else value
+    clock = Clock()
+    raw.will_send((429, {"Retry-After": header}, "{}"), chat_reply("42"))
+    assert ask(llm_at(raw.base_url, sleep=clock.sleep)).text == "42"
+    (waited_s,) = clock.slept_s
+    assert least_s <= waited_s <= most_s
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        (400, "check the request"),
+        (401, "check the API key"),
+        (403, "check what the key may use"),
+        (404, "check the model's name"),
+        (422, "check the request"),
+    ],
+)
+def test_refusal_is_not_tried_again_and_says_what_to_do(server: ScriptedServer, status: int, remedy: str) -> None:
+    server.responses = saying(ChatReply(status=status, text="no such thing"))
+    meter, clock = CallMeter(node="generate"), Clock()
+    with pytest.raises(ModelSetupError) as caught:
+        ask(llm_at(server.base_url, sleep=clock.sleep), meter)
+    for part in ("'m'", server.base_url, f"HTTP {status}", "no such thing", f"To do: {remedy}"):
+        assert part in str(caught.value)
+    assert caught.value.status == status
+    assert (server.requests["other"], clock.slept_s) == (1, [])
+    assert (meter.records[0]["attempts"], meter.records[0]["error"]) == (1, str(caught.value))
+
+
+def test_thinking_that_used_up_all_tokens_is_not_paid_for_again(server: ScriptedServer) -> None:
+    server.responses = saying(ChatReply(text="<think>six by", finish_reason="length"))
+    meter = CallMeter(node="generate")
+    with pytest.raises(ModelCallError, match=r"used up its tokens.*max_tokens"):
+        ask(llm_at(server.base_url), meter, max_tokens=4)
+    assert server.requests["other"] == 1
+    assert meter.records[0]["completion_tokens"] == 4
+
+
+MALFORMED = {
+    "page": (200, {"Content-Type": "text/html"}, "<html>log in</html>"),
+    "null": (200, {}, "null"),
+    "list": (200, {}, "[]"),
+    "no choices": (200, {}, "{}"),
+    "null for choices": (200, {}, '{"choices": null}'),
+    "empty choices": (200, {}, '{"choices": []}'),
+    "empty choice": (200, {}, '{"choices": [{}]}'),
+    "message without a role": (200, {}, '{"choices": [{"message": {}}]}'),
+    "null content": chat_reply(None),
+    "error with status 200": (200, {}, '{"error": {"message": "overloaded"}}'),
+    "half of it": (200, {}, '{"choices": ['),
+    "nothing": (200, {}, ""),
+}
+MALFORMED_STREAMS = {
+    "nothing": (200, {"Content-Type": "text/event-stream"}, ""),
+    "no answer": stream_reply({"role": "assistant"}),
+    "no JSON": (200, {"Content-Type": "text/event-stream"}, "data: nonsense\n\n"),
+    "null": (200, {"Content-Type": "text/event-stream"}, "data: null\n\n"),
+    "null for choices": (200, {"Content-Type": "text/event-stream"}, 'data: {"choices": null}\n\n'),
+    "null for delta": (200, {"Content-Type": "text/event-stream"}, 'data: {"choices": [{"delta": null}]}\n\n'),
+    "error": (200, {"Content-Type": "text/event-stream"}, 'data: {"error": {"message": "overloaded"}}\n\n'),
+    "no stream": chat_reply("42"),
+}
+
+
+@pytest.mark.parametrize("answer", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_reply_is_tried_again(raw: RawEndpoint, answer: Answer) -> None:
+    raw.will_send(answer, chat_reply("42"))
+    assert ask(llm_at(raw.base_url)).text == "42"
+    raw.will_send(answer)
+    with pytest.raises(ModelCallError, match="attempt 1 of 1"):
+        ask(llm_at(raw.base_url, retries=0))
+
+
+@pytest.mark.parametrize("answer", MALFORMED_STREAMS.values(), ids=MALFORMED_STREAMS)
+def test_malformed_stream_is_tried_again(raw: RawEndpoint, answer: Answer) -> None:
+    raw.will_send(answer, stream_reply({"content": "42"}))
+    assert ask(llm_at(raw.base_url), on_text=lambda _: None).text == "42"
+    raw.will_send(answer)
+    with pytest.raises(ModelCallError, match="attempt 1 of 1"):
+        ask(llm_at(raw.base_url, retries=0), on_text=lambda _: None)
+
+
+def test_stream_that_breaks_starts_over(server: ScriptedServer) -> None:
+    server.responses = saying(ChatReply(text="The answer to the question is 42."))
+    server.configure(faults={"drop": 1.0}, fault_attempts=1)
+    shown: list[str] = []
+    assert ask(llm_at(server.base_url), on_text=shown.append).text == "The answer to the question is 42."
+    assert shown.count("The") == 2
+    assert shown[-1] == "The answer to the question is 42."
+
+
+@pytest.mark.parametrize(
+    ("sent", "repeated"), [(KEY, KEY), ("0123456789", "0123456789"), (KEY, "sk-another-one-of-its-owner")]
+)
+@pytest.mark.parametrize("status", [401, 500])
+def test_key_that_the_endpoint_repeats_stands_neither_in_message_nor_record(
+    server: ScriptedServer, status: int, sent: str, repeated: str
+) -> None:
+    server.responses = saying(ChatReply(status=status, text=f"Incorrect API key provided: {repeated}."))
+    meter = CallMeter(node="generate")
+    with pytest.raises(ModelCallError, match=r"provided: (sk-)?\*\*\*\.") as caught:
+        ask(llm_at(server.base_url, api_key=sent), meter)
+    assert repeated not in str(caught.value)
+    assert repeated not in meter.records[0]["error"]
+
+
+def test_password_in_the_address_stands_neither_in_message_nor_record(server: ScriptedServer) -> None:
+    server.responses = saying(ChatReply(status=401, text="no"))
+    meter = CallMeter(node="generate")
+    with pytest.raises(ModelSetupError, match=r"http://ada:\*\*\*@127") as caught:
+        ask(llm_at(server.base_url.replace("://", "://ada:lovelace@")), meter)
+    assert "lovelace" not in str(caught.value) + meter.records[0]["error"]
+
+
+# --- the gate ---
+
+
+def test_gate_lets_as_many_calls_through_as_it_has_slots_and_no_more(server: ScriptedServer) -> None:
+    pair = threading.Barrier(2, timeout=20)  # nobody is answered before another one asks
+
+    def answer(_: ChatRequest) -> ChatReply:
+        pair.wait()
+        return ChatReply(text="42")
+
+    async def six_calls() -> list[Completion]:
+        gate = CallGate(2)
+        models = itertools.cycle([llm_at(server.base_url, gate=gate), llm_at(server.base_url, gate=gate)])
+        calls = [next(models).complete(QUESTION, meter=CallMeter(node="judge")) for _ in range(6)]
+        return await asyncio.gather(*calls)
+
+    server.responses = answer
+    assert [completion.text for completion in background_loop().run(six_calls())] == ["42"] * 6
+    assert server.peak_active == 2, "two models share the slots"
+
+
+def test_gate_slot_is_free_while_a_call_waits_for_its_next_attempt(server: ScriptedServer) -> None:
+    other_done = asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        async with asyncio.timeout(20):
+            await other_done.wait()
+
+    async def both() -> list[str]:
+        llm = llm_at(server.base_url, gate=CallGate(1), sleep=sleep)
+        first = asyncio.ensure_future(llm.complete(QUESTION, meter=CallMeter(node="judge")))
+        await asyncio.sleep(0)  # it takes the slot
+        second = await llm.complete([("user", "Another question")], meter=CallMeter(node="judge"))
+        other_done.set()
+        return [(await first).text, second.text]
+
+    server.responses = saying(ChatReply(status=500, text="busy"), ChatReply(text="second"), ChatReply(text="first"))
+    assert background_loop().run(both()) == ["first", "second"]
+    assert server.peak_active == 1
+
+
+def test_gate_slot_is_free_after_a_failure_and_after_a_cancelled_call(server: ScriptedServer) -> None:
+    async def cancel_one() -> None:
+        call = asyncio.ensure_future(llm.complete(QUESTION, meter=CallMeter(node="judge")))
+        await asyncio.to_thread(server.wait_for_active, 1)
+        call.cancel()
+        await asyncio.wait([call])
+
+    llm = llm_at(server.base_url, gate=CallGate(1), retries=0)
+    server.configure(faults={"timeout": 1.0}, fault_attempts=1)
+    background_loop().run(cancel_one())
+    server.configure(faults={"500": 1.0}, fault_attempts=2)
+    with pytest.raises(ModelCallError):
+        ask(llm)
+    assert ask(llm).text == "42"

@@ -1,0 +1,226 @@
+"""Every file type, what is skipped, and what files are called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from docx import Document as WordDocument
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+
+from judgetree.modules.errors import LoadingError
+from judgetree.modules.loading import LOADERS, clean_text, load_documents, scan_files
+
+
+def load_one(path: Path) -> Document:
+    report = load_documents(path)
+    assert report.skipped == ()
+    (document,) = report.documents
+    return document
+
+
+def write_pdf(path: Path, *pages: str) -> None:
+    """A small PDF with one line of text a page, written by hand: no PDF writer is installed."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
+    kids = []
+    for text in pages:
+        stream = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET" if text else ""
+        number = len(objects) + 1
+        kids.append(f"{number} 0 R")
+        font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Contents {number + 1} 0 R "
+            f"/Resources << /Font << /F1 {font} >> >> >>"
+        )
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"
+    body, offsets = "%PDF-1.4\n", []
+    for number, content in enumerate(objects, start=1):
+        offsets.append(len(body))
+        body += f"{number} 0 obj\n{content}\nendobj\n"
+    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
+    size = len(objects) + 1
+    end = (
+        f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{len(body)}\n"
+    )
+    path.write_text(body + end + "%%EOF\n", encoding="ascii")
+
+
+def test_text_keeps_its_words_and_is_called_by_its_stem(docs: Path) -> None:
+    (docs / "notes.txt").write_text("Grüße, 世界", encoding="utf-8")
+    document = load_one(docs)
+    assert document.page_content == "Grüße, 世界"
+    assert document.metadata == {"source": "notes.txt", "title": "notes"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_text_with_a_byte_order_mark_is_read(docs: Path, encoding: str) -> None:
+    (docs / "notes.txt").write_text("Grüße", encoding=encoding)
+    assert load_one(docs).page_content == "Grüße"
+
+
+def test_markdown_takes_its_title_from_the_first_heading(docs: Path) -> None:
+    (docs / "a.md").write_text("intro\n\n## The heading ##\n\ntext\n")
+    assert load_one(docs).metadata["title"] == "The heading"
+
+
+def test_html_loses_markup_and_scripts_but_keeps_sentences_whole(docs: Path) -> None:
+    (docs / "a.html").write_text(
+        "<html><head><title> A page </title><script>evil()</script></head>"
+        "<body><h1>Head</h1><p>One <b>bold</b> word.</p><p>Two<br>lines</p>"
+        "<table><tr><td>a</td><td>b</td></tr></table></body></html>"
+    )
+    document = load_one(docs)
+    assert document.metadata["title"] == "A page"
+    assert [line for line in document.page_content.splitlines() if line] == [
+        "Head",
+        "One bold word.",
+        "Two",
+        "lines",
+        "a b",
+    ]
+
+
+def test_html_without_title_is_called_by_its_heading(docs: Path) -> None:
+    (docs / "a.htm").write_text("<h2>Only heading</h2><p>text</p>")
+    assert load_one(docs).metadata["title"] == "Only heading"
+
+
+def test_word_gives_paragraphs_and_tables_in_order(docs: Path) -> None:
+    word = WordDocument()
+    word.add_paragraph("Before.")
+    word.add_heading("The heading", level=1)
+    table = word.add_table(rows=1, cols=2)
+    table.rows[0].cells[0].text, table.rows[0].cells[1].text = "left", "right"
+    word.add_paragraph("After.")
+    word.save(str(docs / "a.docx"))
+    document = load_one(docs)
+    assert document.page_content == "Before.\n\nThe heading\n\nleft | right\n\nAfter."
+    assert document.metadata["title"] == "The heading"
+
+
+def test_pdf_gives_one_document_a_page_counted_from_one(docs: Path) -> None:
+    write_pdf(docs / "paper.pdf", "First page", "", "Third page")
+    documents = load_documents(docs).documents
+    assert [(document.metadata["page"], document.page_content.strip()) for document in documents] == [
+        (1, "First page"),
+        (3, "Third page"),
+    ]
+    assert {document.metadata["title"] for document in documents} == {"paper"}
+
+
+def test_csv_gives_one_document_a_row(docs: Path) -> None:
+    (docs / "people.csv").write_text('name,note\nAda,"first, ""really"""\nBob,\n', encoding="utf-8")
+    documents = load_documents(docs).documents
+    assert [document.page_content for document in documents] == ['name: Ada\nnote: first, "really"', "name: Bob"]
+    assert [document.metadata["row"] for document in documents] == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_json_gives_text_and_metadata_and_keeps_our_words_for_us(docs: Path, name: str) -> None:
+    items = [{"text": "One", "title": "T", "metadata": {"year": 1999, "score": 3, "source": "x"}}, {"text": "Two"}]
+    content = json.dumps(items) if name == "a.json" else "\n".join(map(json.dumps, items))
+    (docs / name).write_text(content)
+    first, second = load_documents(docs).documents
+    assert first.page_content == "One"
+    assert first.metadata == {"title": "T", "year": 1999, "score_": 3, "source_": "x", "source": name}
+    assert second.metadata == {"title": "a", "source": name}
+
+
+def test_one_json_object_is_one_document(docs: Path) -> None:
+    (docs / "a.json").write_text('{"text": "One"}')
+    assert load_one(docs).page_content == "One"
+
+
+BROKEN: dict[str, tuple[bytes, str]] = {
+    "latin.txt": ("Grüße".encode("latin-1"), "UTF-8"),
+    "empty.md": (b" \n", "no text"),
+    "cut.pdf": (b"%PDF-1.4\nrubbish", "cannot be read"),
+    "not.docx": (b"no zip", "cannot be read"),
+    "bad.json": (b"{", "cannot be read"),
+    "list.json": (b"[1]", 'object 1 is not an object with a "text" string'),
+    "bad.jsonl": (b'{"text": "fine"}\nnope\n', "line 2 is not JSON"),
+    "wide.csv": (b"a,b\n1,2,3\n", "row 1 has 3 fields, the header 2"),
+    "empty.html": (b"<script>x</script>", "no text"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_is_named_and_the_rest_is_loaded(docs: Path, name: str) -> None:
+    content, reason = BROKEN[name]
+    (docs / name).write_bytes(content)
+    (docs / "fine.txt").write_text("fine")
+    report = load_documents(docs)
+    assert [document.metadata["source"] for document in report.documents] == ["fine.txt"]
+    ((skipped),) = report.skipped
+    assert skipped.source == name
+    assert reason in skipped.reason
+
+
+def test_a_scanned_pdf_is_skipped_with_a_hint(docs: Path) -> None:
+    write_pdf(docs / "scan.pdf", "")
+    assert load_documents(docs).skipped[0].reason == "it holds no text (scanned pages?)"
+
+
+def test_a_folder_is_read_with_subfolders_in_order_and_without_hidden_files(docs: Path) -> None:
+    for name in ("b.txt", "sub/deep/a.txt", ".git/x.txt", ".hidden.txt", "picture.png", "sub/data.bin"):
+        (docs / name).parent.mkdir(parents=True, exist_ok=True)
+        (docs / name).write_text("x")
+    scan = scan_files(docs)
+    assert [file.source for file in scan.files] == ["b.txt", "sub/deep/a.txt"]
+    assert scan.ignored == 2
+
+
+@pytest.mark.parametrize("wanted", [["md"], [".MD"], ["*.md"], "md"])
+def test_only_wanted_types_are_read_and_the_others_counted(docs: Path, wanted: list[str]) -> None:
+    for name in ("a.md", "b.txt", "c.TXT"):
+        (docs / name).write_text("x")
+    scan = scan_files(docs, file_type_wanted=wanted)
+    assert [file.source for file in scan.files] == ["a.md"]
+    assert scan.ignored == 2
+
+
+def test_an_unknown_type_is_refused_with_those_allowed(docs: Path) -> None:
+    with pytest.raises(LoadingError, match=r"\.exe.*Allowed: csv, docx"):
+        scan_files(docs, file_type_wanted=["md", "exe"])
+
+
+def test_a_missing_path_is_refused(docs: Path) -> None:
+    with pytest.raises(LoadingError, match="no file or folder"):
+        load_documents(docs / "nowhere")
+
+
+def test_a_file_outside_the_root_is_called_from_its_folder_on(tmp_path: Path, docs: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.txt").write_text("x")
+    (docs / "sub").mkdir()
+    (docs / "sub" / "b.txt").write_text("x")
+    assert scan_files(tmp_path / "other", root=docs).files[0].source == "other/a.txt"
+    assert scan_files(docs / "sub", root=docs).files[0].source == "sub/b.txt"
+    assert scan_files(docs / "sub" / "b.txt", root=docs).files[0].source == "sub/b.txt"
+
+
+@given(st.text(alphabet=st.characters(codec=None)))
+def test_clean_text_can_be_stored_anywhere(text: str) -> None:
+    clean = clean_text(text)
+    assert "\x00" not in clean
+    clean.encode("utf-8")
+    assert clean_text(clean) == clean
+
+
+def test_nul_characters_do_not_reach_documents(docs: Path) -> None:
+    (docs / "a.txt").write_bytes(b"be\x00fore")
+    assert load_one(docs).page_content == "before"
+
+
+@pytest.mark.parametrize("suffix", LOADERS)
+@settings(deadline=None, max_examples=50)
+@given(content=st.binary(max_size=200))
+def test_no_bytes_can_stop_the_loading(tmp_path_factory: pytest.TempPathFactory, suffix: str, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / f"a{suffix}"
+    path.write_bytes(content)
+    report = load_documents(path)
+    assert bool(report.documents) != bool(report.skipped)

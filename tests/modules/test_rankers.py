@@ -1,0 +1,151 @@
+"""Fusion arguments, and rerank services over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from judgetree.modules.errors import ModelCallError, ModelSetupError, SearchArgumentError, SettingsError
+from judgetree.modules.rankers import (
+    RANKERS,
+    RERANK_SERVICES,
+    DashScopeReranker,
+    HttpReranker,
+    RerankModel,
+    create_reranker,
+    reciprocal_rank_fusion,
+    weighted_sum,
+)
+from tests.modules.rerank_server import RerankServer
+
+TEXTS = ["dogs bark", "cats sleep", "cats sleep long"]
+
+
+class TestFusion:
+    def test_rrf_takes_its_k(self) -> None:
+        assert reciprocal_rank_fusion({}, ["a"]).dict()["params"] == {"k": 60}
+        assert reciprocal_rank_fusion({"k": 5}, ["a"]).dict()["params"] == {"k": 5}
+
+    @pytest.mark.parametrize("k", [0, -1, 16_384, 2.5, "60", True])
+    def test_a_k_out_of_range_is_refused(self, k: object) -> None:
+        with pytest.raises(SearchArgumentError, match=f"k={k!r} is not allowed"):
+            reciprocal_rank_fusion({"k": k}, ["a"])
+
+    def test_weights_are_normalised_and_equal_by_default(self) -> None:
+        assert weighted_sum({}, ["a", "b"]).dict()["params"] == {"weights": [0.5, 0.5], "norm_score": True}
+        assert weighted_sum({"weights": [1, 0]}, ["a", "b"]).dict()["params"]["weights"] == [1, 0]
+
+    @pytest.mark.parametrize("weights", [[0.5], [0.2, 0.3, 0.5], "ab", 3])
+    def test_another_number_of_weights_is_refused(self, weights: object) -> None:
+        with pytest.raises(SearchArgumentError, match=r"does not fit the 2 fields searched \(a, b\)"):
+            weighted_sum({"weights": weights}, ["a", "b"])
+
+    @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan"), "1"])
+    def test_a_weight_outside_zero_to_one_is_refused(self, weight: object) -> None:
+        with pytest.raises(SearchArgumentError, match="between 0 and 1"):
+            weighted_sum({"weights": [0.5, weight]}, ["a", "b"])
+
+    @pytest.mark.parametrize("ranker", RANKERS)
+    def test_unknown_parameters_are_refused(self, ranker: str) -> None:
+        with pytest.raises(SearchArgumentError, match=f"nonsense mean nothing to ranker_type='{ranker}'"):
+            RANKERS[ranker]({"nonsense": 1}, ["a"])
+
+
+def models(server: RerankServer) -> list[RerankModel]:
+    return [HttpReranker(server.url, "m", api_key="secret"), DashScopeReranker("m", api_key="secret", url=server.url)]
+
+
+class TestServices:
+    @pytest.mark.parametrize("kind", [0, 1])
+    def test_scores_come_best_first_with_positions(self, rerank_server: RerankServer, kind: int) -> None:
+        ranked = models(rerank_server)[kind].rerank("cats sleep long", TEXTS, 2)
+        assert ranked == [(2, 1.0), (1, pytest.approx(2 / 3))]
+        assert rerank_server.keys == ["Bearer secret"]
+
+    def test_the_http_shape(self, rerank_server: RerankServer) -> None:
+        models(rerank_server)[0].rerank("q", TEXTS, 2)
+        assert rerank_server.requests == [{"model": "m", "query": "q", "documents": TEXTS, "top_n": 2}]
+
+    def test_the_dashscope_shape(self, rerank_server: RerankServer) -> None:
+        models(rerank_server)[1].rerank("q", TEXTS, 2)
+        assert rerank_server.requests == [
+            {
+                "model": "m",
+                "input": {"query": "q", "documents": TEXTS},
+                "parameters": {"top_n": 2, "return_documents": False},
+            }
+        ]
+
+    @pytest.mark.parametrize("kind", [0, 1])
+    @pytest.mark.parametrize("status", [429, 500])
+    def test_a_failing_service_is_an_error(self, rerank_server: RerankServer, kind: int, status: int) -> None:
+        rerank_server.status = status
+        with pytest.raises(ModelCallError, match=f"answered {status}") as caught:
+            models(rerank_server)[kind].rerank("q", TEXTS, 2)
+        assert not isinstance(caught.value, ModelSetupError)
+        assert "secret" not in str(caught.value)
+
+    def test_a_refused_key_is_the_users_to_mend(self, rerank_server: RerankServer) -> None:
+        rerank_server.status = 401
+        with pytest.raises(ModelSetupError, match="answered 401"):
+            models(rerank_server)[0].rerank("q", TEXTS, 2)
+
+    @pytest.mark.parametrize(
+        "results",
+        [
+            "no json",
+            "[]",
+            "{}",
+            '{"results": [{"index": 0}]}',
+            '{"results": [{"index": 3, "relevance_score": 1}]}',
+            '{"results": [{"index": -1, "relevance_score": 1}]}',
+            '{"results": [{"index": 0, "relevance_score": 1}, {"index": 0, "relevance_score": 2}]}',
+            '{"results": [{"index": 0, "relevance_score": NaN}]}',
+            '{"results": [{"index": 0, "relevance_score": "high"}]}',
+        ],
+    )
+    @pytest.mark.parametrize("kind", [0, 1])
+    def test_a_senseless_answer_is_an_error(self, rerank_server: RerankServer, kind: int, results: str) -> None:
+        rerank_server.body = results if kind == 0 or not results.startswith("{") else f'{{"output": {results}}}'
+        with pytest.raises(ModelCallError):
+            models(rerank_server)[kind].rerank("q", TEXTS, 2)
+
+    def test_unsorted_and_too_many_results_are_put_right(self, rerank_server: RerankServer) -> None:
+        results = [{"index": index, "relevance_score": score} for index, score in enumerate([0.1, 7.5, -11.0])]
+        rerank_server.body = json.dumps({"results": results})
+        assert models(rerank_server)[0].rerank("q", TEXTS, 2) == [(1, 7.5), (0, 0.1)]
+
+    def test_nobody_at_the_address_is_an_error(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{free.getsockname()[1]}/rerank"
+            with pytest.raises(ModelCallError, match="cannot be reached"):
+                HttpReranker(url, "m").rerank("q", TEXTS, 2)
+
+
+class TestSpecs:
+    def test_an_address_with_a_model(self, rerank_server: RerankServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("JUDGETREE_RERANK_API_KEY", "from-env")
+        model = create_reranker(f"{rerank_server.url}#m")
+        assert model.name == f"{rerank_server.url}#m"
+        assert model.rerank("cats", TEXTS, 1) == [(1, 1.0)]
+        assert rerank_server.keys == ["Bearer from-env"]
+
+    def test_dashscope_takes_its_key_from_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DASHSCOPE_API_KEY", "k")
+        assert create_reranker("dashscope:qwen3-rerank").name == "dashscope:qwen3-rerank"
+
+    def test_dashscope_without_a_key_says_how_to_give_one(self) -> None:
+        with pytest.raises(SettingsError, match="DASHSCOPE_API_KEY"):
+            create_reranker("dashscope:gte-rerank-v2")
+
+    def test_an_unknown_service_is_refused(self) -> None:
+        with pytest.raises(SearchArgumentError, match=r"Unknown rerank model 'cohere:x'.*dashscope:MODEL"):
+            create_reranker("cohere:x")
+
+    def test_every_service_is_a_rerank_model(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DASHSCOPE_API_KEY", "k")
+        for service in RERANK_SERVICES:
+            assert isinstance(create_reranker(f"{service}://h/rerank#m"), RerankModel)

@@ -1,0 +1,155 @@
+"""What calls cost: sums over records, and the laws of the budget that a search tree shares."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgetree.modules.errors import BudgetSpent
+from judgetree.modules.usage import CallBudget, CallMeter, CallRecord, total_usage
+
+THREADS = ("", "root", "child", "grandchild")
+MOVES: dict[str, Callable[[CallBudget, str], object]] = {
+    "hold": lambda budget, thread: budget.hold(thread),
+    "release": lambda budget, thread: budget.release(thread),
+    "take": lambda budget, thread: budget.take(held_by=thread),
+}
+histories = st.lists(st.tuples(st.sampled_from(sorted(MOVES)), st.sampled_from(THREADS)), max_size=40)
+
+
+def play(budget: CallBudget, history: list[tuple[str, str]]) -> int:
+    """Calls that were granted."""
+    granted = 0
+    for move, thread in history:
+        try:
+            MOVES[move](budget, thread)
+        except BudgetSpent:
+            continue
+        granted += move == "take"
+    return granted
+
+
+# --- the budget ---
+
+
+@given(limit=st.integers(0, 8), history=histories)
+def test_budget_never_promises_more_than_its_limit(limit: int, history: list[tuple[str, str]]) -> None:
+    budget = CallBudget(limit=limit)
+    for step in range(len(history)):
+        used_before = budget.used
+        granted = play(budget, history[step : step + 1])
+        assert budget.used == used_before + granted
+        assert budget.used + len(budget.held) <= limit
+
+
+@given(limit=st.integers(0, 8), history=histories, thread=st.sampled_from(THREADS[1:]))
+def test_budget_always_has_the_call_that_a_thread_holds(
+    limit: int, history: list[tuple[str, str]], thread: str
+) -> None:
+    budget = CallBudget(limit=limit)
+    play(budget, history)
+    if budget.hold(thread):
+        play(budget, [(move, other) for move, other in history if other != thread])
+        used_before = budget.used
+        budget.take(held_by=thread)
+        assert budget.used == used_before + 1
+        assert thread not in budget.held
+
+
+@given(limit=st.integers(0, 8), history=histories, thread=st.sampled_from(THREADS))
+def test_budget_holds_and_releases_once_however_often_it_is_told(
+    limit: int, history: list[tuple[str, str]], thread: str
+) -> None:
+    budget = CallBudget(limit=limit)
+    play(budget, history)
+    first = budget.hold(thread)
+    held = set(budget.held)
+    assert (budget.hold(thread), budget.held) == (first, held)
+    budget.release(thread)
+    released = (budget.used, set(budget.held))
+    budget.release(thread)
+    assert (budget.used, budget.held) == released
+    assert thread not in budget.held
+
+
+@given(limit=st.integers(0, 8), history=histories)
+def test_budget_grants_its_whole_limit(limit: int, history: list[tuple[str, str]]) -> None:
+    budget = CallBudget(limit=limit)
+    granted = play(budget, history)
+    for thread in THREADS:
+        budget.release(thread)
+    for _ in range(limit - granted):
+        budget.take()
+    with pytest.raises(BudgetSpent, match=str(limit)):
+        budget.take()
+
+
+def test_budget_that_was_overdrawn_before_a_resume_grants_nothing() -> None:
+    budget = CallBudget(limit=2, used=5)
+    assert not budget.hold("root")
+    with pytest.raises(BudgetSpent):
+        budget.take(held_by="root")
+
+
+# --- the meter ---
+
+
+def test_meter_uses_the_held_call_first_and_then_the_common_ones() -> None:
+    budget = CallBudget(limit=2)
+    assert budget.hold("root")
+    meter = CallMeter(node="generate", budget=budget, held_by="root")
+    meter.reserve()
+    assert (budget.used, budget.held) == (1, set())
+    meter.reserve()
+    with pytest.raises(BudgetSpent):
+        meter.reserve()
+
+
+def test_meter_without_a_budget_reserves_for_ever() -> None:
+    meter = CallMeter(node="judge")
+    for _ in range(1000):
+        meter.reserve()
+    assert meter.records == []
+
+
+def test_meter_records_what_it_was_told_and_where_it_stands() -> None:
+    meter = CallMeter(node="judge", chunk_id="c1")
+    started = time.perf_counter() - 1.5
+    meter.record(kind="chat", model="m", started=started, prompt_tokens=7, completion_tokens=3, attempts=2, error="e")
+    meter.record(kind="chat", model="m", started=started)
+    first, second = meter.records
+    assert first.pop("seconds") == pytest.approx(1.5, abs=1)
+    assert first["call_id"] != second["call_id"]
+    assert {key: value for key, value in first.items() if key != "call_id"} == {
+        "kind": "chat",
+        "node": "judge",
+        "chunk_id": "c1",
+        "model": "m",
+        "prompt_tokens": 7,
+        "completion_tokens": 3,
+        "attempts": 2,
+        "cached": False,
+        "error": "e",
+    }
+
+
+# --- sums ---
+
+
+def record(**changes: object) -> CallRecord:
+    meter = CallMeter(node="judge")
+    meter.record(kind="chat", model="m", started=time.perf_counter(), prompt_tokens=10, completion_tokens=2)
+    return {**meter.records[0], "seconds": 0.5, **changes}  # type: ignore[typeddict-item]
+
+
+def test_totals_of_nothing_are_zero() -> None:
+    assert total_usage([]) == {"llm_calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "seconds": 0.0}
+
+
+def test_totals_count_failed_chat_calls_but_neither_cached_ones_nor_embeddings() -> None:
+    records = [record(), record(error="HTTP 500"), record(cached=True), record(kind="embedding"), record(kind="rerank")]
+    assert total_usage(records) == {"llm_calls": 2, "prompt_tokens": 20, "completion_tokens": 4, "seconds": 1.0}
