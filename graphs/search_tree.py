@@ -145,5 +145,10 @@ class SearchTree:
         """What a notebook shows: the page of ``to_html`` in a frame, offline."""
         return draw_notebook_html(self.root, self.fingerprint)
 
+    def __repr__(self) -> str:
+        # Notebooks save it beside the page, and the fields' own would be as long as all chunks together.
+        root = self.root
+        return f"SearchTree(thread_id={root.thread_id!r}, query={root.query!r}, sub_runs={self.sub_runs})"
+
     def __str__(self) -> str:
         return self.to_text()

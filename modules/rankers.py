@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RRF_K = 60
 MAX_RRF_K = 16_383
 RERANK_TIMEOUT_S = 30.0
-DASHSCOPE_RERANK_URL = "https://dashscope.aliyuncs.com/api/v1/services/rerank/text-rerank/text-rerank"
+DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/api/v1"
 
 RankerParams = Mapping[str, object]
 
@@ -110,10 +110,7 @@ class HttpReranker:
 
 
 class DashScopeReranker:
-    """DashScope's ``TextReRank``, by its HTTP interface: the SDK hides HTTP errors and brings a client of its own.
-
-    Limits of the service: 500 texts, 4,000 tokens each.
-    """
+    """DashScope's ``TextReRank``. Limits of the service: 500 texts, 4,000 tokens each."""
 
     def __init__(
         self,
@@ -121,10 +118,10 @@ class DashScopeReranker:
         *,
         api_key: str = "",
         timeout_s: float = RERANK_TIMEOUT_S,
-        url: str = DASHSCOPE_RERANK_URL,
+        base_url: str = DASHSCOPE_BASE_URL,
     ) -> None:
         self._model = model
-        self._url = url
+        self._base_url = base_url
         self._timeout_s = timeout_s
         self._api_key = api_key or os.environ.get("DASHSCOPE_API_KEY", "")
         if not self._api_key:
@@ -137,12 +134,34 @@ class DashScopeReranker:
 
     def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[tuple[int, float]]:
         """See ``RerankModel.rerank``. One HTTP request."""
-        body = {
-            "model": self._model,
-            "input": {"query": query, "documents": list(documents)},
-            "parameters": {"top_n": top_n, "return_documents": False},
-        }
-        output = _post(self._url, body, self._api_key, self._timeout_s).get("output")
+        import requests  # noqa: PLC0415 - comes with dashscope, which takes a second to import
+        from dashscope import TextReRank  # noqa: PLC0415
+        from dashscope.common.error import DashScopeException  # noqa: PLC0415
+
+        try:
+            reply = TextReRank.call(
+                model=self._model,
+                query=query,
+                documents=list(documents),
+                top_n=top_n,
+                return_documents=False,
+                api_key=self._api_key,
+                base_address=self._base_url,
+                request_timeout=self._timeout_s,
+            )
+        # The SDK lets its parser's errors through when a reply is not what it expects.
+        except (
+            requests.RequestException,
+            DashScopeException,
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+        ) as error:
+            raise ModelCallError(f"{self.name} cannot be used: {type(error).__name__}: {error}") from error
+        if reply.status_code != _OK:  # HTTP errors come back as replies
+            raise _failure(reply.status_code)(f"{self.name} answered {reply.status_code}: {reply.code} {reply.message}")
+        output = reply.output
         results = output.get("results") if isinstance(output, Mapping) else None
         return _read_results(results, len(documents), top_n, self.name)
 
@@ -183,7 +202,14 @@ def create_reranker(spec: str, *, api_key: str = "", timeout_s: float = RERANK_T
     return service(spec, api_key, timeout_s)
 
 
+_OK = 200
+_PARSER_ERRORS = (ValueError, TypeError, KeyError, AttributeError)
+"""What the SDK lets through when a reply is not what it expects."""
 _SETUP_STATUS = {400, 401, 403, 404, 405, 413, 422}
+
+
+def _failure(status: int) -> type[ModelCallError]:
+    return ModelSetupError if status in _SETUP_STATUS else ModelCallError
 
 
 def _post(url: str, body: Mapping[str, object], api_key: str, timeout_s: float) -> Mapping[str, object]:
@@ -196,7 +222,7 @@ def _post(url: str, body: Mapping[str, object], api_key: str, timeout_s: float) 
         reply = response.json()
     except httpx.HTTPStatusError as error:
         answer = f"{error.response.status_code}: {error.response.text[:200]}"
-        failure = ModelSetupError if error.response.status_code in _SETUP_STATUS else ModelCallError
+        failure = _failure(error.response.status_code)
         raise failure(f"The rerank endpoint {url} answered {answer}. Check address, model and key.") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ModelCallError(f"The rerank endpoint {url} cannot be reached: {error or type(error).__name__}") from error

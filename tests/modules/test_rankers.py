@@ -54,7 +54,10 @@ class TestFusion:
 
 
 def models(server: RerankServer) -> list[RerankModel]:
-    return [HttpReranker(server.url, "m", api_key="secret"), DashScopeReranker("m", api_key="secret", url=server.url)]
+    return [
+        HttpReranker(server.url, "m", api_key="secret"),
+        DashScopeReranker("m", api_key="secret", base_url=server.url),
+    ]
 
 
 class TestServices:

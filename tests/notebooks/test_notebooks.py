@@ -1,0 +1,157 @@
+"""The notebooks run from the first cell to the last, say what they should, and are kept without outputs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import nbformat
+import pytest
+from jupyter_client import AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpecManager
+from nbclient import NotebookClient
+from traitlets import default
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NAMES = ("01_first_question", "02_retrieval", "03_search_trees")
+CELL_TIMEOUT_S = 240
+
+Outputs = dict[str, str]
+"""What each code cell printed, by cell id; a picture or page counts by the name of its type."""
+
+
+class ThisInterpreter(AsyncKernelManager):
+    """Starts ``python3`` as the interpreter that runs the tests, whatever kernels are installed on the machine."""
+
+    @default("kernel_spec_manager")
+    def _no_installed_kernels(self) -> KernelSpecManager:
+        # Without folders to look in, "python3" is ipykernel's own spec, which names sys.executable.
+        return KernelSpecManager(parent=self, kernel_dirs=[])
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Outputs]:
+    # Else jupyter_core warns that its folders will move.
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    for variable in ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
+
+    def run_notebook(name: str) -> Outputs:
+        book = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+        client = NotebookClient(
+            book,
+            kernel_name="python3",
+            kernel_manager_class=ThisInterpreter,
+            timeout=CELL_TIMEOUT_S,
+            startup_timeout=CELL_TIMEOUT_S,
+            resources={"metadata": {"path": str(FOLDER)}},
+        )
+        asyncio.run(client.async_execute())
+        return {cell.id: "".join(map(_text, cell.outputs)) for cell in book.cells if cell.cell_type == "code"}
+
+    return run_notebook
+
+
+def _text(output: nbformat.NotebookNode) -> str:
+    if output.output_type == "stream":
+        return output.text if output.name == "stdout" else ""
+    return "\n".join(["", *output.data])
+
+
+def _table(text: str, *, columns: int) -> dict[str, list[float]]:
+    """The lines of a printed table that end in ``columns`` numbers, by what stands before them."""
+    lines = (line.rsplit(maxsplit=columns) for line in text.splitlines())
+    return {
+        parts[0].strip(): [float(number) for number in parts[1:]]
+        for parts in lines
+        if len(parts) == columns + 1 and all(part.replace(".", "").isdigit() for part in parts[1:])
+    }
+
+
+def test_folder_holds_the_notebooks_that_are_tested() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == list(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_is_kept_without_traces_of_a_run(name: str) -> None:
+    book = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+    nbformat.validate(book)
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+
+    assert code
+    assert all(not cell.outputs and cell.execution_count is None for cell in code)
+    assert all(not cell.metadata for cell in book.cells)
+    assert len({cell.id for cell in book.cells}) == len(book.cells)
+    assert book.metadata.kernelspec.name == "python3"
+    assert "version" not in book.metadata.language_info
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_says_first_that_its_model_is_a_script(name: str) -> None:
+    first = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells[0]
+
+    assert first.cell_type == "markdown"
+    assert "is a script" in first.source
+    assert "the one line that is marked" in " ".join(first.source.split())
+
+
+def test_first_question_when_run(run: Callable[[str], Outputs]) -> None:
+    said = run("01_first_question")
+
+    assert "the second time: 34 files unchanged, 0 chunks embedded" in said["index-folder"]
+    assert "answered: 35 minutes  (gold: 35 minutes)" in said["ask-judge"]
+    assert "text/html" in said["ask-judge"]
+    assert "naive: refused" in said["ask-naive"]
+    assert "35 minutes {'llm_calls': 0" in said["ask-again"]
+    assert "requests that reached the model: 0" in said["ask-again"]
+    assert said["ask-sync"].splitlines() == ["1 in 22", "0.4 %"]
+    assert said["ask-async"].splitlines() == ["answered 285 mm", "answered 212 °C", "answered 415 MPa"]
+    assert said["ask-one-line"].splitlines() == ["18 hours", "violet"]
+    assert said["locked"].startswith("exit status 2: HOME/milvus.db is in use by ")
+    assert said["closed"].startswith("exit status 0: standards")
+    assert "afterwards: 35 minutes" in said["closed"]
+
+
+def test_retrieval_when_run(run: Callable[[str], Outputs]) -> None:
+    said = run("02_retrieval")
+
+    assert said["check-args"].count("SearchArgumentError: ") == 5
+    assert "threshold 0.99: 0 chunks" in said["thresholds"]
+    assert said["thresholds"].splitlines()[-1].split()[1] == "materials/kv-207-gasket-materials.md"
+    assert "again    2 unchanged, 0 embedded" in said["file-changes"]
+    assert "changed  1 unchanged, 2 embedded, 3 chunks" in said["file-changes"]
+    assert "CollectionError: " in said["chinese"]
+
+    recall = _table(said["recall-table"], columns=5)
+    assert list(recall) == ["dense", "sparse", "hybrid, rrf", "hybrid, weighted", "hybrid, model"]
+    for at_1, at_3, at_10, first_hop, last_hop in recall.values():
+        assert 0 < at_1 <= at_3 <= at_10 <= 1
+        assert last_hop < first_hop
+    assert recall["hybrid, model"][1] > recall["hybrid, rrf"][1]
+
+
+def test_search_trees_when_run(run: Callable[[str], Outputs]) -> None:
+    said = run("03_search_trees")
+
+    assert "generate: 1080 hours" in said["events"].splitlines()
+    assert "depth 2, 2 sub-runs" in said["from-history"]
+    assert "requests that reached the model: 0" in said["from-history"]
+    assert "image/svg+xml" in said["svg"]
+    assert "text/html" in said["html"]
+    assert "{'query': 3, 'chunk': 9}" in said["export"]
+    assert "budget spent: True" in said["budget-spent"]
+    assert "ModelCallError: " in said["fail"]
+    assert "root failed, sub-runs ['finished', 'finished']" in said["fail"]
+    assert "answered: 1080 hours  (gold: 1080 hours)" in said["resume-run"]
+    assert "requests that reached the model: 1" in said["resume-run"]
+    assert "max_rec_depth: '3' then, '1' now" in said["mismatches"]
+
+    by_depth = list(_table(said["oracle-table"], columns=5).values())
+    assert len(by_depth) == 4
+    for shallow, deep in pairwise(by_depth):
+        assert all(before <= after for before, after in zip(shallow, deep, strict=True))
+    two_hops = [row[1] for row in by_depth]
+    assert two_hops[0] == 0
+    assert two_hops[1] == 1
