@@ -22,6 +22,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.exceptions import ModelError
 from pydantic import SecretStr
 
+from .chunking import CJK_THRESHOLD
 from .errors import ModelCallError, ModelSetupError, SettingsError
 from .local_encoders import find_minilm, find_multilingual, load_minilm, load_multilingual
 from .settings import Settings
@@ -30,7 +31,6 @@ from .vector_cache import RecentVectors, Vector, VectorCache
 if TYPE_CHECKING:
     from langchain_openai import OpenAIEmbeddings
 
-CJK_SHARE_FOR_MULTILINGUAL = 0.05
 SPECS = "local:minilm, local:use, openai:MODEL, dashscope:MODEL or URL#MODEL"
 
 
@@ -62,7 +62,7 @@ class Embedder(Embeddings):
 
 def spec_for_language(cjk_share: float) -> str:
     """The local embedder for documents of whose letters ``cjk_share`` (0 to 1) are Chinese, Japanese or Korean."""
-    return "local:use" if cjk_share > CJK_SHARE_FOR_MULTILINGUAL else "local:minilm"
+    return "local:use" if cjk_share > CJK_THRESHOLD else "local:minilm"
 
 
 def create_embeddings(spec: str, settings: Settings, *, cache: bool = True) -> Embedder:
