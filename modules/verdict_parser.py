@@ -20,10 +20,8 @@ class VerdictProblem(ValueError):
 
 
 def _whole_number(value: object) -> object:
-    """Let "1" and 1.0 pass for 1; leave what else came to the schema."""
+    """Let "1" pass for 1; leave what else came to the schema, which takes 1.0 too."""
     if isinstance(value, str) and value.strip() in {"0", "1", "2"}:
-        return int(value)
-    if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, bool):
         return None  # true is no score, though Python counts it as 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import threading
@@ -21,6 +22,8 @@ from judgetree.modules.llm import CallGate, EndpointLLM, ReasoningChatOpenAI
 from judgetree.modules.usage import CallMeter
 
 QUESTION = [("user", "What is six by nine?")]
+PATIENCE_S = 30.0
+"""How long a call may take before its test fails."""
 KEY = "sk-0123456789abcdef"
 
 
@@ -50,7 +53,8 @@ def llm_at(
 
 
 def ask(llm: EndpointLLM, meter: CallMeter | None = None, **options: Any) -> Completion:
-    return background_loop().run(llm.complete(QUESTION, meter=meter or CallMeter(node="generate"), **options))
+    call = llm.complete(QUESTION, meter=meter or CallMeter(node="generate"), **options)
+    return background_loop().run(asyncio.wait_for(call, PATIENCE_S))
 
 
 def saying(*replies: ChatReply) -> Callable[[ChatRequest], ChatReply]:

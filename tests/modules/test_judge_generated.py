@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -138,6 +139,22 @@ def test_format_is_probed_once_when_many_judge_at_once(
     judge = judge_at(server)
     assert [verdict.score for verdict in background_loop().run(many())] == [1] * 8
     assert [entry.status for entry in server.log] == [400] * refusals + [200] * 8
+
+
+def test_passages_are_judged_side_by_side_once_the_format_is_known(server: ScriptedServer) -> None:
+    async def three() -> list[Verdict]:
+        meter = CallMeter(node="judge")
+        return await asyncio.gather(*(judge.judge(QUERY, CHUNK, meter=meter) for _ in range(3)))
+
+    def answer(_: ChatRequest) -> ChatReply:
+        together.wait()
+        return PART
+
+    judge = judge_at(server)
+    assert verdict_of(judge).score == 1
+    together = threading.Barrier(3, timeout=20)  # nobody is answered before all three have asked
+    server.responses = answer
+    assert [verdict.score for verdict in background_loop().run(three())] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

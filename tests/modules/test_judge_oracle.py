@@ -14,19 +14,15 @@ from judgetree.modules.usage import CallMeter
 DIRECTOR = GoldFact(
     quote="Alien was directed by Ridley Scott.",
     question="Who directed Alien?",
-    remaining_question="Where was Ridley Scott born?",
+    remaining_question="In which county was Ridley Scott born?",
 )
-BIRTHPLACE = GoldFact(quote="Ridley Scott was born in South Shields.", question="Where was Ridley Scott born?")
+BIRTHPLACE = GoldFact(
+    quote="Ridley Scott was born in South Shields.",
+    question="Where was Ridley Scott born?",
+    remaining_question="In which county lies South Shields?",
+)
 COUNTY = GoldFact(quote="South Shields lies in Tyne and Wear.", question="In which county lies South Shields?")
-CHAIN = (
-    DIRECTOR,
-    GoldFact(
-        quote=BIRTHPLACE.quote,
-        question=BIRTHPLACE.question,
-        remaining_question="In which county lies South Shields?",
-    ),
-    COUNTY,
-)
+CHAIN = (DIRECTOR, BIRTHPLACE, COUNTY)
 COMPARISON = (
     GoldFact(quote="Alien came out in 1979.", question="When did Alien come out?"),
     GoldFact(quote="Jaws came out in 1975.", question="When did Jaws come out?"),
@@ -47,7 +43,7 @@ def test_score_counts_the_facts_that_the_passage_holds() -> None:
 @pytest.mark.parametrize(
     ("held", "next_query"),
     [
-        ([0], "Where was Ridley Scott born?"),
+        ([0], "In which county was Ridley Scott born?"),
         ([0, 1], "In which county lies South Shields?"),
         ([1], "Who directed Alien?"),
         ([2], "Who directed Alien?"),

@@ -33,8 +33,7 @@ class ThisInterpreter(AsyncKernelManager):
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Outputs]:
-    # Else jupyter_core warns that its folders will move.
-    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    # A developer's own profile, with its startup files, is no part of the test.
     for variable in ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
         monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
 
