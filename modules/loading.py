@@ -249,8 +249,8 @@ def _load_docx(path: Path) -> Iterable[Document]:
         if isinstance(block, Table):
             blocks.append("\n".join(" | ".join(cell.text for cell in row.cells) for row in block.rows))
             continue
-        style = (block.style.name or "") if block.style is not None else ""
-        if not title and style.startswith(("Title", "Heading")):
+        # Looking a style up reads all of them, so only until the title is found.
+        if not title and block.style is not None and (block.style.name or "").startswith(("Title", "Heading")):
             title = block.text
         blocks.append(block.text)
     yield Document(page_content="\n\n".join(block for block in blocks if block.strip()), metadata={"title": title})

@@ -46,8 +46,8 @@ def tree_words(root: QueryNode) -> str:
 
 
 def verdict_counts_words(root: QueryNode) -> str:
-    """How many chunks carry each verdict that occurs, "3 × 1 (holds a needed fact)"."""
-    return ", ".join(f"{count} × {label}" for label, count in count_verdicts(root).items() if count)
+    """How many chunks carry each verdict that occurs, "[2] × 1, [0] × 6"."""
+    return ", ".join(f"[{label}] × {count}" for label, count in count_verdicts(root).items() if count)
 
 
 def answer_words(node: QueryNode) -> str:

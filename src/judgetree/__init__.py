@@ -26,9 +26,13 @@ if TYPE_CHECKING:
     from .graphs.session import ask as ask
     from .modules.embeddings import create_embeddings as create_embeddings
     from .modules.errors import JudgetreeError as JudgetreeError
+    from .modules.errors import ModelCallError as ModelCallError
+    from .modules.errors import ThreadMismatch as ThreadMismatch
+    from .modules.errors import UnknownThread as UnknownThread
     from .modules.errors import UserError as UserError
     from .modules.index import Index as Index
     from .modules.index_factory import open_index as open_index
+    from .modules.index_plan import IndexReport as IndexReport
     from .modules.judge import Judge as Judge
     from .modules.judge import Verdict as Verdict
     from .modules.judge_generated import GeneratedJudge as GeneratedJudge
@@ -50,10 +54,12 @@ _HOMES = {
     "GeneratedJudge": "modules.judge_generated",
     "GoldFact": "modules.judge_oracle",
     "Index": "modules.index",
+    "IndexReport": "modules.index_plan",
     "Judge": "modules.judge",
     "JudgetreeError": "modules.errors",
     "Limits": "graphs.context",
     "LogprobJudge": "modules.judge_logprob",
+    "ModelCallError": "modules.errors",
     "OracleJudge": "modules.judge_oracle",
     "RagContext": "graphs.context",
     "RagGraph": "graphs.rag_graph",
@@ -62,6 +68,8 @@ _HOMES = {
     "Retriever": "modules.retriever",
     "SearchTree": "graphs.search_tree",
     "Settings": "modules.settings",
+    "ThreadMismatch": "modules.errors",
+    "UnknownThread": "modules.errors",
     "UserError": "modules.errors",
     "Verdict": "modules.judge",
     "aask": "graphs.session",

@@ -91,7 +91,7 @@ def test_text_shows_queries_verdicts_refusals_and_errors() -> None:
         "└─ [?] #1 · 正文 of the chunk",
         "   ! sub-run: lost",
         "2 queries · 3 chunks · no model calls",
-        "verdicts: 1 × 1, 1 × unknown, 1 × cancelled",
+        "verdicts: [1] × 1, [unknown] × 1, [cancelled] × 1",
     ]
 
 
