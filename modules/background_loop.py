@@ -28,26 +28,39 @@ _END: Final = _End()
 
 
 class _Work(Generic[T]):
-    """A coroutine that runs on the loop; ``outcome`` is set only when it has really ended, also after a cancel."""
+    """A coroutine that runs on the loop; ``outcome`` is set only when it has really ended, also after a cancel.
+
+    Start it inside of the ``try`` that cancels it: Ctrl-C can come before ``start`` has returned.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[object, object, T]) -> None:
         self.outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
         self.outcome.set_running_or_notify_cancel()  # so that a waiter which gives up cannot settle it
         self._loop = loop
+        self._coroutine = coroutine
         self._task: asyncio.Task[T] | None = None
-        loop.call_soon_threadsafe(self._start, coroutine)
+
+    def start(self) -> None:
+        self._loop.call_soon_threadsafe(self._start)
 
     def cancel(self) -> None:
-        self._loop.call_soon_threadsafe(lambda: self._task.cancel() if self._task else None)
+        self._loop.call_soon_threadsafe(self._cancel)
 
     async def wind_up(self) -> None:
         """Cancel, and wait on the caller's own loop until the work has ended, however it ends."""
         self.cancel()
         await asyncio.gather(asyncio.wrap_future(self.outcome), return_exceptions=True)
 
-    def _start(self, coroutine: Coroutine[object, object, T]) -> None:
-        self._task = self._loop.create_task(coroutine)
+    def _start(self) -> None:
+        self._task = self._loop.create_task(self._coroutine)
         self._task.add_done_callback(self._settle)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        else:  # it was never started
+            self._coroutine.close()
+            self.outcome.set_exception(concurrent.futures.CancelledError())
 
     def _settle(self, task: asyncio.Task[T]) -> None:
         if task.cancelled():
@@ -86,8 +99,9 @@ class BackgroundLoop:
         Raises:
             LoopReentryError: Called on the loop's own thread, where it would wait for itself for ever.
         """
-        work = self._submit(coroutine)
+        work = self._work(coroutine)
         try:
+            work.start()
             return work.outcome.result()
         except KeyboardInterrupt:
             work.cancel()
@@ -98,8 +112,9 @@ class BackgroundLoop:
         """Run to the end from a coroutine on any loop; cancelling the caller cancels the work and waits for its end."""
         if self.is_current:
             return await coroutine
-        work = self._submit(coroutine)
+        work = self._work(coroutine)
         try:
+            work.start()
             return await asyncio.wrap_future(work.outcome)
         except asyncio.CancelledError:
             await work.wind_up()
@@ -112,8 +127,9 @@ class BackgroundLoop:
             LoopReentryError: Called on the loop's own thread.
         """
         received: queue.SimpleQueue[T | _End] = queue.SimpleQueue()
-        work = self._submit(_pump(items, received.put))
+        work = self._work(_pump(items, received.put))
         try:
+            work.start()
             while not isinstance(item := received.get(), _End):
                 yield item
             work.outcome.result()
@@ -130,15 +146,16 @@ class BackgroundLoop:
             return
         received: asyncio.Queue[T | _End] = asyncio.Queue()
         here = asyncio.get_running_loop()
-        work = self._submit(_pump(items, lambda item: here.call_soon_threadsafe(received.put_nowait, item)))
+        work = self._work(_pump(items, lambda item: here.call_soon_threadsafe(received.put_nowait, item)))
         try:
+            work.start()
             while not isinstance(item := await received.get(), _End):
                 yield item
             await asyncio.wrap_future(work.outcome)
         finally:
             await work.wind_up()
 
-    def _submit(self, coroutine: Coroutine[object, object, T]) -> _Work[T]:
+    def _work(self, coroutine: Coroutine[object, object, T]) -> _Work[T]:
         if self.is_current:
             coroutine.close()
             raise LoopReentryError(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.evaluation.datasets import Question, SupportingFact
+from judgetree.graphs.search_tree import SearchTree
 from judgetree.modules.index_factory import open_index
 from judgetree.modules.settings import load_settings
 
@@ -49,41 +51,62 @@ ROW = Question(
 NOISE = {"n1.md": "Ladders are painted grey.", "n2.md": "Ropes are checked each spring."}
 
 
+Call = tuple[str, str, str]
+"""Kind, query and, for a verdict, the passage."""
+
+
+def call_of(request: ChatRequest) -> Call:
+    prompt = request.prompt
+    return prompt.kind, prompt.query, prompt.passage if prompt.kind == "judge" else ""
+
+
 @dataclass
 class Dam:
-    """Lets requests through until the one that matches, then holds back that one and all that follow."""
+    """Keeps count of requests, and lets them through until one matches; holds that one back and all that follow."""
 
-    kind: str
-    query: str
+    kind: str = ""
+    query: str = ""
     reached: threading.Event = field(default_factory=threading.Event)
     opened: threading.Event = field(default_factory=threading.Event)
-    answered: int = 0
+    let_through: list[Call] = field(default_factory=list)
 
     def __call__(self, request: ChatRequest) -> ChatReply | None:
         if request.prompt.kind == self.kind and request.prompt.query == self.query:
             self.reached.set()
-        if self.reached.is_set() and not self.opened.is_set():
+        if self.reached.is_set():
             self.opened.wait(60)
         else:
-            self.answered += 1
+            self.let_through.append(call_of(request))
         return None
 
 
-@pytest.fixture
+def calls_in(tree: SearchTree) -> Counter[Call]:
+    """The calls whose outcome a tree holds."""
+    verdicts = [
+        ("judge", query.query, chunk.text)
+        for query in tree.query_nodes()
+        for chunk in query.chunks
+        if chunk.verdict == "judged"
+    ]
+    return Counter([*verdicts, *(("read", query.query, "") for query in tree.query_nodes() if query.answer)])
+
+
+@pytest.fixture(scope="module")
 def server() -> Iterator[ScriptedServer]:
     with ScriptedServer([ROW]) as running:
         yield running
 
 
-@pytest.fixture
-def surroundings(server: ScriptedServer, tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def surroundings(server: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An indexed folder, and the environment of a command that uses it."""
-    corpus = tmp_path / "corpus"
+    folder = tmp_path_factory.mktemp("pumps")
+    corpus = folder / "corpus"
     corpus.mkdir()
     texts = {fact.source: fact.quote for fact in ROW.supporting} | NOISE
     for name, text in texts.items():
         (corpus / name).write_text(text, encoding="utf-8")
-    home = tmp_path / "home"
+    home = folder / "home"
     model = f"{server.base_url}#scripted"
     with open_index("pumps", load_settings(home=home, embeddings="local:use"), data_path=corpus) as index:
         index.get_index_done()
@@ -103,49 +126,47 @@ def judgetree(*arguments: str, env: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "query", "most_paid_twice"),
+    ("kind", "query"),
     [
-        ("judge", REST, 3),  # the first level of sub-runs has begun: at most its verdicts were in flight
-        ("read", THIRD, 3),  # the deepest run has its verdicts, perhaps not yet all on disk
-        ("read", ROW.question, 0),  # every sub-run is finished
+        pytest.param("judge", REST, id="first verdicts of the first sub-run"),
+        pytest.param("read", THIRD, id="answer of the deepest sub-run"),
+        pytest.param("read", ROW.question, id="answer of the root"),
     ],
 )
 def test_a_killed_question_is_drawn_and_resumed(
-    server: ScriptedServer, surroundings: dict[str, str], kind: str, query: str, most_paid_twice: int
+    server: ScriptedServer, surroundings: dict[str, str], kind: str, query: str
 ) -> None:
-    undisturbed = json.loads(judgetree("ask", ROW.question, "-c", "pumps", "--json", env=surroundings))
-    assert undisturbed["answer"] == "212 °C"
-    calls = sum(server.requests.values())
+    thread_id = f"{kind}-{len(query)}"
+    server.responses = undisturbed = Dam()
+    answer = json.loads(judgetree("ask", ROW.question, "-c", "pumps", "--json", env=surroundings))["answer"]
+    assert answer == "212 °C"
 
-    dam = Dam(kind=kind, query=query)
-    server.responses = dam
-    command = [sys.executable, "-m", "judgetree.app", "ask", ROW.question, "-c", "pumps", "--thread-id", "killed"]
+    server.responses = dam = Dam(kind=kind, query=query)
+    command = [sys.executable, "-m", "judgetree.app", "ask", ROW.question, "-c", "pumps", "--thread-id", thread_id]
     with subprocess.Popen(command, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert dam.reached.wait(60), "the run never came this far"
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    paid_before = dam.answered
-
-    tree = json.loads(judgetree("tree", "killed", "--json", "-", env=surroundings))
-    assert tree["root"]["status"] == "open"
-    assert tree["root"]["query"] == ROW.question
-    svg = judgetree("tree", "killed", "--svg", "-", env=surroundings)
-    assert svg.startswith("<") and "KS-1" in svg
-
     dam.opened.set()
-    dam.answered = 0
-    resumed = json.loads(judgetree("ask", "--resume", "--thread-id", "killed", "--json", env=surroundings))
-    assert (resumed["answer"], resumed["status"]) == ("212 °C", "answered")
-    assert calls <= paid_before + dam.answered <= calls + most_paid_twice
-    again = json.loads(judgetree("ask", "--resume", "--thread-id", "killed", "--json", env=surroundings))
-    assert again["answer"] == "212 °C"
-    assert again["usage_this_run"]["llm_calls"] == 0
+
+    tree = SearchTree.from_json(judgetree("tree", thread_id, "--json", "-", env=surroundings))
+    assert (tree.root.status, tree.root.query) == ("open", ROW.question)
+    assert "KS-1" in judgetree("tree", thread_id, "--svg", "-", env=surroundings)
+
+    server.responses = resumed = Dam()
+    document = json.loads(judgetree("ask", "--resume", "--thread-id", thread_id, "--json", env=surroundings))
+    assert (document["answer"], document["status"]) == ("212 °C", "answered")
+    assert calls_in(tree) + Counter(resumed.let_through) == Counter(undisturbed.let_through), "what is saved is kept"
+    if query == ROW.question:
+        assert resumed.let_through == [("read", ROW.question, "")], "every sub-run was finished"
+    assert document["usage_this_run"]["llm_calls"] == len(resumed.let_through)
 
 
 @pytest.mark.parametrize("change", [["Another question?"], [ROW.question, "--max-depth", "1"]])
 def test_the_thread_of_another_question_or_other_settings_is_refused(
-    surroundings: dict[str, str], change: list[str]
+    server: ScriptedServer, surroundings: dict[str, str], change: list[str]
 ) -> None:
+    server.responses = None
     judgetree("ask", ROW.question, "-c", "pumps", "--thread-id", "taken", env=surroundings)
     command = [sys.executable, "-m", "judgetree.app", "ask", *change, "-c", "pumps", "--thread-id", "taken"]
     done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)

@@ -422,6 +422,36 @@ def test_ctrl_c_cancels_the_work_and_waits_for_its_clean_up(call: str) -> None:
     assert (output.splitlines(), errors, process.returncode) == (["cleaned up", "interrupted"], "", 0)
 
 
+@pytest.mark.parametrize("call", ["background_loop().run(work())", "list(background_loop().iterate(items()))"])
+def test_ctrl_c_in_the_very_moment_that_the_work_starts_is_no_different(call: str) -> None:
+    script = f"""
+import asyncio, os, signal
+from judgetree.modules.background_loop import background_loop
+
+async def work():
+    global cleaned_up
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(0)
+        cleaned_up = True
+
+async def items():
+    yield await work()
+
+for _ in range(100):
+    cleaned_up = False
+    try:
+        {call}
+    except KeyboardInterrupt:
+        print(cleaned_up)
+"""
+    arguments = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.stdout.split(), done.stderr) == (["True"] * 100, "")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forked_child_starts_a_loop_of_its_own_and_leaves_the_parents_alone() -> None:
     script = """
