@@ -10,7 +10,7 @@ from .prompts import is_refusal
 
 
 def usable_chunks(chunks: Sequence[Document]) -> list[Document]:
-    """Chunks that the reader should see, in their order: scored 1 or 2, or never scored; all of them if there are none."""
+    """Chunks that the reader should see, in their order: scored 1 or 2, or never scored; all chunks if none is."""
     usable = [chunk for chunk in chunks if chunk.metadata.get("score") != 0]
     return usable or list(chunks)
 

@@ -50,7 +50,7 @@ def oracle_verdict(facts: Sequence[GoldFact], passage: str, *, expand: bool = Tr
 
 
 class OracleJudge:
-    """Scores by the gold facts of each known query: all of them in the chunk 2, some 1, none 0. Makes no model calls."""
+    """Scores by the gold facts of each known query: all of them in the chunk 2, some 1, none 0. Calls no model."""
 
     def __init__(self, facts: Mapping[str, Sequence[GoldFact]]) -> None:
         """``facts``: for each query, and each sub-question that may be asked, its facts in the order they are needed.

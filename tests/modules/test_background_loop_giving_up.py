@@ -1,0 +1,275 @@
+"""The one event loop, when a caller gives up: the work is cancelled, and waited for until it has cleaned up."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from judgetree.modules.background_loop import background_loop
+
+PATIENCE_S = 20.0
+"""How long a test waits for what should happen at once, before it fails."""
+
+
+async def double(number: int) -> int:
+    await asyncio.sleep(0)
+    return 2 * number
+
+
+class Producer:
+    """A stream of whole numbers that never ends by itself, and what became of it."""
+
+    def __init__(self) -> None:
+        self.started = threading.Event()
+        self.may_clean_up = threading.Event()
+        self.cleaned_up = False
+        self.thread = ""
+
+    async def items(self) -> AsyncIterator[int]:
+        self.thread = threading.current_thread().name
+        self.started.set()
+        try:
+            yield 0
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.to_thread(self.may_clean_up.wait, PATIENCE_S)
+            self.cleaned_up = True
+
+    async def work(self) -> None:
+        async for _ in self.items():
+            pass
+
+
+# --- leaving a stream early ---
+
+
+def test_iterate_left_early_cancels_the_producer_and_waits_for_its_end() -> None:
+    producer = Producer()
+    producer.may_clean_up.set()
+    stream = background_loop().iterate(producer.items())
+    assert [next(stream), next(stream)] == [0, 1]
+    stream.close()
+    assert producer.cleaned_up
+    assert producer.thread == "judgetree-loop"
+
+
+def test_aiterate_left_early_cancels_the_producer_and_waits_for_its_end() -> None:
+    producer = Producer()
+
+    async def leave() -> list[bool]:
+        stream = background_loop().aiterate(producer.items())
+        assert await anext(stream) == 0
+        leaving = asyncio.ensure_future(stream.aclose())
+        await asyncio.sleep(0)
+        ended_before_clean_up = leaving.done()
+        producer.may_clean_up.set()
+        await leaving
+        return [ended_before_clean_up, producer.cleaned_up]
+
+    assert asyncio.run(leave()) == [False, True]
+
+
+def test_aiterate_left_early_on_the_loop_itself_closes_the_producer() -> None:
+    producer = Producer()
+    producer.may_clean_up.set()
+
+    async def leave() -> bool:
+        items = producer.items()  # kept, so that no garbage collection closes it
+        stream = background_loop().aiterate(items)
+        assert await anext(stream) == 0
+        await stream.aclose()
+        return producer.cleaned_up
+
+    assert background_loop().run(leave())
+
+
+def test_aiterate_cancelled_while_it_waits_cancels_the_producer() -> None:
+    producer = Producer()
+
+    async def consume() -> None:
+        async for _ in background_loop().aiterate(producer.items()):
+            pass
+
+    async def cancel() -> list[bool]:
+        consumer = asyncio.ensure_future(consume())
+        await asyncio.to_thread(producer.started.wait, PATIENCE_S)
+        consumer.cancel()
+        await asyncio.sleep(0)
+        ended_before_clean_up = consumer.done()
+        producer.may_clean_up.set()
+        await asyncio.wait([consumer])
+        return [ended_before_clean_up, consumer.cancelled(), producer.cleaned_up]
+
+    assert asyncio.run(cancel()) == [False, True, True]
+
+
+def test_aiterate_cancelled_at_its_very_end_leaves_the_loop_in_peace(caplog: pytest.LogCaptureFixture) -> None:
+    """The stream has ended, its work is not settled yet: cancelling the consumer must not settle it too."""
+    ending, cancelled = threading.Event(), threading.Event()
+
+    async def items() -> AsyncIterator[int]:
+        yield 1
+
+        def block() -> None:  # runs after the end of the stream is told, before the work is settled
+            ending.set()
+            cancelled.wait(PATIENCE_S)
+
+        asyncio.get_running_loop().call_soon(block)
+
+    async def consume() -> None:
+        async for _ in background_loop().aiterate(items()):
+            pass
+
+    async def cancel() -> bool:
+        consumer = asyncio.ensure_future(consume())
+        await asyncio.to_thread(ending.wait, PATIENCE_S)
+        for _ in range(5):  # let it take the end of the stream off its queue
+            await asyncio.sleep(0)
+        consumer.cancel()
+        await asyncio.sleep(0)
+        cancelled.set()
+        await asyncio.wait([consumer])
+        return consumer.cancelled()
+
+    assert asyncio.run(cancel())
+    assert background_loop().run(double(1)) == 2
+    assert caplog.records == []
+
+
+# --- cancelling a call ---
+
+
+def test_hop_cancelled_waits_for_the_end_of_its_work() -> None:
+    producer = Producer()
+
+    async def cancel() -> list[bool]:
+        caller = asyncio.ensure_future(background_loop().hop(producer.work()))
+        await asyncio.to_thread(producer.started.wait, PATIENCE_S)
+        caller.cancel()
+        await asyncio.sleep(0)
+        ended_before_clean_up = caller.done()
+        producer.may_clean_up.set()
+        await asyncio.wait([caller])
+        return [ended_before_clean_up, caller.cancelled(), producer.cleaned_up]
+
+    assert asyncio.run(cancel()) == [False, True, True]
+
+
+def test_hop_cancelled_before_its_work_begins_never_begins_it() -> None:
+    begun: list[int] = []
+    busy, free = threading.Event(), threading.Event()
+
+    async def block() -> None:
+        busy.set()
+        free.wait(PATIENCE_S)
+
+    async def work() -> None:
+        begun.append(1)
+
+    async def cancel() -> bool:
+        busy.wait(PATIENCE_S)
+        caller = asyncio.ensure_future(background_loop().hop(work()))
+        await asyncio.sleep(0)
+        caller.cancel()
+        await asyncio.sleep(0)
+        free.set()
+        await asyncio.wait([caller], timeout=PATIENCE_S)
+        return caller.cancelled()
+
+    with ThreadPoolExecutor(1) as threads:
+        blocking = threads.submit(background_loop().run, block())
+        assert asyncio.run(cancel())
+        blocking.result(PATIENCE_S)
+    assert begun == []
+
+
+def test_hop_lets_the_failure_of_cancelled_work_go_unreported(caplog: pytest.LogCaptureFixture) -> None:
+    started = threading.Event()
+
+    async def work() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise OSError("while winding up") from None
+
+    async def cancel() -> bool:
+        caller = asyncio.ensure_future(background_loop().hop(work()))
+        await asyncio.to_thread(started.wait, PATIENCE_S)
+        caller.cancel()
+        await asyncio.wait([caller])
+        return caller.cancelled()
+
+    assert asyncio.run(cancel())
+    gc.collect()
+    assert caplog.records == []
+
+
+# --- Ctrl-C ---
+
+
+SCRIPT_HEAD = """
+import asyncio, os, sys, threading
+from judgetree.modules.background_loop import background_loop
+
+async def work():
+    try:
+        print("started", flush=True)
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(0.05)
+        print("cleaned up", flush=True)
+
+async def items():
+    yield await work()
+"""
+
+
+@pytest.mark.parametrize("call", ["background_loop().run(work())", "list(background_loop().iterate(items()))"])
+def test_ctrl_c_cancels_the_work_and_waits_for_its_clean_up(call: str) -> None:
+    script = f"{SCRIPT_HEAD}\ntry:\n    {call}\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+    with subprocess.Popen([sys.executable, "-W", "error", "-c", script], stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=PATIENCE_S)
+    assert (output.splitlines(), errors, process.returncode) == (["cleaned up", "interrupted"], "", 0)
+
+
+@pytest.mark.parametrize("call", ["background_loop().run(work())", "list(background_loop().iterate(items()))"])
+def test_ctrl_c_in_the_very_moment_that_the_work_starts_is_no_different(call: str) -> None:
+    script = f"""
+import asyncio, os, signal
+from judgetree.modules.background_loop import background_loop
+
+async def work():
+    global cleaned_up
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(0)
+        cleaned_up = True
+
+async def items():
+    yield await work()
+
+for _ in range(100):
+    cleaned_up = False
+    try:
+        {call}
+    except KeyboardInterrupt:
+        print(cleaned_up)
+"""
+    arguments = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.stdout.split(), done.stderr) == (["True"] * 100, "")
