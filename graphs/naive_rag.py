@@ -19,7 +19,10 @@ def build_naive_rag(
 ) -> RagGraph:
     """The baseline; its context needs a retriever and a reader. Arguments: see ``RagGraph``."""
     builder = StateGraph(RagState, context_schema=RunContext)
-    builder.add_sequence([nodes.retrieve, nodes.augment, nodes.generate])
+    for node in (nodes.retrieve, nodes.augment, nodes.generate):
+        builder.add_node(node.__name__, node)
     builder.add_edge(START, "retrieve")
+    builder.add_edge("retrieve", "augment")
+    builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
     return RagGraph(builder, mode="naive", checkpointer=checkpointer, context=context, durability=durability)

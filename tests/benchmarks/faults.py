@@ -1,4 +1,4 @@
-"""A garbled or failing model, each kind of fault alone at 20 % of calls: nothing may crash, and a resume must finish."""
+"""A garbled or failing model, each fault alone at 20 % of calls: nothing may crash, and a resume must finish."""
 
 from __future__ import annotations
 

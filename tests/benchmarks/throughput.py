@@ -18,6 +18,7 @@ from judgetree.graphs.context import Limits, RagContext
 from judgetree.graphs.result import RagResult
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
+from judgetree.graphs.tree_nodes import QueryNode
 from judgetree.modules.judge_factory import create_judge
 from judgetree.modules.llm import CallGate
 from judgetree.modules.llm_factory import create_llm
@@ -49,9 +50,9 @@ def scripted_process(latency_s: float) -> Iterator[str]:
 def critical_path_s(tree: SearchTree) -> float:
     """Seconds that the longest chain of calls in a tree must take: judge, sub-runs, answer, one after another."""
 
-    def calls(node: object) -> int:
-        judged = any(chunk.verdict == "judged" for chunk in node.chunks)  # type: ignore[attr-defined]
-        below = [calls(chunk.child) for chunk in node.chunks if chunk.child is not None]  # type: ignore[attr-defined]
+    def calls(node: QueryNode) -> int:
+        judged = any(chunk.verdict == "judged" for chunk in node.chunks)
+        below = [calls(chunk.child) for chunk in node.chunks if chunk.child is not None]
         return judged + max(below, default=0) + 1
 
     return calls(tree.root) * LATENCY_S
@@ -83,7 +84,7 @@ def measure_depth(depth: int, settings: Settings, retriever: Retriever) -> list[
     asyncio.run(_retrieve(retriever, queries))
     retrieval_cpu = time.process_time() - retrieval_cpu
     calls = sum(result.usage["llm_calls"] for result in results)
-    ideal = max(max(critical_path_s(result.tree) for result in results), calls * LATENCY_S / CALLS_AT_ONCE)
+    ideal = max(*(critical_path_s(result.tree) for result in results), calls * LATENCY_S / CALLS_AT_ONCE)
     per_call_ms = (cpu - retrieval_cpu) / calls * 1000
     what = f"{QUESTIONS} judge questions, depth {depth}, {calls} calls, {len(queries)} retrievals"
     return [
