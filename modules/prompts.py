@@ -45,7 +45,7 @@ JUDGE_SCHEMA: dict[str, object] = {
 JUDGE_REPAIR = "That reply cannot be used: {problem} Reply again with the JSON object alone."
 
 NEEDED_SYSTEM = "You check whether a passage helps to answer a query. Reply with yes or no only."
-NEEDED_QUESTION = "Does the passage hold a fact that is needed to answer the query?"
+NEEDED_QUESTION = "Is the passage about a person, place or thing that the query asks about?"
 ALONE_QUESTION = "Can the query be answered from this passage alone?"
 
 SUB_QUESTION_SYSTEM = """\
@@ -69,7 +69,6 @@ def version_of(*templates: str) -> str:
     return hashlib.sha256("\x00".join(templates).encode()).hexdigest()[:8]
 
 
-LOGPROB_JUDGE_VERSION = version_of(NEEDED_SYSTEM, NEEDED_QUESTION, ALONE_QUESTION, SUB_QUESTION_SYSTEM)
 
 
 def judge_messages(query: str, passage: str) -> list[Message]:
@@ -111,6 +110,11 @@ READER_VERSION = version_of(*_texts(reader_messages("{query}", "{context}")))
 CLOSED_BOOK_VERSION = version_of(*_texts(closed_book_messages("{query}")))
 GENERATED_JUDGE_VERSION = version_of(
     *_texts(judge_messages("{query}", "{passage}")), JUDGE_REPAIR, json.dumps(JUDGE_SCHEMA)
+)
+LOGPROB_JUDGE_VERSION = version_of(
+    *_texts(needed_messages("{query}", "{passage}")),
+    *_texts(alone_messages("{query}", "{passage}")),
+    *_texts(sub_question_messages("{query}", "{passage}", rejected="{rejected}")),
 )
 
 _AROUND_AN_ANSWER = " \t\r\n\"'“”‘’「」*_`"
