@@ -40,7 +40,7 @@ lock:
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-annotate --no-header \
 	  --extra dev --extra postgres --python-version 3.11 -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-annotate --no-header \
-	  --extra local --python-version 3.11 -o requirements-local.lock
+	  --extra local --python-version 3.11 -c requirements.lock -o requirements-local.lock
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
