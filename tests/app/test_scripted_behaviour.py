@@ -1,60 +1,27 @@
 import asyncio
 import json
-import ssl
 from collections.abc import Iterator
-from functools import partial
 
 import httpx
 import openai
 import pytest
-from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
 
 from judgetree.app.scripted_behaviour import FAULTS, Behaviour, Fault
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.evaluation.datasets import Question, SupportingFact
+from judgetree.evaluation.datasets import Question
 from judgetree.modules import prompts
+from tests.app.drum import NO_CERTIFICATES, WALL, Messages, chat_body, http_post, model, post, text_of
 
-WALL = SupportingFact(
-    source="b.md", quote="The drum's wall is 40 mm thick.", question="How thick is the drum's wall?", answer="40 mm"
-)
 SINGLE = Question(id="single", lang="en", question=WALL.question, answer=WALL.answer, type="single", supporting=(WALL,))
 JUDGE = prompts.judge_messages(WALL.question, WALL.quote)
 READ = prompts.reader_messages(WALL.question, WALL.quote)
 NEEDED = prompts.needed_messages(WALL.question, WALL.quote)
-# httpx loads the system's certificates for each client otherwise, which takes longer than most of these tests.
-NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-http_get = partial(httpx.get, verify=NO_CERTIFICATES)
-http_post = partial(httpx.post, verify=NO_CERTIFICATES, timeout=30)
-
-Messages = list[prompts.Message]
-Json = dict[str, object]
 
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
     with ScriptedServer([SINGLE]) as running:
         yield running
-
-
-def chat_body(messages: Messages, **fields: object) -> Json:
-    return {"model": "m", "messages": [{"role": role, "content": text} for role, text in messages], **fields}
-
-
-def post(server: ScriptedServer, messages: Messages, **fields: object) -> httpx.Response:
-    return http_post(f"{server.base_url}/chat/completions", json=chat_body(messages, **fields))
-
-
-def text_of(response: httpx.Response) -> str:
-    assert response.status_code == 200, response.text
-    content = response.json()["choices"][0]["message"]["content"]
-    assert isinstance(content, str)
-    return content
-
-
-def model(server: ScriptedServer, **fields: object) -> ChatOpenAI:
-    options = {"model": "m", "base_url": server.base_url, "api_key": SecretStr("x"), "max_retries": 0, **fields}
-    return ChatOpenAI(**options)  # type: ignore[arg-type]
 
 
 def test_a_rate_limit_says_when_to_come_back(server: ScriptedServer) -> None:

@@ -3,12 +3,10 @@ import contextlib
 import json
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -19,60 +17,20 @@ from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_behaviour import Behaviour
 from judgetree.app.scripted_server import ScriptedServer, main
 from judgetree.app.scripted_wire import ChatRequest
-from judgetree.evaluation.datasets import Question, SupportingFact
 from judgetree.modules import prompts
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.prompts import REFUSAL
+from tests.app.drum import CHAIN, NO_CERTIFICATES, VESSEL, WALL, Json, chat_body, http_get, http_post, post, text_of
 
-VESSEL = SupportingFact(
-    source="a.md",
-    quote="Norm A names the drum.",
-    question="Which vessel does Norm A name?",
-    answer="the drum",
-    remaining_question="How thick is the wall of the drum?",
-)
-WALL = SupportingFact(
-    source="b.md", quote="The drum's wall is 40 mm thick.", question="How thick is the drum's wall?", answer="40 mm"
-)
-CHAIN = Question(
-    id="chain",
-    lang="en",
-    question="How thick is the wall of the vessel that Norm A names?",
-    answer="40 mm",
-    type="2hop",
-    supporting=(VESSEL, WALL),
-)
 JUDGE = prompts.judge_messages(CHAIN.question, VESSEL.quote)
 READ = prompts.reader_messages(CHAIN.question, f"{VESSEL.quote}\n{WALL.quote}")
 NEEDED = prompts.needed_messages(CHAIN.question, VESSEL.quote)
-# httpx loads the system's certificates for each client otherwise, which takes longer than most of these tests.
-NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-http_get = partial(httpx.get, verify=NO_CERTIFICATES)
-http_post = partial(httpx.post, verify=NO_CERTIFICATES, timeout=30)
-
-Messages = list[prompts.Message]
-Json = dict[str, object]
 
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
     with ScriptedServer([CHAIN]) as running:
         yield running
-
-
-def chat_body(messages: Messages, **fields: object) -> Json:
-    return {"model": "m", "messages": [{"role": role, "content": text} for role, text in messages], **fields}
-
-
-def post(server: ScriptedServer, messages: Messages, **fields: object) -> httpx.Response:
-    return http_post(f"{server.base_url}/chat/completions", json=chat_body(messages, **fields))
-
-
-def text_of(response: httpx.Response) -> str:
-    assert response.status_code == 200, response.text
-    content = response.json()["choices"][0]["message"]["content"]
-    assert isinstance(content, str)
-    return content
 
 
 def test_requests_are_counted_by_kind_and_logged(server: ScriptedServer) -> None:

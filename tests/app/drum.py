@@ -1,0 +1,59 @@
+"""A two-hop question about a drum, and how the tests of the scripted server talk to it."""
+
+from __future__ import annotations
+
+import ssl
+from functools import partial
+
+import httpx
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.datasets import Question, SupportingFact
+from judgetree.modules import prompts
+
+VESSEL = SupportingFact(
+    source="a.md",
+    quote="Norm A names the drum.",
+    question="Which vessel does Norm A name?",
+    answer="the drum",
+    remaining_question="How thick is the wall of the drum?",
+)
+WALL = SupportingFact(
+    source="b.md", quote="The drum's wall is 40 mm thick.", question="How thick is the drum's wall?", answer="40 mm"
+)
+CHAIN = Question(
+    id="chain",
+    lang="en",
+    question="How thick is the wall of the vessel that Norm A names?",
+    answer="40 mm",
+    type="2hop",
+    supporting=(VESSEL, WALL),
+)
+# httpx loads the system's certificates for each client otherwise, which takes longer than most of these tests.
+NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+http_get = partial(httpx.get, verify=NO_CERTIFICATES)
+http_post = partial(httpx.post, verify=NO_CERTIFICATES, timeout=30)
+Messages = list[prompts.Message]
+Json = dict[str, object]
+
+
+def chat_body(messages: Messages, **fields: object) -> Json:
+    return {"model": "m", "messages": [{"role": role, "content": text} for role, text in messages], **fields}
+
+
+def post(server: ScriptedServer, messages: Messages, **fields: object) -> httpx.Response:
+    return http_post(f"{server.base_url}/chat/completions", json=chat_body(messages, **fields))
+
+
+def text_of(response: httpx.Response) -> str:
+    assert response.status_code == 200, response.text
+    content = response.json()["choices"][0]["message"]["content"]
+    assert isinstance(content, str)
+    return content
+
+
+def model(server: ScriptedServer, **fields: object) -> ChatOpenAI:
+    options = {"model": "m", "base_url": server.base_url, "api_key": SecretStr("x"), "max_retries": 0, **fields}
+    return ChatOpenAI(**options)  # type: ignore[arg-type]
