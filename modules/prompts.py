@@ -45,7 +45,7 @@ JUDGE_SCHEMA: dict[str, object] = {
 JUDGE_REPAIR = "That reply cannot be used: {problem} Reply again with the JSON object alone."
 
 NEEDED_SYSTEM = "You check whether a passage helps to answer a query. Reply with yes or no only."
-NEEDED_QUESTION = "Is the passage about a person, place or thing that the query asks about?"
+NEEDED_QUESTION = "Does the passage hold a fact that is needed to answer the query?"
 ALONE_QUESTION = "Can the query be answered from this passage alone?"
 
 SUB_QUESTION_SYSTEM = """\
