@@ -69,8 +69,6 @@ def version_of(*templates: str) -> str:
     return hashlib.sha256("\x00".join(templates).encode()).hexdigest()[:8]
 
 
-
-
 def judge_messages(query: str, passage: str) -> list[Message]:
     """Ask for a whole verdict as JSON (``JUDGE_SCHEMA``)."""
     return [("system", JUDGE_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}")]
