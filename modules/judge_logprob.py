@@ -65,7 +65,7 @@ UNCALIBRATED = LogprobThresholds(needed=0.5)
 """For models that nobody has calibrated."""
 
 CALIBRATED: Mapping[str, LogprobThresholds] = {
-    # The even point: on the example corpus the needed passages lie above it, the useless ones around and below it.
+    # The even point, not fitted: docs/decisions/0005-judges.md says why.
     "qwen2.5-coder-1.5b-instruct-q4_k_m": LogprobThresholds(needed=0.5),
 }
 """By the model's file or name, lower case, without folder and ``.gguf``."""
