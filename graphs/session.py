@@ -149,11 +149,13 @@ class RagSession:
         on_event: Callable[[RunEvent], None] | None,
     ) -> RagResult:
         started = time.perf_counter()
-        thread_id = thread_id or str(uuid.uuid4())
-        config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
-        known = await self._calls_of(config)
+        if not thread_id and (resume or question is None):
+            raise UnknownThread("Nothing to resume: give a question, or the thread_id of the one to go on with.")
+        known = await self._calls_of(thread_id) if thread_id else None
         if known is None and (resume or question is None):
             raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
+        thread_id = thread_id or str(uuid.uuid4())
+        config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
         context = await self._services()
         error = ""
         try:
@@ -194,11 +196,11 @@ class RagSession:
         async for event in self.graph.astream(question, config, context=context, stream_mode="custom"):
             on_event(event)
 
-    async def _calls_of(self, config: RunnableConfig) -> set[str] | None:
+    async def _calls_of(self, thread_id: str) -> set[str] | None:
         """Ids of the calls that the thread's tree has made so far; None if the thread is new."""
-        if is_absent(await self.graph.aget_state(config)):
+        if is_absent(await self.graph.aget_state({"configurable": {"thread_id": thread_id}})):
             return None
-        tree = await SearchTree.afrom_history(self.graph, config["configurable"]["thread_id"])
+        tree = await SearchTree.afrom_history(self.graph, thread_id)
         return {record["call_id"] for node in tree.query_nodes() for record in node.usage}
 
     async def _services(self) -> RagContext:

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from .errors import BudgetSpent, ModelCallError, ModelSetupError
 from .judge import Verdict
-from .llm import ChatLLM, Completion, JsonFormat
+from .llm import CallOptions, ChatLLM, Completion, JsonFormat
 from .prompts import GENERATED_JUDGE_VERSION, JUDGE_REPAIR, JUDGE_SCHEMA, Message, judge_messages
 from .usage import CallMeter
 from .verdict_parser import VerdictProblem, parse_verdict
@@ -96,10 +96,5 @@ class GeneratedJudge:
         return await self._complete(messages, meter)
 
     async def _complete(self, messages: list[Message], meter: CallMeter) -> Completion:
-        return await self._llm.complete(
-            messages,
-            meter=meter,
-            max_tokens=self._max_tokens,
-            json_format=self._format,
-            json_schema=JUDGE_SCHEMA,
-        )
+        options = CallOptions(max_tokens=self._max_tokens, json_format=self._format, json_schema=JUDGE_SCHEMA)
+        return await self._llm.complete(messages, meter=meter, options=options)

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from .completion import TokenLogprob
 from .errors import BudgetSpent, ModelCallError, ModelSetupError, SettingsError
 from .judge import Judge, Verdict, sub_question_problem
-from .llm import ChatLLM
+from .llm import CallOptions, ChatLLM
 from .prompts import (
     LOGPROB_JUDGE_VERSION,
     Message,
@@ -38,7 +38,8 @@ _BEFORE_A_QUESTION = re.compile(
     re.IGNORECASE,
 )
 _AROUND_A_QUESTION = " \t\r\n\"'“”*`"
-_SUB_QUESTION_TOKENS = 64
+_ONE_WORD = CallOptions(max_tokens=1, top_logprobs=TOP_LOGPROBS)
+_ONE_QUESTION = CallOptions(max_tokens=64)
 _SUB_QUESTION_TRIES = 2
 
 
@@ -174,7 +175,7 @@ class LogprobJudge:
             _WithoutLogprobs: The endpoint has given no log probabilities yet, and gave or allowed none here.
         """
         try:
-            completion = await self._llm.complete(messages, meter=meter, max_tokens=1, top_logprobs=TOP_LOGPROBS)
+            completion = await self._llm.complete(messages, meter=meter, options=_ONE_WORD)
         except ModelSetupError as error:
             # Some endpoints refuse the parameter instead of ignoring it.
             if self._gives_logprobs is None and "logprob" in str(error).casefold():
@@ -203,7 +204,7 @@ class LogprobJudge:
         try:
             for _ in range(_SUB_QUESTION_TRIES):
                 messages = sub_question_messages(query, passage, rejected=rejected)
-                completion = await self._llm.complete(messages, meter=meter, max_tokens=_SUB_QUESTION_TOKENS)
+                completion = await self._llm.complete(messages, meter=meter, options=_ONE_QUESTION)
                 question = question_in(completion.text)
                 problem = sub_question_problem(question, query)
                 if not problem:

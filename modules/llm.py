@@ -8,6 +8,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
@@ -18,7 +19,6 @@ import openai
 from langchain_core.exceptions import ModelError
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.ai import UsageMetadata, add_usage
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
@@ -29,12 +29,13 @@ from .settings import without_secrets
 from .usage import CallMeter
 
 __all__ = [
+    "PLAIN_TEXT",
     "CallGate",
+    "CallOptions",
     "ChatLLM",
     "Completion",
     "EndpointLLM",
     "JsonFormat",
-    "ReasoningChatOpenAI",
     "TokenLogprob",
 ]
 
@@ -42,6 +43,25 @@ logger = logging.getLogger(__name__)
 
 JsonFormat = Literal["json_schema", "json_object", "text"]
 """How an endpoint is asked for JSON: constrained by a schema, constrained to JSON, or by the prompt alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallOptions:
+    """What a call asks for besides its messages."""
+
+    max_tokens: int | None = None
+    """Most tokens to generate; None leaves it to the endpoint."""
+    temperature: float = 0.0
+    """0 for the likeliest answer."""
+    top_logprobs: int | None = None
+    """How many alternatives of the first token to ask for; None for none."""
+    json_format: JsonFormat | None = None
+    """How to ask for JSON; None for plain text."""
+    json_schema: Mapping[str, object] | None = None
+    """The schema of ``json_format="json_schema"``."""
+
+
+PLAIN_TEXT = CallOptions()
 
 
 class ChatLLM(Protocol):
@@ -57,11 +77,7 @@ class ChatLLM(Protocol):
         messages: Sequence[Message],
         *,
         meter: CallMeter,
-        max_tokens: int | None = None,
-        temperature: float = 0.0,
-        top_logprobs: int | None = None,
-        json_format: JsonFormat | None = None,
-        json_schema: Mapping[str, object] | None = None,
+        options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
     ) -> Completion:
         """Make one call, which ``meter`` books, and give back its completion.
@@ -69,11 +85,7 @@ class ChatLLM(Protocol):
         Args:
             messages: System and user messages, in order.
             meter: Asks the budget, keeps the record.
-            max_tokens: Most tokens to generate; None leaves it to the endpoint.
-            temperature: 0 for the likeliest answer.
-            top_logprobs: How many alternatives of the first token to ask for; None for none.
-            json_format: How to ask for JSON; None for plain text.
-            json_schema: The schema of ``json_format="json_schema"``.
+            options: Length, temperature and form of the answer.
             on_text: Is called with the answer so far, thinking left out, whenever it has grown. It starts over when a
                 call is tried again, and when ``</think>`` comes from a model that left out ``<think>``.
 
@@ -97,38 +109,6 @@ class CallGate:
 
     async def __aexit__(self, *exc_info: object) -> None:
         self._slots.release()
-
-
-class ReasoningChatOpenAI(ChatOpenAI):
-    """``ChatOpenAI`` that keeps the reasoning field of compatible servers, which langchain-openai drops.
-
-    It lands in ``additional_kwargs["reasoning"]``. Servers may put the whole answer there and leave the content empty.
-    """
-
-    def _create_chat_result(
-        self, response: dict[str, object] | openai.BaseModel, generation_info: dict[str, object] | None = None
-    ) -> ChatResult:
-        result = super()._create_chat_result(response, generation_info)
-        choices: Any = response.get("choices") if isinstance(response, dict) else getattr(response, "choices", None)
-        for generation, choice in zip(result.generations, choices or [], strict=False):
-            message = choice.get("message", {}) if isinstance(choice, dict) else (choice.message.model_extra or {})
-            _keep_reasoning(generation.message.additional_kwargs, message)
-        return result
-
-    def _convert_chunk_to_generation_chunk(
-        self, chunk: dict[str, object], default_chunk_class: type, base_generation_info: dict[str, object] | None
-    ) -> ChatGenerationChunk | None:
-        generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
-        choices = chunk.get("choices")
-        if generation is not None and isinstance(choices, list) and choices:
-            _keep_reasoning(generation.message.additional_kwargs, choices[0].get("delta") or {})
-        return generation
-
-
-def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) -> None:
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if reasoning:
-        kwargs["reasoning"] = reasoning
 
 
 _CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError)
@@ -187,15 +167,11 @@ class EndpointLLM:
         messages: Sequence[Message],
         *,
         meter: CallMeter,
-        max_tokens: int | None = None,
-        temperature: float = 0.0,
-        top_logprobs: int | None = None,
-        json_format: JsonFormat | None = None,
-        json_schema: Mapping[str, object] | None = None,
+        options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
     ) -> Completion:
         """See ``ChatLLM.complete``. An empty answer counts as a failed attempt, unless ``top_logprobs`` are wanted."""
-        params = self._params(max_tokens, temperature, top_logprobs, json_format, json_schema)
+        params = self._params(options)
         meter.reserve()
         started, used = 0.0, None
         for attempt in itertools.count(1):
@@ -205,7 +181,7 @@ class EndpointLLM:
                     message = await self._call(messages, params, on_text)
                 used = add_usage(used, message.usage_metadata)
                 completion = completion_of(message)
-                if top_logprobs is None:
+                if options.top_logprobs is None:
                     _refuse_empty(completion)
                 break
             except (*_CLIENT_ERRORS, *_MALFORMED_REPLY) as error:
@@ -256,30 +232,23 @@ class EndpointLLM:
             on_text(answer)
         return whole
 
-    def _params(
-        self,
-        max_tokens: int | None,
-        temperature: float,
-        top_logprobs: int | None,
-        json_format: JsonFormat | None,
-        json_schema: Mapping[str, object] | None,
-    ) -> dict[str, Any]:
+    def _params(self, options: CallOptions) -> dict[str, Any]:
         # In extra_body, since a response_format seen by langchain-openai goes through a parser that raises on every
         # cut-off or garbled reply, and since it renames max_tokens to a name that compatible servers may not know.
         body: dict[str, object] = {}
-        if max_tokens is not None:
+        if options.max_tokens is not None:
             official = urlsplit(self.base_url).hostname == "api.openai.com"
-            body["max_completion_tokens" if official else "max_tokens"] = max_tokens
-        if json_format == "json_schema":
-            schema = {"name": "reply", "strict": True, "schema": dict(json_schema or {})}
+            body["max_completion_tokens" if official else "max_tokens"] = options.max_tokens
+        if options.json_format == "json_schema":
+            schema = {"name": "reply", "strict": True, "schema": dict(options.json_schema or {})}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif json_format == "json_object":
+        elif options.json_format == "json_object":
             body["response_format"] = {"type": "json_object"}
-        params: dict[str, Any] = {"temperature": temperature}
+        params: dict[str, Any] = {"temperature": options.temperature}
         if body:
             params["extra_body"] = body
-        if top_logprobs is not None:
-            params |= {"logprobs": True, "top_logprobs": top_logprobs}
+        if options.top_logprobs is not None:
+            params |= {"logprobs": True, "top_logprobs": options.top_logprobs}
         return params
 
     def _failure(self, error: Exception, attempt: int) -> ModelCallError:

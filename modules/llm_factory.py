@@ -6,10 +6,9 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pydantic import SecretStr
-
+from .chat_client import open_chat
 from .errors import SettingsError
-from .llm import CallGate, EndpointLLM, ReasoningChatOpenAI
+from .llm import CallGate, EndpointLLM
 from .settings import Settings, without_secrets
 
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
@@ -88,14 +87,7 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
         endpoint, gate = _local_endpoint(spec, settings, on_progress), CallGate(LOCAL_CALLS_AT_ONCE)
     else:
         endpoint = resolve_endpoint(spec, settings)
-    chat = ReasoningChatOpenAI(
-        model=endpoint.model,
-        base_url=endpoint.base_url,
-        api_key=SecretStr(endpoint.api_key),
-        timeout=settings.timeout_s,
-        max_retries=0,
-        use_responses_api=False,
-    )
+    chat = open_chat(endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key, timeout_s=settings.timeout_s)
     return EndpointLLM(chat, gate=gate, retries=settings.retries)
 
 

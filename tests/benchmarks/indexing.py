@@ -1,15 +1,22 @@
-"""Milvus Lite with 5,000 chunks: writing them, finding nothing to do, and searching."""
+"""Milvus Lite with 5,000 chunks: writing them, finding nothing to do, and searching.
+
+The chunks are random words, unless JUDGETREE_BENCH_HOTPOTQA names a HotpotQA file: then its paragraphs, searched by
+its questions. Random words are the harder case: each of a query's words stands in every fourteenth chunk.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import os
 import random
 import re
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -61,26 +68,59 @@ class ReadyEmbedder(Embedder):
         return [float(value) for value in vector / np.linalg.norm(vector)]
 
 
-def write_corpus(folder: Path) -> None:
-    """50 files of 100 short texts each: a text is a chunk."""
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """What is indexed, and what is searched for."""
+
+    name: str
+    texts: Sequence[str]
+    """One a chunk."""
+    queries: Sequence[str]
+
+
+def random_corpus() -> Corpus:
+    """80 words a text, 12 a query, all equally likely."""
     rng = random.Random(7)
-    for number in range(50):
-        texts = [{"text": " ".join(rng.choices(WORDS, k=80))} for _ in range(CHUNKS // 50)]
-        (folder / f"{number}.jsonl").write_text("\n".join(json.dumps(text) for text in texts), encoding="utf-8")
+    return Corpus(
+        name="random words",
+        texts=[" ".join(rng.choices(WORDS, k=80)) for _ in range(CHUNKS)],
+        queries=[" ".join(rng.choices(WORDS, k=12)) for _ in range(SEARCHES)],
+    )
+
+
+def hotpotqa_corpus(path: Path) -> Corpus:
+    """The first paragraphs and questions of a HotpotQA file."""
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    paragraphs = (f"{title}. {''.join(sentences)}"[:690] for row in rows for title, sentences in row["context"])
+    return Corpus(
+        name="HotpotQA",
+        texts=list(itertools.islice(dict.fromkeys(paragraphs), CHUNKS)),
+        queries=[row["question"] for row in rows[:SEARCHES]],
+    )
+
+
+def write_corpus(folder: Path, texts: Sequence[str]) -> None:
+    """Files of 100 texts each."""
+    for number, batch in enumerate(texts[start : start + 100] for start in range(0, len(texts), 100)):
+        lines = [json.dumps({"text": text}) for text in batch]
+        (folder / f"{number}.jsonl").write_text("\n".join(lines), encoding="utf-8")
 
 
 def measure() -> list[Row]:
     """Index, index again, search with a real query embedder."""
+    given = os.environ.get("JUDGETREE_BENCH_HOTPOTQA")
+    corpus = hotpotqa_corpus(Path(given)) if given else random_corpus()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "corpus").mkdir()
-        write_corpus(folder / "corpus")
+        write_corpus(folder / "corpus", corpus.texts)
         uri = str(folder / "milvus.db")
         with Index(ReadyEmbedder(), folder / "corpus", None, "ready", uri=uri) as index:
             first = _seconds(index.get_index_done)
             second = _seconds(index.get_index_done)
         minilm = create_embeddings("local:minilm", load_settings(home=folder / "home"), cache=False)
-        return [*_writing(first, second), _searching(folder, uri, minilm)]
+        what = f"{len(corpus.texts)} chunks ({corpus.name})"
+        return [*_writing(what, first, second), _searching(what, folder, uri, minilm, corpus.queries)]
 
 
 def _seconds(action: Callable[[], object]) -> float:
@@ -89,10 +129,10 @@ def _seconds(action: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _writing(first: float, second: float) -> list[Row]:
+def _writing(chunks: str, first: float, second: float) -> list[Row]:
     return [
         Row(
-            what=f"index {CHUNKS} chunks already embedded",
+            what=f"index {chunks}, already embedded",
             measured=f"{first:.1f} s",
             required="< 30 s",
             holds=first < 30,
@@ -101,10 +141,7 @@ def _writing(first: float, second: float) -> list[Row]:
     ]
 
 
-def _searching(folder: Path, uri: str, minilm: Embedder) -> Row:
-    rng = random.Random(11)
-    queries = [" ".join(rng.choices(WORDS, k=12)) for _ in range(SEARCHES)]
-
+def _searching(chunks: str, folder: Path, uri: str, minilm: Embedder, queries: Sequence[str]) -> Row:
     class QueryEmbedder(ReadyEmbedder):
         """Pays for a real query embedding, then looks up the vectors that the collection was made with."""
 
@@ -120,7 +157,7 @@ def _searching(folder: Path, uri: str, minilm: Embedder) -> Row:
         )
     median_ms *= 1000
     return Row(
-        what=f"hybrid search on {CHUNKS} chunks, query embedding included, median of {SEARCHES}",
+        what=f"hybrid search on {chunks}, query embedding included, median of {len(queries)}",
         measured=f"{median_ms:.1f} ms",
         required="< 25 ms",
         holds=median_ms < 25,

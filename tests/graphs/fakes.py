@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from langchain_core.documents import Document
 
-from judgetree.modules.llm import Completion, JsonFormat
+from judgetree.modules.llm import PLAIN_TEXT, CallOptions, Completion
 from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, Message
 from judgetree.modules.usage import CallMeter
 
@@ -46,11 +46,7 @@ class FakeLLM:
         messages: Sequence[Message],
         *,
         meter: CallMeter,
-        max_tokens: int | None = None,
-        temperature: float = 0.0,
-        top_logprobs: int | None = None,
-        json_format: JsonFormat | None = None,
-        json_schema: Mapping[str, object] | None = None,
+        options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
     ) -> Completion:
         meter.reserve()

@@ -17,8 +17,9 @@ from judgetree.app.scripted_behaviour import Behaviour
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.chat_client import open_chat
 from judgetree.modules.completion import Completion
-from judgetree.modules.llm import CallGate, EndpointLLM, ReasoningChatOpenAI
+from judgetree.modules.llm import CallGate, CallOptions, EndpointLLM
 from judgetree.modules.usage import CallMeter
 
 QUESTION = [("user", "What is six by nine?")]
@@ -46,14 +47,19 @@ def llm_at(
     timeout_s: float = 10.0,
     api_key: str = KEY,
 ) -> EndpointLLM:
-    chat = ReasoningChatOpenAI(
-        model="m", base_url=base_url, api_key=api_key, timeout=timeout_s, max_retries=0, use_responses_api=False
-    )
+    chat = open_chat("m", base_url=base_url, api_key=api_key, timeout_s=timeout_s)
     return EndpointLLM(chat, gate=gate or CallGate(4), retries=retries, sleep=sleep or Clock().sleep)
 
 
-def ask(llm: EndpointLLM, meter: CallMeter | None = None, **options: Any) -> Completion:
-    call = llm.complete(QUESTION, meter=meter or CallMeter(node="generate"), **options)
+def ask(
+    llm: EndpointLLM,
+    meter: CallMeter | None = None,
+    *,
+    on_text: Callable[[str], None] | None = None,
+    **options: Any,
+) -> Completion:
+    meter = meter or CallMeter(node="generate")
+    call = llm.complete(QUESTION, meter=meter, options=CallOptions(**options), on_text=on_text)
     return background_loop().run(asyncio.wait_for(call, PATIENCE_S))
 
 

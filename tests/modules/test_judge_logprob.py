@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -28,7 +28,7 @@ from judgetree.modules.judge_logprob import (
     thresholds_for,
     yes_probability,
 )
-from judgetree.modules.llm import JsonFormat
+from judgetree.modules.llm import PLAIN_TEXT, CallOptions
 from judgetree.modules.prompts import (
     LOGPROB_JUDGE_VERSION,
     Message,
@@ -88,16 +88,12 @@ class FakeLLM:
         messages: Sequence[Message],
         *,
         meter: CallMeter,
-        max_tokens: int | None = None,
-        temperature: float = 0.0,
-        top_logprobs: int | None = None,
-        json_format: JsonFormat | None = None,
-        json_schema: Mapping[str, object] | None = None,
+        options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
     ) -> Completion:
         meter.reserve()
         self.asked.append(tuple(messages))
-        self.limits.append((max_tokens, top_logprobs))
+        self.limits.append((options.max_tokens, options.top_logprobs))
         replies = self._left[tuple(messages)]
         reply = replies.pop(0) if len(replies) > 1 else replies[0]
         if isinstance(reply, Exception):

@@ -13,9 +13,10 @@ import pytest
 
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
+from judgetree.modules.chat_client import ReasoningChatOpenAI
 from judgetree.modules.completion import Completion
 from judgetree.modules.errors import BudgetSpent
-from judgetree.modules.llm import CallGate, EndpointLLM, ReasoningChatOpenAI
+from judgetree.modules.llm import CallGate, EndpointLLM
 from judgetree.modules.usage import CallBudget, CallMeter
 from tests.modules.model_endpoints import (
     KEY,

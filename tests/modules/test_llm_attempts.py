@@ -237,7 +237,7 @@ def test_key_that_the_endpoint_repeats_stands_neither_in_message_nor_record(
 def test_password_in_the_address_stands_neither_in_message_nor_record(server: ScriptedServer) -> None:
     server.responses = saying(ChatReply(status=401, text="no"))
     meter = CallMeter(node="generate")
-    with pytest.raises(ModelSetupError, match=r"http://ada:\*\*\*@127") as caught:
+    with pytest.raises(ModelSetupError, match=r"http://127") as caught:
         ask(llm_at(server.base_url.replace("://", "://ada:lovelace@")), meter)
     assert "lovelace" not in str(caught.value) + meter.records[0]["error"]
 

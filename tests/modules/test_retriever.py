@@ -14,7 +14,7 @@ from judgetree.modules.errors import CollectionError, ModelCallError, SearchArgu
 from judgetree.modules.filters import text_in
 from judgetree.modules.index import Index
 from judgetree.modules.milvus_connection import MilvusConnection
-from judgetree.modules.retriever import Retriever
+from judgetree.modules.retriever import FETCH_AT_LEAST, Retriever
 from judgetree.modules.search_target import Hits, VectorField, chosen_fields, similarity
 from judgetree.modules.usage import CallMeter
 from tests.modules.conftest import drop_collection
@@ -128,7 +128,7 @@ class TestSearching:
     def test_each_field_of_a_hybrid_search_fetches_more_than_topk(self, animals: Index) -> None:
         query = "the owl saw a cat"
         orders = [
-            ids(Retriever(animals, topk=20, search_fields=[name]).get_similar_chunk_with_score(query))
+            ids(Retriever(animals, topk=FETCH_AT_LEAST, search_fields=[name]).get_similar_chunk_with_score(query))
             for name in ("dense", "small")
         ]
         fused = {

@@ -1,0 +1,102 @@
+"""The front door: one question in, a result with its tree and its costs out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from judgetree.graphs.context import RagContext
+from judgetree.graphs.session import RagSession
+from judgetree.modules.errors import ModelCallError, SettingsError, UnknownThread
+from judgetree.modules.judge_oracle import GoldFact, OracleJudge
+from judgetree.modules.settings import load_settings
+from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
+
+ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
+TABLE = {ROOT: [chunk("a", "KS-1 is class Delta.")], SUB: [chunk("b", "Delta needs Vellin.")]}
+FACTS = [
+    GoldFact(quote="KS-1 is class Delta", question="What class is KS-1?", remaining_question=SUB),
+    GoldFact(quote="Delta needs Vellin", question=SUB),
+]
+
+
+def context_of(reader: FakeLLM) -> RagContext:
+    judge = OracleJudge({ROOT: FACTS, SUB: FACTS[1:]})
+    return RagContext(reader=reader, retriever=TableRetriever(TABLE), judge=judge)
+
+
+@pytest.fixture
+def reader() -> FakeLLM:
+    return FakeLLM(lambda messages: "Vellin")
+
+
+@pytest.fixture
+def session(reader: FakeLLM, tmp_path: Path) -> Iterator[RagSession]:
+    settings = load_settings(checkpoints="memory:", home=tmp_path)
+    with RagSession(context=context_of(reader), settings=settings) as opened:
+        yield opened
+
+
+def test_result_tells_answer_tree_and_costs(session: RagSession) -> None:
+    result = session.ask(ROOT)
+    assert (result.answer, result.status, result.error) == ("Vellin", "answered", "")
+    assert [node.query for node in result.tree.query_nodes()] == [ROOT, SUB]
+    assert result.usage == result.usage_this_run
+    assert result.usage["llm_calls"] == 2
+    assert result.thread_id == result.tree.root.thread_id
+
+
+def test_each_question_without_a_thread_gets_a_new_one(session: RagSession) -> None:
+    async def both() -> set[str]:
+        return {(await asked).thread_id for asked in (session.aask(ROOT), session.aask(ROOT))}
+
+    assert len(asyncio.run(both())) == 2
+
+
+def test_finished_thread_comes_back_and_this_run_cost_nothing(session: RagSession, reader: FakeLLM) -> None:
+    first = session.ask(ROOT, thread_id="t")
+    again = session.ask(thread_id="t", resume=True)
+    assert (again.answer, again.tree.root, again.usage) == (first.answer, first.tree.root, first.usage)
+    assert again.usage_this_run["llm_calls"] == 0
+    assert len(reader.calls) == 2
+
+
+def test_failed_question_is_a_result_that_can_be_resumed(tmp_path: Path) -> None:
+    broken = True
+
+    def reply(messages: object) -> str:
+        if broken:
+            raise ModelCallError("the endpoint is down")
+        return "Vellin"
+
+    settings = load_settings(checkpoints="memory:", home=tmp_path)
+    with RagSession(context=context_of(FakeLLM(reply)), settings=settings) as session:
+        failed = session.ask(ROOT, thread_id="t")
+        assert (failed.answer, failed.status) == ("", "failed")
+        assert "the endpoint is down" in failed.error
+        broken = False
+        resumed = session.ask(thread_id="t", resume=True)
+    assert (resumed.answer, resumed.status) == ("Vellin", "answered")
+
+
+@pytest.mark.parametrize(("question", "resume"), [(None, False), (None, True), (ROOT, True)])
+def test_nothing_to_resume_without_a_thread(session: RagSession, question: str | None, resume: bool) -> None:
+    with pytest.raises(UnknownThread, match="give a question, or the thread_id"):
+        session.ask(question, resume=resume)
+
+
+@pytest.mark.parametrize(("question", "resume"), [(None, False), (ROOT, True)])
+def test_unknown_thread_is_not_resumed(session: RagSession, question: str | None, resume: bool) -> None:
+    with pytest.raises(UnknownThread, match="'nobody' was never written"):
+        session.ask(question, thread_id="nobody", resume=resume)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"), [({"mode": "guess"}, "judge, naive, llm"), ({"mode": "naive"}, "name a collection")]
+)
+def test_session_that_cannot_work_is_refused_at_once(options: dict[str, object], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        RagSession(**options)  # type: ignore[arg-type]
