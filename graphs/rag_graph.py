@@ -304,7 +304,8 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
 
     async def _calls_made(self, thread_id: str) -> int:
         tree = await SearchTree.afrom_history(self, thread_id)
-        return tree.usage["llm_calls"]
+        records = (record for node in tree.query_nodes() for record in node.usage)
+        return sum(record["kind"] == "chat" for record in records)  # cached ones too: they took their place
 
 
 def _query_of(given: RagInput | str | None, thread_id: str, snapshot: StateSnapshot | None) -> str:

@@ -8,6 +8,7 @@
     │   ├── SearchArgumentError   a retriever attribute that does not fit the collection or the search type
     │   ├── ThreadMismatch        a thread id that belongs to another question or other settings
     │   ├── UnknownThread         a thread id that was never written
+    │   ├── CacheMiss             a replayed run asked something that no earlier run had paid for
     │   ├── LoopReentryError      a sync call made from judgetree's own event loop
     │   └── DependencyError       an optional package that is not installed
     ├── ModelCallError            a model endpoint failed after the last attempt
@@ -49,6 +50,10 @@ class ThreadMismatch(UserError):
 
 class UnknownThread(UserError):
     """A thread id that no checkpoint knows."""
+
+
+class CacheMiss(UserError):
+    """A replayed run asked a model something that no earlier run had asked."""
 
 
 class LoopReentryError(UserError):

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import sqlite3
 import threading
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from filelock import FileLock
 
-logger = logging.getLogger(__name__)
+from .sqlite_cache import SqliteCache, transaction
 
 Vector = npt.NDArray[np.float32]
 """Shape (dimension,)."""
@@ -32,34 +28,15 @@ CREATE TABLE IF NOT EXISTS vectors (
     vector BLOB NOT NULL,  -- float32, little endian
     PRIMARY KEY (embedder, digest)
 )"""
-_BUSY_TIMEOUT_S = 30.0
 _DIGESTS_PER_SELECT = 500
 """SQLite builds may allow no more than 999 parameters a statement."""
-_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-class VectorCache:
-    """Vectors by (name of the embedder, text) in one SQLite file.
-
-    Threads may share an object, processes may share the file; an object must not cross a ``fork``. A cache is never a
-    reason to fail: a corrupt file is warned about and made anew, and one that cannot be read or written (rights, full
-    disk) is warned about and left alone from then on, as if it were empty.
-
-    The file is opened, and its folder made, at the first use.
-    """
+class VectorCache(SqliteCache):
+    """Vectors by (name of the embedder, text)."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._closer: Callable[[], object] = lambda: None
-        self._usable = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
+        super().__init__(path, _SCHEMA, what="vector cache")
 
     def get_many(self, embedder: str, texts: Sequence[str]) -> dict[str, Vector]:
         """The vectors that are there, by text; a text without one is left out."""
@@ -74,18 +51,18 @@ class VectorCache:
                     found[texts_by_digest[digest]] = np.frombuffer(blob, dtype="<f4")
             return found
 
-        return self._attempt(select, otherwise={})
+        return self.attempt(select, otherwise={})
 
     def put_many(self, embedder: str, vectors: Mapping[str, Vector]) -> None:
         """Keep vectors, by text, in one transaction; a text that has one already keeps it."""
         rows = [(embedder, _digest(text), vector.astype("<f4").tobytes()) for text, vector in vectors.items()]
 
         def insert(connection: sqlite3.Connection) -> None:
-            with _transaction(connection):
+            with transaction(connection):
                 connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)", rows)
 
         if rows:
-            self._attempt(insert, otherwise=None)
+            self.attempt(insert, otherwise=None)
 
     def dimension_of(self, embedder: str) -> int | None:
         """Length of the vectors of an embedder; None where there are none yet."""
@@ -95,53 +72,7 @@ class VectorCache:
             row = connection.execute(query, (embedder,)).fetchone()
             return None if row is None else int(row[0])
 
-        return self._attempt(select, otherwise=None)
-
-    def close(self) -> None:
-        """Close the file; the next use opens it again."""
-        with self._lock:
-            self._connection = None
-            self._closer()
-
-    def _attempt(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
-        """What ``work`` gives, tried again once on a file made anew if this one is corrupt, else ``otherwise``."""
-        with self._lock:
-            for may_rebuild in (True, False):
-                if not self._usable:
-                    break
-                try:
-                    return work(self._open())
-                except (sqlite3.Error, OSError) as error:
-                    if may_rebuild and getattr(error, "sqlite_errorcode", None) in _CORRUPT:
-                        self._rebuild(error)
-                    else:
-                        self._usable = False
-                        logger.warning("The vector cache %s cannot be used, going on without: %s", self.path, error)
-            return otherwise
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._file_lock():
-                self._connection = _connect(self.path)
-                self._closer = weakref.finalize(self, self._connection.close)
-                # Switching to WAL does not wait for other processes, whatever the busy timeout; hence the file lock.
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.execute("PRAGMA synchronous = NORMAL")
-                self._connection.execute(_SCHEMA)
-        return self._connection
-
-    def _rebuild(self, error: Exception) -> None:
-        self.close()
-        with self._file_lock():
-            if _is_sound(self.path):  # another process was faster
-                return
-            logger.warning("The vector cache %s is corrupt (%s) and is made anew.", self.path, error)
-            for suffix in ("", "-wal", "-shm"):
-                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
-
-    def _file_lock(self) -> FileLock:
-        return FileLock(self.path.with_name(self.path.name + ".lock"))
+        return self.attempt(select, otherwise=None)
 
 
 class RecentVectors:
@@ -167,32 +98,6 @@ class RecentVectors:
             self._vectors.move_to_end(text)
             if len(self._vectors) > self._capacity:
                 self._vectors.popitem(last=False)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-
-
-def _is_sound(path: Path) -> bool:
-    connection = _connect(path)
-    try:
-        return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
-    except sqlite3.DatabaseError:
-        return False
-    finally:
-        connection.close()
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    # IMMEDIATE, since a transaction that turns from reading to writing fails at once where it should wait.
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
 
 
 def _digest(text: str) -> bytes:

@@ -1,0 +1,121 @@
+"""One SQLite file that many threads and processes keep things in, and that is never a reason to fail."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self, TypeVar
+
+from filelock import FileLock
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_BUSY_TIMEOUT_S = 30.0
+_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+class SqliteCache:
+    """A file of things that could be had again, at a cost.
+
+    Threads may share an object, processes may share the file; an object must not cross a ``fork``. A corrupt file is
+    warned about and made anew, and one that cannot be read or written (rights, full disk) is warned about and left
+    alone from then on, as if it were empty.
+
+    The file is opened, and its folder made, at the first use.
+    """
+
+    def __init__(self, path: Path, schema: str, *, what: str) -> None:
+        """``schema``: a CREATE TABLE IF NOT EXISTS; ``what``: its name in warnings, such as "vector cache"."""
+        self.path = path
+        self._schema = schema
+        self._what = what
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._closer: Callable[[], object] = lambda: None
+        self._usable = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        with self._lock:
+            self._connection = None
+            self._closer()
+
+    def attempt(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
+        """What ``work`` gives, tried again once on a file made anew if this one is corrupt, else ``otherwise``."""
+        with self._lock:
+            for may_rebuild in (True, False):
+                if not self._usable:
+                    break
+                try:
+                    return work(self._open())
+                except (sqlite3.Error, OSError) as error:
+                    if may_rebuild and getattr(error, "sqlite_errorcode", None) in _CORRUPT:
+                        self._rebuild(error)
+                    else:
+                        self._usable = False
+                        logger.warning("The %s %s cannot be used, going on without: %s", self._what, self.path, error)
+            return otherwise
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self._file_lock():
+                self._connection = _connect(self.path)
+                self._closer = weakref.finalize(self, self._connection.close)
+                # Switching to WAL does not wait for other processes, whatever the busy timeout; hence the file lock.
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._connection.execute(self._schema)
+        return self._connection
+
+    def _rebuild(self, error: Exception) -> None:
+        self.close()
+        with self._file_lock():
+            if _is_sound(self.path):  # another process was faster
+                return
+            logger.warning("The %s %s is corrupt (%s) and is made anew.", self._what, self.path, error)
+            for suffix in ("", "-wal", "-shm"):
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+    def _file_lock(self) -> FileLock:
+        return FileLock(self.path.with_name(self.path.name + ".lock"))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+
+
+def _is_sound(path: Path) -> bool:
+    connection = _connect(path)
+    try:
+        return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+    except sqlite3.DatabaseError:
+        return False
+    finally:
+        connection.close()
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is written inside, or nothing of it."""
+    # IMMEDIATE, since a transaction that turns from reading to writing fails at once where it should wait.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

@@ -1,0 +1,174 @@
+"""Answers that are kept: nothing is paid for twice, and a repeated run goes the same way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgetree.modules.background_loop import background_loop
+from judgetree.modules.completion import Completion, TokenLogprob
+from judgetree.modules.completion_cache import CachedLLM, CacheMode, CompletionCache, KeptCall, call_key
+from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError
+from judgetree.modules.llm import PLAIN_TEXT, CallOptions
+from judgetree.modules.usage import CallBudget, CallMeter, total_usage
+from tests.graphs.fakes import FakeLLM
+
+T = TypeVar("T")
+QUESTION = [("user", "Which oil?")]
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[CompletionCache]:
+    with CompletionCache(tmp_path / "calls.sqlite") as opened:
+        yield opened
+
+
+def numbered() -> FakeLLM:
+    """Says how many calls it has had, so that a kept answer is told from a new one."""
+    llm = FakeLLM(lambda messages: str(len(llm.calls)))
+    return llm
+
+
+def run(work: Coroutine[object, object, T]) -> T:
+    return background_loop().run(work)
+
+
+def ask(llm: CachedLLM, meter: CallMeter | None = None, options: CallOptions = PLAIN_TEXT) -> str:
+    return run(llm.complete(QUESTION, meter=meter or CallMeter(node="generate"), options=options)).text
+
+
+def test_second_run_pays_nothing_and_says_the_same(cache: CompletionCache) -> None:
+    paid, again = CallMeter(node="generate"), CallMeter(node="generate")
+    assert ask(CachedLLM(numbered(), cache), paid) == "1"
+    later = numbered()
+    assert ask(CachedLLM(later, cache), again) == "1"
+    assert later.calls == []
+    assert total_usage(paid.records)["llm_calls"] == 1
+    assert total_usage(again.records)["llm_calls"] == 0
+    (first,), (kept,) = paid.records, again.records
+    assert kept["cached"]
+    assert (kept["prompt_tokens"], kept["completion_tokens"]) == (first["prompt_tokens"], first["completion_tokens"])
+
+
+def test_kept_answer_outlives_the_process(tmp_path: Path) -> None:
+    for _ in range(2):
+        with CompletionCache(tmp_path / "calls.sqlite") as cache:
+            assert ask(CachedLLM(numbered(), cache)) == "1"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        CallOptions(max_tokens=5),
+        CallOptions(temperature=0.7),
+        CallOptions(top_logprobs=3),
+        CallOptions(json_format="json_schema", json_schema={"type": "object"}),
+    ],
+)
+def test_other_options_are_another_call(cache: CompletionCache, options: CallOptions) -> None:
+    llm = CachedLLM(numbered(), cache)
+    assert [ask(llm), ask(llm, options=options), ask(llm)] == ["1", "2", "1"]
+
+
+def test_each_repeat_has_answers_of_its_own(cache: CompletionCache) -> None:
+    inner = numbered()
+    answers = [ask(CachedLLM(inner, cache, repeat=repeat)) for repeat in (0, 1, 0, 1)]
+    assert answers == ["1", "2", "1", "2"]
+
+
+@pytest.mark.parametrize(("mode", "answers"), [("off", ["1", "2"]), ("read", ["1", "2"]), ("write", ["1", "1"])])
+def test_modes_keep_or_do_not(cache: CompletionCache, mode: CacheMode, answers: list[str]) -> None:
+    llm = CachedLLM(numbered(), cache, mode=mode)
+    assert [ask(llm), ask(llm)] == answers
+
+
+def test_reading_uses_what_another_run_has_kept(cache: CompletionCache) -> None:
+    ask(CachedLLM(numbered(), cache))
+    llm = numbered()
+    assert ask(CachedLLM(llm, cache, mode="read")) == "1"
+    assert llm.calls == []
+
+
+def test_replay_refuses_what_is_not_kept(cache: CompletionCache) -> None:
+    llm = numbered()
+    with pytest.raises(CacheMiss, match=r"'fake'.*calls\.sqlite.*--cache write"):
+        ask(CachedLLM(llm, cache, mode="replay"))
+    assert llm.calls == []
+
+
+def test_same_call_twice_at_once_is_paid_for_once(cache: CompletionCache) -> None:
+    inner = numbered()
+    llm = CachedLLM(inner, cache)
+
+    async def twice() -> list[Completion]:
+        return await asyncio.gather(*(llm.complete(QUESTION, meter=CallMeter(node="judge")) for _ in range(5)))
+
+    assert [completion.text for completion in run(twice())] == ["1"] * 5
+    assert len(inner.calls) == 1
+
+
+def test_failed_call_is_not_kept(cache: CompletionCache) -> None:
+    def fail(messages: object) -> str:
+        raise ModelCallError("down")
+
+    with pytest.raises(ModelCallError, match="down"):
+        ask(CachedLLM(FakeLLM(fail), cache))
+    assert ask(CachedLLM(numbered(), cache)) == "1"
+
+
+def test_kept_answer_takes_its_place_in_the_budget(cache: CompletionCache) -> None:
+    ask(CachedLLM(numbered(), cache))
+    budget = CallBudget(limit=1)
+    llm = CachedLLM(numbered(), cache)
+    assert ask(llm, CallMeter(node="judge", budget=budget)) == "1"
+    with pytest.raises(BudgetSpent):
+        ask(llm, CallMeter(node="judge", budget=budget))
+
+
+def test_kept_answer_is_told_as_text(cache: CompletionCache) -> None:
+    ask(CachedLLM(numbered(), cache))
+    told: list[str] = []
+    run(CachedLLM(numbered(), cache).complete(QUESTION, meter=CallMeter(node="generate"), on_text=told.append))
+    assert told == ["1"]
+
+
+def test_two_processes_agree_on_what_was_kept_first(cache: CompletionCache, tmp_path: Path) -> None:
+    one, two = (
+        KeptCall(
+            completion=Completion(text=text, thinking="", finish_reason="stop"), prompt_tokens=1, completion_tokens=1
+        )
+        for text in ("one", "two")
+    )
+    with CompletionCache(tmp_path / "calls.sqlite") as other:
+        assert cache.put(b"key", "m", one) == one
+        assert other.put(b"key", "m", two) == one
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=20)
+
+
+@given(
+    text=texts,
+    thinking=texts,
+    tokens=st.lists(st.builds(TokenLogprob, token=texts, logprob=st.floats(-50, 0)), max_size=3),
+)
+def test_completion_comes_back_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, text: str, thinking: str, tokens: list[TokenLogprob]
+) -> None:
+    completion = Completion(text=text, thinking=thinking, finish_reason="stop", first_token=tuple(tokens))
+    kept = KeptCall(completion=completion, prompt_tokens=3, completion_tokens=2)
+    with CompletionCache(tmp_path_factory.mktemp("cache") / "calls.sqlite") as cache:
+        cache.put(b"key", "m", kept)
+        assert cache.get(b"key") == kept
+
+
+@given(st.lists(st.tuples(texts, texts), max_size=3), st.lists(st.tuples(texts, texts), max_size=3))
+def test_key_tells_messages_apart(one: list[tuple[str, str]], two: list[tuple[str, str]]) -> None:
+    assert (call_key("m", one, PLAIN_TEXT, 0) == call_key("m", two, PLAIN_TEXT, 0)) == (one == two)
+    assert call_key("m", one, PLAIN_TEXT, 0) != call_key("n", one, PLAIN_TEXT, 0)
