@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from .cli_eval import eval_app
+
 # Spelled out again, since their homes take seconds to import; a test compares them.
 ModeName = Literal["judge", "naive", "llm"]
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
@@ -23,6 +25,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(eval_app, name="eval")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 

@@ -6,7 +6,9 @@ import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from typing import Literal
+
+from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
 
 from .errors import BudgetSpent
 

@@ -19,7 +19,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.embeddings import Embedder, create_embeddings
 from judgetree.modules.judge import Judge, Verdict
 from judgetree.modules.judge_generated import GeneratedJudge
-from judgetree.modules.judge_logprob import LogprobJudge, LogprobThresholds
+from judgetree.modules.judge_logprob import LogprobJudge, thresholds_for
 from judgetree.modules.llm import CallGate, ChatLLM
 from judgetree.modules.llm_factory import create_llm
 from judgetree.modules.settings import load_settings
@@ -158,14 +158,14 @@ def by_embedding(embedder: Embedder) -> Rate:
 
 
 def by_logprob(llm: ChatLLM) -> Rate:
-    """P(needed). The time is that of its one call; the verdict is asked for afterwards, from the prompt cache."""
-    # A threshold of 0 makes everything a 1, whose confidence is P(needed).
-    probe, judge = LogprobJudge(llm, thresholds=LogprobThresholds(needed=0.0)), LogprobJudge(llm)
+    """P(needed), and the verdict that the model's first threshold makes of it."""
+    judge = LogprobJudge(llm, thresholds=replace(thresholds_for(llm.model), alone=None))
 
     async def rate(question: str, passage: str) -> Rating:
-        probability, seconds = await _judged(probe, question, passage)
-        verdict, _ = await _judged(judge, question, passage)
-        return Rating(value=probability.confidence, verdict=_name_of(verdict), seconds=seconds)
+        verdict, seconds = await _judged(judge, question, passage)
+        confidence = verdict.confidence
+        needed = None if confidence is None else confidence if verdict.score == 1 else 1.0 - confidence
+        return Rating(value=needed, verdict=_name_of(verdict), seconds=seconds)
 
     return rate
 

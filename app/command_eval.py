@@ -1,0 +1,108 @@
+"""``judgetree eval``: batch runs and their reports."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ..evaluation.experiment import Experiment
+from ..evaluation.run import RunOptions, run
+from ..evaluation.run_store import RunStore
+from ..evaluation.runner import Progress as RunProgress
+from ..evaluation.runner import RunSummary
+from ..modules.errors import DependencyError
+from .command_index import progress_bar
+from .exit_status import FAILED, INTERRUPTED, OK
+from .terminal import is_live, notes, say, write_json, write_result
+
+
+def run_eval(experiment: Experiment, out: Path, options: RunOptions, *, as_json: bool) -> int:
+    """Run, and tell what was done. 0 if every question asked now was answered or refused, 1 if some failed.
+
+    Raises:
+        UserError: Something to mend; finished rows are kept.
+    """
+    try:
+        with progress_bar() as on_setup, _question_bar() as on_progress:
+            summary = run(experiment, out, options=options, on_progress=on_progress, on_setup=on_setup)
+    except KeyboardInterrupt:
+        say(f"Stopped. {len(RunStore(out).read_rows())} rows are kept in {out}; the same command goes on.")
+        return INTERRUPTED
+    if as_json:
+        write_json(
+            {
+                "out": str(out),
+                "asked": summary.asked,
+                "kept": summary.kept,
+                "failed": summary.failed,
+                "stopped_by": summary.stopped_by,
+            }
+        )
+    else:
+        write_result(_told(summary, out))
+    return FAILED if summary.failed else OK
+
+
+def run_report(folder: Path, *, as_json: bool) -> int:
+    """Score a run and write its files.
+
+    Raises:
+        UserError: There is no run, its data set has changed, or the extra ``eval`` is not installed.
+    """
+    try:
+        from ..evaluation.report import write_report
+    except ModuleNotFoundError as error:
+        raise DependencyError(f"A report needs the package {error.name}. Run: pip install 'judgetree[eval]'") from error
+    report = write_report(folder)
+    if as_json:
+        write_json(report.to_document())
+    else:
+        write_result(report.to_markdown())
+        say(f"Written: {', '.join(str(file) for file in report.files)}")
+    return OK
+
+
+def _told(summary: RunSummary, out: Path) -> str:
+    lines = [f"{summary.asked} asked, {summary.kept} kept from before, {summary.failed} failed: {out}"]
+    if summary.stopped_by:
+        lines.append(f"Stopped at {summary.stopped_by}; the same command with a higher limit goes on.")
+    if summary.failed:
+        lines.append("`--retry-failed` asks the failed ones again.")
+    lines.append(f"Next: judgetree eval report {out}")
+    return "\n".join(lines)
+
+
+@contextmanager
+def _question_bar() -> Iterator[Callable[[RunProgress], None]]:
+    """What a run reports its questions to: a bar in a terminal, elsewhere a line a tenth of the way."""
+    if not is_live(sys.stderr):
+        yield _tell_tenths
+        return
+    columns = (
+        TextColumn("questions"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[failed]}"),
+    )
+    with Progress(*columns, console=notes(), redirect_stdout=False, redirect_stderr=False) as bars:
+        task, failed = bars.add_task("", total=None, failed=""), 0
+
+        def show(progress: RunProgress) -> None:
+            nonlocal failed
+            failed += progress.row is not None and progress.row.status == "failed"
+            bars.update(
+                task, completed=progress.done, total=progress.total, failed=f"{failed} failed" if failed else ""
+            )
+
+        yield show
+
+
+def _tell_tenths(progress: RunProgress) -> None:
+    if progress.row is not None and progress.done * 10 // progress.total > (progress.done - 1) * 10 // progress.total:
+        say(f"{progress.done}/{progress.total} questions")

@@ -1,0 +1,86 @@
+"""What is run: one YAML file, or keyword arguments, checked before anything is paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer
+
+from ..graphs.result import Mode
+from ..modules.completion_cache import CacheMode
+from ..modules.errors import SettingsError
+from ..modules.judge_factory import JudgeKind
+from ..modules.settings import without_secrets
+
+SearchType = Literal["hybrid", "dense", "sparse"]
+
+
+class Experiment(BaseModel):
+    """Everything that decides what a run measures. Empty models and embeddings are those of the settings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dataset: str = Field(description="NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json.")
+    split: str | None = Field(default=None, description="Split, for data sets that have several in one place.")
+    limit: int | None = Field(default=None, ge=1, description="First so many questions; the corpus stays whole.")
+    ids: tuple[str, ...] | None = Field(default=None, description="Only these questions.")
+    systems: tuple[Mode, ...] = Field(default=("llm", "naive", "judge"), min_length=1, description="What is compared.")
+    repeats: int = Field(default=1, ge=1, description="How often each question is asked, with answers of its own.")
+
+    llm: str | None = Field(default=None, description="Model that answers, as in JUDGETREE_LLM.")
+    judge_llm: str | None = Field(default=None, description="Model that judges, as in JUDGETREE_JUDGE_LLM.")
+    embeddings: str | None = Field(default=None, description="Embedder, as in JUDGETREE_EMBEDDINGS.")
+
+    topk: int = Field(default=3, ge=1, description="Chunks that each query retrieves.")
+    search_type: SearchType = Field(default="hybrid", description="hybrid, dense or sparse.")
+    judge: JudgeKind = Field(default="auto", description="auto, generated or logprob.")
+    max_rec_depth: int = Field(default=3, ge=0, description="Levels below the root.")
+    max_llm_calls: int = Field(default=60, ge=1, description="Model calls of one question's whole tree.")
+    judge_leaves: bool = Field(default=True, description="Judge the chunks of the deepest level too.")
+
+    cache: CacheMode = Field(default="write", description="off, read, write or replay.")
+    concurrency: int = Field(default=8, ge=1, description="Questions at once.")
+    max_calls: int | None = Field(default=None, ge=1, description="Stop cleanly once the run has paid so many calls.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Stop cleanly once it has paid so many tokens.")
+
+    @field_serializer("llm", "judge_llm", "embeddings")
+    def _serialize_model(self, spec: str | None) -> str | None:
+        return None if spec is None else without_secrets(spec)
+
+    def identity(self) -> dict[str, object]:
+        """What every row of a run directory must share: all but how many questions are asked of which systems, and how
+        the work is done.
+        """
+        return self.model_dump(mode="json", exclude=set(_MAY_CHANGE))
+
+
+_MAY_CHANGE = ("limit", "ids", "systems", "repeats", "cache", "concurrency", "max_calls", "max_tokens")
+
+
+def load_experiment(path: Path | None = None, **overrides: object) -> Experiment:
+    """The experiment of a YAML file; keyword arguments that are not None win.
+
+    Raises:
+        SettingsError: The file cannot be read or is no mapping, or a key or value is not allowed; the message names
+            each and, for a key, what there is.
+    """
+    given = {**(_mapping_in(path) if path else {}), **{k: v for k, v in overrides.items() if v is not None}}
+    try:
+        return Experiment.model_validate(given)
+    except ValidationError as error:
+        where = f"The experiment {path}" if path else "The experiment"
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        raise SettingsError(f"{where} is not usable: {faults}. Keys: {', '.join(Experiment.model_fields)}.") from error
+
+
+def _mapping_in(path: Path) -> Mapping[str, object]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(f"The experiment {path} cannot be read: {error}. Give a YAML file.") from error
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise SettingsError(f"The experiment {path} is not a mapping. Write one `key: value` a line.")
+    return content

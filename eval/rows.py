@@ -1,0 +1,66 @@
+"""From a result with its search tree to the row that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..graphs.result import Mode, RagResult
+from ..graphs.search_tree import SearchTree
+from ..graphs.tree_nodes import walk_queries
+from ..modules.usage import total_usage
+from .questions import EvalQuestion
+from .run_store import FoundChunk, RunRow
+from .tree_metrics import figures_of
+
+
+def row_of(
+    question: EvalQuestion,
+    result: RagResult | None,
+    *,
+    place: tuple[Mode, int, int],
+    thread_id: str,
+    error: str,
+    seconds: float,
+    key_field: str,
+) -> RunRow:
+    """The row of one question; ``result`` is None where not even a tree came of it.
+
+    Args:
+        question: What was asked.
+        result: What came of it.
+        place: System, repeat and attempt.
+        thread_id: The thread that was asked for.
+        error: Why it failed; ``""`` otherwise.
+        seconds: Wall time.
+        key_field: Metadata field of a chunk that names its document.
+    """
+    system, repeat, attempt = place
+    tree = result.tree if result else None
+    return RunRow(
+        system=system,
+        question_id=question.id,
+        repeat=repeat,
+        attempt=attempt,
+        question=question.question,
+        prediction=result.answer if result else "",
+        status=result.status if result else "failed",
+        error=error,
+        thread_id=thread_id,
+        seconds=round(seconds, 3),
+        usage=result.usage if result else total_usage(()),
+        tree=figures_of(tree) if tree else None,
+        chunks=tuple(_found(tree, key_field)) if tree else (),
+    )
+
+
+def _found(tree: SearchTree, key_field: str) -> Iterator[FoundChunk]:
+    for node in walk_queries(tree.root):
+        for rank, chunk in enumerate(node.chunks):
+            yield FoundChunk(
+                key=str(chunk.metadata.get(key_field) or chunk.chunk_id),
+                chunk_id=chunk.chunk_id,
+                depth=node.depth,
+                rank=rank,
+                verdict=chunk.verdict_label,
+                confidence=chunk.score_confidence,
+            )

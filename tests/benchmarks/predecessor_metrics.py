@@ -1,0 +1,133 @@
+"""Official EM and F1 of the predecessor's recorded predictions, beside the figures that must come out.
+
+    python tests/benchmarks/predecessor_metrics.py --data predecessor_baseline.json
+
+The file holds, for each run, its predictions with their gold answers and the official figures over them. Exits 1 where
+one of ours is off by more than 0.1 points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from statistics import fmean
+
+from pydantic import TypeAdapter
+
+from judgetree.evaluation.answer_metrics import score_answer
+from judgetree.evaluation.questions import EvalQuestion
+
+TOLERANCE_POINTS = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """Means over the questions of a run, in [0, 1]."""
+
+    em: float
+    f1: float
+    precision: float
+    recall: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedRun:
+    """A run of the predecessor and what the official script gave it."""
+
+    run: str
+    n: int
+    official: Figures
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedPrediction:
+    """What the predecessor answered to one question."""
+
+    question: str
+    ground_truth: str
+    prediction: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """The parts of the file that are needed; the others are passed over."""
+
+    rag_with_judge_repo: tuple[RecordedRun, ...]
+    per_question: Mapping[str, tuple[RecordedPrediction, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recomputed:
+    """A run with the figures that we come to."""
+
+    recorded: RecordedRun
+    n: int
+    figures: Figures
+
+    @property
+    def off_points(self) -> float:
+        """By how much the figure that is off most is off."""
+        pairs = zip(astuple(self.figures), astuple(self.recorded.official), strict=True)
+        off: list[float] = [100 * abs(ours - theirs) for ours, theirs in pairs]
+        return max(off)
+
+    @property
+    def holds(self) -> bool:
+        """Whether as many questions give the same figures."""
+        return self.n == self.recorded.n and self.off_points <= TOLERANCE_POINTS
+
+
+def load_baseline(path: Path) -> Baseline:
+    """The recorded runs of the file."""
+    return TypeAdapter(Baseline).validate_json(path.read_bytes())
+
+
+def recompute(recorded: RecordedRun, predictions: tuple[RecordedPrediction, ...]) -> Recomputed:
+    """Score the predictions; nothing counts as a refusal, since the official script knows none."""
+    scores = [
+        score_answer(
+            EvalQuestion(id=str(place), question=row.question, answers=(row.ground_truth,)),
+            row.prediction,
+            refused=False,
+        )
+        for place, row in enumerate(predictions)
+    ]
+    return Recomputed(
+        recorded=recorded,
+        n=len(scores),
+        figures=Figures(
+            em=fmean(score.em for score in scores),
+            f1=fmean(score.f1 for score in scores),
+            precision=fmean(score.precision for score in scores),
+            recall=fmean(score.recall for score in scores),
+        ),
+    )
+
+
+def as_table(runs: list[Recomputed]) -> str:
+    """A Markdown table, a line a run, in percent."""
+    lines = ["| run | n | EM | official | F1 | official | off at most | holds |", "|---|---|---|---|---|---|---|---|"]
+    for run in runs:
+        ours, theirs = run.figures, run.recorded.official
+        lines.append(
+            f"| {run.recorded.run} | {run.n} | {ours.em:.1%} | {theirs.em:.1%} | {ours.f1:.1%} | {theirs.f1:.1%} "
+            f"| {run.off_points:.3f} | {'yes' if run.holds else 'NO'} |".replace("%", "")
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="the predecessor's predictions (JSON)")
+    baseline = load_baseline(parser.parse_args().data)
+    runs = [recompute(run, baseline.per_question[run.run]) for run in baseline.rag_with_judge_repo]
+    print(as_table(runs))
+    if not all(run.holds for run in runs):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
