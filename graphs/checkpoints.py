@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, 
 from pathlib import Path
 
 import aiosqlite
+from filelock import AsyncFileLock, FileLock
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -64,7 +65,8 @@ def open_checkpointer_sync(url: str) -> Iterator[Saver]:
         elif url.startswith("sqlite:///"):
             connection = stack.enter_context(closing(_connect_sqlite(url)))
             saver = SqliteSaver(connection, serde=serializer())
-            saver.setup()
+            with FileLock(_lock_beside(_sqlite_path(url))):
+                saver.setup()
             connection.execute(_QUICK_COMMITS)
         elif url.startswith(("postgresql://", "postgres://")):
             with _postgres_errors(url):
@@ -84,7 +86,8 @@ async def _open_sqlite(url: str, stack: AsyncExitStack) -> Saver:
     try:
         connection = await stack.enter_async_context(aiosqlite.connect(path))
         saver = AsyncSqliteSaver(connection, serde=serializer())
-        await saver.setup()
+        async with AsyncFileLock(_lock_beside(path)):
+            await saver.setup()
         await connection.execute(_QUICK_COMMITS)
     except sqlite3.Error as error:
         raise _unusable(url, error) from error
@@ -105,6 +108,11 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
         saver = AsyncPostgresSaver(pool, serde=serializer())  # type: ignore[arg-type]
         await saver.setup()
     return saver
+
+
+def _lock_beside(path: Path) -> Path:
+    """Held while a store is made ready: the switch to WAL does not wait for others, whatever the busy timeout."""
+    return path.with_name(path.name + ".lock")
 
 
 def _connect_sqlite(url: str) -> sqlite3.Connection:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from subprocess import run as run_process
 
 import pytest
+from filelock import FileLock
 from langchain_core.documents import Document
 from langgraph.checkpoint.base import empty_checkpoint
 
@@ -50,6 +53,26 @@ def test_the_same_store_serves_synchronous_graphs(url: str, request: pytest.Fixt
     with open_checkpointer_sync(url) as saver:
         saver.put(config, empty_checkpoint(), {"step": 1}, {})  # type: ignore[arg-type]
         assert [saved.config["configurable"]["thread_id"] for saved in saver.list(config)] == [thread]  # type: ignore[arg-type]
+
+
+def test_store_that_another_one_is_making_ready_is_waited_for(tmp_path: Path) -> None:
+    file = tmp_path / "c.sqlite"
+
+    async def open_it() -> str:
+        async with open_checkpointer(f"sqlite:///{file}") as saver:
+            return type(saver).__name__
+
+    async def meanwhile() -> str:
+        with FileLock(tmp_path / "c.sqlite.lock"), closing(sqlite3.connect(file)) as other:
+            other.execute("CREATE TABLE started (x)")
+            other.execute("BEGIN IMMEDIATE")
+            opening = asyncio.ensure_future(open_it())
+            _, still_waiting = await asyncio.wait([opening], timeout=0.5)
+            assert still_waiting, "it fails at once, where it should wait"
+            other.execute("COMMIT")
+        return await opening
+
+    assert asyncio.run(meanwhile()) == "AsyncSqliteSaver"
 
 
 READER = """
