@@ -109,8 +109,8 @@ class LogprobJudge:
     """Asks for one word, yes or no, and scores a chunk by the probability of yes.
 
     A 0 takes one call of one token; a 1 takes one more for each question that it asks on, and one more where the
-    thresholds allow a 2. Calls of a query differ in nothing but the chunk, and nothing comes after it, so that providers
-    and llama.cpp read little more than the chunk.
+    thresholds allow a 2. Calls of a query differ in nothing but the chunk, and nothing comes after it, so that
+    providers and llama.cpp read little more than the chunk.
     """
 
     def __init__(
