@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,12 +23,11 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_python_blocks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = load_standards_qa(REPO / "data" / "standards_qa.jsonl")
+    shutil.copytree(REPO / "data", "data")
+    rows = load_standards_qa("data/standards_qa.jsonl")
     with ScriptedServer(rows) as server:
         monkeypatch.setenv("JUDGETREE_LLM", f"{server.base_url}#scripted")
-        with judgetree.open_index(
-            "standards", judgetree.load_settings(), data_path=REPO / "data" / "standards"
-        ) as index:
+        with judgetree.open_index("standards", judgetree.load_settings(), data_path=Path("data/standards")) as index:
             index.get_index_done()
         namespace: dict[str, object] = {"questions": [row.question for row in rows[:2]]}
         for block in blocks("python"):
