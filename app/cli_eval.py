@@ -69,3 +69,24 @@ def report(
         from .command_eval import run_report
 
     raise typer.Exit(run_report(folder, as_json=as_json))
+
+
+@eval_app.command("compare")
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="FOLDER", help="Run directory.")],
+    second: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Another; without, the systems of the first.")
+    ] = None,
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare runs that differ in data, retriever or reader.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare systems question by question: differences with intervals, exact tests, and a verdict in words."""
+    from .terminal import busy
+
+    with busy("starting"):
+        from .command_eval import run_compare
+
+    raise typer.Exit(run_compare(first, second, force=force, as_json=as_json))

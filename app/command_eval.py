@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -53,10 +54,8 @@ def run_report(folder: Path, *, as_json: bool) -> int:
     Raises:
         UserError: There is no run, its data set has changed, or the extra ``eval`` is not installed.
     """
-    try:
+    with _extra():
         from ..evaluation.report import write_report
-    except ModuleNotFoundError as error:
-        raise DependencyError(f"A report needs the package {error.name}. Run: pip install 'judgetree[eval]'") from error
     report = write_report(folder)
     if as_json:
         write_json(report.to_document())
@@ -64,6 +63,30 @@ def run_report(folder: Path, *, as_json: bool) -> int:
         write_result(report.to_markdown())
         say(f"Written: {', '.join(str(file) for file in report.files)}")
     return OK
+
+
+def run_compare(first: Path, second: Path | None, *, force: bool, as_json: bool) -> int:
+    """Compare the systems of a run, or two runs.
+
+    Raises:
+        UserError: There is nothing to compare, the runs are unlike, or the extra ``eval`` is not installed.
+    """
+    with _extra():
+        from ..evaluation.compare import compare_runs
+    comparisons = compare_runs(first, second, force=force)
+    if as_json:
+        write_json([{"verdict": each.verdict, "a": each.a, "b": each.b, **asdict(each.paired)} for each in comparisons])
+    else:
+        write_result("\n".join(each.verdict for each in comparisons))
+    return OK
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise DependencyError(f"This needs the package {error.name}. Run: pip install 'judgetree[eval]'") from error
 
 
 def _told(summary: RunSummary, out: Path) -> str:

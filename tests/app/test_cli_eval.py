@@ -66,6 +66,11 @@ def test_run_and_report(cli: Cli, data: Path, tmp_path: Path) -> None:
     assert means["judge", "em"] == 1.0
     assert means["llm", "em"] == 0.0
 
+    compared = cli("eval", "compare", str(out))
+    assert compared.status == 0, compared.err
+    assert len(compared.out.splitlines()) == 6, "three pairs of systems, by EM and F1"
+    assert json.loads(cli("eval", "compare", str(out), "--json").out)[0]["metric"] == "em"
+
 
 def test_some_failed_questions_end_with_1_and_say_how_to_go_on(
     cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer

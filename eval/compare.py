@@ -1,0 +1,124 @@
+"""Two systems on the same questions: paired differences, their tests, and a verdict in words."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from ..modules.errors import SettingsError
+from .report import load_report
+from .run_store import RunStore
+from .statistics import PairedComparison, adjust_comparisons, compare_paired, verdict_in_words
+
+METRICS = ("em", "f1")
+SHARED = (
+    "dataset",
+    "dataset_digest",
+    "corpus_digest",
+    "embeddings",
+    "topk",
+    "search_type",
+    "llm",
+    "reader_prompt",
+    "closed_book_prompt",
+)
+"""What two runs must have in common, for their difference to be that of the systems: data, retriever and reader."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """One system of one run."""
+
+    name: str
+    scores: Mapping[str, Mapping[str, float]]
+    """By metric, then by question; repeats of a question are its mean."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two contenders by one metric."""
+
+    a: str
+    b: str
+    paired: PairedComparison
+    """p values are adjusted over all comparisons made together (Holm)."""
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a sentence."""
+        return verdict_in_words(self.paired, a=self.a, b=self.b)
+
+
+def compare_runs(a: Path, b: Path | None = None, *, force: bool = False) -> list[Comparison]:
+    """Compare the systems of one run with each other, or each system of ``a`` with that of the same name in ``b``.
+
+    Where two runs have no system in common, each of ``a`` meets each of ``b``. EM is tested by McNemar's exact test (by
+    sign flips where questions were repeated), F1 by sign flips, p values adjusted together.
+
+    Raises:
+        SettingsError: The runs differ in data, retriever or reader and ``force`` is not set, they share no question,
+            or there are no two systems.
+        UserError: See ``load_report``.
+    """
+    if b is not None and not force:
+        _refuse_unlike(a, b)
+    pairs = list(itertools.combinations(_contenders(a, ""), 2)) if b is None else _across(a, b)
+    if not pairs:
+        raise SettingsError(f"{a} holds one system. Name a second run, or run another system into it.")
+    compared = [(one.name, two.name, _compare(one, two, metric)) for one, two in pairs for metric in METRICS]
+    adjusted = adjust_comparisons([paired for _, _, paired in compared])
+    return [Comparison(a=one, b=two, paired=paired) for (one, two, _), paired in zip(compared, adjusted, strict=True)]
+
+
+def _across(a: Path, b: Path) -> list[tuple[Contender, Contender]]:
+    ours, theirs = _contenders(a, f"{a}:"), _contenders(b, f"{b}:")
+    pairs = list(itertools.product(ours, theirs))
+    alike = [(one, two) for one, two in pairs if one.name.removeprefix(f"{a}:") == two.name.removeprefix(f"{b}:")]
+    return alike or pairs
+
+
+def _contenders(run: Path, prefix: str) -> list[Contender]:
+    frame = load_report(run).questions
+    return [
+        Contender(name=f"{prefix}{system}", scores={metric: _by_question(part, metric) for metric in METRICS})
+        for system, part in frame.groupby("system", sort=False)
+    ]
+
+
+def _by_question(part: pd.DataFrame, metric: str) -> dict[str, float]:
+    means = part.groupby("question_id", sort=False)[metric].mean().dropna()
+    return {str(question): float(value) for question, value in means.items()}
+
+
+def _compare(one: Contender, two: Contender, metric: str) -> PairedComparison:
+    mine, other = one.scores[metric], two.scores[metric]
+    common = [question for question in mine if question in other]
+    if len(common) < 2:
+        raise SettingsError(f"{one.name} and {two.name} share {len(common)} scored questions. At least 2 are needed.")
+    scores_a, scores_b = [mine[question] for question in common], [other[question] for question in common]
+    binary = metric == "em" and _are_binary(scores_a) and _are_binary(scores_b)
+    return compare_paired(scores_a, scores_b, metric=metric, test="mcnemar" if binary else "permutation")
+
+
+def _are_binary(scores: Sequence[float]) -> bool:
+    return set(scores) <= {0.0, 1.0}
+
+
+def _refuse_unlike(a: Path, b: Path) -> None:
+    one, two = (_identity(run) for run in (a, b))
+    unlike = [name for name in SHARED if one.get(name) != two.get(name)]
+    if unlike:
+        differences = "; ".join(f"{name}: {one.get(name)!r} and {two.get(name)!r}" for name in unlike)
+        raise SettingsError(
+            f"{a} and {b} differ in more than the system ({differences}), so a difference could come from that. "
+            "Run them alike, or insist with --force."
+        )
+
+
+def _identity(run: Path) -> Mapping[str, object]:
+    identity = (RunStore(run).read_manifest() or {}).get("identity")
+    return identity if isinstance(identity, Mapping) else {}
