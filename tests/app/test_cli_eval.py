@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -11,7 +14,10 @@ import pandas as pd
 import pytest
 
 from judgetree.app.cli_eval import CacheModeName
+from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted_wire import ChatRequest
+from judgetree.evaluation.run_store import RunStore
 from judgetree.modules.completion_cache import CacheMode
 from tests.app.conftest import CHAIN, CHINESE, Cli, write_corpus
 
@@ -80,6 +86,51 @@ def test_some_failed_questions_end_with_1_and_say_how_to_go_on(
     assert ran.status == 1
     assert "2 failed" in ran.out
     assert "--retry-failed" in ran.out
+
+
+class Hold:
+    """Lets so many requests through and holds back those after them."""
+
+    def __init__(self, after: int) -> None:
+        self._left = after
+        self._counting = threading.Lock()
+        self.reached = threading.Event()
+        self.opened = threading.Event()
+
+    def __call__(self, request: ChatRequest) -> ChatReply | None:
+        with self._counting:
+            self._left -= 1
+            if self._left < 0:
+                self.reached.set()
+        if self.reached.is_set():
+            self.opened.wait(60)
+        return None
+
+
+@pytest.mark.parametrize("after", [1, 5])
+def test_killed_run_goes_on_and_loses_and_doubles_nothing(
+    cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer, after: int
+) -> None:
+    out, replayed = tmp_path / "run", tmp_path / "replayed"
+    options = ("--dataset", f"standards:{data}", "--systems", "naive,judge", "--concurrency", "2")
+    scripted.responses = hold = Hold(after)
+    command = [sys.executable, "-m", "judgetree.app", "eval", "run", *options, "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        assert hold.reached.wait(60), "the run never came this far"
+        process.kill()
+        process.communicate()
+    hold.opened.set()
+    scripted.responses = None
+    before = len(RunStore(out).read_rows())
+    ran = cli("eval", "run", *options, "--out", str(out), "--json")
+    assert (json.loads(ran.out)["asked"], json.loads(ran.out)["kept"]) == (4 - before, before)
+    assert len((out / "rows.jsonl").read_text(encoding="utf-8").splitlines()) == 4
+    assert cli("eval", "run", *options, "--out", str(replayed), "--cache", "replay").status == 0
+    assert outcomes(out) == outcomes(replayed)
+
+
+def outcomes(run: Path) -> dict[tuple[str, str, int], object]:
+    return {row.place: (row.prediction, row.status, row.chunks) for row in RunStore(run).read_rows()}
 
 
 @pytest.mark.parametrize(
