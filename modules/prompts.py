@@ -44,9 +44,9 @@ JUDGE_SCHEMA: dict[str, object] = {
 
 JUDGE_REPAIR = "That reply cannot be used: {problem} Reply again with the JSON object alone."
 
-NEEDED_SYSTEM = """\
-You check whether a passage is about something that must be known to answer a query. Reply with yes or no only."""
-ALONE_SYSTEM = "You check whether a query can be answered from a passage alone. Reply with yes or no only."
+NEEDED_SYSTEM = "You check whether a passage helps to answer a query. Reply with yes or no only."
+NEEDED_QUESTION = 'Is the passage about something that must be known to answer "{query}"?'
+ALONE_QUESTION = "Can the query be answered from this passage alone?"
 
 SUB_QUESTION_SYSTEM = """\
 A query needs several facts. The passage gives one of them. Write one short question that asks for the fact that is
@@ -75,13 +75,14 @@ def judge_messages(query: str, passage: str) -> list[Message]:
 
 
 def needed_messages(query: str, passage: str) -> list[Message]:
-    """Ask, for yes or no, whether the passage is needed. Nothing but the passage differs between those of a query."""
-    return [("system", NEEDED_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}")]
+    """Ask, for yes or no, whether the passage is needed; the query stands before the passage and after it."""
+    question = NEEDED_QUESTION.replace("{query}", query)  # not format: a query may hold braces
+    return [("system", NEEDED_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}\n\n{question}")]
 
 
 def alone_messages(query: str, passage: str) -> list[Message]:
-    """Ask, for yes or no, whether the passage alone answers."""
-    return [("system", ALONE_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}")]
+    """Ask, for yes or no, whether the passage alone answers; shares its prefix with ``needed_messages``."""
+    return [("system", NEEDED_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}\n\n{ALONE_QUESTION}")]
 
 
 def sub_question_messages(query: str, passage: str, *, rejected: str = "") -> list[Message]:

@@ -62,6 +62,7 @@ anything = st.text(max_size=60) | st.sampled_from(
         "\n\nPassage:\n",
         "Query: Passage:",
         "\n\nEvidence:\nQuestion: ",
+        prompts.NEEDED_QUESTION,
         "\r\x85\u2028",
     ]
 )
@@ -105,7 +106,7 @@ def test_a_foreign_system_message_is_of_kind_other(messages: Sequence[tuple[str,
     ("system", "user"),
     [
         (prompts.JUDGE_SYSTEM, "Question: x\n\nPassage:\ny"),
-        (prompts.NEEDED_SYSTEM, "Query: x\n\nText:\ny"),
+        (prompts.NEEDED_SYSTEM, "Query: x\n\nPassage:\ny\n\nIs it?"),
         (prompts.READER_SYSTEM, "Question: x\n\nEvidence:\ny\n\nQuestion: another"),
         (prompts.CLOSED_BOOK_SYSTEM, ""),
     ],

@@ -339,9 +339,9 @@ def common_start(one: str, other: str) -> str:
     return one[:length]
 
 
-def test_nothing_stands_after_the_passage() -> None:
-    for messages in (NEEDED, ALONE):
-        assert messages[-1][1].endswith(f"\n\nPassage:\n{PASSAGE}"), "each token there is paid for with each chunk"
+def test_both_questions_share_all_up_to_the_end_of_the_passage() -> None:
+    assert NEEDED[0] == ALONE[0]
+    assert common_start(NEEDED[1][1], ALONE[1][1]).startswith(f"Query: {QUERY}\n\nPassage:\n{PASSAGE}\n\n")
 
 
 def test_chunks_of_a_query_share_all_up_to_the_passage() -> None:
