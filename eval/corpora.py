@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+from ..modules.errors import SettingsError
 from ..modules.index import Index
 from ..modules.index_factory import Progress, open_index
 from ..modules.settings import Settings
@@ -28,8 +29,14 @@ def open_corpus(dataset: Dataset, settings: Settings, *, on_progress: Progress |
     what was never embedded; nothing the second time.
 
     Raises:
+        SettingsError: The data set has no corpus.
         UserError: See ``Index``.
     """
+    if dataset.folder is None and not dataset.documents:
+        raise SettingsError(
+            f"The data set {dataset.name!r} has questions and no corpus, so there is nothing to retrieve from. "
+            "Ask it of the system llm alone, or take a data set with documents."
+        )
     path = dataset.folder or _written(dataset, settings.home / "corpora" / dataset.corpus_digest[:12])
     index = open_index(collection_of(dataset), settings, data_path=path, on_progress=on_progress)
     try:

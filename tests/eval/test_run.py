@@ -220,6 +220,15 @@ def test_changed_data_are_another_run(bench: Bench) -> None:
         run(bench.experiment, bench.out, settings=bench.settings)
 
 
+def test_data_set_without_a_corpus_is_asked_of_no_system_that_retrieves(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "set.jsonl"
+    file.write_text(json.dumps({"id": "q", "question": "Who?", "golden_answers": ["Ada"]}), encoding="utf-8")
+    with pytest.raises(SettingsError, match="nothing to retrieve from"):
+        run(bench.more(dataset=f"flashrag:{file}"), bench.out, settings=bench.settings)
+    closed_book = bench.more(dataset=f"flashrag:{file}", systems=("llm",))
+    assert run(closed_book, bench.out, settings=bench.settings).asked == 1
+
+
 def test_directory_in_use_is_refused_and_its_holder_named(bench: Bench) -> None:
     with RunStore(bench.out).held(), pytest.raises(SettingsError, match=r"process \d+ on "):
         run(bench.experiment, bench.out, settings=bench.settings)
