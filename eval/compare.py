@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..modules.errors import SettingsError
-from .report import load_report
+from .report import load_questions
 from .run_store import RunStore
 from .statistics import PairedComparison, adjust_comparisons, compare_paired, verdict_in_words
 
@@ -33,7 +33,8 @@ SHARED = (
 class Contender:
     """One system of one run."""
 
-    name: str
+    run: Path
+    system: str
     scores: Mapping[str, Mapping[str, float]]
     """By metric, then by question; repeats of a question are its mean."""
 
@@ -62,29 +63,34 @@ def compare_runs(a: Path, b: Path | None = None, *, force: bool = False) -> list
     Raises:
         SettingsError: The runs differ in data, retriever or reader and ``force`` is not set, they share no question,
             or there are no two systems.
-        UserError: See ``load_report``.
+        UserError: See ``report.load_questions``.
     """
     if b is not None and not force:
         _refuse_unlike(a, b)
-    pairs = list(itertools.combinations(_contenders(a, ""), 2)) if b is None else _across(a, b)
+    pairs = list(itertools.combinations(_contenders(a), 2)) if b is None else _across(a, b)
     if not pairs:
         raise SettingsError(f"{a} holds one system. Name a second run, or run another system into it.")
-    compared = [(one.name, two.name, _compare(one, two, metric)) for one, two in pairs for metric in METRICS]
-    adjusted = adjust_comparisons([paired for _, _, paired in compared])
-    return [Comparison(a=one, b=two, paired=paired) for (one, two, _), paired in zip(compared, adjusted, strict=True)]
+    meetings = [(one, two, metric) for one, two in pairs for metric in METRICS]
+    adjusted = adjust_comparisons([_compare(*meeting) for meeting in meetings])
+    return [
+        Comparison(a=_name(one, b), b=_name(two, b), paired=paired)
+        for (one, two, _), paired in zip(meetings, adjusted, strict=True)
+    ]
 
 
 def _across(a: Path, b: Path) -> list[tuple[Contender, Contender]]:
-    ours, theirs = _contenders(a, f"{a}:"), _contenders(b, f"{b}:")
-    pairs = list(itertools.product(ours, theirs))
-    alike = [(one, two) for one, two in pairs if one.name.removeprefix(f"{a}:") == two.name.removeprefix(f"{b}:")]
-    return alike or pairs
+    pairs = list(itertools.product(_contenders(a), _contenders(b)))
+    return [(one, two) for one, two in pairs if one.system == two.system] or pairs
 
 
-def _contenders(run: Path, prefix: str) -> list[Contender]:
-    frame = load_report(run).questions
+def _name(contender: Contender, second_run: Path | None) -> str:
+    return contender.system if second_run is None else f"{contender.run}:{contender.system}"
+
+
+def _contenders(run: Path) -> list[Contender]:
+    _, frame = load_questions(run)
     return [
-        Contender(name=f"{prefix}{system}", scores={metric: _by_question(part, metric) for metric in METRICS})
+        Contender(run=run, system=str(system), scores={metric: _by_question(part, metric) for metric in METRICS})
         for system, part in frame.groupby("system", sort=False)
     ]
 
@@ -98,7 +104,10 @@ def _compare(one: Contender, two: Contender, metric: str) -> PairedComparison:
     mine, other = one.scores[metric], two.scores[metric]
     common = [question for question in mine if question in other]
     if len(common) < 2:
-        raise SettingsError(f"{one.name} and {two.name} share {len(common)} scored questions. At least 2 are needed.")
+        raise SettingsError(
+            f"{one.run}:{one.system} and {two.run}:{two.system} share {len(common)} questions that have {metric}. "
+            "At least 2 are needed."
+        )
     scores_a, scores_b = [mine[question] for question in common], [other[question] for question in common]
     binary = metric == "em" and _are_binary(scores_a) and _are_binary(scores_b)
     return compare_paired(scores_a, scores_b, metric=metric, test="mcnemar" if binary else "permutation")

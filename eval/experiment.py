@@ -15,6 +15,9 @@ from ..modules.errors import SettingsError
 from ..modules.judge_factory import JudgeKind
 from ..modules.settings import without_secrets
 
+RETRIEVING: frozenset[Mode] = frozenset({"naive", "judge"})
+"""The systems that search the corpus."""
+
 SearchType = Literal["hybrid", "dense", "sparse"]
 
 

@@ -8,10 +8,10 @@ from dataclasses import asdict
 import pandas as pd
 
 from .answer_metrics import WRONG, score_answer
+from .experiment import RETRIEVING
 from .questions import EvalQuestion
 from .retrieval_metrics import score_retrieval
 from .run_store import RunRow
-from .runner import RETRIEVING
 from .statistics import mean_interval
 
 KS = (3, 10)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -64,7 +64,19 @@ class Report:
 
 
 def load_report(folder: Path) -> Report:
-    """Score the rows of a run directory; writes nothing.
+    """Score the rows of a run directory and draw the intervals of its means; writes nothing.
+
+    Raises:
+        UserError: See ``load_questions``.
+    """
+    dataset, questions = load_questions(folder)
+    metrics = [name for name in (*ANSWER_METRICS, *RETRIEVAL_METRICS, *COST_METRICS) if name in questions]
+    systems = system_frame(questions, metrics)
+    return Report(run=folder, dataset=dataset, questions=questions, systems=systems, files=())
+
+
+def load_questions(folder: Path) -> tuple[str, pd.DataFrame]:
+    """The data set's spec, and the scored rows of a run directory (see ``frames.question_frame``).
 
     Raises:
         LoadingError: There is no run, it has no row, or its data set cannot be read.
@@ -83,15 +95,7 @@ def load_report(folder: Path) -> Report:
             f"{experiment.dataset} has changed since {folder} was run, so its gold answers are others. "
             "Bring back the file of that run, or run again with another --out."
         )
-    questions = question_frame(rows, dataset.questions)
-    metrics = [name for name in (*ANSWER_METRICS, *RETRIEVAL_METRICS, *COST_METRICS) if name in questions]
-    return Report(
-        run=folder,
-        dataset=experiment.dataset,
-        questions=questions,
-        systems=system_frame(questions, metrics),
-        files=(),
-    )
+    return experiment.dataset, question_frame(rows, dataset.questions)
 
 
 def write_report(folder: Path) -> Report:
@@ -106,9 +110,7 @@ def write_report(folder: Path) -> Report:
     markdown.write_text(report.to_markdown() + "\n", encoding="utf-8")
     report.questions.to_csv(table, index=False)
     report.questions.to_parquet(columns, index=False)
-    return Report(
-        run=report.run, dataset=report.dataset, questions=report.questions, systems=report.systems, files=files
-    )
+    return replace(report, files=files)
 
 
 def _experiment_of(manifest: Manifest) -> Experiment:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from ..graphs.result import Mode, RagResult
 from ..graphs.search_tree import SearchTree
 from ..graphs.tree_nodes import walk_queries
-from ..modules.usage import total_usage
 from .questions import EvalQuestion
 from .run_store import FoundChunk, RunRow
 from .tree_metrics import figures_of
@@ -47,7 +46,6 @@ def row_of(
         error=error,
         thread_id=thread_id,
         seconds=round(seconds, 3),
-        usage=result.usage if result else total_usage(()),
         tree=figures_of(tree) if tree else None,
         chunks=tuple(_found(tree, key_field)) if tree else (),
     )

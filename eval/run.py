@@ -12,8 +12,8 @@ from .dataset_rows import select_questions
 from .experiment import Experiment
 from .manifest import identity_of, manifest_of, refuse_other_run
 from .questions import Dataset
-from .run_store import RunStore
-from .runner import Progress, RunSummary, Services, plan_jobs, run_questions
+from .run_store import RunStore, newest_attempts
+from .runner import Progress, RunSummary, Services, Spending, plan_jobs, run_questions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,13 +55,15 @@ def run(
     with store.held():
         run_id = _enter(store, experiment, whole, settings)
         store.mend()
-        rows = store.read_rows()
+        attempts = store.read_attempts()
+        rows = newest_attempts(attempts)
         jobs = plan_jobs(experiment, dataset.questions, rows, retry_failed=options.retry_failed, force=options.force)
         wanted = len(dataset.questions) * len(experiment.systems) * experiment.repeats
         if not jobs:
             return RunSummary(asked=0, kept=wanted, failed=0)
         with Services(experiment, dataset, settings, on_progress=on_setup) as services:
-            summary = run_questions(services, store, run_id, jobs, on_progress=on_progress)
+            spending = Spending(experiment, attempts)
+            summary = run_questions(services, store, run_id, jobs, spending=spending, on_progress=on_progress)
         return replace(summary, kept=wanted - len(jobs))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..graphs.state import AnswerStatus
 from ..modules.errors import LoadingError, SettingsError
-from ..modules.usage import UsageTotals
 from .tree_metrics import TreeFigures
 
 
@@ -50,8 +49,6 @@ class RunRow:
     thread_id: str
     seconds: float
     """Wall time, queueing at the model included."""
-    usage: UsageTotals
-    """What was paid for."""
     tree: TreeFigures | None
     """None where the question failed before it had a tree."""
     chunks: tuple[FoundChunk, ...]
@@ -65,6 +62,11 @@ class RunRow:
 
 Manifest = Mapping[str, object]
 _ROW = TypeAdapter(RunRow)
+
+
+def newest_attempts(rows: Iterable[RunRow]) -> list[RunRow]:
+    """The last of the rows for each question, system and repeat, in the order of the first."""
+    return list({row.place: row for row in rows}.values())
 
 
 class RunStore:
@@ -86,14 +88,17 @@ class RunStore:
         holder = self.folder / "run.lock.holder"
         lock = FileLock(self.folder / "run.lock", timeout=0)
         try:
-            with lock:
-                holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
-                yield
+            lock.acquire()
         except Timeout as error:
             named = holder.read_text(encoding="utf-8") if holder.exists() else "another process"
             raise SettingsError(
                 f"{self.folder} is being worked in by {named}. Wait for it, or give another --out."
             ) from error
+        try:
+            holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+            yield
+        finally:
+            lock.release()
 
     def read_manifest(self) -> Manifest | None:
         """What the run was made of; None before its first start.
@@ -118,24 +123,30 @@ class RunStore:
     def read_rows(self) -> list[RunRow]:
         """The newest attempt at each question, in the order in which they were first finished.
 
+        Raises:
+            LoadingError: See ``read_attempts``.
+        """
+        return newest_attempts(self.read_attempts())
+
+    def read_attempts(self) -> list[RunRow]:
+        """Every row, in the order in which they were finished.
+
         A last line that was cut off by a kill is left out.
 
         Raises:
             LoadingError: Another line is damaged.
         """
-        rows: dict[tuple[str, str, int], RunRow] = {}
+        rows: list[RunRow] = []
         for number, line, is_last in self._lines():
             try:
-                row = _ROW.validate_json(line)
+                rows.append(_ROW.validate_json(line))
             except ValidationError as error:
                 if is_last:
                     break
                 raise LoadingError(
                     f"{self._rows_file}, line {number} is damaged: {error.errors()[0]['msg']}."
                 ) from error
-            if row.place not in rows or rows[row.place].attempt <= row.attempt:
-                rows[row.place] = row
-        return list(rows.values())
+        return rows
 
     def append(self, row: RunRow) -> None:
         """Add a row, in one write; it survives the process as soon as this returns."""

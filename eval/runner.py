@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 
@@ -18,12 +18,11 @@ from ..modules.completion_cache import CachedLLM, CompletionCache
 from ..modules.errors import UserError
 from ..modules.judge_factory import create_judge
 from ..modules.llm import CallGate, EndpointLLM
-from ..modules.llm_factory import create_llm
+from ..modules.llm_factory import create_judge_llm, create_llm
 from ..modules.retriever import Retriever
 from ..modules.settings import Settings
-from ..modules.usage import UsageTotals
 from .corpora import open_corpus
-from .experiment import Experiment
+from .experiment import RETRIEVING, Experiment
 from .questions import Dataset, EvalQuestion
 from .rows import row_of
 from .run_store import RunRow, RunStore
@@ -31,7 +30,6 @@ from .run_store import RunRow, RunStore
 logger = logging.getLogger(__name__)
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000003")
-RETRIEVING: frozenset[Mode] = frozenset({"naive", "judge"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +48,10 @@ class RunSummary:
 
     asked: int
     """Questions asked now."""
-    kept: int
-    """Questions that an earlier call had finished."""
     failed: int
     """Of those asked now."""
+    kept: int = 0
+    """Questions that an earlier call had finished."""
     stopped_by: str = ""
     """The limit that ended the run before all was asked; ``""`` if none did."""
 
@@ -158,8 +156,8 @@ class Services:
             self._retriever.check_args()
         gate = CallGate(settings.max_concurrency)
         self._reader = create_llm(settings.llm_spec, settings, gate, on_progress=self._on_progress)
-        same = settings.judge_spec == settings.llm_spec
-        self._judge_llm = self._reader if same else create_llm(settings.judge_spec, settings, gate)
+        if "judge" in experiment.systems:
+            self._judge_llm = create_judge_llm(self._reader, settings, gate, on_progress=self._on_progress)
         self._cache = self._resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
 
     def _cached(self, llm: EndpointLLM, repeat: int) -> CachedLLM:
@@ -169,14 +167,18 @@ class Services:
 class Spending:
     """What a run has paid so far, against what it may."""
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, attempts: Iterable[RunRow] = ()) -> None:
+        """``attempts``: what was asked before, which counts too."""
         self._limits = {"max_calls": experiment.max_calls, "max_tokens": experiment.max_tokens}
         self._spent = dict.fromkeys(self._limits, 0)
+        for row in attempts:
+            self.add(row)
 
-    def add(self, usage: UsageTotals) -> None:
+    def add(self, row: RunRow) -> None:
         """Count what one question paid."""
-        self._spent["max_calls"] += usage["llm_calls"]
-        self._spent["max_tokens"] += usage["prompt_tokens"] + usage["completion_tokens"]
+        if row.tree is not None:
+            self._spent["max_calls"] += row.tree.chat_calls
+            self._spent["max_tokens"] += row.tree.prompt_tokens + row.tree.completion_tokens
 
     @property
     def exhausted(self) -> str:
@@ -193,6 +195,7 @@ def run_questions(
     run_id: str,
     jobs: Sequence[Job],
     *,
+    spending: Spending,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RunSummary:
     """Ask what ``jobs`` name, ``experiment.concurrency`` at once, and add a row to the store as each is done.
@@ -203,7 +206,7 @@ def run_questions(
         UserError: Something to mend that every question would meet: key, model name, settings, a replay's missing
             call. Rows written until then stay.
     """
-    work = _Work(services, store, run_id, jobs, on_progress or _tell_nobody)
+    work = _Work(services, store, run_id, jobs, spending, on_progress or _tell_nobody)
     return background_loop().run(work.run())
 
 
@@ -218,6 +221,7 @@ class _Work:
         store: RunStore,
         run_id: str,
         jobs: Sequence[Job],
+        spending: Spending,
         on_progress: Callable[[Progress], None],
     ) -> None:
         self._services = services
@@ -226,7 +230,7 @@ class _Work:
         self._jobs = jobs
         self._on_progress = on_progress
         self._sessions: dict[tuple[Mode, int], RagSession] = {}
-        self._spending = Spending(services.experiment)
+        self._spending = spending
         self._done = self._failed = 0
 
     async def run(self) -> RunSummary:
@@ -238,7 +242,6 @@ class _Work:
             await self._work_through(iter(self._jobs))
         return RunSummary(
             asked=self._done,
-            kept=0,
             failed=self._failed,
             stopped_by=self._spending.exhausted if self._done < len(self._jobs) else "",
         )
@@ -287,7 +290,7 @@ class _Work:
             key_field=self._services.dataset.key_field,
         )
         self._store.append(row)
-        self._spending.add(row.usage)
+        self._spending.add(row)
         self._done += 1
         self._failed += row.status == "failed"
         self._on_progress(Progress(done=self._done, total=len(self._jobs), row=row))

@@ -17,8 +17,8 @@ from ..modules.errors import JudgetreeError, SettingsError, UnknownThread, UserE
 from ..modules.index_factory import open_index
 from ..modules.judge import Judge
 from ..modules.judge_factory import create_judge
-from ..modules.llm import CallGate, ChatLLM
-from ..modules.llm_factory import create_llm
+from ..modules.llm import CallGate, EndpointLLM
+from ..modules.llm_factory import create_judge_llm, create_llm
 from ..modules.retriever import Retriever
 from ..modules.settings import Settings, load_settings
 from ..modules.usage import total_usage
@@ -222,15 +222,13 @@ class RagSession:
             reader=reader, retriever=retriever, judge=self._create_judge(reader, gate), limits=self._limits
         )
 
-    def _create_judge(self, reader: ChatLLM, gate: CallGate) -> Judge | None:
+    def _create_judge(self, reader: EndpointLLM, gate: CallGate) -> Judge | None:
         if self.mode != "judge":
             return None
         if not isinstance(self._judge, str):
             return self._judge
-        spec = self.settings.judge_spec
-        is_reader = spec == self.settings.llm_spec
-        llm = reader if is_reader else create_llm(spec, self.settings, gate, on_progress=self._on_progress)
-        return create_judge(self._judge, llm, spec=spec)
+        llm = create_judge_llm(reader, self.settings, gate, on_progress=self._on_progress)
+        return create_judge(self._judge, llm, spec=self.settings.judge_spec)
 
 
 class SessionOptions(TypedDict, total=False):

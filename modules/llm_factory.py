@@ -91,6 +91,19 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
     return EndpointLLM(chat, gate=gate, retries=settings.retries)
 
 
+def create_judge_llm(
+    reader: EndpointLLM, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None
+) -> EndpointLLM:
+    """The model that judges: ``reader`` itself where the settings name the same one for both.
+
+    Raises:
+        UserError: See ``create_llm``.
+    """
+    if settings.judge_spec == settings.llm_spec:
+        return reader
+    return create_llm(settings.judge_spec, settings, gate, on_progress=on_progress)
+
+
 def _local_endpoint(spec: str, settings: Settings, on_progress: Progress | None) -> Endpoint:
     from .local_model import open_local_model  # noqa: PLC0415 - an optional extra
 

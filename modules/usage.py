@@ -6,9 +6,7 @@ import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
-
-from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12
+from typing import Literal, TypedDict
 
 from .errors import BudgetSpent
 

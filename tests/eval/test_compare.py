@@ -14,7 +14,6 @@ from judgetree.evaluation.manifest import manifest_of
 from judgetree.evaluation.run_store import RunRow, RunStore
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import load_settings
-from judgetree.modules.usage import total_usage
 
 QUESTIONS = 12
 
@@ -52,7 +51,6 @@ def write_run(folder: Path, file: Path, right: dict[str, int], *, repeats: int =
                             error="",
                             thread_id=f"{system}-{number}-{repeat}",
                             seconds=1.0,
-                            usage=total_usage(()),
                             tree=None,
                             chunks=(),
                         )

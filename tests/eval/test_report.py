@@ -11,7 +11,6 @@ from judgetree.evaluation.questions import EvalQuestion
 from judgetree.evaluation.report import load_report
 from judgetree.evaluation.run_store import FoundChunk, RunRow
 from judgetree.modules.errors import LoadingError
-from judgetree.modules.usage import total_usage
 
 OIL = EvalQuestion(id="oil", question="Which oil?", answers=("Vellin oil", "Vellin"), supporting=("a", "b"))
 NOBODY = EvalQuestion(id="nobody", question="Who?", answers=())
@@ -35,7 +34,6 @@ def row(question: EvalQuestion, prediction: str = "", *chunks: FoundChunk, **cha
         "error": "",
         "thread_id": "t",
         "seconds": 1.0,
-        "usage": total_usage(()),
         "tree": None,
         "chunks": chunks,
     }

@@ -120,7 +120,7 @@ def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
     assert rows["naive", "colour", 0].prediction == "grey"
     assert rows["judge", "none", 0].status == "refused"
     assert all(calls(row) > 0 for row in rows.values())
-    paid = sum(row.usage["llm_calls"] for row in rows.values())
+    paid = sum(row.tree.chat_calls for row in rows.values() if row.tree)
     assert paid == sum(bench.server.requests.values()), "systems that ask the same share the answer"
 
 
@@ -159,7 +159,8 @@ def test_replayed_run_pays_nothing_and_says_the_same(bench: Bench) -> None:
     for place, row in paid.items():
         kept = replayed[place]
         assert (kept.prediction, kept.status, kept.chunks) == (row.prediction, row.status, row.chunks)
-        assert (kept.usage["llm_calls"], calls(kept)) == (0, calls(row))
+        assert kept.tree is not None
+        assert (kept.tree.chat_calls, calls(kept)) == (0, calls(row))
 
 
 def test_replay_of_what_was_never_paid_for_stops_and_says_so(bench: Bench) -> None:
@@ -172,7 +173,7 @@ def test_repeats_are_asked_anew(bench: Bench) -> None:
     run(bench.more(systems=("naive",), repeats=2, limit=2), bench.out, settings=bench.settings)
     rows = bench.rows()
     assert set(rows) == {("naive", question, repeat) for question in ("chain", "colour") for repeat in (0, 1)}
-    assert all(row.usage["llm_calls"] == 1 for row in rows.values())
+    assert [row.tree.chat_calls for row in rows.values() if row.tree] == [1] * 4
     assert len({row.thread_id for row in rows.values()}) == 4
 
 
@@ -202,6 +203,8 @@ def test_force_asks_everything_again_on_threads_of_its_own(bench: Bench) -> None
 def test_limit_on_paid_calls_stops_cleanly_and_the_run_goes_on(bench: Bench) -> None:
     stopped = run(bench.more(max_calls=1, concurrency=1), bench.out, settings=bench.settings)
     assert (stopped.asked, stopped.stopped_by) == (1, "max_calls=1")
+    again = run(bench.more(max_calls=1), bench.out, settings=bench.settings)
+    assert (again.asked, again.stopped_by) == (0, "max_calls=1"), "what was paid before counts"
     assert run(bench.experiment, bench.out, settings=bench.settings).asked == 5
 
 
