@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -64,6 +64,7 @@ def test_the_same_seed_gives_the_same_interval_and_another_seed_another() -> Non
 
 
 @settings(max_examples=30)
+@example([5.5157177261734015e-251] * 2)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=20))
 def test_an_interval_lies_within_the_values_and_around_the_mean(values: list[float]) -> None:
     interval = mean_interval(values, resamples=FEW)
