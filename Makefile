@@ -38,7 +38,7 @@ bench: $(VENV)/.dev
 lock:
 	$(PIP) install "uv>=0.9,<1"
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-annotate --no-header \
-	  --extra dev --extra postgres --python-version 3.11 -o requirements.lock
+	  --extra dev --extra eval --extra postgres --python-version 3.11 -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-annotate --no-header \
 	  --extra local --python-version 3.11 -c requirements.lock -o requirements-local.lock
 

@@ -15,7 +15,7 @@ import typer
 from .cli_eval import eval_app
 
 # Spelled out again, since their homes take seconds to import; a test compares them.
-ModeName = Literal["judge", "naive", "llm"]
+ModeName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "judge"]
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
 JudgeName = Literal["auto", "generated", "logprob"]
 
@@ -109,13 +109,16 @@ def ask(  # noqa: PLR0913 - one parameter an option
     ] = None,
     mode: Annotated[
         ModeName | None,
-        typer.Option(help="judge: recursive; naive: retrieve and answer; llm: closed book. Default judge."),
+        typer.Option(
+            help="judge: recursive; naive: retrieve and answer; llm: closed book; "
+            "ircot, iter_retgen, self_ask: baselines that search in rounds. Default judge."
+        ),
     ] = None,
     topk: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Chunks that each query retrieves; default 3.")
     ] = None,
     max_depth: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Levels of further questions; default 3.")
+        int | None, typer.Option(min=0, metavar="N", help="Levels of questions, or further rounds; default 3.")
     ] = None,
     max_llm_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most model calls; default 60.")] = None,
     search_type: Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.")] = None,

@@ -7,10 +7,17 @@ from typing import Annotated, Literal
 
 import typer
 
+from .cli_eval_calibrate import calibrate
+from .cli_eval_fetch import fetch
+from .cli_eval_ragas import ragas
+
 # Spelled out again, since its home takes seconds to import; a test compares them.
 CacheModeName = Literal["off", "read", "write", "replay"]
 
 eval_app = typer.Typer(no_args_is_help=True, help="Measure systems over question-answer data sets.")
+eval_app.command("calibrate")(calibrate)
+eval_app.command("fetch")(fetch)
+eval_app.command("ragas")(ragas)
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run directory; goes on with what is there.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -23,14 +30,27 @@ def run(  # noqa: PLR0913 - one parameter an option
     dataset: Annotated[
         str | None, typer.Option(metavar="NAME:PATH", help="Such as hotpotqa:hotpot_dev_distractor_v1.json.")
     ] = None,
-    systems: Annotated[str | None, typer.Option(metavar="llm,naive,judge", help="What is compared; all.")] = None,
+    systems: Annotated[
+        str | None,
+        typer.Option(metavar="llm,naive,judge", help="What is compared; also ircot, iter_retgen, self_ask."),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; the corpus stays.")] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with everything else.")] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="MANIFEST", help="Do the run of this manifest.json again.")
+    ] = None,
     repeats: Annotated[int | None, typer.Option("--repeat", min=1, metavar="K", help="Ask each K times.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, metavar="N", help="Questions at once; 8.")] = None,
     cache: Annotated[CacheModeName | None, typer.Option(help="How model calls are kept; write.")] = None,
     max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N paid calls.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N paid tokens.")] = None,
+    max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop once that much is paid.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask a pilot only, and tell what the rest will take.")
+    ] = False,
+    pilot: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Questions of the pilot; 10. 0 goes by the rows there are.")
+    ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask failed questions again.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Ask everything again.")] = False,
     as_json: Json = False,
@@ -39,12 +59,14 @@ def run(  # noqa: PLR0913 - one parameter an option
     from .terminal import busy
 
     with busy("starting"):
-        from ..evaluation.experiment import load_experiment
-        from ..evaluation.run import RunOptions
-        from .command_eval import run_eval
+        from ..evaluation.runs.batch_run import RunOptions
+        from ..modules.errors import SettingsError
+        from .command_eval import read_experiment, run_eval
+        from .command_eval_pilot import run_pilot
 
-    experiment = load_experiment(
+    experiment, again = read_experiment(
         config,
+        source,
         dataset=dataset,
         systems=systems.replace(",", " ").split() if systems is not None else None,
         limit=limit,
@@ -53,8 +75,13 @@ def run(  # noqa: PLR0913 - one parameter an option
         cache=cache,
         max_calls=max_calls,
         max_tokens=max_tokens,
+        max_cost=max_cost,
     )
-    options = RunOptions(retry_failed=retry_failed, force=force)
+    options = RunOptions(retry_failed=retry_failed, force=force, again=again)
+    if pilot is not None and not dry_run:
+        raise SettingsError("--pilot belongs to --dry-run: give both, or leave out --pilot.")
+    if dry_run:
+        raise typer.Exit(run_pilot(experiment, out, options, pilot=pilot, as_json=as_json))
     raise typer.Exit(run_eval(experiment, out, options, as_json=as_json))
 
 
@@ -62,7 +89,7 @@ def run(  # noqa: PLR0913 - one parameter an option
 def report(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Run directory.")], as_json: Json = False
 ) -> None:
-    """Score a run: a table here, and report.md, results.csv and results.parquet in its directory."""
+    """Score a run: a table here; report.html, report.md, results.csv and results.parquet in its directory."""
     from .terminal import busy
 
     with busy("starting"):

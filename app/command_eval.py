@@ -10,15 +10,35 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ..evaluation.experiment import Experiment
-from ..evaluation.run import RunOptions, run
-from ..evaluation.run_store import RunStore
-from ..evaluation.runner import Progress as RunProgress
-from ..evaluation.runner import RunSummary
-from ..modules.errors import DependencyError
+from ..evaluation.runs.batch_run import RunOptions, run_experiment
+from ..evaluation.runs.experiment import Experiment, load_experiment
+from ..evaluation.runs.rerun import Rerun, load_rerun
+from ..evaluation.runs.runner import Progress as RunProgress
+from ..evaluation.runs.runner import RunSummary
+from ..evaluation.runs.store import RunStore
+from ..modules.errors import DependencyError, SettingsError
+from ..modules.settings import load_settings
 from .command_index import progress_bar
 from .exit_status import FAILED, INTERRUPTED, OK
 from .terminal import is_live, notes, say, write_json, write_result
+
+
+def read_experiment(config: Path | None, source: Path | None, **keys: object) -> tuple[Experiment, Rerun | None]:
+    """The experiment of a YAML file, or of the manifest ``source``, under ``keys``; and the run that is done again.
+
+    Tells what is no longer as it was in that run.
+
+    Raises:
+        UserError: Both are named, or one of them cannot be used.
+    """
+    if source is None:
+        return load_experiment(config, **keys), None
+    if config is not None:
+        raise SettingsError("--from takes the experiment from a manifest: leave out --config, or --from.")
+    rerun = load_rerun(source, settings=load_settings(), **keys)
+    for change in rerun.changes:
+        say(f"Not as in {source}: {change}.")
+    return rerun.experiment, rerun
 
 
 def run_eval(experiment: Experiment, out: Path, options: RunOptions, *, as_json: bool) -> int:
@@ -28,8 +48,8 @@ def run_eval(experiment: Experiment, out: Path, options: RunOptions, *, as_json:
         UserError: Something to mend; finished rows are kept.
     """
     try:
-        with progress_bar() as on_setup, _question_bar() as on_progress:
-            summary = run(experiment, out, options=options, on_progress=on_progress, on_setup=on_setup)
+        with progress_bar() as on_setup, question_bar() as on_progress:
+            summary = run_experiment(experiment, out, options=options, on_progress=on_progress, on_setup=on_setup)
     except KeyboardInterrupt:
         say(f"Stopped. {len(RunStore(out).read_rows())} rows are kept in {out}; the same command goes on.")
         return INTERRUPTED
@@ -41,6 +61,8 @@ def run_eval(experiment: Experiment, out: Path, options: RunOptions, *, as_json:
                 "kept": summary.kept,
                 "failed": summary.failed,
                 "stopped_by": summary.stopped_by,
+                "cost_usd": summary.cost.usd,
+                "cost_known_usd": summary.cost.known_usd,
             }
         )
     else:
@@ -55,7 +77,7 @@ def run_report(folder: Path, *, as_json: bool) -> int:
         UserError: There is no run, its data set has changed, or the extra ``eval`` is not installed.
     """
     with _extra():
-        from ..evaluation.report import write_report
+        from ..evaluation.reports.report import write_report
     report = write_report(folder)
     if as_json:
         write_json(report.to_document())
@@ -72,7 +94,7 @@ def run_compare(first: Path, second: Path | None, *, force: bool, as_json: bool)
         UserError: There is nothing to compare, the runs are unlike, or the extra ``eval`` is not installed.
     """
     with _extra():
-        from ..evaluation.compare import compare_runs
+        from ..evaluation.reports.compare import compare_runs
     comparisons = compare_runs(first, second, force=force)
     if as_json:
         write_json([{"verdict": each.verdict, "a": each.a, "b": each.b, **asdict(each.paired)} for each in comparisons])
@@ -91,6 +113,7 @@ def _extra() -> Iterator[None]:
 
 def _told(summary: RunSummary, out: Path) -> str:
     lines = [f"{summary.asked} asked, {summary.kept} kept from before, {summary.failed} failed: {out}"]
+    lines.append(f"Cost of the run until now: {summary.cost}")
     if summary.stopped_by:
         lines.append(f"Stopped at {summary.stopped_by}; the same command with a higher limit goes on.")
     if summary.failed:
@@ -100,7 +123,7 @@ def _told(summary: RunSummary, out: Path) -> str:
 
 
 @contextmanager
-def _question_bar() -> Iterator[Callable[[RunProgress], None]]:
+def question_bar() -> Iterator[Callable[[RunProgress], None]]:
     """What a run reports its questions to: a bar in a terminal, elsewhere a line a tenth of the way."""
     if not is_live(sys.stderr):
         yield _tell_tenths

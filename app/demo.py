@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..evaluation.datasets import Question, load_standards_qa
+from ..evaluation.datasets.standards_qa import Question, load_standards_qa
 from ..graphs.drawing.words import count_of
 from ..graphs.result import RagResult
 from ..modules.errors import LoadingError, SettingsError

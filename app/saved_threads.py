@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 from ..graphs.rag_graph import RagGraph
 from ..graphs.result import Mode
 from ..graphs.search_tree import SearchTree
-from ..graphs.session import BUILDERS
+from ..graphs.snapshots import status_of
+from ..graphs.systems import SYSTEMS
 from ..graphs.threads import ThreadSummary
 from ..modules.settings import Settings
 
@@ -17,7 +19,7 @@ Fingerprint = dict[str, str]
 
 def open_graph(settings: Settings, mode: Mode = "judge") -> RagGraph:
     """A graph over the store, for reading; use it in a ``with`` statement."""
-    return BUILDERS[mode](checkpointer=settings.checkpoint_url)
+    return SYSTEMS[mode].build(checkpointer=settings.checkpoint_url)
 
 
 def newest_threads(settings: Settings, limit: int) -> list[ThreadSummary]:
@@ -25,7 +27,15 @@ def newest_threads(settings: Settings, limit: int) -> list[ThreadSummary]:
     if not _may_hold_threads(settings.checkpoint_url):
         return []
     with open_graph(settings) as graph:
-        return graph.list_threads(limit)
+        threads = graph.list_threads(limit)
+    return [thread if thread.answer_status else _with_own_status(settings, thread) for thread in threads]
+
+
+def _with_own_status(settings: Settings, thread: ThreadSummary) -> ThreadSummary:
+    """What is left to do of an open thread only its own kind of graph knows; any other takes it for finished."""
+    with open_graph(settings, mode_of({"mode": thread.mode})) as graph:
+        snapshot = graph.get_state({"configurable": {"thread_id": thread.thread_id}})
+    return replace(thread, status=status_of(snapshot))
 
 
 def read_fingerprint(settings: Settings, thread_id: str) -> Fingerprint:

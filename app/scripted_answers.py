@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
-from ..evaluation.datasets import Question, SupportingFact, gold_of, known_questions
+from ..evaluation.datasets.standards_qa import Question, SupportingFact, gold_of, known_questions
 from ..modules.judge_oracle import GoldFact, oracle_verdict
 from ..modules.prompts import (
     REFUSAL,
@@ -27,8 +27,9 @@ from ..modules.prompts import (
     reader_messages,
     sub_question_messages,
 )
+from .scripted_ragas import is_ragas, ragas_reply
 
-PromptKind = Literal["judge", "needed", "alone", "sub_question", "read", "closed_book", "other"]
+PromptKind = Literal["judge", "needed", "alone", "sub_question", "read", "closed_book", "ragas", "other"]
 RequestKind = Literal[PromptKind, "embeddings", "rerank"]
 REQUEST_KINDS: tuple[RequestKind, ...] = (*get_args(PromptKind), "embeddings", "rerank")
 
@@ -49,7 +50,7 @@ class Prompt:
     kind: PromptKind
     query: str = ""
     passage: str = ""
-    """The passage to judge; for ``read`` the whole evidence."""
+    """The passage to judge; for ``read`` the whole evidence, for ``ragas`` the whole message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,7 @@ def parse_prompt(messages: Sequence[Message]) -> Prompt:
             f"The user message does not follow the template that belongs to its system message: {user[:80]!r}. "
             "Build it with the functions of judgetree.modules.prompts."
         )
-    return Prompt(kind="other")
+    return Prompt(kind="ragas", passage=user) if is_ragas(user) else Prompt(kind="other")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,12 +144,19 @@ class _Known:
 
     def is_answered_by(self, evidence: str) -> bool:
         """Whether each fact is in the evidence: quoted, or resolved by a sub-question that asks for it."""
-        return bool(self.facts) and all(
-            self._quotes[hop] in evidence
-            or _resolved(fact.question, fact.answer, evidence)
-            or self._spanned(hop, evidence)
+        return bool(self.facts) and not self.missing_in(evidence)
+
+    def missing_in(self, evidence: str) -> list[SupportingFact]:
+        """The facts that are not in the evidence, in hop order."""
+        return [
+            fact
             for hop, fact in enumerate(self.facts)
-        )
+            if not (
+                self._quotes[hop] in evidence
+                or _resolved(fact.question, fact.answer, evidence)
+                or self._spanned(hop, evidence)
+            )
+        ]
 
     def _spanned(self, hop: int, evidence: str) -> bool:
         """Whether a question that remained after an earlier hop has been answered in the evidence."""
@@ -213,6 +221,11 @@ class ScriptedAnswers:
                 return known.answer
         return REFUSAL
 
+    def follow_up(self, query: str, evidence: str) -> str:
+        """The question for the first fact that the evidence lacks; ``""`` if it lacks none, or the query is unknown."""
+        known = next(iter(self._known.get(_key(query), ())), None)
+        return next((fact.question for fact in known.missing_in(_squash(evidence))), "") if known else ""
+
     def recall(self, query: str) -> str:
         """The gold answer without any evidence; the refusal for a question that is unknown or unanswerable."""
         return next((known.answer for known in self._known.get(_key(query), ()) if known.facts), REFUSAL)
@@ -223,8 +236,11 @@ class ScriptedAnswers:
             return ChatReply(text=self.read(prompt.query, prompt.passage))
         if prompt.kind == "closed_book":
             return ChatReply(text=self.recall(prompt.query) if knows_by_heart else REFUSAL)
-        if prompt.kind == "other":
-            return ChatReply(text=REFUSAL)
+        if prompt.kind == "ragas":
+            return ChatReply(text=ragas_reply(prompt.passage))
+        return ChatReply(text=REFUSAL) if prompt.kind == "other" else self._reply_as_judge(prompt)
+
+    def _reply_as_judge(self, prompt: Prompt) -> ChatReply:
         score, next_query = self.judge(prompt.query, prompt.passage)
         if prompt.kind == "sub_question":
             return ChatReply(text=next_query)

@@ -32,6 +32,7 @@ _GARBLINGS: dict[RequestKind, frozenset[Fault]] = {
     "sub_question": _TEXT,
     "read": _TEXT,
     "closed_book": _TEXT,
+    "ragas": _ALL,
     "other": _TEXT,
     "embeddings": frozenset(),
     "rerank": frozenset(),

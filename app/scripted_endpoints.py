@@ -17,10 +17,11 @@ from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..evaluation.datasets import Question
+from ..evaluation.datasets.standards_qa import Question
 from ..modules.errors import SettingsError
 from .scripted_answers import ChatReply, PromptMismatch, RequestKind, ScriptedAnswers, parse_prompt
 from .scripted_behaviour import TRANSPORT_FAULTS, Behaviour, Fault, Garbling, as_json, changed, garble
+from .scripted_multistep import step_reply
 from .scripted_wire import (
     ChatBody,
     ChatRequest,
@@ -255,6 +256,7 @@ class Endpoints:
 
     def _reply(self, request: ChatRequest, behaviour: Behaviour) -> ChatReply:
         scripted = self.responses(request) if self.responses else None
+        scripted = scripted or step_reply(self.answers, request.messages)
         return scripted or self.answers.reply(request.prompt, knows_by_heart=behaviour.knows_by_heart)
 
     def _embeddings(self, raw: bytes) -> Outgoing:

@@ -31,7 +31,7 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 
-from ..evaluation.datasets import Question, load_standards_qa
+from ..evaluation.datasets.standards_qa import Question, load_standards_qa
 from ..modules.errors import SettingsError, UserError
 from .scripted_answers import RequestKind
 from .scripted_behaviour import FAULTS, Behaviour, changed, parse_fault

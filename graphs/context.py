@@ -38,7 +38,7 @@ class Limits:
     """How far one question may go."""
 
     max_rec_depth: int = 3
-    """Levels below the root; 0 judges but never asks on."""
+    """Levels below the root, or rounds after the first; 0 judges but never asks on."""
     max_llm_calls: int = 60
     """Chat calls of the whole tree, answers included."""
     judge_leaves: bool = True

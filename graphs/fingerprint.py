@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from ..modules.errors import ThreadMismatch
 from ..modules.prompts import CLOSED_BOOK_VERSION, READER_VERSION
+from ..modules.prompts_multistep import STEP_VERSIONS
 from .context import RagContext
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
@@ -28,6 +29,8 @@ def fingerprint_of(*, query: str, mode: str, services: RagContext, repeat: int =
     if services.judge is not None:
         parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
         parts |= {"max_rec_depth": str(limits.max_rec_depth), "judge_leaves": str(limits.judge_leaves)}
+    if mode in STEP_VERSIONS:
+        parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{mode}.prompt": STEP_VERSIONS[mode]}
     return parts
 
 

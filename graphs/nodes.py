@@ -39,26 +39,27 @@ UNJUDGED: dict[str, JsonScalar] = {
 async def retrieve(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Replace the chunks by those found for the query, ranked from 0, none of them judged yet."""
     context = runtime.context
-    retriever = context.services.retriever
-    if retriever is None:
-        raise TypeError("this graph retrieves: give RagContext a retriever")
     meter = CallMeter(node="retrieve")
-    hits = await retriever.asearch(state["query"], meter=meter)
+    hits = await search(state["query"], context, meter)
     chunks = [
-        Document(
-            page_content=chunk.page_content,
-            metadata={
-                **chunk.metadata,
-                **UNJUDGED,
-                "retrieval_score": float(score),
-                "rank": rank,
-                "recursion_depth": context.depth,
-            },
-        )
+        as_found(chunk, retrieval_score=float(score), rank=rank, recursion_depth=context.depth)
         for rank, (chunk, score) in enumerate(hits)
     ]
     emit(runtime, "chunks", node="retrieve", query=state["query"], chunk_ids=[c.metadata["chunk_id"] for c in chunks])
     return {"similar_chunks": Overwrite(chunks), "usage": meter.records}
+
+
+async def search(query: str, context: RunContext, meter: CallMeter) -> list[tuple[Document, float]]:
+    """(chunk, retrieval score), best first, from the retriever that every graph must be given."""
+    retriever = context.services.retriever
+    if retriever is None:
+        raise TypeError("this graph retrieves: give RagContext a retriever")
+    return await retriever.asearch(query, meter=meter)
+
+
+def as_found(chunk: Document, **place: JsonScalar) -> Document:
+    """A copy of the chunk that nobody has judged, with ``place`` in its metadata."""
+    return Document(page_content=chunk.page_content, metadata={**chunk.metadata, **UNJUDGED, **place})
 
 
 async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, object]:

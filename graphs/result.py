@@ -10,7 +10,8 @@ from ..modules.usage import UsageTotals
 from .search_tree import SearchTree
 from .state import AnswerStatus
 
-Mode = Literal["judge", "naive", "llm"]
+Mode = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "judge"]
+"""Every system there is; ``systems.SYSTEMS`` says what each one does."""
 
 
 class ResultDocument(TypedDict):

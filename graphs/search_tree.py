@@ -74,8 +74,10 @@ class SearchTree:
 
     @property
     def depth(self) -> int:
-        """Level of the deepest query; 0 for a tree without sub-runs."""
-        return max(node.depth for node in self.query_nodes()) - self.root.depth
+        """Level of the deepest query, or last round that found a new chunk; 0 without sub-runs and further rounds."""
+        nodes = list(self.query_nodes())
+        found = [node.depth_of(chunk) for node in nodes for chunk in node.chunks]
+        return max(*(node.depth for node in nodes), *found, 0) - self.root.depth
 
     @property
     def sub_runs(self) -> int:

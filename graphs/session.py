@@ -22,20 +22,11 @@ from ..modules.llm_factory import create_judge_llm, create_llm
 from ..modules.retriever import Retriever
 from ..modules.settings import Settings, load_settings
 from ..modules.usage import total_usage
-from .closed_book import build_closed_book
 from .context import Limits, RagContext, RunEvent
-from .judge_rag import build_judge_rag
-from .naive_rag import build_naive_rag
-from .rag_graph import RagGraph
 from .result import Mode, RagResult
 from .search_tree import SearchTree
 from .snapshots import is_absent
-
-BUILDERS: dict[Mode, Callable[..., RagGraph]] = {
-    "judge": build_judge_rag,
-    "naive": build_naive_rag,
-    "llm": build_closed_book,
-}
+from .systems import SYSTEMS
 
 
 class RagSession:
@@ -46,7 +37,8 @@ class RagSession:
 
     Args:
         collection: Name of the collection; not needed for ``mode="llm"``.
-        mode: "judge", "naive" (retrieve and answer) or "llm" (closed book).
+        mode: "judge", "naive" (retrieve and answer), "llm" (closed book), or a baseline that searches in rounds:
+            "ircot", "iter_retgen", "self_ask". See ``systems.SYSTEMS``.
         topk: Chunks that each query retrieves.
         search_type: "hybrid", "dense" or "sparse".
         judge: "auto", "generated" or "logprob", or a judge of your own.
@@ -69,9 +61,9 @@ class RagSession:
         settings: Settings | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> None:
-        if mode not in BUILDERS:
-            raise SettingsError(f"Unknown mode {mode!r}. Allowed: {', '.join(BUILDERS)}.")
-        if not collection and context is None and mode != "llm":
+        if mode not in SYSTEMS:
+            raise SettingsError(f"Unknown mode {mode!r}. Allowed: {', '.join(SYSTEMS)}.")
+        if not collection and context is None and SYSTEMS[mode].retrieves:
             raise SettingsError(f"The mode {mode!r} retrieves: name a collection.")
         self.settings = settings or load_settings()
         self.collection = collection
@@ -85,7 +77,8 @@ class RagSession:
         self._opened = context
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
-        self.graph = BUILDERS[mode](checkpointer=self.settings.checkpoint_url, durability=self.settings.durability)
+        build = SYSTEMS[mode].build
+        self.graph = build(checkpointer=self.settings.checkpoint_url, durability=self.settings.durability)
 
     def __enter__(self) -> Self:
         return self
@@ -212,7 +205,7 @@ class RagSession:
     def _open_services(self) -> RagContext:
         settings = self.settings
         retriever = None
-        if self.mode != "llm":
+        if SYSTEMS[self.mode].retrieves:
             index = self._resources.enter_context(open_index(self.collection, settings))
             retriever = Retriever(index, topk=self._topk, search_type=self._search_type)
             retriever.check_args()  # a missing collection is told before a model is fetched
@@ -223,12 +216,12 @@ class RagSession:
         )
 
     def _create_judge(self, reader: EndpointLLM, gate: CallGate) -> Judge | None:
-        if self.mode != "judge":
+        if not SYSTEMS[self.mode].judges:
             return None
         if not isinstance(self._judge, str):
             return self._judge
         llm = create_judge_llm(reader, self.settings, gate, on_progress=self._on_progress)
-        return create_judge(self._judge, llm, spec=self.settings.judge_spec)
+        return create_judge(self._judge, llm, spec=self.settings.judge_spec, settings=self.settings)
 
 
 class SessionOptions(TypedDict, total=False):

@@ -44,11 +44,33 @@ def merge_usage(records: list[CallRecord], new: Sequence[CallRecord]) -> list[Ca
     return list(merged.values())
 
 
+class Step(TypedDict):
+    """One round of a system that searches in rounds: what it searched for, found, and made of it."""
+
+    round: int
+    """0 for the search with the question itself."""
+    query: str
+    chunk_ids: list[str]
+    """What the query found, best first, chunks of earlier rounds included."""
+    text: str
+    """What the model wrote in this round: a sentence of reasoning, a draft, a follow-up's answer; ``""`` if nothing."""
+    next_query: str
+    """What the next round searches for; ``""`` until that is known, and where this round is the last."""
+
+
+def merge_steps(steps: list[Step], new: Sequence[Step]) -> list[Step]:
+    """Union by round, in the order of rounds; a later version of a round replaces the earlier."""
+    merged = {step["round"]: step for step in (*steps, *new)}
+    return sorted(merged.values(), key=lambda step: step["round"])
+
+
 class RagState(TypedDict, total=False):
     """One thread: one query and what came of it."""
 
     query: str
     similar_chunks: Annotated[list[Document], merge_chunks]
+    steps: Annotated[list[Step], merge_steps]
+    """Of systems that search in rounds; empty for the others."""
     context: str
     """The evidence as the reader saw it."""
     answer: str

@@ -66,6 +66,17 @@ class ChunkNode:
         return given if isinstance(given, int) else None
 
     @property
+    def recursion_depth(self) -> int:
+        """Level of the query that found it, or the round, where a system searches in rounds; 0 where nothing tells."""
+        given = self.metadata.get("recursion_depth")
+        return given if isinstance(given, int) else 0
+
+    @property
+    def found_by(self) -> str:
+        """What the round that found it searched for; ``""`` where a system does not search in rounds."""
+        return self._text("found_by")
+
+    @property
     def source(self) -> str:
         """The file or record that the chunk was cut from, relative to the index root."""
         return self._text("source")
@@ -131,6 +142,11 @@ class QueryNode:
     """Time of the thread's newest checkpoint; None if it has none yet."""
     chunks: tuple[ChunkNode, ...] = ()
     """By rank, best first."""
+
+    def depth_of(self, chunk: ChunkNode) -> int:
+        """Depth in the tree at which one of its chunks was found: its own, and that of later rounds one more each."""
+        first = min(found.recursion_depth for found in self.chunks)  # a sub-run's own tree begins deeper than 0
+        return self.depth + chunk.recursion_depth - first
 
     @property
     def cost(self) -> UsageTotals:

@@ -9,28 +9,42 @@ from .errors import SettingsError
 from .judge import Judge
 from .judge_generated import GeneratedJudge
 from .judge_logprob import LogprobJudge
+from .judge_thresholds import find_thresholds
 from .llm import ChatLLM
 from .llm_factory import is_local
+from .settings import Settings, load_settings
 
 JudgeKind = Literal["auto", "generated", "logprob"]
 """The oracle is not among them: it is made from gold facts, not from a model."""
 
 
-def _logprob(llm: ChatLLM) -> Judge:
-    return LogprobJudge(llm, fallback=GeneratedJudge(llm))
+def _generated(llm: ChatLLM, settings: Settings | None) -> Judge:
+    return GeneratedJudge(llm)
 
 
-JUDGES: dict[str, Callable[[ChatLLM], Judge]] = {"generated": GeneratedJudge, "logprob": _logprob}
+def _logprob(llm: ChatLLM, settings: Settings | None) -> Judge:
+    thresholds = find_thresholds(llm.model, settings or load_settings())
+    return LogprobJudge(llm, thresholds=thresholds, fallback=GeneratedJudge(llm))
 
 
-def create_judge(kind: str, llm: ChatLLM, *, spec: str) -> Judge:
+JUDGES: dict[str, Callable[[ChatLLM, Settings | None], Judge]] = {"generated": _generated, "logprob": _logprob}
+
+
+def create_judge(kind: str, llm: ChatLLM, *, spec: str, settings: Settings | None = None) -> Judge:
     """The judge of a kind; ``auto`` takes ``logprob`` for a local model and ``generated`` for any other.
 
+    Args:
+        kind: "auto", "generated" or "logprob".
+        llm: The model that judges.
+        spec: Its name in the settings.
+        settings: Where the thresholds of ``logprob`` are found (``find_thresholds``); None reads environment and
+            ``.env``.
+
     Raises:
-        SettingsError: No such kind.
+        SettingsError: No such kind, or the file of calibrated thresholds is damaged.
     """
     if kind == "auto":
         kind = "logprob" if is_local(spec) else "generated"
     if kind not in JUDGES:
         raise SettingsError(f"Unknown judge {kind!r}. Allowed: auto, {', '.join(JUDGES)}.")
-    return JUDGES[kind](llm)
+    return JUDGES[kind](llm, settings)

@@ -7,7 +7,7 @@ import logging
 
 from langchain_core.documents import Document
 
-from .errors import BudgetSpent, ModelCallError, ModelSetupError
+from .errors import BudgetSpent, CacheMiss, ModelCallError, ModelSetupError
 from .judge import Verdict
 from .llm import CallOptions, ChatLLM, Completion, JsonFormat
 from .prompts import GENERATED_JUDGE_VERSION, JUDGE_REPAIR, JUDGE_SCHEMA, Message, judge_messages
@@ -83,9 +83,9 @@ class GeneratedJudge:
             while not self._probed:
                 try:
                     completion = await self._complete(messages, meter)
-                except ModelSetupError as error:
+                except (ModelSetupError, CacheMiss) as error:  # of a replayed run, refused calls are not kept
                     weaker = _WEAKER.get(self._format)
-                    if weaker is None or error.status in _REFUSED_WHATEVER_THE_FORMAT:
+                    if weaker is None or getattr(error, "status", None) in _REFUSED_WHATEVER_THE_FORMAT:
                         self._format = "json_schema"  # it was not the format: the next passage probes anew
                         raise
                     logger.info("no %s at this endpoint (%s)", self._format, error)

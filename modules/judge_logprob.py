@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import PurePath
+from collections.abc import Sequence
+from dataclasses import replace
 
 from langchain_core.documents import Document
 
 from .completion import TokenLogprob
-from .errors import BudgetSpent, ModelCallError, ModelSetupError, SettingsError
+from .errors import BudgetSpent, ModelCallError, ModelSetupError
 from .judge import Judge, Verdict, sub_question_problem
+from .judge_thresholds import LogprobThresholds, thresholds_for
 from .llm import CallOptions, ChatLLM
 from .prompts import (
     LOGPROB_JUDGE_VERSION,
@@ -41,49 +41,6 @@ _AROUND_A_QUESTION = " \t\r\n\"'“”*`"
 _ONE_WORD = CallOptions(max_tokens=1, top_logprobs=TOP_LOGPROBS)
 _ONE_QUESTION = CallOptions(max_tokens=64)
 _SUB_QUESTION_TRIES = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogprobThresholds:
-    """From which probability of yes a passage rises to a 1 and to a 2; both in [0, 1].
-
-    Raises:
-        SettingsError: A threshold lies outside of [0, 1].
-    """
-
-    needed: float
-    """t1: least P(yes) of "is the passage needed?" for a score of 1."""
-    alone: float | None = None
-    """t2: least P(yes) of "does it suffice alone?" for a score of 2; None: that is not asked, and nothing scores 2."""
-
-    def __post_init__(self) -> None:
-        for name, value in (("needed", self.needed), ("alone", self.alone)):
-            if value is not None and not 0.0 <= value <= 1.0:
-                raise SettingsError(f"Judge threshold {name}={value!r} is no probability. Allowed: 0 to 1.")
-
-
-UNCALIBRATED = LogprobThresholds(needed=0.5)
-"""For models that nobody has calibrated."""
-
-CALIBRATED: Mapping[str, LogprobThresholds] = {
-    # Of 43 training questions 93 % of the gold paragraphs are at or above it: docs/decisions/0005-judges.md.
-    "qwen2.5-coder-1.5b-instruct-q4_k_m": LogprobThresholds(needed=0.45),
-}
-"""By the model's file or name, lower case, without folder and ``.gguf``."""
-
-CALIBRATED_PROMPT = "69a647b3"
-"""Version of the two yes-or-no prompts that the thresholds belong to: another wording moves the probabilities."""
-
-
-def thresholds_for(model: str) -> LogprobThresholds:
-    """The calibrated thresholds of a model by its name or file, else ``UNCALIBRATED``.
-
-    >>> thresholds_for("/models/Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf").needed
-    0.45
-    >>> thresholds_for("gpt-4o-mini") == UNCALIBRATED
-    True
-    """
-    return CALIBRATED.get(PurePath(model).name.casefold().removesuffix(".gguf"), UNCALIBRATED)
 
 
 def yes_probability(alternatives: Sequence[TokenLogprob]) -> float | None:
@@ -151,6 +108,23 @@ class LogprobJudge:
             return await self._with_sub_question(verdict, query, chunk.page_content, meter)
         return verdict
 
+    async def probabilities(
+        self, query: str, passage: str, *, meter: CallMeter, alone: bool
+    ) -> tuple[float | None, float | None]:
+        """P(needed) and, if ``alone``, P(alone), without a verdict; a call each. Thresholds and fallback play no part.
+
+        None where neither yes nor no was among the likeliest replies, and for P(alone) where it is not asked for.
+
+        Raises:
+            ModelSetupError: The endpoint gives no log probabilities, or refuses the request.
+            ModelCallError: It failed after the last attempt.
+        """
+        try:
+            needed = await self._probability(needed_messages(query, passage), meter)
+            return needed, await self._probability(alone_messages(query, passage), meter) if alone else None
+        except _WithoutLogprobs as error:
+            raise ModelSetupError(self._without_logprobs()) from error
+
     async def _score(self, query: str, passage: str, meter: CallMeter) -> Verdict:
         needed = await self._probability(needed_messages(query, passage), meter)
         if needed is None:
@@ -191,12 +165,14 @@ class LogprobJudge:
             logger.warning("%s of model %r; the fallback judge takes over", _NO_LOGPROBS, self._llm.model)
         self._gives_logprobs = False
         if self._fallback is None:
-            problem = f"{_NO_LOGPROBS} of model {self._llm.model!r}; use the judge 'generated' with it."
-            return Verdict(status="unknown", problem=problem)
+            return Verdict(status="unknown", problem=self._without_logprobs())
         verdict = await self._fallback.judge(query, chunk, meter=meter, expand=expand)
         if verdict.status == "unknown":
             return replace(verdict, problem=f"{_NO_LOGPROBS}; the fallback judge: {verdict.problem}")
         return replace(verdict, reason=f"{verdict.reason} [{_NO_LOGPROBS.lower()}]")
+
+    def _without_logprobs(self) -> str:
+        return f"{_NO_LOGPROBS} of model {self._llm.model!r}; use the judge 'generated' with it."
 
     async def _with_sub_question(self, verdict: Verdict, query: str, passage: str, meter: CallMeter) -> Verdict:
         """``verdict`` with its sub-question, or with the problem why it has none: the score is paid for and stays."""

@@ -8,6 +8,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, Protocol
@@ -25,6 +26,7 @@ from pydantic import SecretStr
 from .completion import Completion, TokenLogprob, completion_of, growing_answer
 from .errors import ModelCallError, ModelSetupError
 from .prompts import Message
+from .rate_limit import RateLimit, estimated_tokens
 from .settings import without_secrets
 from .usage import CallMeter
 
@@ -104,10 +106,12 @@ class CallGate:
         self.max_concurrency = max_concurrency
         self._slots = asyncio.Semaphore(max_concurrency)
 
-    async def __aenter__(self) -> None:
+    async def acquire(self) -> None:
+        """Take a slot as soon as one is free."""
         await self._slots.acquire()
 
-    async def __aexit__(self, *exc_info: object) -> None:
+    def release(self) -> None:
+        """Give it back."""
         self._slots.release()
 
 
@@ -133,6 +137,7 @@ class EndpointLLM:
         chat: ChatOpenAI,
         *,
         gate: CallGate,
+        rates: RateLimit | None = None,
         retries: int = 3,
         backoff_s: float = 0.5,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -141,13 +146,15 @@ class EndpointLLM:
 
         Args:
             chat: The client.
-            gate: Cap on simultaneous calls; a call that waits for its next attempt does not count.
+            gate: Cap on simultaneous calls; a call that waits for its next attempt, or for its rate, does not count.
+            rates: The endpoint's limits a minute, shared by all that ask it; None for none.
             retries: Further attempts after a failed one.
             backoff_s: Mean wait before the second attempt; it doubles with each further one. Retry-After overrides it.
             sleep: Waits so many seconds.
         """
         self._chat = chat
         self._gate = gate
+        self._rates = rates or RateLimit()
         self._attempts = retries + 1
         self._backoff_s = backoff_s
         self._sleep = sleep
@@ -173,12 +180,15 @@ class EndpointLLM:
         """See ``ChatLLM.complete``. An empty answer counts as a failed attempt, unless ``top_logprobs`` are wanted."""
         params = self._params(options)
         meter.reserve()
+        tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
         started, used = 0.0, None
         for attempt in itertools.count(1):
             try:
-                async with self._gate:
+                async with self._rates.admitted(self._gate, tokens) as correct:
                     started = started or time.perf_counter()
                     message = await self._call(messages, params, on_text)
+                    if message.usage_metadata is not None:
+                        correct(message.usage_metadata["total_tokens"])
                 used = add_usage(used, message.usage_metadata)
                 completion = completion_of(message)
                 if options.top_logprobs is None:
@@ -194,9 +204,11 @@ class EndpointLLM:
         return completion
 
     async def _back_off(self, error: Exception, attempt: int, failure: ModelCallError) -> None:
-        wait_s = _retry_after_s(error) or self._backoff_s * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
+        asked_s = _retry_after_s(error)
+        wait_s = asked_s or self._backoff_s * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
         logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
-        await self._sleep(wait_s)
+        with self._rates.paused() if asked_s else nullcontext():  # what it asks of one call it asks of all
+            await self._sleep(wait_s)
 
     def _record(
         self, meter: CallMeter, started: float, attempts: int, used: UsageMetadata | None, *, error: str = ""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .background_loop import BackgroundLoop, background_loop
 from .chat_client import open_chat
 from .errors import SettingsError
 from .llm import CallGate, EndpointLLM
+from .rate_limit import RateLimit
 from .settings import Settings, without_secrets
 
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
@@ -74,7 +77,7 @@ def _required(key: str, spec: str, variable: str) -> str:
 
 
 def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None) -> EndpointLLM:
-    """The chat model that ``spec`` names, behind the project's retries and the shared cap on calls.
+    """The chat model that ``spec`` names, behind the project's retries, its rate limits and the shared cap on calls.
 
     ``local:`` assembles the weights at first use and starts the embedded server: seconds, the first time minutes, told
     to ``on_progress`` as (done, total, stage).
@@ -85,10 +88,13 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
     """
     if is_local(spec):
         endpoint, gate = _local_endpoint(spec, settings, on_progress), CallGate(LOCAL_CALLS_AT_ONCE)
+        rates = RateLimit()
     else:
         endpoint = resolve_endpoint(spec, settings)
+        limits = settings.requests_per_minute, settings.tokens_per_minute
+        rates = _rates_at(background_loop(), endpoint.base_url, endpoint.model, *limits)
     chat = open_chat(endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key, timeout_s=settings.timeout_s)
-    return EndpointLLM(chat, gate=gate, retries=settings.retries)
+    return EndpointLLM(chat, gate=gate, rates=rates, retries=settings.retries)
 
 
 def create_judge_llm(
@@ -102,6 +108,12 @@ def create_judge_llm(
     if settings.judge_spec == settings.llm_spec:
         return reader
     return create_llm(settings.judge_spec, settings, gate, on_progress=on_progress)
+
+
+@functools.cache
+def _rates_at(loop: BackgroundLoop, base_url: str | None, model: str, requests: int, tokens: int) -> RateLimit:
+    """One for each endpoint and model, since all sessions of a process draw on the same allowance."""
+    return RateLimit(requests_per_minute=requests, tokens_per_minute=tokens)
 
 
 def _local_endpoint(spec: str, settings: Settings, on_progress: Progress | None) -> Endpoint:

@@ -8,7 +8,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -64,6 +64,9 @@ def connect(uri: str, token: str = "") -> MilvusConnection:
     from pymilvus import MilvusClient  # noqa: PLC0415 - takes a second to import
     from pymilvus.exceptions import MilvusException  # noqa: PLC0415
 
+    # At the first search pymilvus imports it without a lock, and threads that search at once meet half of it.
+    with suppress(ImportError):
+        import scipy.sparse  # noqa: F401, PLC0415
     # One logs a traceback of every error that it raises as well, the other tells that it reads its dictionary.
     logging.getLogger("pymilvus.decorators").addFilter(_above_error)
     logging.getLogger("jieba").addFilter(_above_debug)

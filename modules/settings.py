@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_serializer, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -15,6 +15,7 @@ from .errors import SettingsError
 
 HOME_NAME = ".judgetree"
 Durability = Literal["sync", "async", "exit"]
+Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 _PASSWORD = re.compile(r"(?<=://)([^/?#:@\s]*):[^/?#\s]*@")
 _KEY = re.compile(r"\bsk-[\w-]{8,}")
@@ -65,6 +66,12 @@ class Settings(BaseSettings):
     )
     llm_api_key: SecretStr = Field(default=SecretStr(""), description="Key; else OPENAI_API_KEY or DASHSCOPE_API_KEY.")
     judge_llm: str = Field(default="", description="Model that judges; empty: the same as llm.")
+    judge_needed_threshold: Threshold | None = Field(
+        default=None, description="Logprob judge: least P(needed) of a 1; without it, as calibrated."
+    )
+    judge_alone_threshold: Threshold | None = Field(
+        default=None, description="Logprob judge: least P(alone) of a 2; without it, as calibrated."
+    )
     embeddings: str = Field(
         default="auto", description="auto (by the documents' language), local:minilm, local:use or a model as in llm."
     )
@@ -76,6 +83,8 @@ class Settings(BaseSettings):
     durability: Durability = Field(default="async", description="When checkpoints are written: sync, async or exit.")
     home: Path = Field(default_factory=find_home, description="Folder for models, vectors and checkpoints.")
     max_concurrency: int = Field(default=8, ge=1, description="Model calls at once, over all questions.")
+    requests_per_minute: int = Field(default=0, ge=0, description="Most chat calls a minute, per model; 0: no limit.")
+    tokens_per_minute: int = Field(default=0, ge=0, description="Most chat tokens a minute, per model; 0: no limit.")
     timeout_s: float = Field(
         default=120.0, gt=0, allow_inf_nan=False, description="Seconds an attempt of a model call may take."
     )

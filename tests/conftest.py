@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes to draw says more of what else the machine does than of the test.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 OUTSIDE = ("JUDGETREE_", "OPENAI_", "DASHSCOPE_", "LANGSMITH_", "LANGCHAIN_")
 KEPT = {"JUDGETREE_TEST_POSTGRES"}

@@ -12,7 +12,7 @@ import pytest
 
 import judgetree
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.evaluation.datasets import load_standards_qa
+from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 
 REPO = Path(__file__).parents[1]
 README = (REPO / "README.md").read_text(encoding="utf-8")

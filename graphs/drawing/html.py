@@ -11,9 +11,10 @@ import hashlib
 import html
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from string import Template
+from typing import Literal
 
 from ...modules.errors import DependencyError
 from ..tree_nodes import ChunkNode, QueryNode, count_verdicts, walk_queries
@@ -51,13 +52,13 @@ def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool 
     Raises:
         DependencyError: ``picture`` is True and no renderer is installed, or it fails.
     """
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = tree_asset("tree.css") + _asset("page.css"), tree_asset("tree.js") + _asset("page.js")
     answered = root.status == "finished" and root.answer_status == "answered"
     return Template(_asset("page.html")).substitute(
         style=style,
-        style_hash=_csp_hash(style),
+        style_hash=csp_hash(style),
         script=script,
-        script_hash=_csp_hash(script),
+        script_hash=csp_hash(script),
         title=html.escape(shorten(root.query, 80)),
         query=html.escape(one_line(root.query)),
         answer=html.escape(one_line(answer_words(root))),
@@ -66,7 +67,7 @@ def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool 
         notes=_notes(fingerprint),
         picture=_picture(root, picture),
         text=html.escape(draw_text(root)),
-        data=_json_in_html(_page_data(root)),
+        data=json_in_html(_page_data(root)),
     )
 
 
@@ -87,7 +88,13 @@ def _asset(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _csp_hash(text: str) -> str:
+def tree_asset(name: Literal["tree.css", "tree.js"]) -> str:
+    """What any page needs to show the trees of ``query_data``: the style, and the script that comes first."""
+    return _asset(name)
+
+
+def csp_hash(text: str) -> str:
+    """What a Content-Security-Policy calls an inline style or script by."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -116,7 +123,7 @@ def _notes(fingerprint: Mapping[str, str]) -> str:
     return f'<details class="extra"><summary>How it was made</summary><table>{rows}</table></details>'
 
 
-def _json_in_html(data: Json) -> str:
+def json_in_html(data: Json) -> str:
     """JSON that may stand in a script element: no ``</script>``, no comment opening, no odd line separators."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     for char in "<>&\u2028\u2029":
@@ -130,30 +137,11 @@ def _page_data(root: QueryNode) -> Json:
         for label, count in count_verdicts(root).items()
         if count
     ]
-    return {"verdicts": verdicts, "root": _query_data(root)}
+    return {"verdicts": verdicts, "root": query_data(root)}
 
 
-def _query_data(node: QueryNode) -> Json:
-    times = [("started", node.started_at or ""), ("newest checkpoint", node.ended_at or "")]
-    answer = printable(answer_words(node))
-    return {
-        "kind": "query" if node.parent_thread_id is None else f"sub-question, depth {node.depth}",
-        "depth": node.depth,
-        "status": node.status,
-        "answer_status": node.answer_status,
-        "query": printable(node.query),
-        "answer": answer,
-        "cost": usage_words(node.cost),
-        "context": printable(node.context),
-        "call_head": _CALL_COLUMNS,
-        "calls": [[_cell(call[column]) for column in _CALL_COLUMNS] for call in node.usage],  # type: ignore[literal-required]
-        "facts": [[name, fact] for name, fact in [("thread", printable(node.thread_id)), *times] if fact],
-        "search": [printable(node.query), answer, printable(node.context)],
-        "chunks": [_chunk_data(chunk) for chunk in node.chunks],
-    }
-
-
-def _chunk_data(chunk: ChunkNode) -> Json:
+def describe_chunk(chunk: ChunkNode) -> Mapping[str, Json]:
+    """A chunk as tree.js shows it, without what is below it."""
     label = chunk.verdict_label
     notes = [
         ("reason", printable(chunk.reason)),
@@ -173,7 +161,35 @@ def _chunk_data(chunk: ChunkNode) -> Json:
         "notes": notes,
         "metadata": metadata,
         "search": [printable(chunk.text), *(note for _, note in notes), *(str(value) for _, value in metadata)],
-        "child": _query_data(chunk.child) if chunk.child else None,
+    }
+
+
+def query_data(
+    node: QueryNode, describe: Callable[[ChunkNode], Mapping[str, Json]] = describe_chunk
+) -> Mapping[str, Json]:
+    """A query and all below it, as tree.js shows it.
+
+    A page that knows more of a chunk, or keeps its text elsewhere, gives a ``describe`` of its own.
+    """
+    times = [("started", node.started_at or ""), ("newest checkpoint", node.ended_at or "")]
+    answer = printable(answer_words(node))
+    return {
+        "kind": "query" if node.parent_thread_id is None else f"sub-question, depth {node.depth}",
+        "depth": node.depth,
+        "status": node.status,
+        "answer_status": node.answer_status,
+        "query": printable(node.query),
+        "answer": answer,
+        "cost": usage_words(node.cost),
+        "context": printable(node.context),
+        "call_head": _CALL_COLUMNS,
+        "calls": [[_cell(call[column]) for column in _CALL_COLUMNS] for call in node.usage],  # type: ignore[literal-required]
+        "facts": [[name, fact] for name, fact in [("thread", printable(node.thread_id)), *times] if fact],
+        "search": [printable(node.query), answer, printable(node.context)],
+        "chunks": [
+            {**describe(chunk), "child": query_data(chunk.child, describe) if chunk.child else None}
+            for chunk in node.chunks
+        ],
     }
 
 

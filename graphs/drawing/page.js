@@ -1,140 +1,12 @@
-"use strict";
-// Text from documents and models reaches the page through text nodes only, never as markup.
+// The page of one tree: its picture, its search and its address, around the cards of tree.js.
 
 const TREE = JSON.parse(document.getElementById("tree").textContent);
 const QUERIES_OPEN_TO_DEPTH = 1;
 const MATCHES_OPENED = 60;
 
-// One entry a node, in the order in which the tree is drawn; `dom` stands once the entry was looked at.
 const entries = [];
-const painted = []; // [element, text] of everything that a search may highlight
-let pattern = null;
 let matches = [];
 let current = -1;
-
-function collect(data, kind, parent) {
-  const entry = { data, kind, parent, children: [], dom: null, text: data.search.join("\n") };
-  entries.push(entry);
-  if (kind === "query") entry.children = data.chunks.map((chunk) => collect(chunk, "chunk", entry));
-  else if (data.child) entry.children = [collect(data.child, "query", entry)];
-  return entry;
-}
-
-function make(tag, className = "", ...content) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  element.append(...content);
-  return element;
-}
-
-function words(tag, className, text) {
-  const element = make(tag, className);
-  painted.push([element, text]);
-  paint(element, text);
-  return element;
-}
-
-function paint(element, text) {
-  if (!pattern) {
-    element.textContent = text;
-    return;
-  }
-  const parts = [];
-  let from = 0;
-  for (const found of text.matchAll(pattern)) {
-    parts.push(text.slice(from, found.index), make("mark", "", found[0]));
-    from = found.index + found[0].length;
-  }
-  element.replaceChildren(...parts, text.slice(from));
-}
-
-function pairs(rows) {
-  const list = make("dl");
-  for (const [name, text] of rows) if (text) list.append(make("dt", "", name), words("dd", "", text));
-  return list;
-}
-
-function table(head, rows) {
-  const cell = (tag) => (value) => make(tag, typeof value === "number" ? "number" : "", String(value ?? ""));
-  const result = make("table");
-  if (head.length) result.append(make("tr", "", ...head.map(cell("th"))));
-  result.append(...rows.map((row) => make("tr", "", ...row.map(cell("td")))));
-  return result;
-}
-
-// A disclosure whose body is made when it is first opened.
-function disclosure(className, summary, fill) {
-  const details = make("details", className, make("summary", "", ...summary));
-  const unfold = () => {
-    if (details.childElementCount === 1) details.append(make("div", "body", ...fill()));
-  };
-  details.addEventListener("toggle", () => details.open && unfold());
-  return { details, unfold };
-}
-
-function disclosureOf(title, fill, wanted) {
-  return wanted ? disclosure("extra", [title], fill).details : null;
-}
-
-function queryCard(entry) {
-  const node = entry.data;
-  const summary = [make("span", "faint", node.kind)];
-  if (node.status !== "finished") summary.push(make("span", "flag", node.status.toUpperCase()));
-  const answered = node.status === "finished" && node.answer_status === "answered";
-  const answer = words("span", answered ? "" : "alarm", `→ ${node.answer}`);
-  summary.push(
-    words("span", "title", node.query),
-    make("span", "said", answer, " ", make("span", "faint", node.cost)),
-  );
-  const className = `query card ${node.status === "open" ? "open-thread" : node.status}`;
-  return disclosure(className, summary, () => [
-    disclosureOf("Evidence as the reader saw it", () => [words("pre", "", node.context)], node.context),
-    disclosureOf(`Model calls: ${node.cost}`, () => [table(node.call_head, node.calls)], node.calls.length),
-    disclosureOf("Thread", () => [table([], node.facts)], node.facts.length),
-  ].filter(Boolean));
-}
-
-function chunkCard(entry) {
-  const chunk = entry.data;
-  const summary = [
-    make("span", "badge", chunk.mark),
-    make("span", "", chunk.words),
-    words("span", "faint", chunk.origin),
-    words("span", "", chunk.headline),
-  ];
-  if (chunk.sub_run_error) summary.push(words("span", "alarm", `sub-run: ${chunk.sub_run_error}`));
-  return disclosure(`chunk card verdict-${chunk.label}`, summary, () => [
-    words("pre", "", chunk.text),
-    pairs(chunk.notes),
-    disclosureOf("Metadata", () => [table([], chunk.metadata)], chunk.metadata.length),
-  ].filter(Boolean));
-}
-
-// The list item of an entry: its card, and below it the list of its children, made when the card is first opened.
-function render(entry) {
-  if (entry.dom) return entry.dom;
-  const card = (entry.kind === "query" ? queryCard : chunkCard)(entry);
-  const item = make("li", "", card.details);
-  entry.dom = item;
-  entry.card = card.details;
-  entry.list = null;
-  entry.unfold = () => {
-    if (!entry.list && entry.children.length) {
-      entry.list = make("ul", "", ...entry.children.map(render));
-      item.append(entry.list);
-    }
-    if (entry.list) entry.list.hidden = false;
-  };
-  if (entry.kind === "chunk") {
-    entry.unfold(); // the sub-question under a chunk shows whether or not the chunk's own text is open
-  } else {
-    card.details.addEventListener("toggle", () => {
-      if (card.details.open) entry.unfold();
-      else if (entry.list) entry.list.hidden = true;
-    });
-  }
-  return item;
-}
 
 // Make the entry's item, opening every query above it.
 function reveal(entry) {
@@ -259,7 +131,8 @@ function listen() {
   });
 }
 
-const root = collect(TREE.root, "query", null);
+const root = collect(TREE.root, "query", null, entries);
+for (const entry of entries) entry.text = entry.data.search.join("\n");
 document.getElementById("nodes").append(make("ul", "", render(root)));
 for (const entry of entries) if (entry.kind === "query" && entry.data.depth <= QUERIES_OPEN_TO_DEPTH) {
   reveal(entry);

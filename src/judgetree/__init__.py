@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from .graphs.closed_book import build_closed_book as build_closed_book
     from .graphs.context import Limits as Limits
     from .graphs.context import RagContext as RagContext
+    from .graphs.ircot import build_ircot as build_ircot
+    from .graphs.iter_retgen import build_iter_retgen as build_iter_retgen
     from .graphs.judge_rag import build_judge_rag as build_judge_rag
     from .graphs.naive_rag import build_naive_rag as build_naive_rag
     from .graphs.rag_graph import RagGraph as RagGraph
     from .graphs.result import RagResult as RagResult
     from .graphs.search_tree import SearchTree as SearchTree
+    from .graphs.self_ask import build_self_ask as build_self_ask
     from .graphs.session import RagSession as RagSession
     from .graphs.session import aask as aask
     from .graphs.session import ask as ask
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from .modules.judge_logprob import LogprobJudge as LogprobJudge
     from .modules.judge_oracle import GoldFact as GoldFact
     from .modules.judge_oracle import OracleJudge as OracleJudge
+    from .modules.judge_thresholds import LogprobThresholds as LogprobThresholds
     from .modules.llm import CallGate as CallGate
     from .modules.llm import EndpointLLM as EndpointLLM
     from .modules.llm_factory import create_llm as create_llm
@@ -59,6 +63,7 @@ _HOMES = {
     "JudgetreeError": "modules.errors",
     "Limits": "graphs.context",
     "LogprobJudge": "modules.judge_logprob",
+    "LogprobThresholds": "modules.judge_thresholds",
     "ModelCallError": "modules.errors",
     "OracleJudge": "modules.judge_oracle",
     "RagContext": "graphs.context",
@@ -75,8 +80,11 @@ _HOMES = {
     "aask": "graphs.session",
     "ask": "graphs.session",
     "build_closed_book": "graphs.closed_book",
+    "build_ircot": "graphs.ircot",
+    "build_iter_retgen": "graphs.iter_retgen",
     "build_judge_rag": "graphs.judge_rag",
     "build_naive_rag": "graphs.naive_rag",
+    "build_self_ask": "graphs.self_ask",
     "create_embeddings": "modules.embeddings",
     "create_llm": "modules.llm_factory",
     "load_settings": "modules.settings",

@@ -14,7 +14,7 @@ import pytest
 
 from judgetree.app.cli import main
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.evaluation.datasets import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 
 COLLECTION = "notes"
 SUB_QUESTION = "How thick is the wall of the drum?"

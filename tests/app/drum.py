@@ -10,7 +10,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.evaluation.datasets import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.modules import prompts
 
 VESSEL = SupportingFact(

@@ -78,6 +78,29 @@ def test_the_closed_book_needs_no_collection(cli: Cli, scripted: ScriptedServer)
     assert (done.status, done.out) == (0, "40 mm\n")
 
 
+@pytest.mark.parametrize("mode", ["ircot", "iter_retgen", "self_ask"])
+def test_baselines_take_the_second_step_in_further_rounds(
+    cli: Cli, home: Path, scripted: ScriptedServer, mode: str
+) -> None:
+    options = ("-c", COLLECTION, "--mode", mode, "--topk", "2", "--thread-id", "t")
+    once = cli("ask", CHAIN.question, *options)
+    assert (once.status, once.out) == (0, "40 mm\n"), once.err
+    asked = scripted.requests.total()
+    assert cli("ask", CHAIN.question, *options).out == "40 mm\n"
+    assert scripted.requests.total() == asked
+
+
+def test_a_baseline_that_failed_is_listed_as_such_and_goes_on_where_it_stopped(
+    cli: Cli, home: Path, scripted: ScriptedServer
+) -> None:
+    scripted.configure(faults={"500": 1.0})
+    assert cli("ask", CHAIN.question, "-c", COLLECTION, "--mode", "ircot", "--thread-id", "t").status == 1
+    assert "ircot" in cli("threads").out
+    assert "failed" in cli("threads").out
+    scripted.configure(faults={})
+    assert cli("ask", "--resume", "--thread-id", "t").out == "40 mm\n"
+
+
 def test_a_spent_budget_is_told(cli: Cli, home: Path) -> None:
     done = cli("ask", CHAIN.question, "-c", COLLECTION, "--max-llm-calls", "2")
     assert done.status == 0

@@ -17,7 +17,7 @@ from judgetree.app.cli_eval import CacheModeName
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
-from judgetree.evaluation.run_store import RunStore
+from judgetree.evaluation.runs.store import RunStore
 from judgetree.modules.completion_cache import CacheMode
 from tests.app.conftest import CHAIN, CHINESE, Cli, write_corpus
 
@@ -57,7 +57,9 @@ def test_run_and_report(cli: Cli, data: Path, tmp_path: Path) -> None:
     assert f"judgetree eval report {out}" in ran.out
 
     again = cli("eval", "run", *options, "--json")
-    assert json.loads(again.out) == {"out": str(out), "asked": 0, "kept": 6, "failed": 0, "stopped_by": ""}
+    gone_on = json.loads(again.out)
+    counted = {name: gone_on[name] for name in ("out", "asked", "kept", "failed", "stopped_by")}
+    assert counted == {"out": str(out), "asked": 0, "kept": 6, "failed": 0, "stopped_by": ""}
 
     told = cli("eval", "report", str(out))
     assert told.status == 0, told.err
@@ -71,6 +73,13 @@ def test_run_and_report(cli: Cli, data: Path, tmp_path: Path) -> None:
     means = {(record["system"], record["metric"]): record["mean"] for record in document["systems"]}
     assert means["judge", "em"] == 1.0
     assert means["llm", "em"] == 0.0
+    kinds = {(record["system"], record["kind"]): record["answers"] for record in document["failures"]}
+    assert (kinds["llm", "closed_book"], sum(kinds.values())) == (2, int((table["em"] < 1.0).sum()))
+    assert {record["split"] for record in document["splits"]} >= {"type"}
+    assert "report.html" in told.err.replace("\n", "")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert CHINESE.question in page
+    assert len((out / "trees.jsonl").read_text(encoding="utf-8").splitlines()) == 6
 
     compared = cli("eval", "compare", str(out))
     assert compared.status == 0, compared.err

@@ -17,7 +17,7 @@ import pytest
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
-from judgetree.evaluation.datasets import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.modules.index_factory import open_index
 from judgetree.modules.settings import load_settings

@@ -14,7 +14,7 @@ from judgetree.app.scripted_answers import (
     ScriptedAnswers,
     parse_prompt,
 )
-from judgetree.evaluation.datasets import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.modules import prompts
 from judgetree.modules.prompts import REFUSAL
 

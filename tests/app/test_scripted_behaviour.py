@@ -8,7 +8,7 @@ import pytest
 
 from judgetree.app.scripted_behaviour import FAULTS, Behaviour, Fault
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.evaluation.datasets import Question
+from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.modules import prompts
 from tests.app.drum import NO_CERTIFICATES, WALL, Messages, chat_body, http_post, model, post, text_of
 

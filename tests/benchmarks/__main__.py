@@ -9,7 +9,21 @@ import time
 
 from .measurement import as_markdown
 
-BENCHMARKS = ("standards_accuracy", "throughput", "faults", "ideal_depth", "indexing", "drawing", "weight")
+BENCHMARKS = (
+    "standards_accuracy",
+    "throughput",
+    "faults",
+    "ideal_depth",
+    "indexing",
+    "drawing",
+    "weight",
+    "hotpotqa_retrieval",
+    "hotpotqa_oracle",
+    "eval_throughput",
+    "eval_kills",
+    "eval_replay",
+    "eval_report",
+)
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.evaluation.datasets import Question, gold_facts
+from judgetree.evaluation.datasets.standards_qa import Question, gold_facts
 from judgetree.graphs.context import Limits
 from judgetree.graphs.session import RagSession
 from judgetree.modules.judge_oracle import OracleJudge

@@ -14,8 +14,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import math
-import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -25,72 +23,42 @@ from pathlib import Path
 import numpy as np
 from langchain_core.documents import Document
 
+from judgetree.evaluation.calibration.data import DISTRACTORS, Bm25, Case
+from judgetree.evaluation.metrics.judge import auc
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.embeddings import Embedder, create_embeddings
 from judgetree.modules.judge import Judge, Verdict
 from judgetree.modules.judge_generated import GeneratedJudge
-from judgetree.modules.judge_logprob import LogprobJudge, thresholds_for
+from judgetree.modules.judge_logprob import LogprobJudge
+from judgetree.modules.judge_thresholds import thresholds_for
 from judgetree.modules.llm import CallGate, ChatLLM
 from judgetree.modules.llm_factory import create_llm
 from judgetree.modules.settings import load_settings
 from judgetree.modules.usage import CallMeter
 
 PASSAGE_CHARACTERS = 700
-DISTRACTORS = 2
 METHODS = ("embedding", "logprob", "generated")
 
 
 # --- the pairs ---
 
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """One question with the paragraphs it needs and the likeliest of those it does not."""
-
-    question: str
-    gold: tuple[str, ...]
-    distractors: tuple[str, ...]
-
-
-def bm25(query: str, passages: Sequence[str], *, k1: float = 1.5, b: float = 0.75) -> list[float]:
-    """Scores of the passages, in their order; higher is more alike. The passages are the whole collection.
-
-    Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with Lucene's IDF, which is never negative.
-    """
-    texts = [_words(passage) for passage in passages]
-    mean_length = sum(map(len, texts)) / max(len(texts), 1)
-    holding = Counter(word for text in texts for word in set(text))
-    scores = []
-    for text in texts:
-        counts = Counter(text)
-        damping = k1 * (1 - b + b * len(text) / mean_length) if mean_length else k1
-        scores.append(
-            sum(
-                math.log(1 + (len(texts) - holding[word] + 0.5) / (holding[word] + 0.5))
-                * counts[word]
-                * (k1 + 1)
-                / (counts[word] + damping)
-                for word in _words(query)
-            )
-        )
-    return scores
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())
+def bm25(query: str, passages: Sequence[str]) -> list[float]:
+    """Scores of the passages, in their order; higher is more alike. The passages are the whole collection."""
+    return Bm25(passages).scores(query)
 
 
 def case_of(question: str, paragraphs: Sequence[tuple[str, Sequence[str]]], gold_titles: Iterable[str]) -> Case:
     """The case of one HotpotQA question; ``paragraphs`` are (title, sentences)."""
     titles = set(gold_titles)
     passages = [f"{title}. {''.join(sentences).strip()}"[:PASSAGE_CHARACTERS] for title, sentences in paragraphs]
-    scores = bm25(question, passages)
     is_gold = [title in titles for title, _ in paragraphs]
-    others = sorted((at for at, gold in enumerate(is_gold) if not gold), key=lambda at: (-scores[at], at))
+    gold_places = [at for at, gold in enumerate(is_gold) if gold]
+    others = Bm25(passages).likeliest(question, DISTRACTORS, without=gold_places)
     return Case(
         question=question,
         gold=tuple(passage for passage, gold in zip(passages, is_gold, strict=True) if gold),
-        distractors=tuple(passages[at] for at in others[:DISTRACTORS]),
+        distractors=tuple(passages[at] for at in others),
     )
 
 
@@ -101,13 +69,6 @@ def load_cases(path: Path, n: int) -> list[Case]:
 
 
 # --- statistics ---
-
-
-def auc(gold: Sequence[float | None], others: Sequence[float | None]) -> float:
-    """P(gold rated higher than other) over all pairs, ties counting half; so does a pair with an unknown rating."""
-    pairs = [(one, other) for one in gold for other in others]
-    wins = sum(0.5 if one is None or other is None or one == other else float(one > other) for one, other in pairs)
-    return wins / len(pairs)
 
 
 def bootstrap_interval(values: Sequence[float], *, seed: int, resamples: int = 10_000) -> tuple[float, float]:

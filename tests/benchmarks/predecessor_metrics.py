@@ -17,8 +17,8 @@ from statistics import fmean
 
 from pydantic import TypeAdapter
 
-from judgetree.evaluation.answer_metrics import score_answer
-from judgetree.evaluation.questions import EvalQuestion
+from judgetree.evaluation.datasets.questions import EvalQuestion
+from judgetree.evaluation.metrics.answers import score_answer
 
 TOLERANCE_POINTS = 0.1
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.evaluation.datasets import Question
+from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.graphs.context import Limits
 from judgetree.graphs.result import Mode, RagResult
 from judgetree.graphs.session import RagSession

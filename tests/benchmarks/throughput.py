@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from judgetree.evaluation.datasets import Question
+from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.graphs.context import Limits, RagContext
 from judgetree.graphs.result import RagResult
 from judgetree.graphs.search_tree import SearchTree

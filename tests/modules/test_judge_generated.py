@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
@@ -14,7 +15,8 @@ from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.errors import BudgetSpent
+from judgetree.modules.completion_cache import CachedLLM, CompletionCache
+from judgetree.modules.errors import BudgetSpent, CacheMiss
 from judgetree.modules.judge import Verdict
 from judgetree.modules.judge_generated import GeneratedJudge
 from judgetree.modules.prompts import JUDGE_REPAIR, JUDGE_SCHEMA, judge_messages
@@ -166,6 +168,18 @@ def test_refusal_that_is_not_about_the_format_is_met_once(server: ScriptedServer
     assert "who are you?" in verdict.problem
     assert verdict_of(judge).score == 1
     assert [request.response_format for request in hook.requests] == ["json_schema", "json_schema"]
+
+
+def test_replay_steps_down_as_the_run_did_though_refusals_are_not_kept(server: ScriptedServer, tmp_path: Path) -> None:
+    server.configure(refused_formats=["json_schema"])
+    with CompletionCache(tmp_path / "calls.sqlite") as cache:
+        paid = verdict_of(GeneratedJudge(CachedLLM(llm_at(server.base_url), cache)))
+        asked = len(server.log)
+        replayed = GeneratedJudge(CachedLLM(llm_at(server.base_url), cache, mode="replay"))
+        assert verdict_of(replayed) == paid
+        with pytest.raises(CacheMiss):
+            background_loop().run(replayed.judge("Never asked?", CHUNK, meter=CallMeter(node="judge")))
+    assert len(server.log) == asked
 
 
 def test_passage_that_is_refused_in_every_format_leaves_the_best_one_to_the_next(server: ScriptedServer) -> None:

@@ -15,19 +15,10 @@ from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.completion import Completion, TokenLogprob
-from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelSetupError, SettingsError
+from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelSetupError
 from judgetree.modules.judge import Judge, Verdict
-from judgetree.modules.judge_logprob import (
-    CALIBRATED,
-    CALIBRATED_PROMPT,
-    TOP_LOGPROBS,
-    UNCALIBRATED,
-    LogprobJudge,
-    LogprobThresholds,
-    question_in,
-    thresholds_for,
-    yes_probability,
-)
+from judgetree.modules.judge_logprob import TOP_LOGPROBS, LogprobJudge, question_in, yes_probability
+from judgetree.modules.judge_thresholds import LogprobThresholds
 from judgetree.modules.llm import PLAIN_TEXT, CallOptions
 from judgetree.modules.prompts import (
     LOGPROB_JUDGE_VERSION,
@@ -367,27 +358,7 @@ def test_version_covers_all_that_the_model_sees() -> None:
     assert version_of(*(text for messages in prompts for _, text in messages)) == LOGPROB_JUDGE_VERSION
 
 
-# --- thresholds ---
-
-
-def test_thresholds_of_a_model_are_found_by_its_name_or_file() -> None:
-    name = "qwen2.5-coder-1.5b-instruct-q4_k_m"
-    for spelling in (name, name.upper(), f"{name}.gguf", f"/models/{name}.gguf"):
-        assert thresholds_for(spelling) is CALIBRATED[name]
-    assert thresholds_for("gpt-4o-mini") is UNCALIBRATED
-    assert UNCALIBRATED.alone is None
-
-
-def test_calibration_belongs_to_the_present_prompts() -> None:
-    assert (
-        version_of(*(text for _, text in (*needed_messages("q", "p"), *alone_messages("q", "p")))) == CALIBRATED_PROMPT
-    )
-
-
-@pytest.mark.parametrize(("needed", "alone"), [(-0.1, None), (1.1, None), (0.5, 2.0), (math.nan, None)])
-def test_threshold_that_is_no_probability_is_refused(needed: float, alone: float | None) -> None:
-    with pytest.raises(SettingsError, match="0 to 1"):
-        LogprobThresholds(needed=needed, alone=alone)
+# --- fingerprint ---
 
 
 def test_fingerprint_tells_all_that_changes_a_verdict() -> None:
@@ -409,10 +380,32 @@ def test_fingerprint_tells_all_that_changes_a_verdict() -> None:
     }
 
 
+# --- probabilities without a verdict ---
+
+
+def probabilities_of(llm: FakeLLM, *, alone: bool) -> tuple[float | None, float | None]:
+    asked = LogprobJudge(llm).probabilities(QUERY, PASSAGE, meter=CallMeter(node="calibrate"), alone=alone)
+    return background_loop().run(asked)
+
+
+def test_probabilities_are_given_whatever_the_thresholds_say() -> None:
+    llm = script(p_yes(0.01), p_yes(0.75))
+    assert probabilities_of(llm, alone=True) == (pytest.approx(0.01), pytest.approx(0.75))
+    assert llm.asked == [tuple(NEEDED), tuple(ALONE)]
+    assert probabilities_of(script(p_yes(0.25)), alone=False) == (pytest.approx(0.25), None)
+    assert probabilities_of(script(NEITHER, p_yes(0.75)), alone=True) == (None, pytest.approx(0.75))
+
+
 # --- endpoints without log probabilities ---
 
 OMITTED = wrote("yes")
 REFUSED = ModelSetupError("HTTP 400: logprobs is not supported by this model")
+
+
+@pytest.mark.parametrize("reply", [OMITTED, REFUSED], ids=["omitted", "refused"])
+def test_probabilities_that_are_not_given_are_an_error_to_mend(reply: Reply) -> None:
+    with pytest.raises(ModelSetupError, match="use the judge 'generated'"):
+        probabilities_of(script(reply), alone=False)
 
 
 @pytest.mark.parametrize("reply", [OMITTED, REFUSED], ids=["omitted", "refused"])

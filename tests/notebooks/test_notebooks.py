@@ -15,11 +15,17 @@ from nbclient import NotebookClient
 from traitlets import default
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
-NAMES = ("01_first_question", "02_retrieval", "03_search_trees")
+NAMES = (
+    "01_index_and_ask",
+    "02_look_at_a_tree",
+    "03_batch_evaluation",
+    "04_retrieval",
+    "05_graph_by_hand",
+)
 CELL_TIMEOUT_S = 240
 
 Outputs = dict[str, str]
-"""What each code cell printed, by cell id; a picture or page counts by the name of its type."""
+"""What each code cell printed, by cell id; of a value that it shows, its types and its plain or Markdown text."""
 
 
 class ThisInterpreter(AsyncKernelManager):
@@ -56,7 +62,8 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Outp
 def _text(output: nbformat.NotebookNode) -> str:
     if output.output_type == "stream":
         return output.text if output.name == "stdout" else ""
-    return "\n".join(["", *output.data])
+    shown = [output.data[kind] for kind in ("text/plain", "text/markdown") if kind in output.data]
+    return "\n".join(["", *output.data, *shown])
 
 
 def _table(text: str, *, columns: int) -> dict[str, list[float]]:
@@ -96,8 +103,8 @@ def test_notebook_says_first_that_its_model_is_a_script(name: str) -> None:
     assert "the one line that is marked" in " ".join(first.source.split())
 
 
-def test_first_question_when_run(run: Callable[[str], Outputs]) -> None:
-    said = run("01_first_question")
+def test_index_and_ask_when_run(run: Callable[[str], Outputs]) -> None:
+    said = run("01_index_and_ask")
 
     assert "the second time: 34 files unchanged, 0 chunks embedded" in said["index-folder"]
     assert "answered: 35 minutes  (gold: 35 minutes)" in said["ask-judge"]
@@ -113,8 +120,50 @@ def test_first_question_when_run(run: Callable[[str], Outputs]) -> None:
     assert "afterwards: 35 minutes" in said["closed"]
 
 
+def test_look_at_a_tree_when_run(run: Callable[[str], Outputs]) -> None:
+    said = run("02_look_at_a_tree")
+
+    assert "generate: 1080 hours" in said["events"].splitlines()
+    assert "text/html" in said["html"]
+    assert "A: 1080 hours" in said["text"]
+    assert "image/svg+xml" in said["svg"]
+    assert "depth 2, 2 sub-runs" in said["from-history"]
+    assert "requests that reached the model: 0" in said["from-history"]
+    assert [line for line in said["walk-tree"].splitlines() if "score 2" in line] == [
+        "    score 2, rank 0: testing/kv-315-salt-mist.html"
+    ]
+    assert "{'query': 3, 'chunk': 9}" in said["export"]
+    assert said["fail"].startswith("failed: ")
+    assert "root failed, sub-runs ['finished', 'finished']" in said["fail"]
+    assert "answered: 1080 hours  (gold: 1080 hours)" in said["resume-run"]
+    assert "requests that reached the model: 1" in said["resume-run"]
+
+
+def test_batch_evaluation_when_run(run: Callable[[str], Outputs]) -> None:
+    said = run("03_batch_evaluation")
+
+    assert said["run"].startswith("36 rows, ")
+    for system, em in {"llm": "16.7", "naive": "41.7", "judge": "100.0"}.items():
+        assert f"| {system} | 12 | 0 |" in said["report"]
+        assert f"| {em} (" in said["report"]
+    assert "judge right, naive wrong: 7; the other way round: 0" in said["judge-right"]
+    assert "retrieval_miss" in said["failures"]
+    assert "A: 1080 hours" in said["tree"]
+    assert "text/html" in said["tree"]
+    assert (
+        said["compare"].splitlines()[-1].startswith("No difference in em was shown; naive less judge is -58.3 points")
+    )
+    assert "requests that reached the model: 0" in said["again"]
+    assert "same predictions: True" in said["again"]
+    assert said["fail"].startswith("54 rows, 2 failed: ")
+    assert "503" in said["fail"]
+    assert "failed now: 0" in said["retry"]
+    assert said["compare-again"].splitlines()[-1].startswith("judge is better than naive by 66.7 points of em")
+    assert {"manifest.json", "rows.jsonl", "trees.jsonl", "report.html"} <= set(said["files"].split())
+
+
 def test_retrieval_when_run(run: Callable[[str], Outputs]) -> None:
-    said = run("02_retrieval")
+    said = run("04_retrieval")
 
     assert said["check-args"].count("SearchArgumentError: ") == 5
     assert "threshold 0.99: 0 chunks" in said["thresholds"]
@@ -131,20 +180,13 @@ def test_retrieval_when_run(run: Callable[[str], Outputs]) -> None:
     assert recall["hybrid, model"][1] > recall["hybrid, rrf"][1]
 
 
-def test_search_trees_when_run(run: Callable[[str], Outputs]) -> None:
-    said = run("03_search_trees")
+def test_graph_by_hand_when_run(run: Callable[[str], Outputs]) -> None:
+    said = run("05_graph_by_hand")
 
-    assert "generate: 1080 hours" in said["events"].splitlines()
-    assert "depth 2, 2 sub-runs" in said["from-history"]
-    assert "requests that reached the model: 0" in said["from-history"]
-    assert "image/svg+xml" in said["svg"]
-    assert "text/html" in said["html"]
-    assert "{'query': 3, 'chunk': 9}" in said["export"]
+    assert "answered: 1080 hours  (gold: 1080 hours)" in said["invoke"]
+    assert "    scores [2, 0, 0], next nothing" in said["state-history"].splitlines()
     assert "budget spent: True" in said["budget-spent"]
-    assert "ModelCallError: " in said["fail"]
-    assert "root failed, sub-runs ['finished', 'finished']" in said["fail"]
-    assert "answered: 1080 hours  (gold: 1080 hours)" in said["resume-run"]
-    assert "requests that reached the model: 1" in said["resume-run"]
+    assert "(query: " in said["mismatches"]
     assert "max_rec_depth: '3' then, '1' now" in said["mismatches"]
 
     by_depth = list(_table(said["oracle-table"], columns=5).values())

@@ -1,0 +1,109 @@
+"""``judgetree eval ragas``: the rows of a run, scored by a model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ..evaluation.ragas.metrics import metrics_named
+from ..modules.completion_cache import CacheMode
+from ..modules.errors import DependencyError
+from .command_index import progress_bar
+from .exit_status import FAILED, INTERRUPTED, OK
+from .terminal import is_live, notes, say, write_json, write_result
+
+if TYPE_CHECKING:
+    from ..evaluation.ragas.run import RagasProgress, RagasSummary
+
+
+def run_ragas(  # noqa: PLR0913 - one parameter an option
+    folder: Path,
+    *,
+    metrics: str | None,
+    systems: str | None,
+    llm: str | None,
+    embeddings: str | None,
+    limit: int | None,
+    concurrency: int,
+    cache: CacheMode,
+    retry_failed: bool,
+    as_json: bool,
+) -> int:
+    """Score, and tell what was done. 0 if every sample scored now has a score, 1 if the scoring of some failed.
+
+    Raises:
+        UserError: Something to mend, the extra ``eval`` not being installed among them; finished scores are kept.
+    """
+    chosen = metrics_named(metrics)
+    try:
+        from ..evaluation.ragas.run import RagasOptions, score_run
+    except ModuleNotFoundError as error:
+        raise DependencyError(f"This needs the package {error.name}. Run: pip install 'judgetree[eval]'") from error
+    options = RagasOptions(
+        metrics=chosen,
+        systems=tuple(systems.replace(",", " ").split()) if systems is not None else None,
+        llm=llm,
+        embeddings=embeddings,
+        limit=limit,
+        concurrency=concurrency,
+        cache=cache,
+        retry_failed=retry_failed,
+    )
+    try:
+        with progress_bar() as on_setup, _sample_bar() as on_progress:
+            summary = score_run(folder, options, on_progress=on_progress, on_setup=on_setup)
+    except KeyboardInterrupt:
+        say(f"Stopped. What was scored is kept in {folder}; the same command goes on.")
+        return INTERRUPTED
+    if as_json:
+        write_json({"run": str(folder), **asdict(summary)})
+    else:
+        write_result(_told(summary, folder))
+    return FAILED if summary.failed else OK
+
+
+def _told(summary: RagasSummary, folder: Path) -> str:
+    lines = [
+        f"{summary.scored} scored, {summary.failed} of them in vain, {summary.kept} kept from before, "
+        f"{summary.not_applicable} do not apply: {folder}",
+        f"{summary.calls} calls paid, {summary.cached_calls} from the cache, {summary.tokens} tokens",
+    ]
+    if summary.failed:
+        lines.append("`--retry-failed` tries those again; the report's results.csv says why each was in vain.")
+    lines.append(f"Next: judgetree eval report {folder}")
+    return "\n".join(lines)
+
+
+@contextmanager
+def _sample_bar() -> Iterator[Callable[[RagasProgress], None]]:
+    """What the scoring reports its samples to: a bar in a terminal, elsewhere a line a tenth of the way."""
+    if not is_live(sys.stderr):
+        yield _tell_tenths
+        return
+    columns = (
+        TextColumn("samples"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[failed]}"),
+    )
+    with Progress(*columns, console=notes(), redirect_stdout=False, redirect_stderr=False) as bars:
+        task = bars.add_task("", total=None, failed="")
+
+        def show(progress: RagasProgress) -> None:
+            failed = f"{progress.failed} in vain" if progress.failed else ""
+            bars.update(task, completed=progress.done, total=progress.total, failed=failed)
+
+        yield show
+
+
+def _tell_tenths(progress: RagasProgress) -> None:
+    if progress.done and progress.done * 10 // progress.total > (progress.done - 1) * 10 // progress.total:
+        say(f"{progress.done}/{progress.total} samples")

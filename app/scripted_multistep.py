@@ -1,0 +1,99 @@
+"""What the scripted model writes for the systems that search in rounds: sentences, drafts and follow-up questions.
+
+Such requests count as kind "other". As in ``scripted_answers`` the replies are those of an ideal model that knows the
+questions of a file: they say what the evidence leaves to be asked, and say the answer once nothing is left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..modules.prompts import REFUSAL, Message
+from ..modules.prompts_multistep import (
+    FINAL_ANSWER,
+    FINAL_THOUGHT,
+    FOLLOW_UP,
+    NO_FOLLOW_UP_YET,
+    draft_messages,
+    follow_up_messages,
+    thought_messages,
+)
+from .scripted_answers import ChatReply, PromptMismatch, ScriptedAnswers
+
+NOTHING_KNOWN = "Nothing is known about this."
+
+
+class _Script(NamedTuple):
+    """How one kind of prompt is taken apart and answered."""
+
+    pattern: re.Pattern[str]
+    """Of the user message, with the groups ``query`` and ``evidence``."""
+    reply: Callable[[ScriptedAnswers, str, str], str]
+
+
+def step_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
+    """The reply to a prompt of ``prompts_multistep``; None for any other.
+
+    Raises:
+        PromptMismatch: The system message is one of ours, but the user message does not follow its template.
+    """
+    system = next((text for role, text in messages if role == "system"), "")
+    user = next((text for role, text in messages if role == "user"), "")
+    script = _SCRIPTS.get(system)
+    if script is None:
+        return None
+    match = script.pattern.fullmatch(user)
+    if match is None:
+        raise PromptMismatch(
+            f"The user message does not follow the template that belongs to its system message: {user[:80]!r}. "
+            "Build it with the functions of judgetree.modules.prompts_multistep."
+        )
+    return ChatReply(text=script.reply(answers, match["query"], match["evidence"]))
+
+
+def _thought(answers: ScriptedAnswers, query: str, evidence: str) -> str:
+    answer = answers.read(query, evidence)
+    return _what_is_missing(answers, query, evidence) if answer == REFUSAL else f"{FINAL_THOUGHT} {answer}."
+
+
+def _draft(answers: ScriptedAnswers, query: str, evidence: str) -> str:
+    answer = answers.read(query, evidence)
+    return _what_is_missing(answers, query, evidence) if answer == REFUSAL else f"{query} {answer}."
+
+
+def _what_is_missing(answers: ScriptedAnswers, query: str, evidence: str) -> str:
+    """The question that is left once the evidence is known, as the judge would ask it."""
+    score, remaining = answers.judge(query, evidence)
+    return remaining if score == 1 else NOTHING_KNOWN
+
+
+def _follow_up(answers: ScriptedAnswers, query: str, answered: str) -> str:
+    question = answers.follow_up(query, answered)
+    return f"{FOLLOW_UP} {question}" if question else f"{FINAL_ANSWER} {answers.read(query, answered)}"
+
+
+_QUERY, _EVIDENCE, _THOUGHTS = "FIELDqueryFIELD", "FIELDevidenceFIELD", "FIELDthoughtsFIELD"
+
+
+def _pattern(messages: list[Message], evidence: str = _EVIDENCE) -> tuple[str, re.Pattern[str]]:
+    """System message, and a pattern of the user message: the query ends where the rest first fits."""
+    (_, system), (_, user) = messages
+    pattern = re.escape(user).replace(_QUERY, "(?P<query>.*?)", 1).replace(_QUERY, "(?P=query)")
+    pattern = pattern.replace(re.escape(evidence), "(?P<evidence>.*)", 1).replace(_THOUGHTS, ".*")
+    return system, re.compile(pattern, re.DOTALL)
+
+
+def _scripts() -> Mapping[str, _Script]:
+    thought = _pattern(thought_messages(_QUERY, _EVIDENCE, [_THOUGHTS]))
+    draft = _pattern(draft_messages(_QUERY, _EVIDENCE))
+    follow_up = _pattern(follow_up_messages(_QUERY, []), NO_FOLLOW_UP_YET)
+    replies = (_thought, _draft, _follow_up)
+    return {
+        system: _Script(pattern, reply)
+        for (system, pattern), reply in zip((thought, draft, follow_up), replies, strict=True)
+    }
+
+
+_SCRIPTS = _scripts()

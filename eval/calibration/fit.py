@@ -1,0 +1,244 @@
+"""Fits the thresholds of the ``logprob`` judge on training questions whose gold documents are known.
+
+The judge is asked its yes-or-no questions about the gold passages of each question and the likeliest others. t1 is put
+where the wanted share of the gold passages stays at or above it: a needed passage that is lost costs the answer, a
+passage that is kept for nothing costs calls. t2 needs single-hop questions, whose gold passage answers alone; a 2 ends
+the search, so t2 is put where few passages that do not answer alone reach it. Needs scipy and statsmodels (extra
+``eval``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...modules.errors import SettingsError
+from ...modules.judge_thresholds import LogprobThresholds
+from ..metrics.judge import VERDICTS, VerdictName, auc
+from ..metrics.statistics import MeanInterval, mean_interval
+
+TARGET_RECALL = 0.93
+"""Share of the gold passages that t1 keeps; argued for in docs/decisions/0005-judges.md."""
+FALSE_TWOS = 0.05
+"""Largest share of the passages which do not answer alone that may reach t2."""
+FEWEST_TWOS = 0.2
+"""Share of the passages which answer alone that must reach t2, for it to be worth the calls."""
+MIN_SINGLE_HOP = 20
+FOLDS = 5
+_DIGITS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probabilities:
+    """What the judge says of one passage, in [0, 1]; None where it said neither yes nor no, or was not asked."""
+
+    needed: float | None
+    alone: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatedCase:
+    """A question's passages as the judge rates them."""
+
+    gold: tuple[Probabilities, ...]
+    others: tuple[Probabilities, ...]
+    is_single_hop: bool = False
+    """Whether the gold passage answers alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Thresholds and what can be expected of them.
+
+    Whatever is expected is measured on questions that had no part in the fit: the questions are cut into five parts at
+    random, and thresholds fitted on four judge the fifth.
+    """
+
+    thresholds: LogprobThresholds
+    """Fitted on all questions."""
+    without_alone: str
+    """Why there is no t2, in words; ``""`` where there is one."""
+    questions: int
+    passages: int
+    target_recall: float
+    auc_within: MeanInterval
+    """P(a gold passage is rated above another of its question); mean and interval over questions."""
+    auc_over: float
+    """The same over the passages of all questions."""
+    gold_kept: MeanInterval | None
+    """Share of a question's gold passages that would get a 1 or a 2; None where all verdicts are unknown."""
+    others_kept: MeanInterval | None
+    """The same of the likeliest others; lower is better."""
+    shares: Mapping[VerdictName, float]
+    """Of all these passages; a corpus that is searched holds fewer gold ones."""
+
+    @property
+    def discriminates(self) -> bool:
+        """Whether gold passages are rated above others at all; if not, no threshold makes sense."""
+        return self.auc_within.mean > 0.5
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What must be known before the thresholds are used, a sentence each."""
+        low, unknown = self.auc_within.low, self.shares["unknown"]
+        found = []
+        if not self.discriminates:
+            found.append("Its scale is no use: it rates gold passages no higher than others.")
+        elif low is None or low <= 0.5:
+            found.append("It was not shown to tell gold passages from others: the interval of its AUC holds .5.")
+        if unknown > 0.1:
+            found.append(f"It said neither yes nor no of {unknown:.0%} of the passages.")
+        return tuple(found)
+
+
+def check_target_recall(target_recall: float) -> None:
+    """Do nothing if it is a share in (0, 1].
+
+    Raises:
+        SettingsError: It is not.
+    """
+    if not 0.0 < target_recall <= 1.0:
+        raise SettingsError(f"target_recall={target_recall!r} is no share of passages. Allowed: above 0, up to 1.")
+
+
+def fit_thresholds(cases: Sequence[RatedCase], *, target_recall: float = TARGET_RECALL, seed: int = 0) -> Fit:
+    """The thresholds of one judge, and what to expect of them. Calls no model.
+
+    Args:
+        cases: Two or more, each with both gold and other passages.
+        target_recall: Share of the gold passages to keep, in (0, 1].
+        seed: Of the folds and the intervals.
+
+    Raises:
+        SettingsError: ``target_recall`` is not allowed, or there are no gold passages that the judge said yes or no of.
+    """
+    check_target_recall(target_recall)
+    alone, without_alone = _fitted_alone(cases)
+    thresholds = LogprobThresholds(needed=_fitted_needed(cases, target_recall), alone=alone)
+    verdicts = _held_out(cases, target_recall, with_alone=alone is not None, seed=seed)
+    every = [verdict for gold, others in verdicts for verdict in (*gold, *others)]
+    within = [auc(_needed(case.gold), _needed(case.others)) for case in cases]
+    return Fit(
+        thresholds=thresholds,
+        without_alone=without_alone,
+        questions=len(cases),
+        passages=len(every),
+        target_recall=target_recall,
+        auc_within=mean_interval(within, seed=seed),
+        auc_over=auc(
+            [rating for case in cases for rating in _needed(case.gold)],
+            [rating for case in cases for rating in _needed(case.others)],
+        ),
+        gold_kept=_kept((gold for gold, _ in verdicts), seed=seed),
+        others_kept=_kept((others for _, others in verdicts), seed=seed),
+        shares={name: every.count(name) / len(every) for name in VERDICTS},
+    )
+
+
+def needed_threshold(gold: Sequence[float], others: Sequence[float], *, recall: float) -> float:
+    """t1: the share ``recall`` of ``gold``, in (0, 1], is at or above it.
+
+    Of all thresholds that keep the same passages the middle one, rounded where that changes nothing.
+
+    >>> needed_threshold([0.9, 0.8, 0.7, 0.1], [0.5, 0.2], recall=0.75)
+    0.6
+    """
+    kept = sorted(gold, reverse=True)[math.ceil(recall * len(gold) - 1e-9) - 1]
+    return _between(max((rating for rating in (*gold, *others) if rating < kept), default=kept), kept)
+
+
+def alone_threshold(sufficient: Sequence[float], others: Sequence[float]) -> float | None:
+    """t2: at most ``FALSE_TWOS`` of ``others`` are at or above it; the lowest such, as in ``needed_threshold``.
+
+    None if less than ``FEWEST_TWOS`` of ``sufficient`` would be.
+
+    >>> alone_threshold([0.9, 0.8, 0.3], [0.4, 0.1])
+    0.6
+    >>> alone_threshold([0.1], [0.4, 0.3]) is None
+    True
+    """
+    barred = sorted(others, reverse=True)[math.floor(FALSE_TWOS * len(others))]
+    above = [rating for rating in (*sufficient, *others) if rating > barred]
+    reaching = sum(rating > barred for rating in sufficient)
+    return _between(barred, min(above)) if above and reaching >= FEWEST_TWOS * len(sufficient) else None
+
+
+def _between(low: float, high: float) -> float:
+    """In (low, high], or ``high`` where both are the same."""
+    middle = (low + high) / 2
+    rounded = round(middle, _DIGITS)
+    return next(each for each in (rounded, middle, high) if low < each <= high or each == high)
+
+
+def verdict_of(rated: Probabilities, thresholds: LogprobThresholds) -> VerdictName:
+    """The verdict that ``LogprobJudge`` would give."""
+    if rated.needed is None:
+        return "unknown"
+    if rated.needed < thresholds.needed:
+        return "0"
+    if thresholds.alone is None:
+        return "1"
+    if rated.alone is None:
+        return "unknown"
+    return "2" if rated.alone >= thresholds.alone else "1"
+
+
+def _fitted_needed(cases: Sequence[RatedCase], target_recall: float) -> float:
+    gold = [rated.needed for case in cases for rated in case.gold if rated.needed is not None]
+    others = [rated.needed for case in cases for rated in case.others if rated.needed is not None]
+    if not gold:
+        raise SettingsError("The judge said neither yes nor no of any gold passage, so its model cannot be calibrated.")
+    return needed_threshold(gold, others, recall=target_recall)
+
+
+def _fitted_alone(cases: Sequence[RatedCase], *, at_least: int = MIN_SINGLE_HOP) -> tuple[float | None, str]:
+    """t2, or None and why there is none."""
+    sufficient = [rated.alone for case in cases if case.is_single_hop for rated in case.gold if rated.alone is not None]
+    if len(sufficient) < at_least:
+        return None, f"single-hop questions are needed for it, at least {at_least}; there are {len(sufficient)}"
+    not_sufficient = [
+        rated.alone
+        for case in cases
+        for rated in (*case.others, *(() if case.is_single_hop else case.gold))
+        if rated.alone is not None
+    ]
+    alone = alone_threshold(sufficient, not_sufficient) if not_sufficient else None
+    if alone is None:
+        return None, (
+            f"none lets through {FEWEST_TWOS:.0%} of the passages that answer alone, "
+            f"and at most {FALSE_TWOS:.0%} of those that do not"
+        )
+    return alone, ""
+
+
+_Verdicts = tuple[list[VerdictName], list[VerdictName]]
+"""Of a question's gold passages, and of the others."""
+
+
+def _held_out(cases: Sequence[RatedCase], target_recall: float, *, with_alone: bool, seed: int) -> list[_Verdicts]:
+    """The verdicts on each case by thresholds that were fitted without it."""
+    verdicts: list[_Verdicts] = []
+    order = np.random.default_rng(seed).permutation(len(cases)).tolist()
+    for fold in range(min(FOLDS, len(cases))):
+        held = set(order[fold::FOLDS])
+        rest = [case for at, case in enumerate(cases) if at not in held]
+        alone, _ = _fitted_alone(rest, at_least=1) if with_alone else (None, "")
+        thresholds = LogprobThresholds(needed=_fitted_needed(rest, target_recall), alone=alone)
+        for case in (cases[at] for at in sorted(held)):
+            gold, others = ([verdict_of(rated, thresholds) for rated in side] for side in (case.gold, case.others))
+            verdicts.append((gold, others))
+    return verdicts
+
+
+def _kept(questions: Iterable[Sequence[VerdictName]], *, seed: int) -> MeanInterval | None:
+    """Share of 1 and 2 among a question's known verdicts; None where all are unknown."""
+    known = [[verdict for verdict in question if verdict != "unknown"] for question in questions]
+    shares = [sum(verdict != "0" for verdict in question) / len(question) for question in known if question]
+    return mean_interval(shares, seed=seed) if shares else None
+
+
+def _needed(passages: Iterable[Probabilities]) -> list[float | None]:
+    return [rated.needed for rated in passages]

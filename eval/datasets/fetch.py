@@ -1,0 +1,207 @@
+"""Getting a public data set: downloaded, taken out of its archive, and read once before it has its name."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import httpx
+
+from ...modules.errors import LoadingError, SettingsError
+from .registry import load_dataset
+from .sources import SOURCES, DatasetSource
+
+Progress = Callable[[int, int], None]
+"""Told (bytes that are there, bytes in all; 0 where the server does not say)."""
+
+_TIMEOUT_S = 30.0
+_BLOCK_BYTES = 1 << 20
+_RANGE_NOT_SATISFIABLE = 416
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchedDataset:
+    """A data set that is there and can be read."""
+
+    spec: str
+    """As ``Experiment.dataset`` takes it."""
+    questions: int
+    documents: int
+    malformed: int
+    """Rows that were left out."""
+    downloaded: bool
+    """False if it was there before."""
+
+
+def fetch_dataset(
+    name: str, folder: Path, *, url: str | None = None, on_progress: Progress | None = None
+) -> FetchedDataset:
+    """Bring a public data set into a folder, unless it is there, and read it once.
+
+    An interrupted download goes on where it stopped if the server allows that. What cannot be read is not kept.
+
+    Args:
+        name: One of ``SOURCES``.
+        folder: Made if it is not there.
+        url: A mirror's address, of the same file or archive; None takes the authors'.
+        on_progress: Told about the download.
+
+    Raises:
+        SettingsError: There is no such name.
+        LoadingError: It cannot be downloaded or read; the message says what to do by hand.
+    """
+    return fetch_source(source_of(name), folder, url=url, on_progress=on_progress)
+
+
+def fetch_source(
+    source: DatasetSource, folder: Path, *, url: str | None = None, on_progress: Progress | None = None
+) -> FetchedDataset:
+    """``fetch_dataset`` for a data set that has no name here.
+
+    Raises:
+        LoadingError: See ``fetch_dataset``.
+    """
+    target = folder / source.target
+    downloaded = not target.exists()
+    if not downloaded:
+        return _checked(source, target, downloaded=False)
+    address = url or source.url
+    if not address:
+        raise LoadingError(by_hand(source, target, why="No program can download it."))
+    staging = folder / f".fetch-{source.target}"
+    staging.mkdir(parents=True, exist_ok=True)
+    part = staging / "download.part"
+    try:
+        download(address, part, on_progress=on_progress)
+        _refuse_other_content(part, "" if url else source.md5)
+        fetched = _unpacked(source, part, staging / source.target)
+        checked = _checked(source, fetched, downloaded=True)
+    except (LoadingError, httpx.HTTPError, httpx.InvalidURL, zipfile.BadZipFile) as error:
+        if not isinstance(error, httpx.TransportError):  # what has come so far is good to go on from
+            shutil.rmtree(staging)
+        raise LoadingError(by_hand(source, target, why=f"{address} did not give it: {_said(error)}.")) from error
+    fetched.replace(target)
+    shutil.rmtree(staging)
+    return FetchedDataset(**{**vars(checked), "spec": f"{source.format}:{target}"})
+
+
+def source_of(name: str) -> DatasetSource:
+    """The data set of a name.
+
+    Raises:
+        SettingsError: There is none; the message lists those there are.
+    """
+    if name not in SOURCES:
+        raise SettingsError(f"Unknown data set {name!r}. Allowed: {', '.join(SOURCES)}.")
+    return SOURCES[name]
+
+
+def by_hand(source: DatasetSource, target: Path, *, why: str) -> str:
+    """What to tell a user who has to get it with a browser."""
+    how = source.by_hand or f"Open {source.url} in a browser (its home is {source.homepage})."
+    taken = f" Take {', '.join(source.members)} out of the archive." if source.members else ""
+    return f"{why} {how}{taken} Save it as {target}, then it is used as --dataset {source.format}:{target}."
+
+
+def download(url: str, part: Path, *, on_progress: Progress | None = None) -> None:
+    """Download into ``part``, going on with what is there if it is still the same file on the server.
+
+    Raises:
+        httpx.HTTPError: The server cannot be reached, refuses, or hangs up; what has come stays.
+    """
+    tag_file = part.with_suffix(".tag")
+    tag = tag_file.read_text(encoding="utf-8") if tag_file.exists() else ""
+    have = part.stat().st_size if part.exists() and tag else 0
+    # Compressed on the way, its bytes could not be counted.
+    headers = {"Accept-Encoding": "identity"}
+    if have:
+        headers |= {"Range": f"bytes={have}-", "If-Range": tag}
+    with (
+        httpx.Client(follow_redirects=True, timeout=_TIMEOUT_S) as client,
+        client.stream("GET", url, headers=headers) as response,
+    ):
+        if response.status_code == _RANGE_NOT_SATISFIABLE and have:  # all of it had come, or another file stands there
+            tag_file.unlink()
+        else:
+            response.raise_for_status()
+            if response.status_code != httpx.codes.PARTIAL_CONTENT:
+                have = 0
+                tag_file.write_text(_tag(response), encoding="utf-8")
+            _write(response, part, have, on_progress or _tell_nobody)
+            return
+    download(url, part, on_progress=on_progress)
+
+
+def _write(response: httpx.Response, part: Path, have: int, on_progress: Progress) -> None:
+    coming = int(response.headers.get("Content-Length", 0))
+    total = have + coming if coming else 0
+    with part.open("ab" if have else "wb") as file:
+        for block in response.iter_bytes():
+            file.write(block)
+            have += len(block)
+            on_progress(have, total)
+
+
+def _tag(response: httpx.Response) -> str:
+    """What tells a later request that the file is still the same; ``""`` if the server says nothing of use."""
+    tag = str(response.headers.get("ETag", ""))
+    return tag if tag and not tag.startswith("W/") else str(response.headers.get("Last-Modified", ""))
+
+
+def _refuse_other_content(file: Path, md5: str) -> None:
+    if not md5:
+        return
+    with file.open("rb") as stream:
+        found = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if found != md5:
+        raise LoadingError(f"its MD5 is {found}, its authors say {md5}")
+
+
+def _unpacked(source: DatasetSource, part: Path, target: Path) -> Path:
+    if not source.members or not zipfile.is_zipfile(part):
+        return part.replace(target)
+    with zipfile.ZipFile(part) as archive:
+        taken = [(name, path) for name in archive.namelist() if (path := _wanted(name, source.members)) is not None]
+        if not taken:
+            raise LoadingError(f"the archive holds none of {', '.join(source.members)}")
+        for name, path in taken:
+            file = target / path if source.is_folder else target
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(name) as packed, file.open("wb") as plain:
+                shutil.copyfileobj(packed, plain, _BLOCK_BYTES)
+    return target
+
+
+def _wanted(name: str, patterns: tuple[str, ...]) -> Path | None:
+    """The end of a path that a pattern fits, which cannot lead out of a folder; None where none does."""
+    path = PurePosixPath(name)
+    for pattern in patterns:
+        if path.match(pattern):
+            return Path(*path.parts[-len(PurePosixPath(pattern).parts) :])
+    return None
+
+
+def _checked(source: DatasetSource, path: Path, *, downloaded: bool) -> FetchedDataset:
+    spec = f"{source.format}:{path}"
+    dataset = load_dataset(spec)
+    return FetchedDataset(
+        spec=spec,
+        questions=len(dataset.questions),
+        documents=len(dataset.documents),
+        malformed=len(dataset.malformed),
+        downloaded=downloaded,
+    )
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, httpx.HTTPStatusError):
+        return f"HTTP {error.response.status_code} {error.response.reason_phrase}"
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+
+
+def _tell_nobody(done: int, total: int) -> None:
+    """Show nothing."""

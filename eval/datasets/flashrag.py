@@ -1,0 +1,43 @@
+"""Question files in the layout of FlashRAG (Jin et al. 2024, arXiv:2405.13576): questions and answers, no corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field
+
+from .questions import Dataset, EvalQuestion
+from .rows import DatasetRow, Filled, PooledRow, language_tag, load_pooled, unique_answers
+
+
+def load_flashrag(path: Path) -> Dataset:
+    """Questions of a FlashRAG file: rows of ``id``, ``question``, ``golden_answers`` and ``metadata``.
+
+    ``type`` is the metadata's, where there is one; ``lang`` goes by the question's letters. There are neither
+    documents nor supporting facts: only what needs no retrieval can be measured, or an index of one's own be asked.
+
+    Raises:
+        LoadingError: The file cannot be read or has no good row.
+    """
+    return load_pooled("flashrag", Path(path), _pooled)
+
+
+class _Row(DatasetRow):
+    id: Filled
+    question: Filled
+    golden_answers: tuple[Filled, ...] = Field(min_length=1)
+    metadata: Mapping[str, object] | None = None
+
+
+def _pooled(content: object) -> PooledRow:
+    row = _Row.model_validate(content)
+    kind = (row.metadata or {}).get("type")
+    question = EvalQuestion(
+        id=row.id,
+        question=row.question,
+        answers=unique_answers(row.golden_answers),
+        lang=language_tag(row.question),
+        type=kind if isinstance(kind, str) else "",
+    )
+    return PooledRow(question=question)

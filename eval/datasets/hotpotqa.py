@@ -1,0 +1,98 @@
+"""HotpotQA in the distractor setting (Yang et al. 2018, arXiv:1809.09600), and 2WikiMultihopQA (Ho et al. 2020,
+arXiv:2011.01060), which has the same shape.
+
+A row is ``_id``, ``question``, ``answer``, ``type``, ``context`` ``[[title, [sentence]]]`` and ``supporting_facts``
+``[[title, sentence number]]``. Exports also keep the latter two as strings of JSON, or by columns
+(``{"title": [...], "sentences": [...]}``), and call the first ``id``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AliasChoices, BeforeValidator, Field
+
+from .questions import CorpusDocument, Dataset, EvalQuestion
+from .rows import DatasetRow, Filled, PooledRow, Text, content_document, load_pooled, parse_json
+
+
+def load_hotpotqa(path: Path) -> Dataset:
+    """Questions and pooled paragraphs of a HotpotQA file: a JSON list or JSON Lines.
+
+    ``type`` is the row's ("bridge", "comparison"), ``hops`` the number of supporting paragraphs, ``supporting`` in the
+    row's order, which need not be the order of the hops. Rows whose supporting paragraphs are not among their own are
+    malformed; the fullwiki files are full of them.
+
+    Raises:
+        LoadingError: The file cannot be read or has no good row (the test split has no answers).
+    """
+    return load_pooled("hotpotqa", Path(path), partial(_pooled, joined="".join))
+
+
+def load_2wiki(path: Path) -> Dataset:
+    """Questions and pooled paragraphs of a 2WikiMultihopQA file: a JSON list or JSON Lines.
+
+    Like ``load_hotpotqa``; ``type`` is "comparison", "inference", "compositional" or "bridge_comparison". Evidence
+    triples and Wikidata ids are passed over.
+
+    Raises:
+        LoadingError: The file cannot be read or has no good row (the test split has no answers).
+    """
+    return load_pooled("2wiki", Path(path), partial(_pooled, joined=_joined_by_spaces))
+
+
+def _pairs(value: object) -> object:
+    """``[[title, other]]`` of a value in any of the three ways of writing it."""
+    if isinstance(value, str):
+        value = parse_json(value)
+    if isinstance(value, dict) and "title" in value and len(value) == 2:
+        titles = value["title"]
+        [others] = (column for name, column in value.items() if name != "title")
+        if isinstance(titles, list) and isinstance(others, list):
+            return list(zip(titles, others, strict=True))
+    return value
+
+
+class _Row(DatasetRow):
+    id: Filled = Field(validation_alias=AliasChoices("_id", "id"))
+    question: Filled
+    answer: Filled
+    type: Text | None = None
+    context: Annotated[tuple[tuple[Filled, tuple[Text, ...]], ...], BeforeValidator(_pairs)]
+    supporting_facts: Annotated[tuple[tuple[Filled, int], ...], BeforeValidator(_pairs)] = Field(min_length=1)
+
+
+def _pooled(content: object, *, joined: Callable[[Sequence[str]], str]) -> PooledRow:
+    row = _Row.model_validate(content)
+    documents = tuple(content_document(title, joined(sentences)) for title, sentences in row.context)
+    supporting = tuple(dict.fromkeys(_supporting_key(row, documents, fact) for fact in row.supporting_facts))
+    question = EvalQuestion(
+        id=row.id,
+        question=row.question,
+        answers=(row.answer,),
+        type=row.type or "",
+        hops=len(supporting),
+        supporting=supporting,
+    )
+    return PooledRow(question=question, documents=documents)
+
+
+def _supporting_key(row: _Row, documents: Sequence[CorpusDocument], fact: tuple[str, int]) -> str:
+    title, sentence = fact
+    titled = [
+        (sentence < len(sentences), document.key)
+        for (name, sentences), document in zip(row.context, documents, strict=True)
+        if name == title
+    ]
+    if not titled:
+        raise ValueError(f"supporting_facts: no paragraph of the context has the title {title!r}")
+    # Of two paragraphs with one title the first that has the sentence; sentence numbers beyond the last one occur.
+    return max(titled, key=lambda candidate: candidate[0])[1]
+
+
+def _joined_by_spaces(sentences: Sequence[str]) -> str:
+    # HotpotQA's sentences begin with their space; those of 2WikiMultihopQA are stripped.
+    return " ".join(sentence.strip() for sentence in sentences)

@@ -1,0 +1,99 @@
+"""MuSiQue, answerable and full (Trivedi et al. 2022, arXiv:2108.00573).
+
+A row is ``id`` (its prefix names the kind: ``2hop__…``, ``3hop1__…``), ``question``, ``answer``, ``answer_aliases``,
+``answerable``, ``paragraphs`` (``idx``, ``title``, ``paragraph_text``, ``is_supporting``) and
+``question_decomposition`` (a hop each, in order, with ``paragraph_support_idx``).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .questions import Dataset, EvalQuestion
+from .rows import DatasetRow, Filled, PooledRow, Text, content_document, load_pooled, unique_answers
+
+UNANSWERABLE_SUFFIX = "__unanswerable"
+"""Ends the ids of unanswerable questions: in the full set each shares its id with an answerable twin."""
+
+
+def load_musique(path: Path) -> Dataset:
+    """Questions and pooled paragraphs of a MuSiQue file: a JSON list or JSON Lines.
+
+    ``type`` is the prefix of the id ("2hop", "3hop1", …), "unanswerable" for rows with ``answerable`` false; ``hops``
+    is the number of sub-questions. Supporting paragraphs stand in hop order. An unanswerable question has neither
+    answers nor supporting paragraphs, and its id ends with ``UNANSWERABLE_SUFFIX``.
+
+    Caution: MuSiQue makes a question unanswerable by taking a paragraph out of *its own* context. Where the corpus is
+    pooled and the answerable twin is in the same file, that paragraph is in the corpus: such a question can be
+    answered, and refusal is not its right answer.
+
+    Raises:
+        LoadingError: The file cannot be read or has no good row (the test split has no answers).
+    """
+    return load_pooled("musique", Path(path), _pooled)
+
+
+class _Paragraph(DatasetRow):
+    idx: int
+    title: Filled
+    paragraph_text: Text
+    is_supporting: bool = False
+
+
+class _Hop(DatasetRow):
+    paragraph_support_idx: int | None = None
+
+
+class _Row(DatasetRow):
+    id: Filled
+    question: Filled
+    answer: Text | None = None
+    answer_aliases: tuple[Text, ...] = ()
+    answerable: bool = True
+    paragraphs: tuple[_Paragraph, ...]
+    question_decomposition: tuple[_Hop, ...] = ()
+
+
+def _pooled(content: object) -> PooledRow:
+    row = _Row.model_validate(content)
+    documents = {
+        paragraph.idx: content_document(paragraph.title, paragraph.paragraph_text) for paragraph in row.paragraphs
+    }
+    if len(documents) < len(row.paragraphs):
+        raise ValueError("paragraphs: two have the same idx")
+    question = EvalQuestion(
+        id=row.id if row.answerable else row.id + UNANSWERABLE_SUFFIX,
+        question=row.question,
+        answers=_answers(row),
+        type=row.id.partition("__")[0] if row.answerable else "unanswerable",
+        hops=_hops(row),
+        supporting=tuple(dict.fromkeys(documents[idx].key for idx in _supporting(row))),
+    )
+    return PooledRow(question=question, documents=tuple(documents.values()))
+
+
+def _answers(row: _Row) -> tuple[str, ...]:
+    if not row.answerable:
+        return ()
+    if not (row.answer or "").strip():
+        raise ValueError("answer: an answerable question needs one")
+    return unique_answers((row.answer or "", *row.answer_aliases))
+
+
+def _hops(row: _Row) -> int | None:
+    if row.question_decomposition:
+        return len(row.question_decomposition)
+    prefix = re.match(r"(\d+)hop", row.id)
+    return int(prefix[1]) if prefix else None
+
+
+def _supporting(row: _Row) -> list[int]:
+    """Supporting paragraphs in the order of the hops, then those that no hop names."""
+    if not row.answerable:
+        return []
+    known = {paragraph.idx for paragraph in row.paragraphs}
+    named = [hop.paragraph_support_idx for hop in row.question_decomposition if hop.paragraph_support_idx is not None]
+    if strangers := [idx for idx in named if idx not in known]:
+        raise ValueError(f"question_decomposition: paragraph_support_idx {strangers[0]} is no paragraph's idx")
+    return [*named, *(paragraph.idx for paragraph in row.paragraphs if paragraph.is_supporting)]

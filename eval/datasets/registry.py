@@ -1,0 +1,118 @@
+"""The data sets that judgetree can read: what a spec such as ``hotpotqa:dev.json`` means, and where each is had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...modules.errors import SettingsError
+from .beir import load_beir
+from .flashrag import load_flashrag
+from .hotpotqa import load_2wiki, load_hotpotqa
+from .musique import load_musique
+from .questions import Dataset
+from .rows import select_questions
+from .standards import load_standards
+
+SplitLoader = Callable[[Path, str | None], Dataset]
+"""Reads what stands at a path; None for the split asks for the set's default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetFormat:
+    """One kind of data set: how it is read, where it is had, and under which terms."""
+
+    load: SplitLoader
+    licence: str
+    homepage: str
+    """Where it is had."""
+    download: str = ""
+    """Address of a file that needs neither a form nor a choice; ``""`` where there is none."""
+
+
+def _one_file(load: Callable[[Path], Dataset]) -> SplitLoader:
+    def loaded(path: Path, split: str | None) -> Dataset:
+        if split is not None:
+            raise SettingsError(
+                f"split={split!r} does not fit: this set is one file a split. Leave it out; name the file."
+            )
+        return load(path)
+
+    return loaded
+
+
+def _beir(path: Path, split: str | None) -> Dataset:
+    return load_beir(path, split=split)
+
+
+DATASETS: Mapping[str, DatasetFormat] = {
+    "hotpotqa": DatasetFormat(
+        load=_one_file(load_hotpotqa),
+        licence="CC BY-SA 4.0",
+        homepage="https://hotpotqa.github.io",
+        download="http://curtis.ml.cmu.edu/datasets/hotpot/hotpot_dev_distractor_v1.json",
+    ),
+    "2wiki": DatasetFormat(
+        load=_one_file(load_2wiki),
+        licence="Apache-2.0",
+        homepage="https://github.com/Alab-NII/2wikimultihop",
+        download="https://www.dropbox.com/s/ms2m13252h6xubs/data_ids_april7.zip?dl=1",
+    ),
+    "musique": DatasetFormat(
+        load=_one_file(load_musique),
+        licence="CC BY 4.0",
+        homepage="https://github.com/StonyBrookNLP/musique",
+    ),
+    "beir": DatasetFormat(
+        load=_beir,
+        licence="Each set has its own; the page names them.",
+        homepage="https://github.com/beir-cellar/beir",
+    ),
+    "flashrag": DatasetFormat(
+        load=_one_file(load_flashrag),
+        licence="CC BY-SA 4.0 for the collection; each set has its own besides.",
+        homepage="https://huggingface.co/datasets/RUC-NLPIR/FlashRAG_datasets",
+    ),
+    "standards": DatasetFormat(
+        load=_one_file(load_standards),
+        licence="Apache-2.0",
+        homepage="data/standards_qa.jsonl in judgetree's own source",
+    ),
+}
+"""By the name that stands before the colon of a spec."""
+
+
+def load_dataset(
+    spec: str, *, split: str | None = None, limit: int | None = None, ids: Collection[str] | None = None
+) -> Dataset:
+    """Read a data set.
+
+    ``limit`` and ``ids`` leave out questions, never documents: the corpus stays that of the whole file, since with
+    fewer documents to confuse, retrieval would look better the fewer questions are asked.
+
+    Args:
+        spec: ``NAME:PATH``, NAME being one of ``DATASETS``, PATH a file (a folder for ``beir``); ``~`` is the home.
+        split: Split of a ``beir`` folder, None for "test". The other sets are a file each split.
+        limit: The first so many questions in file order, after ``ids`` have been chosen; None for all.
+        ids: Only these questions, in file order; None for all.
+
+    Returns:
+        The data set with its digests; ``malformed`` tells which rows were left out and why.
+
+    Raises:
+        SettingsError: The spec, split, limit or ids do not fit; the message says what is allowed.
+        LoadingError: Nothing readable stands at PATH, or not one row of it is in the format that NAME says.
+    """
+    name, path = _parse(spec)
+    return select_questions(DATASETS[name].load(path, split), limit=limit, ids=ids)
+
+
+def _parse(spec: str) -> tuple[str, Path]:
+    name, _, path = spec.partition(":")
+    if name not in DATASETS or not path.strip():
+        raise SettingsError(
+            f"{spec!r} is no data set. Write NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json. "
+            f"Allowed names: {', '.join(DATASETS)}."
+        )
+    return name, Path(path).expanduser()

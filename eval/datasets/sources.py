@@ -1,0 +1,151 @@
+"""Where public data sets are had: the addresses, sizes and citations that their authors give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .registry import DATASETS
+
+_HOTPOTQA = (
+    "Yang et al. (2018): HotpotQA: A Dataset for Diverse, Explainable Multi-hop Question Answering. EMNLP. "
+    "https://arxiv.org/abs/1809.09600"
+)
+_TWO_WIKI = (
+    "Ho et al. (2020): Constructing A Multi-hop QA Dataset for Comprehensive Evaluation of Reasoning Steps. COLING. "
+    "https://aclanthology.org/2020.coling-main.580"
+)
+_MUSIQUE = (
+    "Trivedi et al. (2022): MuSiQue: Multihop Questions via Single-hop Question Composition. TACL. "
+    "https://arxiv.org/abs/2108.00573"
+)
+_BEIR = (
+    "Thakur et al. (2021): BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models. "
+    "NeurIPS Datasets and Benchmarks. https://arxiv.org/abs/2104.08663. Cite the set's own paper beside it."
+)
+_MUSIQUE_BY_HAND = (
+    "Its authors keep it where only a browser gets it: open "
+    "https://drive.google.com/file/d/1tGdADlNjWFaHLeZZGShh2IRcpO6Lv24h/view and download musique_v1.0.zip."
+)
+_BEIR_MEMBERS = ("corpus.jsonl", "queries.jsonl", "qrels/*.tsv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSource:
+    """One public data set, in the split that it is mostly reported on unless its name says another."""
+
+    format: str
+    """Which of ``DATASETS`` reads it."""
+    target: str
+    """Name of the file, for BEIR the folder, that it becomes."""
+    size: str
+    """In words: questions, documents, and bytes where they are known."""
+    citation: str
+    homepage: str
+    licence: str
+    url: str = ""
+    """Address of the file or its zip archive; ``""`` where a program cannot get it."""
+    members: tuple[str, ...] = ()
+    """What is taken out of the archive: patterns for the ends of paths; one for a target that is a file."""
+    md5: str = ""
+    """Of what stands at ``url``, as its authors publish it; ``""`` where they do not."""
+    by_hand: str = ""
+    """How to get it with a browser, where that is not to open ``url``."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the target is a folder."""
+        return len(self.members) > 1
+
+
+def _source(format: str, **facts: str | tuple[str, ...]) -> DatasetSource:
+    home = {"homepage": DATASETS[format].homepage, "licence": DATASETS[format].licence}
+    return DatasetSource(format=format, **{**home, **facts})  # type: ignore[arg-type]
+
+
+def _beir(name: str, questions: str, documents: str, md5: str, homepage: str) -> DatasetSource:
+    return _source(
+        "beir",
+        target=name,
+        size=f"{questions} questions in the split test, {documents} documents",
+        citation=_BEIR,
+        homepage=homepage,
+        url=f"https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets/{name}.zip",
+        members=_BEIR_MEMBERS,
+        md5=md5,
+    )
+
+
+_NQ = "https://ai.google.com/research/NaturalQuestions"
+_NFCORPUS = "https://www.cl.uni-heidelberg.de/statnlpgroup/nfcorpus/"
+
+SOURCES: Mapping[str, DatasetSource] = {
+    "hotpotqa": _source(
+        "hotpotqa",
+        target="hotpot_dev_distractor_v1.json",
+        size="7,405 questions with ten paragraphs each, 46 MB",
+        citation=_HOTPOTQA,
+        url=DATASETS["hotpotqa"].download,
+    ),
+    "hotpotqa-train": _source(
+        "hotpotqa",
+        target="hotpot_train_v1.1.json",
+        size="90,447 questions with ten paragraphs each, 566 MB",
+        citation=_HOTPOTQA,
+        url="http://curtis.ml.cmu.edu/datasets/hotpot/hotpot_train_v1.1.json",
+    ),
+    "2wiki": _source(
+        "2wiki",
+        target="2wikimultihopqa_dev.json",
+        size="12,576 questions with ten paragraphs each; the archive holds all splits",
+        citation=_TWO_WIKI,
+        url=DATASETS["2wiki"].download,
+        members=("dev.json",),
+    ),
+    "2wiki-train": _source(
+        "2wiki",
+        target="2wikimultihopqa_train.json",
+        size="167,454 questions with ten paragraphs each; the archive holds all splits",
+        citation=_TWO_WIKI,
+        url=DATASETS["2wiki"].download,
+        members=("train.json",),
+    ),
+    "musique": _source(
+        "musique",
+        target="musique_ans_v1.0_dev.jsonl",
+        size="2,417 questions with twenty paragraphs each; the archive holds all splits",
+        citation=_MUSIQUE,
+        members=("musique_ans_v1.0_dev.jsonl",),
+        by_hand=_MUSIQUE_BY_HAND,
+    ),
+    "musique-train": _source(
+        "musique",
+        target="musique_ans_v1.0_train.jsonl",
+        size="19,938 questions with twenty paragraphs each; the archive holds all splits",
+        citation=_MUSIQUE,
+        members=("musique_ans_v1.0_train.jsonl",),
+        by_hand=_MUSIQUE_BY_HAND,
+    ),
+    "beir-scifact": _beir(
+        "scifact", "300", "5,183", "5f7d1de60b170fc8027bb7898e2efca1", "https://github.com/allenai/scifact"
+    ),
+    "beir-nfcorpus": _beir("nfcorpus", "323", "3,633", "a89dba18a62ef92f7d323ec890a0d38d", _NFCORPUS),
+    "beir-fiqa": _beir(
+        "fiqa", "648", "57,638", "17918ed23cd04fb15047f73e6c3bd9d9", "https://sites.google.com/view/fiqa/"
+    ),
+    "beir-scidocs": _beir(
+        "scidocs", "1,000", "some 25,000", "38121350fc3a4d2f48850f6aff52e4a9", "https://allenai.org/data/scidocs"
+    ),
+    "beir-trec-covid": _beir(
+        "trec-covid",
+        "50",
+        "some 171,000",
+        "ce62140cb23feb9becf6270d0d1fe6d1",
+        "https://ir.nist.gov/covidSubmit/index.html",
+    ),
+    "beir-nq": _beir("nq", "3,452", "some 2.7 million", "d4d3d2e48787a744b6f6e691ff534307", _NQ),
+    "beir-hotpotqa": _beir(
+        "hotpotqa", "7,405", "some 5.2 million", "f412724f78b0d91183a0e86805e16114", "https://hotpotqa.github.io"
+    ),
+}
+"""By the name that ``judgetree eval fetch`` takes."""

@@ -1,0 +1,313 @@
+"""A judge's verdicts against the gold documents: confusion, agreement, discrimination, reliability, and in words.
+
+Needs scipy and statsmodels (extra ``eval``). Pure: what a run has found goes in, figures come out.
+
+Only the chunks of the question itself (depth 0) are looked at. A sub-question has gold of its own, which data sets do
+not give: the very passage that answers it alone, and rightly gets a 2, is but one of several for the question above.
+
+Gold is known by document: a chunk counts as gold if its document is. Where documents are cut into several chunks, that
+holds some chunks against the judge which rightly got a 0.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from statsmodels.stats.inter_rater import cohens_kappa
+
+from ..datasets.questions import EvalQuestion
+from ..runs.store import RunRow
+from .statistics import mean_interval
+
+VerdictName = Literal["0", "1", "2", "unknown"]
+GoldShare = Literal["none", "some", "all"]
+"""How much of its question's gold a chunk is: nothing, one document of several, or the only one."""
+
+VERDICTS: tuple[VerdictName, ...] = ("0", "1", "2", "unknown")
+GOLD_SHARES: tuple[GoldShare, ...] = ("none", "some", "all")
+"""In the order of the verdicts that they deserve: 0, 1, 2."""
+
+RESAMPLES = 1_000
+"""Fewer than for means: each costs a pass over all chunks."""
+BINS = 10
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedChunk:
+    """One verdict, and what it was given on."""
+
+    verdict: VerdictName
+    confidence: float | None = None
+    """Probability in [0, 1] that the judge gave to its own verdict; None where it gave none."""
+    gold: GoldShare
+
+    @property
+    def score(self) -> float:
+        """The verdict as a number; NaN if unknown."""
+        return float("nan") if self.verdict == "unknown" else float(self.verdict)
+
+    @property
+    def graded(self) -> float:
+        """P(needed) of a 0 and a 1, 1 + P(alone) of a 2, so that it stands above them; NaN without confidence."""
+        if self.confidence is None or self.verdict == "unknown":
+            return float("nan")
+        return 1.0 - self.confidence if self.verdict == "0" else self.confidence + (self.verdict == "2")
+
+
+JudgedQuestions = Mapping[str, Sequence[JudgedChunk]]
+"""Chunks by question id; those of all repeats of a question together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A figure with its 95 % bootstrap interval: questions are drawn again, each with all of its chunks."""
+
+    value: float
+    low: float | None
+    """None where there is but one question."""
+    high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReliabilityBin:
+    """The chunks whose P(needed) lies in [low, high); in the last bin, [low, high]."""
+
+    low: float
+    high: float
+    chunks: int
+    predicted: float
+    """Mean P(needed)."""
+    observed: float
+    """Share of gold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeFigures:
+    """One judge on one run."""
+
+    questions: int
+    """Those with gold documents and a judged chunk."""
+    ranked_questions: int
+    """Of these, those with both gold and other chunks."""
+    chunks: int
+    confusion: Mapping[VerdictName, Mapping[GoldShare, int]]
+    """Counts of chunks."""
+    shares: Mapping[VerdictName, Estimate]
+    """Of all chunks; they add up to 1."""
+    kappa: Estimate | None
+    """Cohen's kappa (1960) of 0, 1, 2 with none, some, all: 1 is agreement, 0 chance; unknown verdicts are left out.
+
+    None where it is not defined: all is of one class, verdicts and gold alike.
+    """
+    auc_within: Estimate | None
+    """Mean over ranked questions of ``auc`` among the chunks of each; None where there is none.
+
+    Chunks are rated by probability where every verdict but the unknown has one, else by the bare verdict.
+    """
+    auc_over: Estimate | None
+    """``auc`` over all chunks, of whatever question."""
+    zero_gap: Estimate | None
+    """Share of 0 among gold chunks less that among others, in [-1, 1], lower is better."""
+    reliability: tuple[ReliabilityBin, ...]
+    """Of verdicts 0 and 1, whose probability is that of "needed", from low to high; bins without a chunk are left out.
+
+    Empty where some verdict has no probability.
+    """
+    calibration_error: Estimate | None
+    """Expected calibration error (Naeini et al. 2015), over ten bins of equal width, in [0, 1], lower is better:
+    the mean of abs(predicted - observed), weighted by chunks.
+    """
+
+
+def judged_questions(rows: Iterable[RunRow], questions: Iterable[EvalQuestion]) -> JudgedQuestions:
+    """The verdicts on the chunks of the questions themselves, in the order of the rows.
+
+    Left out are questions without gold documents, chunks that nobody judged, and sub-runs (see the module).
+    """
+    supporting = {question.id: question.supporting for question in questions if question.supporting}
+    judged: defaultdict[str, list[JudgedChunk]] = defaultdict(list)
+    for row in rows:
+        gold = supporting.get(row.question_id, ())
+        alone: GoldShare = "all" if len(gold) == 1 else "some"
+        for chunk in row.chunks if gold else ():
+            verdict = next((name for name in VERDICTS if name == chunk.verdict), None)
+            if chunk.depth == 0 and verdict is not None:
+                share: GoldShare = alone if chunk.key in gold else "none"
+                judged[row.question_id].append(JudgedChunk(verdict=verdict, confidence=chunk.confidence, gold=share))
+    return dict(judged)
+
+
+def judges_of(
+    rows: Iterable[RunRow], questions: Iterable[EvalQuestion], *, seed: int = 0
+) -> Mapping[str, JudgeFigures]:
+    """``judge_figures`` of each system of a run that judged something, in the order of the rows."""
+    by_system: defaultdict[str, list[RunRow]] = defaultdict(list)
+    for row in rows:
+        by_system[row.system].append(row)
+    known = tuple(questions)
+    figures = {system: judge_figures(judged_questions(part, known), seed=seed) for system, part in by_system.items()}
+    return {system: each for system, each in figures.items() if each is not None}
+
+
+def judge_figures(judged: JudgedQuestions, *, seed: int = 0, resamples: int = RESAMPLES) -> JudgeFigures | None:
+    """All figures of one judge; None where it judged nothing. 500 questions of 3 chunks take about a second.
+
+    Args:
+        judged: As from ``judged_questions``, of one system of one run.
+        seed: Of the bootstrap: same seed, same intervals.
+        resamples: Of the questions.
+    """
+    if not any(judged.values()):
+        return None
+    table = _Table([chunks for chunks in judged.values() if chunks])
+    within = table.auc_within()
+    estimates = _estimates(table, seed=seed, resamples=resamples)
+    counts = _confusion(table, np.arange(len(table.gold)))
+    return JudgeFigures(
+        questions=len(table.members),
+        ranked_questions=len(within),
+        chunks=len(table.gold),
+        confusion={
+            verdict: dict(zip(GOLD_SHARES, map(int, row), strict=True))
+            for verdict, row in zip(VERDICTS, counts, strict=True)
+        },
+        shares={name: share for name in VERDICTS if (share := estimates[name])},
+        kappa=estimates["kappa"],
+        auc_within=_mean(within, seed=seed) if within else None,
+        auc_over=estimates["auc_over"],
+        zero_gap=estimates["zero_gap"],
+        reliability=_bins(table, np.arange(len(table.gold))) if table.is_graded else (),
+        calibration_error=estimates["calibration_error"],
+    )
+
+
+def auc(gold: Sequence[float | None], others: Sequence[float | None]) -> float:
+    """P(a gold chunk is rated higher than another), in [0, 1], .5 is chance: the area under the ROC curve.
+
+    Ties count half (it is Mann-Whitney's U by the number of pairs), and so do pairs with an unknown rating (None, NaN).
+
+    Raises:
+        ValueError: One side is empty.
+    """
+    if not gold or not others:
+        raise ValueError(f"An AUC needs ratings of both kinds, got {len(gold)} of gold and {len(others)} of others.")
+    return _auc(np.array(gold, dtype=np.float64), np.array(others, dtype=np.float64))
+
+
+def _auc(gold: _Floats, others: _Floats) -> float:
+    known, ordered = gold[~np.isnan(gold)], np.sort(others[~np.isnan(others)])
+    # Both sides of each rating among the others: half of their sum counts those below, and half of those equal.
+    ranks = np.searchsorted(ordered, known, side="left") + np.searchsorted(ordered, known, side="right")
+    pairs = len(gold) * len(others)
+    return float((ranks.sum() + pairs - len(known) * len(ordered)) / (2 * pairs))
+
+
+class _Table:
+    """The chunks of all questions in columns; ``members[q]`` are the places of the chunks of question q."""
+
+    def __init__(self, questions: Sequence[Sequence[JudgedChunk]]) -> None:
+        chunks = [chunk for question in questions for chunk in question]
+        ends = np.cumsum([len(question) for question in questions])
+        self.members = np.split(np.arange(len(chunks)), ends[:-1])
+        self.verdicts = np.array([VERDICTS.index(chunk.verdict) for chunk in chunks], dtype=np.int64)
+        self.gold = np.array([GOLD_SHARES.index(chunk.gold) for chunk in chunks], dtype=np.int64)
+        graded = np.array([chunk.graded for chunk in chunks])
+        is_known = self.verdicts != VERDICTS.index("unknown")
+        self.is_graded = bool(is_known.any() and not np.isnan(graded[is_known]).any())
+        self.rating = graded if self.is_graded else np.array([chunk.score for chunk in chunks])
+
+    def auc(self, at: _Ints) -> float:
+        is_gold, rating = self.gold[at] > 0, self.rating[at]
+        return _auc(rating[is_gold], rating[~is_gold]) if 0 < is_gold.sum() < len(at) else float("nan")
+
+    def auc_within(self) -> list[float]:
+        """Of each question that has both gold and other chunks."""
+        return [value for at in self.members if not np.isnan(value := self.auc(at))]
+
+
+def _estimates(table: _Table, *, seed: int, resamples: int) -> Mapping[str, Estimate | None]:
+    statistics: dict[str, Callable[[_Ints], float]] = {
+        "kappa": lambda at: _kappa(_confusion(table, at)),
+        "auc_over": table.auc,
+        "zero_gap": partial(_zero_gap, table),
+        "calibration_error": partial(_calibration_error, table),
+        **{name: partial(_share, table, code) for code, name in enumerate(VERDICTS)},
+    }
+    questions = len(table.members)
+    drawn = np.random.default_rng(seed).integers(0, questions, (resamples if questions > 1 else 0, questions))
+    places = [np.concatenate([table.members[question] for question in row]) for row in drawn]
+    everything = np.arange(len(table.gold))
+    return {
+        name: _estimate(statistic(everything), [statistic(at) for at in places])
+        for name, statistic in statistics.items()
+    }
+
+
+def _estimate(value: float, resampled: Sequence[float]) -> Estimate | None:
+    """None where the figure itself is not defined; resamples in which it is not are passed over."""
+    if np.isnan(value):
+        return None
+    defined = [each for each in resampled if not np.isnan(each)]
+    low, high = (float(bound) for bound in np.quantile(defined, (0.025, 0.975))) if defined else (None, None)
+    return Estimate(value=value, low=low, high=high)
+
+
+def _mean(values: Sequence[float], *, seed: int) -> Estimate:
+    interval = mean_interval(values, seed=seed)
+    return Estimate(value=interval.mean, low=interval.low, high=interval.high)
+
+
+def _confusion(table: _Table, at: _Ints) -> _Ints:
+    """Counts; a row a verdict, a column a share of gold, in the order of ``VERDICTS`` and ``GOLD_SHARES``."""
+    places = table.verdicts[at] * len(GOLD_SHARES) + table.gold[at]
+    return np.bincount(places, minlength=len(VERDICTS) * len(GOLD_SHARES)).reshape(len(VERDICTS), len(GOLD_SHARES))
+
+
+def _share(table: _Table, code: int, at: _Ints) -> float:
+    return float((table.verdicts[at] == code).mean())
+
+
+def _kappa(confusion: _Ints) -> float:
+    known = confusion[: len(GOLD_SHARES)]
+    if np.count_nonzero(known) == 0 or np.count_nonzero(known.sum(axis=0) + known.sum(axis=1)) == 1:
+        return float("nan")
+    return float(cohens_kappa(known, return_results=False))
+
+
+def _zero_gap(table: _Table, at: _Ints) -> float:
+    is_gold, is_zero = table.gold[at] > 0, table.verdicts[at] == VERDICTS.index("0")
+    if not 0 < is_gold.sum() < len(at):
+        return float("nan")
+    return float(is_zero[is_gold].mean() - is_zero[~is_gold].mean())
+
+
+def _calibration_error(table: _Table, at: _Ints) -> float:
+    bins = _bins(table, at) if table.is_graded else ()
+    chunks = sum(each.chunks for each in bins)
+    return sum(each.chunks * abs(each.predicted - each.observed) for each in bins) / chunks if bins else float("nan")
+
+
+def _bins(table: _Table, at: _Ints) -> tuple[ReliabilityBin, ...]:
+    at = at[table.verdicts[at] <= VERDICTS.index("1")]
+    rating, is_gold = table.rating[at], table.gold[at] > 0
+    of = np.minimum((rating * BINS).astype(np.int64), BINS - 1)
+    chunks, predicted, observed = (np.bincount(of, weights, minlength=BINS) for weights in (None, rating, is_gold))
+    return tuple(
+        ReliabilityBin(
+            low=place / BINS,
+            high=(place + 1) / BINS,
+            chunks=int(chunks[place]),
+            predicted=float(predicted[place] / chunks[place]),
+            observed=float(observed[place] / chunks[place]),
+        )
+        for place in np.flatnonzero(chunks).tolist()
+    )

@@ -1,0 +1,164 @@
+"""The RAGAS metrics that are offered, which rows each of them applies to, and what it is given of a row.
+
+Names and definitions: RAGAS 0.4, ``ragas.metrics.collections``. This module does not import RAGAS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from langchain_core.documents import Document
+
+from ...graphs.search_tree import SearchTree
+from ...modules.errors import SettingsError
+from ...modules.evidence import render_evidence, usable_chunks
+from ..datasets.questions import EvalQuestion
+from ..runs.store import RunRow
+
+MetricName = Literal[
+    "faithfulness",
+    "answer_relevancy",
+    "context_precision",
+    "context_recall",
+    "answer_correctness",
+    "factual_correctness",
+]
+Input = Literal["user_input", "response", "retrieved_contexts", "reference"]
+NotApplicable = Literal[
+    "question failed", "answer refused", "unanswerable question", "no gold answer", "nothing retrieved"
+]
+"""Why a metric does not apply to a row."""
+
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class RagasMetric:
+    """One metric. Scores are in [``lowest``, 1], higher is better."""
+
+    name: MetricName
+    class_name: str
+    """In ``ragas.metrics.collections``."""
+    inputs: tuple[Input, ...]
+    measures: str
+    """In a few words."""
+    embeds: bool = False
+    """Whether it needs embeddings."""
+    scores_refusals: bool = False
+    """Whether a refusal is scored like any answer."""
+    lowest: float = 0.0
+    options: Mapping[str, int] = field(default_factory=dict)
+    """Further arguments of the class."""
+
+    def why_not(self, row: RunRow, question: EvalQuestion) -> NotApplicable | None:
+        """Why the metric does not apply to a row; None where it does."""
+        if row.status == "failed":
+            return "question failed"
+        if "reference" in self.inputs and not question.answers:
+            return "unanswerable question" if question.answers_known else "no gold answer"
+        if "retrieved_contexts" in self.inputs and not any(chunk.depth == 0 for chunk in row.chunks):
+            return "nothing retrieved"
+        if "response" in self.inputs and row.status == "refused" and not self.scores_refusals:
+            return "answer refused"
+        return None
+
+    def checked(self, value: object) -> float:
+        """A score that may be averaged, rounding beyond the range taken off.
+
+        Raises:
+            ValueError: It is NaN, no number, or out of range.
+        """
+        number = float(value) if isinstance(value, int | float) else math.nan
+        if math.isnan(number):
+            raise ValueError("RAGAS gave no number, as it does where a reply leaves nothing to count")
+        if not self.lowest - _ROUNDING <= number <= 1 + _ROUNDING:
+            raise ValueError(f"RAGAS gave {number:g}, which is outside of [{self.lowest:g}, 1]")
+        return min(max(number, self.lowest), 1.0)
+
+
+RAGAS_METRICS: Mapping[MetricName, RagasMetric] = {
+    metric.name: metric
+    for metric in (
+        RagasMetric(
+            name="faithfulness",
+            class_name="Faithfulness",
+            inputs=("user_input", "response", "retrieved_contexts"),
+            measures="statements of the answer that the evidence supports; refusals make none",
+        ),
+        RagasMetric(
+            name="answer_relevancy",
+            class_name="AnswerRelevancy",
+            inputs=("user_input", "response"),
+            measures="cosine of the question and one that the answer would answer; refusals answer none",
+            embeds=True,
+            lowest=-1.0,
+            # RAGAS takes the mean over three questions; at temperature 0 they are the same one.
+            options={"strictness": 1},
+        ),
+        RagasMetric(
+            name="context_precision",
+            class_name="ContextPrecision",
+            inputs=("user_input", "reference", "retrieved_contexts"),
+            measures="average precision of the evidence's order, by use for the gold answer",
+        ),
+        RagasMetric(
+            name="context_recall",
+            class_name="ContextRecall",
+            inputs=("user_input", "retrieved_contexts", "reference"),
+            measures="statements of the gold answer that the evidence supports",
+        ),
+        RagasMetric(
+            name="answer_correctness",
+            class_name="AnswerCorrectness",
+            inputs=("user_input", "response", "reference"),
+            measures="3/4 F1 over statements of answer and gold answer, 1/4 their cosine",
+            embeds=True,
+            scores_refusals=True,
+            lowest=-0.25,
+        ),
+        RagasMetric(
+            name="factual_correctness",
+            class_name="FactualCorrectness",
+            inputs=("response", "reference"),
+            measures="F1 over claims of answer and gold answer, to two decimals",
+            scores_refusals=True,
+        ),
+    )
+}
+"""In the order of tables. Context metrics need what the reader saw, so they leave out systems that do not retrieve."""
+
+
+def metrics_named(names: str | None) -> tuple[RagasMetric, ...]:
+    """The metrics of a list such as "faithfulness,context_recall", in the registry's order; all for None.
+
+    Raises:
+        SettingsError: There is no such metric.
+    """
+    wanted = list(RAGAS_METRICS) if names is None else names.replace(",", " ").split()
+    if unknown := sorted(set(wanted) - set(RAGAS_METRICS)):
+        raise SettingsError(f"No such RAGAS metrics: {', '.join(unknown)}. Allowed: {', '.join(get_args(MetricName))}.")
+    if not wanted:
+        raise SettingsError(f"--metrics names none. Allowed: {', '.join(get_args(MetricName))}.")
+    return tuple(metric for name, metric in RAGAS_METRICS.items() if name in wanted)
+
+
+def evidence_of(tree: SearchTree) -> tuple[str, ...]:
+    """What the reader saw, one text a passage in its order: source, text, and a sub-question with its answer."""
+    chunks = [Document(page_content=chunk.text, metadata=dict(chunk.metadata)) for chunk in tree.root.chunks]
+    return tuple(render_evidence([chunk]).removeprefix("[1] ") for chunk in usable_chunks(chunks))
+
+
+def inputs_of(
+    metric: RagasMetric, row: RunRow, question: EvalQuestion, evidence: tuple[str, ...]
+) -> dict[Input, str | list[str]]:
+    """What ``ascore`` gets: of several gold answers the first; ``evidence`` may be empty where it is no input."""
+    given: dict[Input, str | list[str]] = {
+        "user_input": row.question,
+        "response": row.prediction,
+        "retrieved_contexts": list(evidence),
+        "reference": question.answers[0] if question.answers else "",
+    }
+    return {name: given[name] for name in metric.inputs}

@@ -1,0 +1,299 @@
+"""Scores the rows of a finished or unfinished run with RAGAS, and adds a score to the store as each is done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...modules.background_loop import background_loop
+from ...modules.chunking import cjk_share
+from ...modules.completion_cache import CachedLLM, CacheMode, CompletionCache
+from ...modules.embeddings import Embedder, create_embeddings, spec_for_language
+from ...modules.errors import JudgetreeError, LoadingError, ModelSetupError, SettingsError, UserError
+from ...modules.llm import CallGate, EndpointLLM
+from ...modules.llm_factory import Progress as SetupProgress
+from ...modules.llm_factory import create_llm
+from ...modules.settings import Settings, load_settings
+from ...modules.usage import CallMeter, total_usage
+from ..datasets.questions import EvalQuestion
+from ..reports.loaded_run import load_run
+from ..runs.store import RunRow, RunStore
+from ..runs.trees import TreeStore
+from .metrics import RAGAS_METRICS, RagasMetric, evidence_of, inputs_of
+from .models import RAGAS_VERSION, build_scoring, prompts_version
+from .replies import ReplyProblem, StructuredLLM
+from .scores import RagasScore, RagasStore, Scorer, finished, row_key
+
+logger = logging.getLogger(__name__)
+
+_REFUSED_WHATEVER_THE_PROMPT = {401, 403, 404}
+"""HTTP statuses that end the scoring; others, such as 400 for too long a prompt, may be one sample's own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RagasOptions:
+    """What to score, and with which models."""
+
+    metrics: tuple[RagasMetric, ...] = field(default_factory=lambda: tuple(RAGAS_METRICS.values()))
+    systems: tuple[str, ...] | None = None
+    """None for all of the run."""
+    llm: str | None = None
+    """The model that judges, as in JUDGETREE_LLM; None for that of the settings."""
+    embeddings: str | None = None
+    """As in JUDGETREE_EMBEDDINGS."""
+    limit: int | None = None
+    """First so many questions of the run."""
+    concurrency: int = 8
+    """Samples at once; the cap on model calls is the settings'."""
+    cache: CacheMode = "write"
+    retry_failed: bool = False
+    """Score again where the scoring failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RagasProgress:
+    """How far the scoring is."""
+
+    done: int
+    total: int
+    failed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RagasSummary:
+    """What one call of ``score_run`` did. A sample is one row scored with one metric."""
+
+    scored: int
+    """Samples scored now, failed ones included."""
+    failed: int
+    """Of those."""
+    kept: int
+    """Samples that an earlier call had scored."""
+    not_applicable: int
+    """Samples that no score is defined for; see ``RagasMetric.why_not``."""
+    calls: int
+    """Chat calls paid now."""
+    cached_calls: int
+    """Chat calls that the cache answered."""
+    tokens: int
+    """Of ``calls``, of prompts and answers together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sample:
+    metric: RagasMetric
+    row: RunRow
+    question: EvalQuestion
+
+
+def score_run(
+    folder: Path,
+    options: RagasOptions = RagasOptions(),
+    *,
+    settings: Settings | None = None,
+    on_progress: Callable[[RagasProgress], None] | None = None,
+    on_setup: SetupProgress | None = None,
+) -> RagasSummary:
+    """Score every row that a metric applies to and that has no score of the same scorer yet.
+
+    Scores are in ``RagasStore(folder)``. Ctrl-C or a kill loses only what is under way; the same call goes on.
+
+    Args:
+        folder: A run directory; its newest attempts are scored.
+        options: Metrics, systems and models.
+        settings: None reads environment and ``.env``; models and embeddings of the options win.
+        on_progress: Called, on judgetree's own thread, as each sample is done.
+        on_setup: Told (done, total, stage) while a local model is made ready.
+
+    Raises:
+        UserError: Something to mend: no run, a system it does not have, key, model name, a replay's missing call.
+    """
+    settings = settings or load_settings()
+    settings = settings.model_copy(
+        update={
+            name: value
+            for name, value in (("llm", options.llm), ("embeddings", options.embeddings))
+            if value is not None
+        }
+    )
+    run = load_run(folder)
+    rows = _chosen(run.rows, options)
+    questions = {question.id: question for question in run.dataset.questions}
+    samples = [
+        _Sample(metric=metric, row=row, question=questions[row.question_id])
+        for row in rows
+        if row.question_id in questions
+        for metric in options.metrics
+    ]
+    store = RagasStore(folder)
+    with RunStore(folder).held(), ExitStack() as resources:
+        store.mend()
+        cache = resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
+        llm = create_llm(settings.llm_spec, settings, CallGate(settings.max_concurrency), on_progress=on_setup)
+        embedder = create_embeddings(_embeddings_of(settings, run.dataset.questions), settings)
+        work = _Work(store, TreeStore(folder), options, llm, cache, embedder, on_progress or _tell_nobody)
+        return background_loop().run(work.run(samples))
+
+
+def _chosen(rows: Sequence[RunRow], options: RagasOptions) -> list[RunRow]:
+    there = dict.fromkeys(row.system for row in rows)
+    if unknown := sorted(set(options.systems or ()) - set(there)):
+        raise SettingsError(f"The run has no system {', '.join(unknown)}. It has: {', '.join(there)}.")
+    first = list(dict.fromkeys(row.question_id for row in rows))[: options.limit]
+    return [row for row in rows if row.question_id in set(first) and row.system in (options.systems or there)]
+
+
+def _embeddings_of(settings: Settings, questions: Sequence[EvalQuestion]) -> str:
+    if settings.embeddings != "auto":
+        return settings.embeddings
+    return spec_for_language(cjk_share(question.question for question in questions))
+
+
+def _tell_nobody(progress: RagasProgress) -> None:
+    pass
+
+
+class _Work:
+    def __init__(
+        self,
+        store: RagasStore,
+        trees: TreeStore,
+        options: RagasOptions,
+        llm: EndpointLLM,
+        cache: CompletionCache,
+        embedder: Embedder,
+        on_progress: Callable[[RagasProgress], None],
+    ) -> None:
+        self._store = store
+        self._trees = trees
+        self._reading = asyncio.Lock()  # the store notes where its trees are while it reads
+        self._options = options
+        self._embedder = embedder
+        self._on_progress = on_progress
+        # One for all repeats of a question: of the same answer it says the same.
+        self._llm = StructuredLLM(CachedLLM(llm, cache, mode=options.cache))
+        self._scorers = {metric.name: self._scorer_of(metric) for metric in options.metrics}
+        self._scores: list[RagasScore] = []
+        self._total = 0
+
+    async def run(self, samples: Sequence[_Sample]) -> RagasSummary:
+        applicable = [sample for sample in samples if sample.metric.why_not(sample.row, sample.question) is None]
+        done = finished(self._store.read(), retry_failed=self._options.retry_failed)
+        due = [sample for sample in applicable if (row_key(sample.row), self._scorers[sample.metric.name]) not in done]
+        self._total = len(due)
+        self._tell()
+        await self._work_through(iter(due))
+        return RagasSummary(
+            scored=len(self._scores),
+            failed=self._failed,
+            kept=len(applicable) - len(due),
+            not_applicable=len(samples) - len(applicable),
+            calls=sum(score.calls for score in self._scores),
+            cached_calls=sum(score.cached_calls for score in self._scores),
+            tokens=sum(score.prompt_tokens + score.completion_tokens for score in self._scores),
+        )
+
+    @property
+    def _failed(self) -> int:
+        return sum(score.value is None for score in self._scores)
+
+    def _tell(self) -> None:
+        self._on_progress(RagasProgress(done=len(self._scores), total=self._total, failed=self._failed))
+
+    def _scorer_of(self, metric: RagasMetric) -> Scorer:
+        scoring = build_scoring(metric, self._llm, self._embedder, CallMeter(node="ragas"))
+        return Scorer(
+            metric=metric.name,
+            ragas=RAGAS_VERSION,
+            prompts=prompts_version(scoring),
+            model=self._llm.model,
+            embeddings=self._embedder.name if metric.embeds else "",
+            replies=self._llm.version,
+        )
+
+    async def _work_through(self, samples: Iterator[_Sample]) -> None:
+        async def worker() -> None:
+            for sample in samples:
+                score = await self._score(sample)
+                self._store.append(score)
+                self._scores.append(score)
+                self._tell()
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._options.concurrency, self._total)):
+                    group.create_task(worker())
+        except* UserError as errors:
+            raise _first(errors) from None
+
+    async def _score(self, sample: _Sample) -> RagasScore:
+        started = time.perf_counter()
+        meter = CallMeter(node=f"ragas_{sample.metric.name}")
+        value: float | None = None
+        problem = ""
+        try:
+            value = await self._value_of(sample, meter)
+        except (JudgetreeError, ReplyProblem) as error:
+            if _ends_all(error):
+                raise
+            problem = str(error)
+        except Exception as error:
+            # Whatever RAGAS stumbles over in one sample must not end a night's scoring: it is counted, and shown.
+            logger.exception("%s of question %s by %s", sample.metric.name, sample.question.id, sample.row.system)
+            problem = f"{type(error).__name__}: {error}"
+        return _score_of(sample, self._scorers[sample.metric.name], meter, started, value, problem)
+
+    async def _value_of(self, sample: _Sample, meter: CallMeter) -> float:
+        metric, row = sample.metric, sample.row
+        evidence: tuple[str, ...] = ()
+        if "retrieved_contexts" in metric.inputs:
+            async with self._reading:
+                tree = await asyncio.to_thread(self._trees.read, row.thread_id)
+            if tree is None:
+                raise LoadingError(
+                    f"The run keeps no search tree of thread {row.thread_id}, so what the reader saw is unknown. "
+                    "Ask again with `judgetree eval run --force`, or score metrics that need no evidence."
+                )
+            evidence = evidence_of(tree)
+        scoring = build_scoring(metric, self._llm, self._embedder, meter)
+        scored = await scoring.ascore(**inputs_of(metric, row, sample.question, evidence))
+        return metric.checked(scored.value)
+
+
+def _score_of(
+    sample: _Sample, scorer: Scorer, meter: CallMeter, started: float, value: float | None, problem: str
+) -> RagasScore:
+    used, row = total_usage(meter.records), sample.row
+    return RagasScore(
+        system=row.system,
+        question_id=row.question_id,
+        repeat=row.repeat,
+        attempt=row.attempt,
+        scorer=scorer,
+        value=value,
+        problem=" ".join(problem.split())[:300],
+        calls=used["llm_calls"],
+        cached_calls=sum(record["kind"] == "chat" and record["cached"] for record in meter.records),
+        prompt_tokens=used["prompt_tokens"],
+        completion_tokens=used["completion_tokens"],
+        embedded_texts=sum(record["kind"] == "embedding" for record in meter.records),
+        seconds=round(time.perf_counter() - started, 3),
+    )
+
+
+def _ends_all(error: Exception) -> bool:
+    """Whether every further sample would meet the same error."""
+    if isinstance(error, ModelSetupError):
+        return error.status in _REFUSED_WHATEVER_THE_PROMPT
+    return isinstance(error, UserError) and not isinstance(error, LoadingError)
+
+
+def _first(errors: BaseExceptionGroup[UserError]) -> UserError:
+    """The first error that is no group itself."""
+    inner = errors.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

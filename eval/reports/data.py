@@ -1,0 +1,143 @@
+"""What a report's page carries with it: every question with what each system made of it, chunks and search trees.
+
+Scores and predictions stand there as they are, so that the page can list and filter them at once. Trees are the bulk of
+a page and are looked at one by one: those of a question are packed together (JSON, gzip, base64) and unpacked by the
+browser when the question is opened. Texts of chunks, which many trees share, are kept once, in a pack of their own.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from ...graphs.drawing.html import Json, describe_chunk, query_data
+from ...graphs.drawing.layout import printable
+from ...graphs.search_tree import SearchTree
+from ...graphs.tree_nodes import ChunkNode
+from ..datasets.questions import EvalQuestion
+from ..runs.store import RunRow
+from ..runs.trees import TreeStore
+from .failures import FAILURE_KINDS, FAILURE_WORDS
+from .loaded_run import LoadedRun
+from .splits import FIRED, recursion_fired
+
+_PACKING_EFFORT = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageData:
+    """The three parts of it, each as it goes into the page."""
+
+    index: Json
+    """Systems, failure kinds, and all questions with their scores."""
+    trees: list[str]
+    """A pack for each question of the index: a list of the trees of its answers, in their order; null without one."""
+    texts: str
+    """Pack of the list of chunk texts that trees refer to by place."""
+
+
+def page_data(run: LoadedRun, frame: pd.DataFrame, trees: TreeStore) -> PageData:
+    """The data of a run's page; questions in the order of the data set, answers in that of the rows.
+
+    Args:
+        run: The run.
+        frame: Its scored rows in its order, as from ``frames.question_frame``, with a column ``failure``.
+        trees: Where its trees are kept.
+    """
+    fired = recursion_fired(frame)
+    scored = frame.assign(fired=fired).astype(object)
+    records: dict[str, list[Mapping[str, object]]] = {}
+    for record in scored.where(scored.notna(), None).to_dict(orient="records"):
+        records.setdefault(str(record["question_id"]), []).append({str(name): it for name, it in record.items()})
+    rows = {row.thread_id: row for row in run.rows}
+    asked = [question for question in run.dataset.questions if question.id in records]
+    texts = _Texts()
+    packs = [
+        _pack([_tree(rows[str(it["thread_id"])], question, trees, texts) for it in records[question.id]])
+        for question in asked
+    ]
+    index: Json = {
+        "systems": [str(system) for system in dict.fromkeys(frame["system"])],
+        "kinds": {kind: FAILURE_WORDS[kind] for kind in FAILURE_KINDS},
+        "questions": [_question(question, records[question.id]) for question in asked],
+    }
+    return PageData(index=index, trees=packs, texts=_pack(texts.all()))
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Texts of chunks, each once."""
+
+    _places: dict[str, int] = field(default_factory=dict)
+
+    def place(self, text: str) -> int:
+        return self._places.setdefault(text, len(self._places))
+
+    def all(self) -> list[str]:
+        return list(self._places)
+
+
+def _question(question: EvalQuestion, records: Iterable[Mapping[str, object]]) -> Json:
+    answers = [_answer(record) for record in records]
+    fired = next((record["fired"] for record in records), None)
+    return {
+        "id": printable(question.id),
+        "question": printable(question.question),
+        "type": printable(question.type),
+        "hops": question.hops,
+        "fired": None if fired is None else fired == FIRED,
+        "gold": [printable(answer) for answer in question.answers],
+        "known": question.answers_known,
+        "supporting": [printable(key) for key in question.supporting],
+        "answers": answers,
+    }
+
+
+def _answer(record: Mapping[str, object]) -> Json:
+    numbers = {name: _number(record.get(name)) for name in ("em", "f1", "cover_em", "tree_recall", "seconds")}
+    return {
+        "system": str(record["system"]),
+        "repeat": _number(record["repeat"]),
+        "prediction": printable(str(record["prediction"])),
+        "status": str(record["status"]),
+        "error": printable(str(record["error"])),
+        "failure": None if record["failure"] is None else str(record["failure"]),
+        "calls": _sum(record.get("chat_calls"), record.get("cached_chat_calls")),
+        **numbers,
+    }
+
+
+def _number(value: object) -> float | int | None:
+    return value if isinstance(value, int | float) else None
+
+
+def _sum(*values: object) -> float | None:
+    numbers = [value for value in map(_number, values) if value is not None]
+    return sum(numbers) if numbers else None
+
+
+def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: _Texts) -> Json:
+    tree = trees.read(row.thread_id)
+    return None if tree is None else _tree_data(tree, row, question, texts)
+
+
+def _tree_data(tree: SearchTree, row: RunRow, question: EvalQuestion, texts: _Texts) -> Json:
+    gold = set(question.supporting)
+    gold_chunks = {chunk.chunk_id for chunk in row.chunks if chunk.key in gold}
+
+    def describe(chunk: ChunkNode) -> Mapping[str, Json]:
+        told = {name: value for name, value in describe_chunk(chunk).items() if name != "search"}
+        return {**told, "text": texts.place(printable(chunk.text)), "gold": chunk.chunk_id in gold_chunks}
+
+    return query_data(tree.root, describe)
+
+
+def _pack(data: Json) -> str:
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    # No time of writing within: the same run makes the same page.
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), _PACKING_EFFORT, mtime=0)).decode("ascii")

@@ -1,0 +1,147 @@
+"""A run as pandas frames: a row a question with its scores, and a row a system with its means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+
+import pandas as pd
+
+from ...modules.prices import Prices, load_prices
+from ..datasets.questions import EvalQuestion
+from ..metrics.answers import WRONG, score_answer
+from ..metrics.retrieval import score_retrieval
+from ..metrics.statistics import mean_interval
+from ..ragas.report import CurrentScores, ragas_columns
+from ..ragas.scores import RagasScore, current_scores
+from ..runs.experiment import RETRIEVING
+from ..runs.spending import cost_of_row
+from ..runs.store import RunRow
+
+KS = (3, 10)
+ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em")
+RETRIEVAL_METRICS = (
+    *(f"{name}@{k}" for k in KS for name in ("recall", "all")),
+    "mrr",
+    "tree_recall",
+    "tree_all",
+)
+COST_METRICS = (
+    "chat_calls",
+    "cached_chat_calls",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost_usd",
+    "seconds",
+    "sub_runs",
+    "depth",
+)
+_NEEDS_ALL = frozenset({"cost_usd"})
+"""Metrics whose mean is unknown while a single value is."""
+
+
+def question_frame(
+    rows: Iterable[RunRow],
+    questions: Iterable[EvalQuestion],
+    *,
+    ragas: Iterable[RagasScore] = (),
+    prices: Prices | None = None,
+) -> pd.DataFrame:
+    """A row for each row of the run, in its order: what was asked, what came of it, and every score.
+
+    Scores are in [0, 1]. A failed question scores 0. A score that the data set cannot give is missing: answers
+    without gold answers, retrieval without gold documents or by a system that does not retrieve. Scores of RAGAS
+    stand in columns of their own (see ``ragas_report.ragas_columns``) and are missing wherever there is none.
+    ``cost_usd`` is what the row's own calls cost, and missing where a part of it is unknown; ``cost_known_usd`` is the
+    rest of it. ``prices``: None takes those that come with judgetree.
+    """
+    prices = prices or load_prices()
+    by_id, scores = {question.id: question for question in questions}, current_scores(ragas)
+    known = [(row, by_id[row.question_id]) for row in rows if row.question_id in by_id]
+    records = [_record(row, question, scores) | _cost(row, prices) for row, question in known]
+    return pd.DataFrame.from_records(records)
+
+
+def system_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
+    """A row for each system and metric that it has: mean over questions, 95 % bootstrap interval, number of questions.
+
+    The mean of a cost is missing while that of any question is unknown.
+
+    Args:
+        frame: As from ``question_frame``; repeats of a question count as their mean.
+        metrics: Columns of it.
+        seed: Of the bootstrap.
+    """
+    records = []
+    for system, part in frame.groupby("system", sort=False):
+        for metric in metrics:
+            if metric in _NEEDS_ALL and part[metric].isna().any():
+                records.append({"system": system, "metric": metric, "n": part["question_id"].nunique()})
+                continue
+            values = part.groupby("question_id", sort=False)[metric].mean().dropna()
+            if len(values):
+                interval = mean_interval([float(value) for value in values], seed=seed)
+                records.append({"system": system, "metric": metric, **asdict(interval)})
+    return pd.DataFrame.from_records(records, columns=["system", "metric", "mean", "low", "high", "n"])
+
+
+def failure_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row for each system and kind of failure that it has: number of wrong answers, and their share.
+
+    Columns: ``system``, ``kind`` (see ``failures``), ``answers``, ``share`` of the system's answers to questions whose
+    gold answers are known, in [0, 1]. The numbers of a system add up to its answers whose EM is 0.
+
+    Args:
+        frame: As from ``question_frame``, with a column ``failure``.
+    """
+    records = [
+        {"system": system, "kind": kind, "answers": int(count), "share": int(count) / int(part["em"].notna().sum())}
+        for system, part in frame.groupby("system", sort=False)
+        for kind, count in part["failure"].value_counts().items()
+    ]
+    return pd.DataFrame.from_records(records, columns=["system", "kind", "answers", "share"])
+
+
+def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores) -> dict[str, object]:
+    figures = asdict(row.tree) if row.tree else {}
+    return {
+        "system": row.system,
+        "question_id": row.question_id,
+        "repeat": row.repeat,
+        "attempt": row.attempt,
+        "type": question.type,
+        "hops": question.hops,
+        "lang": question.lang,
+        "question": row.question,
+        "answers": " | ".join(question.answers),
+        "prediction": row.prediction,
+        "status": row.status,
+        "error": row.error,
+        "thread_id": row.thread_id,
+        "seconds": row.seconds,
+        **_answer_scores(row, question),
+        **_retrieval_scores(row, question),
+        **figures,
+        **ragas_columns(row, question, ragas),
+    }
+
+
+def _cost(row: RunRow, prices: Prices) -> dict[str, object]:
+    cost = cost_of_row(row, prices)
+    return {"cost_usd": cost.usd, "cost_known_usd": cost.known_usd}
+
+
+def _answer_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | None]:
+    if not question.answers_known:
+        return dict.fromkeys(ANSWER_METRICS)
+    failed = row.status == "failed"
+    return asdict(WRONG if failed else score_answer(question, row.prediction, refused=row.status == "refused"))
+
+
+def _retrieval_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | None]:
+    root = [chunk.key for chunk in row.chunks if chunk.depth == 0]
+    scores = score_retrieval(root, {chunk.key for chunk in row.chunks}, question.supporting, ks=KS)
+    if scores is None or row.system not in RETRIEVING:
+        return dict.fromkeys(RETRIEVAL_METRICS)
+    at_k = {f"{name}@{k}": at[k] for name, at in (("recall", scores.recall_at), ("all", scores.all_at)) for k in KS}
+    return {**at_k, "mrr": scores.reciprocal_rank, "tree_recall": scores.tree_recall, "tree_all": scores.tree_all}

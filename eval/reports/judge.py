@@ -1,0 +1,125 @@
+"""A judge's figures in words and tables: the section "Judge" of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+from ..metrics.judge import GOLD_SHARES, VERDICTS, Estimate, GoldShare, JudgeFigures, VerdictName
+
+MIN_QUESTIONS = 20
+"""With fewer questions that have both gold and other chunks, nothing is said of a judge."""
+DOMINANT_SHARE = 0.70
+UNDESERVED_SHARE = 0.10
+UNKNOWN_SHARE = 0.10
+
+_DESERVED: dict[VerdictName, GoldShare] = dict(zip(VERDICTS, GOLD_SHARES, strict=False))
+_GOLD_NAMES: dict[GoldShare, str] = {"none": "no gold", "some": "some of the gold", "all": "all of the gold"}
+
+
+def judge_findings(figures: JudgeFigures) -> tuple[str, ...]:
+    """What a reader must know of a judge, a sentence each; empty where there is nothing to warn of.
+
+    A judge hardly discriminates if it gives one verdict to more than 70 % of the chunks, and to at least 10 points more
+    than deserve it: where nearly all chunks are useless, nearly all 0 is right. Its scale looks inverted if it rates
+    gold chunks below others, or gives them a 0 more often, beyond what chance explains. Of fewer than
+    ``MIN_QUESTIONS`` questions nothing is said but that.
+    """
+    if figures.ranked_questions < MIN_QUESTIONS:
+        return (
+            f"Too little to tell: {figures.ranked_questions} questions have both gold and other chunks, and "
+            f"{MIN_QUESTIONS} are needed.",
+        )
+    return (*_dominance(figures), *_discrimination(figures), *_unknown(figures))
+
+
+def judge_documents(judges: Mapping[str, JudgeFigures]) -> dict[str, object]:
+    """The figures and findings by system, as plain data that ``json.dumps`` takes."""
+    return {
+        system: {**asdict(figures), "findings": list(judge_findings(figures))} for system, figures in judges.items()
+    }
+
+
+def judge_section(system: str, figures: JudgeFigures) -> list[str]:
+    """Lines of Markdown on the judge of one system: confusion, figures with 95 % intervals, findings."""
+    lines = [
+        f"## Judge of {system}",
+        "",
+        _row(["verdict", *_GOLD_NAMES.values(), "share"]),
+        _row(["---"] * (len(GOLD_SHARES) + 2)),
+    ]
+    for verdict in VERDICTS:
+        counts = [str(figures.confusion[verdict][gold]) for gold in GOLD_SHARES]
+        lines.append(_row([verdict, *counts, _shown(figures.shares[verdict], 100, 1)]))
+    named = {
+        "Cohen's kappa": figures.kappa,
+        "AUC within the question": figures.auc_within,
+        "AUC over all questions": figures.auc_over,
+        "expected calibration error": figures.calibration_error,
+    }
+    told = [f"{name} {_shown(estimate, 1, 3)}" for name, estimate in named.items() if estimate is not None]
+    lines += [
+        "",
+        f"{figures.chunks} chunks that {figures.questions} questions found themselves; those of sub-runs are left out, "
+        "since nobody knows their gold. Shares in per cent; in brackets 95 % bootstrap intervals.",
+        *(["", "; ".join(told) + "."] if told else []),
+        *_reliability(figures),
+    ]
+    for finding in judge_findings(figures):
+        lines += ["", f"**{finding}**"]
+    return lines
+
+
+def _dominance(figures: JudgeFigures) -> Iterator[str]:
+    for verdict, deserved in _DESERVED.items():
+        share = figures.shares[verdict].value
+        owed = sum(counts[deserved] for counts in figures.confusion.values()) / figures.chunks
+        if share > DOMINANT_SHARE and share - owed >= UNDESERVED_SHARE:
+            yield f"It hardly discriminates: it gives {verdict} to {share:.0%} of the chunks; {owed:.0%} deserve it."
+
+
+def _discrimination(figures: JudgeFigures) -> Iterator[str]:
+    auc, gap = figures.auc_within, figures.zero_gap
+    if auc is None or auc.low is None or auc.high is None:
+        return
+    if auc.high < 0.5:
+        yield f"Its scale looks inverted: it rates gold chunks below others (AUC within the question {auc.value:.2f})."
+    elif gap is not None and gap.low is not None and gap.low > 0:
+        yield f"Its scale looks inverted: it gives 0 to gold chunks {gap.value:.0%} more often than to others."
+    elif auc.low <= 0.5:
+        yield (
+            "It was not shown to tell gold chunks from others: the interval of its AUC within the question, "
+            f"{auc.low:.2f} to {auc.high:.2f}, holds .5."
+        )
+
+
+def _unknown(figures: JudgeFigures) -> Iterator[str]:
+    share = figures.shares["unknown"].value
+    if share > UNKNOWN_SHARE:
+        yield f"It failed on {share:.0%} of the chunks."
+
+
+def _reliability(figures: JudgeFigures) -> Iterator[str]:
+    if not figures.reliability:
+        return
+    yield from ("", _row(["P(needed)", "chunks", "mean", "gold"]), _row(["---"] * 4))
+    for each in figures.reliability:
+        cells = [
+            f"{each.low:.1f} to {each.high:.1f}",
+            str(each.chunks),
+            f"{each.predicted:.2f}",
+            f"{each.observed:.2f}",
+        ]
+        yield _row(cells)
+
+
+def _shown(estimate: Estimate, scale: float, digits: int) -> str:
+    """ "0.731 (0.690 to 0.772)", or the value alone."""
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value * scale:.{digits}f}"
+    value, low, high = (f"{each * scale:.{digits}f}" for each in (estimate.value, estimate.low, estimate.high))
+    return f"{value} ({low} to {high})"
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,85 @@
+"""A run directory read again: its manifest, its rows, and the data set that they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from ...graphs.systems import SYSTEMS
+from ...modules.errors import LoadingError, SettingsError
+from ...modules.prices import load_prices
+from ...modules.settings import load_settings
+from ..datasets.questions import Dataset, EvalQuestion
+from ..datasets.registry import load_dataset
+from ..ragas.scores import RagasStore
+from ..runs.experiment import Experiment, load_experiment
+from ..runs.store import Manifest, RunRow, RunStore
+from .frames import question_frame
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedRun:
+    """The rows of a run directory, and what they answer."""
+
+    folder: Path
+    manifest: Manifest
+    experiment: Experiment
+    dataset: Dataset
+    """Whole, not the choice of it that was asked."""
+    rows: list[RunRow]
+    """The newest attempts, at least one: by question as the data set has them, then by system as ``SYSTEMS`` has
+    them, then by repeat, in whichever order they were finished."""
+
+    @property
+    def questions(self) -> Mapping[str, EvalQuestion]:
+        """Those of the data set by id."""
+        return {question.id: question for question in self.dataset.questions}
+
+
+def load_run(folder: Path) -> LoadedRun:
+    """The newest rows of a run directory with the data set that they were asked of.
+
+    Raises:
+        LoadingError: There is no run, it has no row, or its data set cannot be read.
+        SettingsError: The data set is no longer what the run was asked of.
+    """
+    store = RunStore(folder)
+    manifest = store.read_manifest()
+    rows = store.read_rows()
+    if manifest is None or not rows:
+        raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
+    experiment = _experiment_of(manifest)
+    dataset = load_dataset(experiment.dataset, split=experiment.split)
+    identity = manifest.get("identity")
+    if isinstance(identity, dict) and identity.get("dataset_digest") != dataset.digest:
+        raise SettingsError(
+            f"{experiment.dataset} has changed since {folder} was run, so its gold answers are others. "
+            "Bring back the file of that run, or run again with another --out."
+        )
+    return LoadedRun(
+        folder=folder, manifest=manifest, experiment=experiment, dataset=dataset, rows=_in_order(rows, dataset)
+    )
+
+
+def score_rows(run: LoadedRun) -> pd.DataFrame:
+    """The scored rows of a run (see ``frames.question_frame``), with what RAGAS has scored and what calls cost."""
+    ragas = RagasStore(run.folder).read()
+    return question_frame(run.rows, run.dataset.questions, ragas=ragas, prices=load_prices(load_settings().home))
+
+
+def _in_order(rows: Iterable[RunRow], dataset: Dataset) -> list[RunRow]:
+    questions = {question.id: place for place, question in enumerate(dataset.questions)}
+    systems: dict[str, int] = {name: place for place, name in enumerate(SYSTEMS)}
+
+    def place(row: RunRow) -> tuple[int, int, int]:
+        return (questions.get(row.question_id, len(questions)), systems.get(row.system, len(systems)), row.repeat)
+
+    return sorted(rows, key=place)
+
+
+def _experiment_of(manifest: Manifest) -> Experiment:
+    kept = manifest.get("experiment")
+    return load_experiment(None, **(kept if isinstance(kept, dict) else {}))

@@ -1,0 +1,222 @@
+"""The report of a run as one self-contained HTML page: tables, plots, and every question with its search trees.
+
+The page asks for nothing outside itself. Text of documents and models goes into it as escaped HTML or as JSON that the
+script turns into text nodes, and a Content-Security-Policy allows this page's own script and style, by hash, and
+nothing else. Without script the tables and plots are there, and the questions are not.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from string import Template
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import pandas as pd
+from markdown_it import MarkdownIt
+
+from ...graphs.drawing.html import csp_hash, json_in_html, tree_asset
+from ...graphs.drawing.layout import printable
+from ..metrics.judge import judged_questions
+from ..runs.trees import TreeStore
+from .compare import Comparison, compare_systems
+from .data import page_data
+from .failures import FAILURE_KINDS, FAILURE_WORDS
+from .loaded_run import LoadedRun
+from .plots import Plot, confusion_plot, cost_plot, failure_plot, latency_plot, split_plot
+
+if TYPE_CHECKING:
+    from .report import Report
+
+_HEAD_FACTS = ("llm", "judge_llm", "embeddings", "judge", "topk", "search_type", "max_rec_depth", "corpus")
+"""Of the manifest's identity, what stands at the top of the page; the rest can be opened."""
+_INTERVAL = re.compile(r" \(([^()<]* to [^()<]*)\)</td>")
+_SPLIT_WORDS = {"type": "Question type", "hops": "Hops", "recursion": "Recursion"}
+
+
+def draw_report(run: LoadedRun, report: Report) -> str:
+    """The page of a run. 500 questions of three systems take some seconds and a few MB.
+
+    Args:
+        run: What was read of its directory; the trees kept there are read too.
+        report: Its scores.
+
+    Raises:
+        LoadingError: A tree that was kept is damaged.
+    """
+    style = tree_asset("tree.css") + _asset("page.css")
+    script = tree_asset("tree.js") + _asset("page.js")
+    names = list(dict.fromkeys(str(system) for system in report.questions["system"]))
+    data = page_data(run, report.questions, TreeStore(run.folder))
+    # What it says after its first line, the title, in sections: one table of systems, and what there may be more.
+    systems, *others = report.to_markdown().partition("\n")[2].split("\n## ")
+    return Template(_asset("page.html")).substitute(
+        style=style,
+        style_hash=csp_hash(style),
+        script=script,
+        script_hash=csp_hash(script),
+        title=_text(f"{run.dataset.name}: {', '.join(names)}"),
+        facts=_facts(run, report),
+        manifest=_manifest(run.manifest),
+        systems=_markdown(systems),
+        others="".join(f"<section>{_markdown(f'## {other}')}</section>" for other in others),
+        comparisons=_comparisons(compare_systems(run.folder, report.questions), report.questions),
+        plots=_figures(
+            cost_plot(report.questions, report.systems),
+            latency_plot(report.questions),
+            split_plot(report.splits, names),
+            _confusion_plot(run),
+        ),
+        failure_plot=_figures(failure_plot(report.failures, names)),
+        splits=_splits(report.splits),
+        failures=_failures(report),
+        index=json_in_html(data.index),
+        trees=json_in_html(data.trees),
+        texts=json_in_html(data.texts),
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _text(value: object) -> str:
+    return html.escape(printable(str(value)))
+
+
+def _markdown(text: str) -> str:
+    made = MarkdownIt("commonmark", {"html": False}).enable("table").render(printable(text))
+    return _wide(_INTERVAL.sub(r"<small>\1</small></td>", made))
+
+
+def _wide(tables: str) -> str:
+    """Tables that scroll by themselves where the window is narrow."""
+    return tables.replace("<table>", '<div class="wide"><table class="figures">').replace("</table>", "</table></div>")
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of cells that are HTML already."""
+    lines = ["".join(f"<th>{cell}</th>" for cell in head)]
+    lines += ["".join(f"<td>{cell}</td>" for cell in row) for row in rows]
+    return _wide(f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>")
+
+
+def _facts(run: LoadedRun, report: Report) -> str:
+    identity = run.manifest.get("identity")
+    known = identity if isinstance(identity, Mapping) else {}
+    asked = report.questions["question_id"].nunique()
+    facts = {
+        "data set": run.experiment.dataset,
+        "questions": f"{asked:,} of {len(run.dataset.questions):,}",
+        "answers": f"{len(report.questions):,}",
+        "run": str(run.manifest.get("created", ""))[:10],
+        **{name.replace("_", " "): known.get(name) for name in _HEAD_FACTS},
+    }
+    shown = [(name, value) for name, value in facts.items() if value not in (None, "")]
+    return "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in shown)
+
+
+def _manifest(manifest: Mapping[str, object]) -> str:
+    rows = [(_text(name), f"<code>{_text(value)}</code>") for name, value in _flat(manifest)]
+    return _table(("key", "value"), rows)
+
+
+def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
+    for name, value in content.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _confusion_plot(run: LoadedRun) -> Plot | None:
+    systems = dict.fromkeys(row.system for row in run.rows)
+    rows = {system: [row for row in run.rows if row.system == system] for system in systems}
+    return confusion_plot({system: judged_questions(own, run.dataset.questions) for system, own in rows.items()})
+
+
+def _figures(*plots: Plot | None) -> str:
+    figures = "".join(
+        f'<figure id="plot-{plot.name}"><h3>{_text(plot.title)}</h3>{plot.svg}'
+        f"<figcaption>{_text(plot.caption)}</figcaption></figure>"
+        for plot in plots
+        if plot is not None
+    )
+    return f'<div class="plots">{figures}</div>' if figures else ""
+
+
+def _comparisons(comparisons: Sequence[Comparison], questions: pd.DataFrame) -> str:
+    verdicts = "".join(
+        f'<li class="{"shown" if each.paired.is_shown else "open"}">{_text(each.verdict)}</li>' for each in comparisons
+    )
+    # Of a question that was repeated: right if it always was.
+    worst = questions.groupby(["question_id", "system"], sort=False)["em"].min().unstack()
+    right, wrong = worst == 1.0, worst < 1.0
+    systems = list(dict.fromkeys(str(system) for system in questions["system"]))
+    pairs = [pair for one, two in itertools.combinations(systems, 2) for pair in ((one, two), (two, one))]
+    links = "".join(
+        f"<li>{_link(f'{one} right, {two} wrong', right=one, wrong=two)}: {int((right[one] & wrong[two]).sum())}</li>"
+        for one, two in pairs
+    )
+    return f'<ul class="verdicts">{verdicts}</ul><ul class="pairs">{links}</ul>' if pairs else "<p>One system.</p>"
+
+
+def _link(words: str, **search: str) -> str:
+    """A link that shows the questions which a search finds."""
+    return f'<a href="#{html.escape(urlencode(search))}">{_text(words)}</a>'
+
+
+def _splits(splits: pd.DataFrame) -> str:
+    """A table a split: a row a part, a column a system and metric."""
+    if splits.empty:
+        return "<p>The data set tells no kinds of questions apart.</p>"
+    tables = []
+    for split, rows in splits.groupby("split", sort=False):
+        columns = list(dict.fromkeys(zip(rows["system"], rows["metric"], strict=True)))
+        by_place = rows.set_index(["part", "system", "metric"])
+        head = [_text(_SPLIT_WORDS.get(str(split), split)), "n", *(_text(f"{s} {m.upper()}") for s, m in columns)]
+        body = []
+        for part in dict.fromkeys(rows["part"]):
+            n = int(rows[rows["part"] == part]["n"].max())
+            cells = [_mean(by_place.loc[place]) if place in by_place.index else "" for place in _places(part, columns)]
+            body.append([_text(part), f"{n:,}", *cells])
+        tables.append(_table(head, body))
+    return "".join(tables)
+
+
+def _places(part: str, columns: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    return [(part, system, metric) for system, metric in columns]
+
+
+def _mean(row: pd.Series) -> str:
+    if pd.isna(row["low"]):
+        return f"{100 * row['mean']:.1f}"
+    return f"{100 * row['mean']:.1f}<small>{100 * row['low']:.1f} to {100 * row['high']:.1f}</small>"
+
+
+def _failures(report: Report) -> str:
+    """A row a kind, a column a system; each number shows its questions."""
+    systems = list(dict.fromkeys(str(system) for system in report.questions["system"]))
+    counts = report.failures.set_index(["kind", "system"])["answers"].to_dict()
+    kinds = [kind for kind in FAILURE_KINDS if any((kind, system) in counts for system in systems)]
+    if not kinds:
+        return "<p>No wrong answer among those whose gold answers are known.</p>"
+    rows = [
+        [
+            f"{_text(FAILURE_WORDS[kind][0])}<small>{_text(FAILURE_WORDS[kind][1])}</small>",
+            *(_count(counts.get((kind, system), 0), kind, system) for system in systems),
+        ]
+        for kind in kinds
+    ]
+    errors = report.questions[report.questions["em"] < 1.0]["system"].value_counts()
+    total = ["all errors", *(f"{errors.get(system, 0):,}" for system in systems)]
+    return _table(["kind", *map(_text, systems)], [*rows, total])
+
+
+def _count(count: int, kind: str, system: str) -> str:
+    return _link(f"{count:,}", system=system, outcome=kind) if count else "0"

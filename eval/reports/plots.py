@@ -1,0 +1,298 @@
+"""The plots of a report, each an SVG element with a caption and its figures in words.
+
+Needs matplotlib (extra ``eval``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from matplotlib.patches import Rectangle
+
+from ..metrics.judge import GOLD_SHARES, VERDICTS, GoldShare, JudgedQuestions, VerdictName
+from .failures import FAILURE_KINDS, FAILURE_WORDS
+from .inline_svg import draw_inline_svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0f7fc4", "#d9650b", "#0b9c78", "#c2639b", "#b98a00", "#7a6fd0", "#5c8f22", "#a4574a")
+"""By place of the system; told apart by the colour-blind, and seen on white and on black."""
+_PANEL_INCHES = 3.2
+_HEAT = "#0f7fc4"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """One plot of the page."""
+
+    name: str
+    title: str
+    caption: str
+    """How to read it."""
+    svg: str
+
+
+def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame, *, metric: str = "em") -> Plot | None:
+    """Score against model calls a question, paid or out of the cache, a point a system; None without scores.
+
+    Args:
+        questions: As from ``frames.question_frame``.
+        systems: As from ``frames.system_frame``.
+        metric: A score in [0, 1].
+    """
+    scores = _scores(systems, metric)
+    if scores.empty:
+        return None
+    paid = questions["chat_calls"] + questions["cached_chat_calls"] if "chat_calls" in questions else None
+    calls = {} if paid is None else paid.groupby(questions["system"]).mean().dropna().to_dict()
+    shown = scores[scores["system"].isin(list(calls))]
+    if shown.empty:
+        return None
+    places = list(dict.fromkeys(questions["system"]))
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for row in shown.itertuples():
+            x, y, colour = calls[row.system], 100 * row.mean, _colour(places.index(row.system))
+            axes.errorbar(x, y, yerr=_error(row), fmt="o", ms=8, capsize=3, color=colour)
+            axes.annotate(str(row.system), (x, y), xytext=(9, 5), textcoords="offset points", color=colour)
+        axes.set_xlabel("model calls a question")
+        axes.set_ylabel(f"{metric.upper()}, per cent")
+        axes.margins(x=0.15)
+        axes.set_xlim(left=0)
+        axes.grid(visible=True)
+
+    told = "; ".join(
+        f"{row.system}: {100 * row.mean:.1f} at {calls[row.system]:.1f} calls" for row in shown.itertuples()
+    )
+    return Plot(
+        name="cost",
+        title="Accuracy against cost",
+        caption="Mean with 95 % interval. Calls count whether they were paid for or came out of the cache. "
+        "Up and to the left is better.",
+        svg=draw_inline_svg(draw, name="cost", alt=f"{metric.upper()} in per cent. {told}."),
+    )
+
+
+def split_plot(splits: pd.DataFrame, systems: Sequence[str], *, metric: str = "em") -> Plot | None:
+    """Score by type, hops and recursion, a panel each; None where there is no split.
+
+    Args:
+        splits: As from ``splits.split_frame``.
+        systems: All of the run, whose places give the colours.
+        metric: A score in [0, 1].
+    """
+    shown = splits[splits["metric"] == metric]
+    panels = [(split, rows) for split, rows in shown.groupby("split", sort=False)]
+    if not panels:
+        return None
+
+    def draw(figure: Figure) -> None:
+        widths = [rows["part"].nunique() + 0.5 for _, rows in panels]
+        all_axes = figure.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=widths)[0]
+        for axes, (split, rows) in zip(all_axes, panels, strict=True):
+            _draw_split(axes, rows, systems)
+            axes.set_xlabel(_SPLIT_WORDS.get(str(split), str(split)))
+        all_axes[0].set_ylabel(f"{metric.upper()}, per cent")
+        figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(systems))
+
+    told = "; ".join(f"{row.split} {row.part}, {row.system}: {100 * row.mean:.1f}" for row in shown.itertuples())
+    return Plot(
+        name="splits",
+        title="By kind of question",
+        caption="Mean with 95 % interval. Recursion “fired” on a question if the judge asked a sub-question; every "
+        "system is measured on the same questions.",
+        svg=draw_inline_svg(
+            draw,
+            name="splits",
+            alt=f"{metric.upper()} in per cent. {told}.",
+            size_inches=(max(6.4, _PANEL_INCHES * len(panels)), 3.6),
+        ),
+    )
+
+
+def confusion_plot(judged: Mapping[str, JudgedQuestions]) -> Plot | None:
+    """The judge's verdicts against what the chunk holds of the gold, a panel a system; None where none was judged.
+
+    Args:
+        judged: By system, as from ``judge_metrics.judged_questions``.
+    """
+    counts = {
+        system: Counter((chunk.verdict, chunk.gold) for chunks in questions.values() for chunk in chunks)
+        for system, questions in judged.items()
+        if questions
+    }
+    if not counts:
+        return None
+
+    def draw(figure: Figure) -> None:
+        all_axes = figure.subplots(1, len(counts), squeeze=False)[0]
+        for axes, (system, cells) in zip(all_axes, counts.items(), strict=True):
+            _draw_confusion(axes, cells)
+            axes.set_title(system)
+
+    told = "; ".join(
+        f"{system}, verdict {verdict}: " + ", ".join(f"{cells[verdict, gold]} with {gold} gold" for gold in GOLD_SHARES)
+        for system, cells in counts.items()
+        for verdict in VERDICTS
+    )
+    return Plot(
+        name="confusion",
+        title="Verdicts against gold",
+        caption="Chunks of the questions themselves, by the verdict and by how much of the gold documents a chunk "
+        "holds. Per cent are of the column: a perfect judge has 100 on the diagonal.",
+        svg=draw_inline_svg(draw, name="confusion", alt=told, size_inches=(max(6.4, 3.4 * len(counts)), 3.0)),
+    )
+
+
+def latency_plot(questions: pd.DataFrame) -> Plot:
+    """Seconds a question, a box a system: quartiles in the box, whiskers at the 5th and 95th percentile.
+
+    Args:
+        questions: As from ``frames.question_frame``, with at least one row.
+    """
+    groups = questions.groupby("system", sort=False)["seconds"]
+    seconds = {str(system): [float(value) for value in values] for system, values in groups}
+    names = list(reversed(seconds))
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        boxes = axes.boxplot(
+            [seconds[name] for name in names],
+            orientation="horizontal",
+            whis=(5, 95),
+            showfliers=False,
+            patch_artist=True,
+            widths=0.55,
+            tick_labels=names,
+        )
+        for place, (box, median) in enumerate(zip(boxes["boxes"], boxes["medians"], strict=True)):
+            colour = _colour(len(names) - 1 - place)
+            box.set(facecolor=colour, alpha=0.55, edgecolor=colour)
+            median.set(color=colour, linewidth=2)
+        for line in (*boxes["whiskers"], *boxes["caps"]):
+            line.set(color="#808488")
+        axes.set_xlabel("seconds a question")
+        axes.set_xlim(left=0)
+        axes.grid(visible=True, axis="x")
+
+    quantiles = groups.quantile([0.5, 0.95]).unstack()
+    told = "; ".join(
+        f"{name}: median {row[0.5]:.2f} s, 95 % within {row[0.95]:.2f} s" for name, row in quantiles.iterrows()
+    )
+    return Plot(
+        name="latency",
+        title="Latency",
+        caption="Wall time of a question, waiting for the model included. Box: quartiles; whiskers: 5th and 95th "
+        f"percentile. {told}.",
+        svg=draw_inline_svg(draw, name="latency", alt=told, size_inches=(6.4, 1.4 + 0.5 * len(names))),
+    )
+
+
+def failure_plot(failures: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
+    """Errors by kind and system, as bars; None where there is no error.
+
+    Args:
+        failures: As from ``frames.failure_frame``.
+        systems: All of the run, whose places give the colours.
+    """
+    kinds = [kind for kind in FAILURE_KINDS if kind in set(failures["kind"])]
+    if not kinds:
+        return None
+    counts = failures.set_index(["kind", "system"])["answers"]
+    height = 0.8 / len(systems)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for place, system in enumerate(systems):
+            at = [-number - (place + 0.5) * height + 0.4 for number in range(len(kinds))]
+            bars = axes.barh(
+                at, [int(counts.get((kind, system), 0)) for kind in kinds], height, color=_colour(place), label=system
+            )
+            axes.bar_label(bars, labels=[str(int(bar.get_width()) or "") for bar in bars], padding=3, fontsize=7)
+        axes.set_yticks([-number for number in range(len(kinds))], [FAILURE_WORDS[kind][0] for kind in kinds])
+        axes.set_xlabel("wrong answers")
+        axes.grid(visible=True, axis="x")
+        figure.legend(loc="outside upper center", ncols=len(systems))
+
+    told = "; ".join(
+        f"{FAILURE_WORDS[kind][0]}: "
+        + ", ".join(f"{system} {int(counts.get((kind, system), 0))}" for system in systems)
+        for kind in kinds
+    )
+    return Plot(
+        name="failures",
+        title="Failure kinds",
+        caption="Each wrong answer (exact match 0) counts once, under the first cause that explains it.",
+        svg=draw_inline_svg(
+            draw, name="failures", alt=told, size_inches=(6.4, 0.9 + len(kinds) * (0.14 + 0.1 * len(systems)))
+        ),
+    )
+
+
+_SPLIT_WORDS = {"type": "question type", "hops": "hops", "recursion": "recursion"}
+
+
+def _draw_split(axes: Axes, rows: pd.DataFrame, systems: Sequence[str]) -> None:
+    parts = list(dict.fromkeys(rows["part"]))
+    step = 0.6 / len(systems)
+    for place, system in enumerate(systems):
+        own = rows[rows["system"] == system]
+        at = [parts.index(part) + (place - (len(systems) - 1) / 2) * step for part in own["part"]]
+        errors = [_error(row) for row in own.itertuples()]
+        axes.errorbar(
+            at,
+            100 * own["mean"],
+            yerr=[[each[side][0] for each in errors] for side in (0, 1)],
+            fmt="o",
+            ms=6,
+            capsize=2,
+            color=_colour(place),
+            label=system,
+        )
+    sizes = rows.groupby("part")["n"].max()
+    axes.set_xticks(range(len(parts)), [f"{part}\nn = {int(sizes[part])}" for part in parts])
+    axes.set_xlim(-0.5, len(parts) - 0.5)
+    axes.grid(visible=True, axis="y")
+
+
+def _draw_confusion(axes: Axes, cells: Mapping[tuple[VerdictName, GoldShare], int]) -> None:
+    verdicts = [verdict for verdict in VERDICTS if verdict != "unknown" or any(cells[verdict, g] for g in GOLD_SHARES)]
+    shares = [gold for gold in GOLD_SHARES if any(cells[verdict, gold] for verdict in VERDICTS)]
+    for x, gold in enumerate(shares):
+        column = sum(cells[verdict, gold] for verdict in verdicts)
+        for y, verdict in enumerate(verdicts):
+            count = cells[verdict, gold]
+            share = count / column
+            axes.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, color=_HEAT, alpha=0.04 + 0.6 * share, lw=0))
+            axes.text(x, y, f"{count:,}  ({100 * share:.0f} %)", ha="center", va="center")
+    axes.set_xticks(range(len(shares)), shares)
+    axes.set_yticks(range(len(verdicts)), verdicts)
+    axes.set_xlabel("of the gold, the chunk holds")
+    axes.set_ylabel("verdict")
+    axes.set_xlim(-0.5, len(shares) - 0.5)
+    axes.set_ylim(len(verdicts) - 0.5, -0.5)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _scores(systems: pd.DataFrame, metric: str) -> pd.DataFrame:
+    return systems[systems["metric"] == metric]
+
+
+def _error(row: object) -> list[list[float]]:
+    """How far the interval reaches below and above the mean, in per cent; nothing where there is none."""
+    mean, low, high = (getattr(row, name) for name in ("mean", "low", "high"))
+    if pd.isna(low) or pd.isna(high):
+        return [[0.0], [0.0]]
+    return [[max(0.0, 100 * (mean - low))], [max(0.0, 100 * (high - mean))]]
+
+
+def _colour(place: int) -> str:
+    return COLOURS[place % len(COLOURS)]

@@ -1,0 +1,198 @@
+"""The report of a run: a table to read, and its rows for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from ...modules.errors import SettingsError
+from ...modules.prices import Cost, dollars
+from ..metrics.judge import JudgeFigures, judges_of
+from ..ragas.report import missing_counts, ragas_columns_in, ragas_lines
+from ..runs.trees import TreeStore
+from .failures import FailureKind, failure_kind
+from .frames import ANSWER_METRICS, COST_METRICS, RETRIEVAL_METRICS, failure_frame, system_frame
+from .judge import judge_documents, judge_section
+from .loaded_run import LoadedRun, load_run, score_rows
+from .page import draw_report
+from .splits import split_frame
+
+_SHOWN = (
+    "em",
+    "f1",
+    "cover_em",
+    "all@3",
+    "tree_all",
+    "chat_calls",
+    "cached_chat_calls",
+    "cost_usd",
+    "sub_runs",
+    "seconds",
+)
+SPLIT_METRICS = ("em", "f1")
+_SHARES = frozenset((*ANSWER_METRICS, *RETRIEVAL_METRICS))
+_NAMES = {
+    "em": "EM",
+    "f1": "F1",
+    "cover_em": "cover EM",
+    "all@3": "all supporting @3",
+    "tree_all": "all supporting in the tree",
+    "chat_calls": "calls paid",
+    "cached_chat_calls": "calls cached",
+    "cost_usd": "cost",
+    "sub_runs": "sub-runs",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a run came to."""
+
+    run: Path
+    dataset: str
+    questions: pd.DataFrame
+    """See ``frames.question_frame``."""
+    systems: pd.DataFrame
+    """See ``frames.system_frame``."""
+    splits: pd.DataFrame
+    """See ``splits.split_frame``."""
+    failures: pd.DataFrame
+    """See ``frames.failure_frame``."""
+    judges: Mapping[str, JudgeFigures]
+    """By system, of those that judge; see ``judge_metrics``."""
+    files: tuple[Path, ...]
+    """What was written."""
+    shown: tuple[str, ...] = _SHOWN
+    """Metrics of ``systems`` that the table shows, in its order."""
+
+    def to_markdown(self) -> str:
+        """The table of systems, with 95 % intervals; shares in per cent."""
+        counts = self.questions.groupby("system", sort=False)["status"].value_counts().unstack(fill_value=0)
+        head = ["system", "n", "failed", "refused", *(_NAMES.get(metric, metric) for metric in self.shown)]
+        lines = [f"# {self.dataset}", "", _line(head), _line(["---"] * len(head))]
+        for system, part in self.systems.groupby("system", sort=False):
+            by_metric = part.set_index("metric")
+            cells = [str(counts.loc[system].get(status, 0)) for status in ("failed", "refused")]
+            shown = [
+                _shown(metric, by_metric.loc[metric]) if metric in by_metric.index else "" for metric in self.shown
+            ]
+            lines.append(_line([str(system), str(int(counts.loc[system].sum())), *cells, *shown]))
+        lines += [
+            "",
+            "Means over questions; in brackets 95 % bootstrap intervals. EM, F1 and supporting shares in per cent; "
+            "calls, cost, sub-runs and seconds a question. A failed question scores 0, a refused unanswerable one 1.",
+            f"Paid in all: {_paid_in_all(self.questions)}.",
+            *ragas_lines(self.questions, self.systems),
+            *(line for system, figures in self.judges.items() for line in ("", *judge_section(system, figures))),
+        ]
+        return "\n".join(lines)
+
+    def to_document(self) -> dict[str, object]:
+        """Plain data that ``json.dumps`` takes."""
+        missing = missing_counts(self.questions)
+        return {
+            "run": str(self.run),
+            "dataset": self.dataset,
+            "systems": _records(self.systems),
+            "splits": _records(self.splits),
+            "failures": _records(self.failures),
+            "ragas_missing": missing,
+            "judges": judge_documents(self.judges),
+        }
+
+
+def load_report(folder: Path) -> Report:
+    """Score the rows of a run directory and draw the intervals of its means; writes nothing.
+
+    Raises:
+        UserError: See ``load_run``; or a tree that was kept is damaged.
+    """
+    return report_of(load_run(folder))
+
+
+def report_of(run: LoadedRun) -> Report:
+    """The report of a run that has been read; writes nothing. 500 questions of three systems take some seconds.
+
+    Raises:
+        LoadingError: A tree that was kept is damaged.
+    """
+    questions, seed = score_rows(run), run.experiment.seed
+    questions["failure"] = _failures(run)
+    metrics = [name for name in (*ANSWER_METRICS, *RETRIEVAL_METRICS, *COST_METRICS) if name in questions]
+    metrics += ragas_columns_in(questions)
+    return Report(
+        run=run.folder,
+        dataset=run.experiment.dataset,
+        questions=questions,
+        systems=system_frame(questions, metrics, seed=seed),
+        splits=split_frame(questions, SPLIT_METRICS, seed=seed),
+        failures=failure_frame(questions),
+        judges=judges_of(run.rows, run.dataset.questions, seed=seed),
+        files=(),
+        shown=_wanted(run.experiment.metrics, metrics),
+    )
+
+
+def _wanted(metrics: tuple[str, ...] | None, there: Collection[str]) -> tuple[str, ...]:
+    unknown = [metric for metric in metrics or () if metric not in there]
+    if unknown:
+        raise SettingsError(
+            f"The experiment's metrics name {', '.join(unknown)}, which this run has not. Allowed: {', '.join(there)}."
+        )
+    return metrics or _SHOWN
+
+
+def _failures(run: LoadedRun) -> list[FailureKind | None]:
+    """Of each row of ``frames.question_frame``, in its order."""
+    trees, by_id = TreeStore(run.folder), run.questions
+    known = [(row, by_id[row.question_id]) for row in run.rows if row.question_id in by_id]
+    return [failure_kind(row, question, trees.read(row.thread_id)) for row, question in known]
+
+
+def write_report(folder: Path) -> Report:
+    """``load_report``, and write report.html, report.md, results.csv and results.parquet into the run directory.
+
+    Raises:
+        UserError: See ``load_report``.
+    """
+    run = load_run(folder)
+    report = report_of(run)
+    files = tuple(folder / name for name in ("report.html", "report.md", "results.csv", "results.parquet"))
+    page, markdown, table, columns = files
+    page.write_text(draw_report(run, report), encoding="utf-8")
+    markdown.write_text(report.to_markdown() + "\n", encoding="utf-8")
+    report.questions.to_csv(table, index=False)
+    report.questions.to_parquet(columns, index=False)
+    return replace(report, files=files)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
+    """Its rows, with None for what is missing."""
+    kept = frame.astype(object).where(frame.notna(), None)
+    return [{str(name): value for name, value in record.items()} for record in kept.to_dict(orient="records")]
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _paid_in_all(questions: pd.DataFrame) -> str:
+    costs = {
+        str(system): Cost(known_usd=float(part["cost_known_usd"].sum()), is_whole=bool(part["cost_usd"].notna().all()))
+        for system, part in questions.groupby("system", sort=False)
+    }
+    return ", ".join(f"{system} {cost}" for system, cost in costs.items())
+
+
+def _shown(metric: str, row: pd.Series) -> str:
+    if metric == "cost_usd":
+        mean, low, high = (dollars(value) if pd.notna(value) else "" for value in row[["mean", "low", "high"]])
+        return f"{mean} ({low} to {high})" if low else mean or "unknown"
+    scale, digits = (100.0, 1) if metric in _SHARES else (1.0, 2)
+    mean, low, high = (
+        f"{value * scale:.{digits}f}" if pd.notna(value) else "" for value in row[["mean", "low", "high"]]
+    )
+    return f"{mean} ({low} to {high})" if low else mean

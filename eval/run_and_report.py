@@ -1,0 +1,73 @@
+"""From an experiment to scored frames in one call, for notebooks and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ..modules.errors import SettingsError
+from ..modules.settings import Settings
+from .reports.report import Report, load_report
+from .runs.batch_run import RunOptions, run_experiment
+from .runs.experiment import Experiment, load_experiment
+from .runs.rerun import load_rerun
+from .runs.runner import Progress
+
+
+def run(
+    experiment: Experiment | Path | str | None = None,
+    *,
+    out: Path | str,
+    options: RunOptions | None = None,
+    settings: Settings | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_setup: Callable[[int, int, str], None] | None = None,
+    **keys: object,
+) -> Report:
+    """Ask what ``out`` has no answer to yet, and score all that is there.
+
+    May be called from a notebook cell. The same call goes on where it was stopped; a finished run is scored at no cost.
+
+    >>> import judgetree.evaluation as evaluation
+    >>> report = evaluation.run(dataset="hotpotqa:dev.json", limit=100, out="runs/a")  # doctest: +SKIP
+    >>> report.systems.query("metric == 'f1'")  # doctest: +SKIP
+
+    Args:
+        experiment: An experiment, a YAML file of one, or the manifest or directory of a run to be done again. None
+            takes ``keys`` alone.
+        out: The run directory; made if it is not there.
+        options: Whether to ask again what is there; None asks what is missing.
+        settings: None reads environment and ``.env``; models and embeddings of the experiment win.
+        on_progress: Called, on judgetree's own thread, as each question is finished.
+        on_setup: Told (done, total, stage) while the corpus is indexed or a local model is made ready.
+        keys: Keys of ``Experiment``; they win over those of ``experiment``.
+
+    Returns:
+        The report. ``.questions`` has a row for each question of each system, ``.systems`` the means with intervals.
+
+    Raises:
+        UserError: Something to mend: a key, the data set, settings, a directory that holds another run or is in use.
+    """
+    options = options or RunOptions()
+    if isinstance(experiment, str | Path) and _is_of_a_run(Path(experiment)):
+        rerun = load_rerun(Path(experiment), settings=settings, **keys)
+        options, settings, chosen = replace(options, again=rerun), rerun.settings, rerun.experiment
+    else:
+        chosen = _experiment(experiment, keys)
+    run_experiment(chosen, Path(out), options=options, settings=settings, on_progress=on_progress, on_setup=on_setup)
+    return load_report(Path(out))
+
+
+def _is_of_a_run(path: Path) -> bool:
+    return path.suffix == ".json" or path.is_dir()
+
+
+def _experiment(experiment: Experiment | Path | str | None, keys: dict[str, object]) -> Experiment:
+    if isinstance(experiment, Experiment):
+        # Not its dump, where secrets are starred out.
+        set_before = {name: getattr(experiment, name) for name in experiment.model_fields_set}
+        return load_experiment(None, **{**set_before, **keys})
+    if experiment is None and not keys:
+        raise SettingsError("There is nothing to run: give an experiment, a YAML file, or at least dataset=NAME:PATH.")
+    return load_experiment(Path(experiment) if experiment is not None else None, **keys)

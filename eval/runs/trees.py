@@ -1,0 +1,95 @@
+"""The search trees of a run directory: ``trees.jsonl``, one line a finished question that has a tree."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...graphs.search_tree import SearchTree
+from ...modules.errors import LoadingError
+from .json_lines import append_line, cut_torn_end
+
+_REMEDY = "Take that line out of the file; the rows keep all scores."
+_HEAD = re.compile(rb'\{"thread_id":("(?:[^"\\]|\\.)*"),"tree":')
+
+
+class TreeStore:
+    """The trees of one run directory, by the thread of the question.
+
+    A line is ``{"thread_id":…,"tree":…}``, the tree being ``SearchTree.to_json``. It is appended before the row of its
+    question, so a row has its tree wherever one came about; a tree may stand there without a row, or twice, after a
+    kill between the two. Of several lines of a thread the last counts.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "trees.jsonl"
+        self._places: dict[str, int] = {}
+        self._indexed_bytes = 0
+
+    def append(self, thread_id: str, tree: SearchTree) -> None:
+        """Add a tree, in one write; it survives the process as soon as this returns.
+
+        Raises:
+            ValueError: See ``SearchTree.to_json``.
+        """
+        line = f'{{"thread_id":{json.dumps(thread_id)},"tree":{tree.to_json()}}}'
+        append_line(self._file, line.encode("utf-8"))
+
+    def read(self, thread_id: str) -> SearchTree | None:
+        """The tree of a thread; None where none was kept. The first call reads through the file, later ones seek.
+
+        Raises:
+            LoadingError: The tree, or a line before it, is damaged.
+        """
+        self._index()
+        if thread_id not in self._places:
+            return None
+        with self._file.open("rb") as file:
+            file.seek(self._places[thread_id])
+            return self._tree_of(file.readline())
+
+    def read_all(self) -> Iterator[tuple[str, SearchTree]]:
+        """Every thread that has a tree with its tree, one in memory at a time, in the order of the file.
+
+        Raises:
+            LoadingError: A tree is damaged. A last line that was cut off by a kill is left out.
+        """
+        self._index()
+        if not self._places:
+            return
+        with self._file.open("rb") as file:
+            for thread_id, place in sorted(self._places.items(), key=lambda item: item[1]):
+                file.seek(place)
+                yield thread_id, self._tree_of(file.readline())
+
+    def mend(self) -> None:
+        """Cut off the torn end that a kill in the middle of a write has left."""
+        cut_torn_end(self._file)
+
+    def _index(self) -> None:
+        """Note where each tree begins, going on where the last call stopped, since a run may still be writing."""
+        if not self._file.exists():
+            return
+        with self._file.open("rb") as file:
+            file.seek(self._indexed_bytes)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                head = _HEAD.match(line)
+                if head is None:
+                    raise LoadingError(
+                        f"{self._file} is damaged at byte {self._indexed_bytes}: no thread_id. {_REMEDY}"
+                    )
+                self._places[json.loads(head[1])] = self._indexed_bytes
+                self._indexed_bytes += len(line)
+
+    def _tree_of(self, line: bytes) -> SearchTree:
+        head = _HEAD.match(line)
+        if head is None:
+            raise LoadingError(f"{self._file} was changed while it was being read. Read it again.")
+        try:
+            return SearchTree.from_json(line[head.end() : -2].decode("utf-8"))
+        except (LoadingError, UnicodeDecodeError) as error:
+            raise LoadingError(f"{self._file}, thread {head[1].decode()}: {error} {_REMEDY}") from error

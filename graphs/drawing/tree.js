@@ -1,0 +1,132 @@
+"use strict";
+// A search tree as cards that open: what every page that shows trees has in common.
+// Text from documents and models reaches the page through text nodes only, never as markup.
+
+const painted = []; // [element, text] of everything that a search may highlight
+let pattern = null;
+
+// One entry a node, in the order in which the tree is drawn; `dom` stands once the entry was looked at.
+function collect(data, kind, parent, entries) {
+  const entry = { data, kind, parent, children: [], dom: null };
+  entries.push(entry);
+  if (kind === "query") entry.children = data.chunks.map((chunk) => collect(chunk, "chunk", entry, entries));
+  else if (data.child) entry.children = [collect(data.child, "query", entry, entries)];
+  return entry;
+}
+
+function make(tag, className = "", ...content) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  element.append(...content);
+  return element;
+}
+
+function words(tag, className, text) {
+  const element = make(tag, className);
+  painted.push([element, text]);
+  paint(element, text);
+  return element;
+}
+
+function paint(element, text) {
+  if (!pattern) {
+    element.textContent = text;
+    return;
+  }
+  const parts = [];
+  let from = 0;
+  for (const found of text.matchAll(pattern)) {
+    parts.push(text.slice(from, found.index), make("mark", "", found[0]));
+    from = found.index + found[0].length;
+  }
+  element.replaceChildren(...parts, text.slice(from));
+}
+
+function pairs(rows) {
+  const list = make("dl");
+  for (const [name, text] of rows) if (text) list.append(make("dt", "", name), words("dd", "", text));
+  return list;
+}
+
+function table(head, rows) {
+  const cell = (tag) => (value) => make(tag, typeof value === "number" ? "number" : "", String(value ?? ""));
+  const result = make("table");
+  if (head.length) result.append(make("tr", "", ...head.map(cell("th"))));
+  result.append(...rows.map((row) => make("tr", "", ...row.map(cell("td")))));
+  return result;
+}
+
+// A disclosure whose body is made when it is first opened.
+function disclosure(className, summary, fill) {
+  const details = make("details", className, make("summary", "", ...summary));
+  const unfold = () => {
+    if (details.childElementCount === 1) details.append(make("div", "body", ...fill()));
+  };
+  details.addEventListener("toggle", () => details.open && unfold());
+  return { details, unfold };
+}
+
+function disclosureOf(title, fill, wanted) {
+  return wanted ? disclosure("extra", [title], fill).details : null;
+}
+
+function queryCard(entry) {
+  const node = entry.data;
+  const summary = [make("span", "faint", node.kind)];
+  if (node.status !== "finished") summary.push(make("span", "flag", node.status.toUpperCase()));
+  const answered = node.status === "finished" && node.answer_status === "answered";
+  const answer = words("span", answered ? "" : "alarm", `→ ${node.answer}`);
+  summary.push(
+    words("span", "title", node.query),
+    make("span", "said", answer, " ", make("span", "faint", node.cost)),
+  );
+  const className = `query card ${node.status === "open" ? "open-thread" : node.status}`;
+  return disclosure(className, summary, () => [
+    disclosureOf("Evidence as the reader saw it", () => [words("pre", "", node.context)], node.context),
+    disclosureOf(`Model calls: ${node.cost}`, () => [table(node.call_head, node.calls)], node.calls.length),
+    disclosureOf("Thread", () => [table([], node.facts)], node.facts.length),
+  ].filter(Boolean));
+}
+
+function chunkCard(entry) {
+  const chunk = entry.data;
+  const summary = [
+    make("span", "badge", chunk.mark),
+    make("span", "", chunk.words),
+    words("span", "faint", chunk.origin),
+    words("span", "", chunk.headline),
+  ];
+  if (chunk.gold) summary.splice(1, 0, make("span", "badge gold", "gold"));
+  if (chunk.sub_run_error) summary.push(words("span", "alarm", `sub-run: ${chunk.sub_run_error}`));
+  return disclosure(`chunk card verdict-${chunk.label}`, summary, () => [
+    words("pre", "", chunk.text),
+    pairs(chunk.notes),
+    disclosureOf("Metadata", () => [table([], chunk.metadata)], chunk.metadata.length),
+  ].filter(Boolean));
+}
+
+// The list item of an entry: its card, and below it the list of its children, made when the card is first opened.
+function render(entry) {
+  if (entry.dom) return entry.dom;
+  const card = (entry.kind === "query" ? queryCard : chunkCard)(entry);
+  const item = make("li", "", card.details);
+  entry.dom = item;
+  entry.card = card.details;
+  entry.list = null;
+  entry.unfold = () => {
+    if (!entry.list && entry.children.length) {
+      entry.list = make("ul", "", ...entry.children.map(render));
+      item.append(entry.list);
+    }
+    if (entry.list) entry.list.hidden = false;
+  };
+  if (entry.kind === "chunk") {
+    entry.unfold(); // the sub-question under a chunk shows whether or not the chunk's own text is open
+  } else {
+    card.details.addEventListener("toggle", () => {
+      if (card.details.open) entry.unfold();
+      else if (entry.list) entry.list.hidden = true;
+    });
+  }
+  return item;
+}

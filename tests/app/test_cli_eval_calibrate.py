@@ -1,0 +1,183 @@
+"""``judgetree eval calibrate``: from training questions to thresholds that later commands find."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from judgetree.app.scripted_answers import ChatReply
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted_wire import ChatRequest
+from judgetree.modules.judge_factory import create_judge
+from judgetree.modules.judge_thresholds import read_calibrations, thresholds_file
+from judgetree.modules.llm import CallGate
+from judgetree.modules.llm_factory import create_llm
+from judgetree.modules.settings import load_settings
+from tests.app.conftest import Cli, command
+
+QUESTIONS = 20
+Reply = Callable[[ChatRequest], ChatReply]
+
+
+def write_mills(file: Path, *, single_hop: bool = False) -> str:
+    """HotpotQA rows whose questions need two of four paragraphs, or with a single hop the first alone."""
+    rows = [
+        {
+            "_id": f"q{at}",
+            "question": f"How long is the river of mill {at}?",
+            "answer": f"{at} miles",
+            "type": "bridge",
+            "context": [
+                [f"Mill {at}", [f"Mill {at} stands on river {at}."]],
+                [f"River {at}", [f"River {at} is {at} miles long."]],
+                [f"Weir {at}", [f"Weir {at} is old."]],
+            ],
+            "supporting_facts": [[f"Mill {at}", 0], *([] if single_hop else [[f"River {at}", 0]])],
+        }
+        for at in range(QUESTIONS)
+    ]
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    return f"hotpotqa:{file}"
+
+
+def judging(p_gold: float, p_other: float, *, gold: Sequence[str] = ("Mill", "River")) -> Reply:
+    """A model that says yes, give or take, with one probability to a question's own passages, with another to others.
+
+    ``gold``: what the titles of its own passages begin with.
+    """
+
+    def reply(request: ChatRequest) -> ChatReply:
+        prompt = request.prompt
+        assert prompt.kind in ("needed", "alone"), "nothing but yes or no is asked"
+        number = prompt.query.rstrip("?").rpartition(" ")[2]
+        is_own = prompt.passage.startswith(tuple(f"{title} {number}." for title in gold))
+        blur = hashlib.sha256((prompt.query + prompt.passage).encode()).digest()[0] / 2560
+        return ChatReply(text="yes", p_yes=(p_gold if is_own else p_other) + blur)
+
+    return reply
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> str:
+    return write_mills(tmp_path / "mills_train.json")
+
+
+def thresholds_of_the_judge() -> tuple[str, str]:
+    """As a later command would have them."""
+    settings = load_settings()
+    llm = create_llm(settings.judge_spec, settings, CallGate(1))
+    fingerprint = create_judge("logprob", llm, spec=settings.judge_spec, settings=settings).fingerprint()
+    return fingerprint["threshold_needed"], fingerprint["threshold_alone"]
+
+
+def test_thresholds_are_fitted_and_found_by_later_judges(cli: Cli, train: str, scripted: ScriptedServer) -> None:
+    scripted.responses = judging(0.7, 0.2)
+    assert thresholds_of_the_judge() == ("0.5", "")
+    told = cli("eval", "calibrate", "--dataset", train)
+    assert told.status == 0, told.err
+    file = thresholds_file(load_settings())
+    assert "20 questions, 80 passages; 80 calls paid, 0 from the cache" in told.out
+    assert "AUC within the question 1.000 (1.000 to 1.000)" in told.out
+    assert "t2, alone: none: single-hop questions are needed" in told.out
+    assert f"Written: {file}" in told.out
+    (kept,) = read_calibrations(file)["scripted"].values()
+    assert (kept.dataset, kept.questions, kept.auc) == (train, 20, 1.0)
+    assert 0.3 < kept.thresholds.needed <= 0.8
+    assert thresholds_of_the_judge() == (str(kept.thresholds.needed), "")
+
+    again = json.loads(cli("eval", "calibrate", "--dataset", train, "--json").out)
+    assert (again["paid_calls"], again["cached_calls"]) == (0, 80)
+    assert again["thresholds"] == {"needed": kept.thresholds.needed, "alone": None}
+    assert again["file"] == str(file)
+
+
+def test_single_hop_questions_give_the_second_threshold(cli: Cli, tmp_path: Path, scripted: ScriptedServer) -> None:
+    scripted.responses = judging(0.7, 0.2, gold=("Mill",))
+    spec = write_mills(tmp_path / "single.json", single_hop=True)
+    told = cli("eval", "calibrate", "--dataset", spec, "--split", "train", "--json")
+    assert told.status == 0, told.err
+    document = json.loads(told.out)
+    assert document["paid_calls"] == 2 * document["passages"]
+    assert document["thresholds"]["alone"] is not None
+    assert document["shares"]["2"] > 0
+    assert thresholds_of_the_judge()[1] == str(document["thresholds"]["alone"])
+
+
+def test_model_that_does_not_discriminate_is_not_written(cli: Cli, train: str, scripted: ScriptedServer) -> None:
+    scripted.responses = judging(0.2, 0.7)
+    told = cli("eval", "calibrate", "--dataset", train)
+    assert told.status == 1
+    assert "rates gold passages no higher than others" in told.out
+    assert "Nothing was written." in told.out
+    assert not thresholds_file(load_settings()).exists()
+
+
+def test_other_model_than_that_of_the_settings_is_calibrated(cli: Cli, train: str, scripted: ScriptedServer) -> None:
+    scripted.responses = judging(0.7, 0.2)
+    told = cli("eval", "calibrate", "--dataset", train, "--judge-llm", f"{scripted.base_url}#Small-Judge")
+    assert told.status == 0, told.err
+    assert list(read_calibrations(thresholds_file(load_settings()))) == ["small-judge"]
+
+
+def test_questions_of_a_run_are_refused_before_anything_is_asked(
+    cli: Cli, train: str, tmp_path: Path, scripted: ScriptedServer
+) -> None:
+    run = tmp_path / "run"
+    assert cli("eval", "run", "--dataset", train, "--systems", "llm", "--limit", "2", "--out", str(run)).status == 0
+    scripted.reset()
+    told = cli("eval", "calibrate", "--dataset", train, "--disjoint-from", str(run))
+    assert told.status == 2
+    assert "this very data set" in told.err
+    assert scripted.log == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("mills_dev.json", (), "kept for reporting"),
+        ("mills.json", (), "--split train"),
+        ("mills_train.json", ("--limit", "19"), "too few"),
+        ("mills_train.json", ("--target-recall", "93"), "above 0, up to 1"),
+    ],
+)
+def test_what_the_user_can_mend_ends_with_2(
+    cli: Cli, tmp_path: Path, name: str, options: tuple[str, ...], said: str
+) -> None:
+    told = cli("eval", "calibrate", "--dataset", write_mills(tmp_path / name), *options)
+    assert (told.status, told.out) == (2, "")
+    assert said in told.err
+
+
+def test_endpoint_without_log_probabilities_is_told(cli: Cli, train: str, scripted: ScriptedServer) -> None:
+    scripted.configure(logprobs="omitted")
+    told = cli("eval", "calibrate", "--dataset", train)
+    assert told.status == 2
+    assert "no log probabilities" in told.err
+    assert "use the judge 'generated'" in told.err
+
+
+def test_stopped_calibration_goes_on_and_pays_nothing_twice(cli: Cli, train: str, scripted: ScriptedServer) -> None:
+    answer, reached, opened = judging(0.7, 0.2), threading.Event(), threading.Event()
+
+    def held(request: ChatRequest) -> ChatReply:
+        if len(scripted.log) >= 40:
+            reached.set()
+            opened.wait(60)
+        return answer(request)
+
+    scripted.responses = held
+    arguments = command("eval", "calibrate", "--dataset", train)
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        assert reached.wait(60), "it never came this far"
+        process.kill()
+    opened.set()
+    scripted.responses = answer
+    told = json.loads(cli("eval", "calibrate", "--dataset", train, "--json").out)
+    assert told["paid_calls"] + told["cached_calls"] == 80
+    assert told["cached_calls"] >= 32, "of the 40 that were answered, 8 may not have been kept yet"

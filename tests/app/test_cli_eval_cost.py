@@ -1,0 +1,148 @@
+"""What ``judgetree eval run`` says of money: cost, limits, and the estimate of a dry run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.runs.store import RunStore
+from tests.app.conftest import Cli
+
+QUESTIONS = 6
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Questions that are asked closed book, so that no index is made."""
+    monkeypatch.setenv("JUDGETREE_HOME", str(tmp_path / "home"))
+    file = tmp_path / "qa.jsonl"
+    rows = [{"id": f"q{n}", "question": f"What is {n}?", "golden_answers": [str(n)]} for n in range(QUESTIONS)]
+    file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def priced(data: Path, tmp_path: Path) -> Path:
+    """The same, where the scripted model has a price: a dollar for a thousand tokens of any kind."""
+    (tmp_path / "home").mkdir()
+    table = "[chat.scripted]\nprompt = 1000\ncompletion = 1000\n"
+    (tmp_path / "home" / "prices.toml").write_text(table, encoding="utf-8")
+    return data
+
+
+def options(data: Path, out: Path, *more: str) -> tuple[str, ...]:
+    return ("eval", "run", "--dataset", f"flashrag:{data}", "--systems", "llm", "--out", str(out), *more)
+
+
+def tokens(out: Path) -> int:
+    trees = [row.tree for row in RunStore(out).read_attempts() if row.tree]
+    return sum(tree.prompt_tokens + tree.completion_tokens for tree in trees)
+
+
+def test_unknown_price_is_unknown_everywhere(cli: Cli, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    ran = cli(*options(data, out))
+    assert ran.status == 0, ran.err
+    assert "Cost of the run until now: unknown" in ran.out
+    told = json.loads(cli(*options(data, out, "--json")).out)
+    assert (told["cost_usd"], told["cost_known_usd"]) == (None, 0.0)
+    report = cli("eval", "report", str(out))
+    assert "| unknown |" in report.out
+    assert "Paid in all: llm unknown." in report.out
+    assert pd.read_csv(out / "results.csv")["cost_usd"].isna().all()
+    (record,) = [
+        record
+        for record in json.loads(cli("eval", "report", str(out), "--json").out)["systems"]
+        if record["metric"] == "cost_usd"
+    ]
+    assert (record["mean"], record["n"]) == (None, QUESTIONS)
+
+
+def test_known_price_is_applied_when_the_rows_are_looked_at(cli: Cli, priced: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    told = json.loads(cli(*options(priced, out, "--json")).out)
+    assert told["cost_usd"] == pytest.approx(tokens(out) / 1000)
+    assert cli("eval", "report", str(out)).status == 0
+    assert pd.read_csv(out / "results.csv")["cost_usd"].sum() == pytest.approx(tokens(out) / 1000)
+    (tmp_path / "home" / "prices.toml").write_text("[chat.scripted]\nprompt = 0\ncompletion = 0\n", encoding="utf-8")
+    assert "Paid in all: llm $0.00." in cli("eval", "report", str(out)).out
+
+
+def test_limit_on_money_stops_cleanly_and_the_run_goes_on(cli: Cli, priced: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    stopped = json.loads(cli(*options(priced, out, "--concurrency", "1", "--max-cost", "0.0001", "--json")).out)
+    assert (stopped["asked"], stopped["stopped_by"]) == (1, "max_cost=0.0001")
+    assert stopped["cost_usd"] > 0.0001
+    again = cli(*options(priced, out, "--max-cost", "0.0001"))
+    assert "0 asked" in again.out
+    assert "Stopped at max_cost=0.0001; the same command with a higher limit goes on." in again.out
+    assert json.loads(cli(*options(priced, out, "--json")).out)["asked"] == QUESTIONS - 1
+
+
+def test_limit_on_money_without_a_price_is_refused_before_anything_is_asked(
+    cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer
+) -> None:
+    ran = cli(*options(data, tmp_path / "run", "--max-cost", "5"))
+    assert (ran.status, ran.out) == (2, "")
+    assert "scripted' is unknown" in ran.err
+    assert str(tmp_path / "home" / "prices.toml") in ran.err.replace("\n", "")
+    assert sum(scripted.requests.values()) == 0
+
+
+def test_dry_run_asks_a_pilot_whose_rows_the_run_keeps(
+    cli: Cli, priced: Path, tmp_path: Path, scripted: ScriptedServer
+) -> None:
+    out = tmp_path / "run"
+    estimate = json.loads(cli(*options(priced, out, "--dry-run", "--pilot", "2", "--json")).out)
+    (llm,) = estimate["systems"]
+    assert (llm["system"], llm["answered"], llm["left"]) == ("llm", 2, QUESTIONS - 2)
+    assert estimate["pilot"]["asked"] == sum(scripted.requests.values()) == 2
+    assert estimate["pilot"]["cost_usd"] == pytest.approx(tokens(out) / 1000)
+    assert llm["calls"] == {"value": 4, "low": 4, "high": 4}
+    assert llm["cost_usd"]["low"] <= llm["cost_usd"]["value"] <= llm["cost_usd"]["high"]
+    again = json.loads(cli(*options(priced, out, "--dry-run", "--pilot", "2", "--json")).out)
+    assert again["pilot"] == {"asked": 0, "cost_usd": 0.0, "cost_known_usd": 0.0}
+    assert again["systems"] == estimate["systems"]
+    ran = json.loads(cli(*options(priced, out, "--json")).out)
+    assert (ran["asked"], ran["kept"]) == (QUESTIONS - 2, 2)
+    assert ran["cost_usd"] - estimate["pilot"]["cost_usd"] == pytest.approx(llm["cost_usd"]["value"], rel=0.5)
+
+
+def test_dry_run_without_a_pilot_goes_by_the_rows_there_are(
+    cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer
+) -> None:
+    out = tmp_path / "run"
+    nothing = cli(*options(data, out, "--dry-run", "--pilot", "0"))
+    assert nothing.status == 2
+    assert "--pilot N" in nothing.err
+    cli(*options(data, out, "--limit", "3"))
+    asked = sum(scripted.requests.values())
+    told = cli(*options(data, out, "--dry-run", "--pilot", "0"))
+    assert told.status == 0, told.err
+    head, llm = (line.split() for line in told.out.splitlines())
+    assert head == ["system", "answered", "left", "calls", "tokens", "cost", "time"]
+    assert llm[:3] == ["llm", "3", "3"]
+    assert "unknown" in llm
+    assert "cost $0.00; its rows are in" in told.err.replace("\n", " ")
+    assert sum(scripted.requests.values()) == asked == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (("--pilot", "3"), "--pilot belongs to --dry-run"),
+        (("--dry-run", "--force"), "leave out --force"),
+        (("--max-cost", "0"), "max_cost"),
+        (("--dry-run", "--pilot", "-1"), "--pilot"),
+    ],
+)
+def test_options_that_do_not_fit_end_with_2(
+    cli: Cli, data: Path, tmp_path: Path, given: tuple[str, ...], named: str
+) -> None:
+    ran = cli(*options(data, tmp_path / "run", *given))
+    assert ran.status == 2
+    assert named in ran.err

@@ -1,0 +1,79 @@
+"""``judgetree eval fetch``: what a user is told, and gets."""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.app.conftest import Cli
+
+ROW = {
+    "_id": "q",
+    "question": "Which river drives the mill?",
+    "answer": "the Weir",
+    "type": "bridge",
+    "level": "hard",
+    "context": [["Mill", ["The Weir drives the mill."]]],
+    "supporting_facts": [["Mill", 0]],
+}
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Iterator[str]:
+    folder = tmp_path / "served"
+    folder.mkdir()
+    (folder / "dev.json").write_text(json.dumps([ROW]), encoding="utf-8")
+    handler = functools.partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
+        thread = threading.Thread(target=http.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+        thread.join()
+
+
+def test_what_there_is_is_listed(cli: Cli) -> None:
+    told = cli("eval", "fetch")
+    assert told.status == 0
+    assert all(name in told.out for name in ("hotpotqa", "2wiki", "musique", "beir-scifact", "CC BY-SA 4.0"))
+    assert json.loads(cli("eval", "fetch", "--json").out)["musique"]["licence"] == "CC BY 4.0"
+
+
+def test_data_set_is_fetched_with_licence_size_and_citation(cli: Cli, mirror: str, tmp_path: Path) -> None:
+    out = tmp_path / "sets"
+    fetched = cli("eval", "fetch", "hotpotqa", "--out", str(out), "--url", f"{mirror}/dev.json")
+    assert fetched.status == 0, fetched.err
+    assert all(said in fetched.err for said in ("7,405 questions", "CC BY-SA 4.0", "Yang et al."))
+    assert "Fetched: 1 questions, 1 documents" in fetched.out
+    assert f"--dataset hotpotqa:{out / 'hotpot_dev_distractor_v1.json'}" in fetched.out
+    again = json.loads(cli("eval", "fetch", "hotpotqa", "--out", str(out), "--json").out)
+    assert (again["questions"], again["downloaded"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("squad",), "Allowed: hotpotqa"),
+        (("musique",), "Take musique_ans_v1.0_dev.jsonl out of the archive"),
+        (("hotpotqa", "--url", "{mirror}/missing.json"), "HTTP 404"),
+        (("hotpotqa", "--url", "no address"), "Save it as"),
+    ],
+)
+def test_what_cannot_be_fetched_ends_with_2_and_the_way_by_hand(
+    cli: Cli, mirror: str, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    filled = (argument.format(mirror=mirror) for argument in arguments)
+    refused = cli("eval", "fetch", *filled, "--out", str(tmp_path / "sets"))
+    assert (refused.status, refused.out) == (2, "")
+    assert said in refused.err

@@ -1,0 +1,107 @@
+"""``judgetree eval run --from``: the same run again, with its models and data, whatever the settings say now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.runs.store import RunStore
+from tests.app.conftest import Cli
+from tests.app.test_cli_eval import data, outcomes
+
+__all__ = ["data"]
+
+
+@pytest.fixture
+def done(cli: Cli, data: Path, tmp_path: Path) -> Path:
+    """A finished run."""
+    out = tmp_path / "a"
+    config = tmp_path / "experiment.yaml"
+    config.write_text("topk: 1\nsearch_type: sparse\nmax_rec_depth: 2\nseed: 7\n", encoding="utf-8")
+    options = ("--dataset", f"standards:{data}", "--systems", "naive,judge", "--config", str(config))
+    assert cli("eval", "run", *options, "--out", str(out)).status == 0
+    return out
+
+
+def test_run_is_done_again_as_its_manifest_says(
+    cli: Cli, done: Path, tmp_path: Path, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = sum(scripted.requests.values())
+    monkeypatch.setenv("JUDGETREE_LLM", "openai:gpt-nonsense")
+    again = tmp_path / "b"
+    ran = cli("eval", "run", "--from", str(done / "manifest.json"), "--out", str(again), "--cache", "off")
+    assert ran.status == 0, ran.err
+    assert "Not as in" not in ran.err
+    assert outcomes(again) == outcomes(done)
+    assert sum(scripted.requests.values()) > asked, "by the model of the manifest"
+    first, second = (RunStore(folder).read_manifest() or {} for folder in (done, again))
+    assert first["identity"] == second["identity"]
+    assert first["index"] == second["index"]
+    assert first["run_id"] != second["run_id"]
+
+
+def test_manifest_holds_all_that_decides_a_run(done: Path) -> None:
+    manifest = RunStore(done).read_manifest() or {}
+    identity, index, settings = manifest["identity"], manifest["index"], manifest["settings"]
+    assert isinstance(identity, dict)
+    assert isinstance(index, dict)
+    assert isinstance(settings, dict)
+    assert identity.keys() >= {"dataset_digest", "corpus_digest", "llm", "judge_llm", "embeddings", "reader_prompt"}
+    assert index.keys() >= {"collection", "content_digest", "embedders", "analyzer", "chunk_size"}
+    assert settings.keys() >= {"llm_base_url", "timeout_s", "retries", "milvus_uri", "checkpoints"}
+    assert dict(manifest["experiment"])["seed"] == 7  # type: ignore[call-overload]
+    assert manifest.keys() >= {"libraries", "python", "git_revision", "created", "malformed_rows"}
+
+
+def test_changed_libraries_and_prompts_are_told(cli: Cli, done: Path, tmp_path: Path) -> None:
+    file = done / "manifest.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    manifest["libraries"]["langgraph"] = "0.0.1"
+    manifest["identity"]["reader_prompt"] = "of old"
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    ran = cli("eval", "run", "--from", str(file), "--out", str(tmp_path / "b"), "--limit", "1")
+    assert ran.status == 0, ran.err
+    assert "langgraph: 0.0.1 then" in ran.err
+    assert "reader_prompt: of old then" in ran.err
+
+
+def test_changed_data_are_refused_by_name(cli: Cli, done: Path, data: Path, tmp_path: Path) -> None:
+    data.write_text(data.read_text(encoding="utf-8").replace("millimetres", "mm").replace("40 mm", "41 mm"))
+    ran = cli("eval", "run", "--from", str(done / "manifest.json"), "--out", str(tmp_path / "b"))
+    assert ran.status == 2
+    assert "dataset_digest" in ran.err
+    assert not (tmp_path / "b").exists()
+
+
+def test_manifest_of_an_older_version_is_gone_on_with_and_done_again(cli: Cli, done: Path, tmp_path: Path) -> None:
+    file = done / "manifest.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    for part in ("settings", "index"):
+        del manifest[part]
+    for key in ("corpus", "ranker_type", "ranker_params", "seed", "sample", "metrics"):
+        del manifest["experiment"][key]
+        manifest["identity"].pop(key, None)
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    ran = cli("eval", "run", "--from", str(file), "--out", str(done), "--repeat", "2", "--json")
+    assert json.loads(ran.out)["asked"] == 4, ran.err
+    assert "index" in (RunStore(done).read_manifest() or {})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--from", "nowhere/manifest.json"), "is no manifest"),
+        (("--from", "{done}/rows.jsonl"), "is no manifest"),
+        (("--from", "{done}", "--config", "x.yaml"), "leave out --config"),
+    ],
+)
+def test_what_is_no_manifest_ends_with_2(
+    cli: Cli, done: Path, tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    filled = (option.format(done=done) for option in options)
+    ran = cli("eval", "run", *filled, "--out", str(tmp_path / "b"))
+    assert ran.status == 2
+    assert said in ran.err

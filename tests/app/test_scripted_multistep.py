@@ -1,0 +1,76 @@
+"""The scripted model in rounds: each reply says what the evidence leaves open, and the answer once nothing is left."""
+
+from __future__ import annotations
+
+import pytest
+
+from judgetree.app.scripted_answers import PromptMismatch, ScriptedAnswers
+from judgetree.app.scripted_multistep import NOTHING_KNOWN, step_reply
+from judgetree.modules.prompts import REFUSAL, Message, reader_messages
+from judgetree.modules.prompts_multistep import (
+    FINAL_ANSWER,
+    FINAL_THOUGHT,
+    THOUGHT_SYSTEM,
+    draft_messages,
+    follow_up_messages,
+    parse_follow_up,
+    parse_thought,
+    thought_messages,
+)
+from tests.app.conftest import CHAIN, SUB_QUESTION
+
+ANSWERS = ScriptedAnswers([CHAIN])
+NAMED, THICK = (fact.quote for fact in CHAIN.supporting)
+FIRST_QUESTION = CHAIN.supporting[0].question
+
+
+def reply(messages: list[Message]) -> str:
+    answered = step_reply(ANSWERS, messages)
+    assert answered is not None
+    return answered.text
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [("", NOTHING_KNOWN), (NAMED, SUB_QUESTION), (f"{NAMED}\n\n{THICK}", f"{FINAL_THOUGHT} 40 mm.")],
+)
+@pytest.mark.parametrize("thoughts", [[], ["Question: none\n\nSentences so far:"]])
+def test_a_sentence_asks_for_what_is_missing(evidence: str, said: str, thoughts: list[str]) -> None:
+    assert reply(thought_messages(CHAIN.question, evidence, thoughts)) == said
+    assert parse_thought(said).text == said
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [("", NOTHING_KNOWN), (NAMED, SUB_QUESTION), (f"{NAMED} {THICK}", f"{CHAIN.question} 40 mm.")],
+)
+def test_a_draft_asks_for_what_is_missing(evidence: str, said: str) -> None:
+    assert reply(draft_messages(CHAIN.question, evidence)) == said
+
+
+@pytest.mark.parametrize(
+    ("answered", "asked"),
+    [
+        ([], FIRST_QUESTION),
+        ([(FIRST_QUESTION, "the drum")], SUB_QUESTION),
+        ([(FIRST_QUESTION, REFUSAL)], FIRST_QUESTION),
+        ([(FIRST_QUESTION, "the drum"), (SUB_QUESTION, "40 mm")], ""),
+    ],
+)
+def test_a_follow_up_asks_for_the_first_fact_that_is_not_answered(answered: list[tuple[str, str]], asked: str) -> None:
+    assert parse_follow_up(reply(follow_up_messages(CHAIN.question, answered))) == asked
+
+
+def test_of_a_question_that_it_does_not_know_it_says_nothing() -> None:
+    assert reply(thought_messages("Who?", NAMED, [])) == NOTHING_KNOWN
+    assert reply(follow_up_messages("Who?", [])) == f"{FINAL_ANSWER} {REFUSAL}"
+
+
+def test_other_prompts_are_left_to_the_other_script() -> None:
+    assert step_reply(ANSWERS, reader_messages("Who?", NAMED)) is None
+    assert step_reply(ANSWERS, []) is None
+
+
+def test_a_user_message_that_left_its_template_is_noticed() -> None:
+    with pytest.raises(PromptMismatch, match="prompts_multistep"):
+        step_reply(ANSWERS, [("system", THOUGHT_SYSTEM), ("user", "Who?")])

@@ -1,0 +1,243 @@
+"""How often an ideal judge and reader see all the evidence of a HotpotQA question, and at how many calls.
+
+The judge and the reader know the supporting paragraphs; graph, index and search are the real ones. Two judges: the one
+of the mark is told which chunks were retrieved together and says 2 of a gold chunk once all gold is among them; the
+literal one looks at its chunk alone, so that a question of two paragraphs never gets a 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from statistics import fmean
+
+from langchain_core.documents import Document
+
+from judgetree.app.scripted_answers import parse_prompt
+from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset
+from judgetree.graphs.context import ChunkRetriever, Limits, RagContext
+from judgetree.graphs.result import Mode, RagResult
+from judgetree.graphs.session import RagSession
+from judgetree.modules.completion import Completion
+from judgetree.modules.judge import Verdict
+from judgetree.modules.llm import PLAIN_TEXT, CallOptions
+from judgetree.modules.prompts import REFUSAL, Message
+from judgetree.modules.retriever import Retriever
+from judgetree.modules.usage import CallMeter
+
+from .hotpotqa import HotpotQA, hotpotqa, not_measured
+from .measurement import Row
+
+TOPK = 3
+DEPTH = 1
+NAIVE, NAIVE_TOLERANCE = 0.46, 0.02
+LEAST_COMPLETE, MOST_CALLS = 0.92, 6.2
+LITERAL_CALLS = 9.6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """One paragraph that a query needs; any of those that share its title will do for a sub-question."""
+
+    title: str
+    documents: tuple[CorpusDocument, ...]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Of the documents."""
+        return frozenset(document.key for document in self.documents)
+
+    def text_in(self, evidence: str) -> str:
+        """The paragraph, if it stands in the evidence; else ``""``. White space is squashed in both."""
+        return next((text for each in self.documents if (text := _squash(each.text)) in evidence), "")
+
+
+Needs = Mapping[str, tuple[Need, ...]]
+"""By query."""
+
+
+def sub_question(title: str) -> str:
+    """What is asked for a paragraph that is missing."""
+    return f'What is stated about "{title}"?'
+
+
+def needs_of(dataset: Dataset) -> dict[str, tuple[Need, ...]]:
+    """What each question needs, and each sub-question that may come of it."""
+    by_key = {document.key: document for document in dataset.documents}
+    titled: defaultdict[str, dict[str, CorpusDocument]] = defaultdict(dict)
+    needs = {}
+    for question in dataset.questions:
+        gold = [by_key[key] for key in question.supporting]
+        needs[question.question] = tuple(Need(title=document.title, documents=(document,)) for document in gold)
+        for document in gold:
+            titled[document.title][document.key] = document
+    for title, documents in titled.items():
+        needs[sub_question(title)] = (Need(title=title, documents=tuple(documents.values())),)
+    return needs
+
+
+class RememberingRetriever:
+    """Searches once for each query, and remembers which documents came together."""
+
+    def __init__(self, inner: ChunkRetriever, key_field: str) -> None:
+        self.key_field = key_field
+        self._inner = inner
+        self._hits: dict[str, list[tuple[Document, float]]] = {}
+
+    def fingerprint(self) -> dict[str, str]:
+        """The inner one's."""
+        return self._inner.fingerprint()
+
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        """See ``ChunkRetriever.asearch``."""
+        if query not in self._hits:
+            self._hits[query] = await self._inner.asearch(query, meter=meter)
+        return self._hits[query]
+
+    def retrieved(self, query: str) -> frozenset[str]:
+        """Keys of what was found for a query."""
+        return frozenset(str(chunk.metadata[self.key_field]) for chunk, _ in self._hits[query])
+
+
+Seen = Callable[[str, str], AbstractSet[str]]
+"""From query and the chunk's key to the keys of all chunks that the judge takes into account."""
+
+
+class GoldJudge:
+    """0 for a chunk that is not gold, 2 if it sees all the gold, else 1 and a question for what is missing."""
+
+    def __init__(self, needs: Needs, seen: Seen, *, key_field: str) -> None:
+        self._needs = needs
+        self._seen = seen
+        self._key_field = key_field
+
+    def fingerprint(self) -> dict[str, str]:
+        """Its kind alone: there is one data set."""
+        return {"kind": "gold"}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        """See ``judge.Judge.judge``; ``meter`` is not used."""
+        key, needs = str(chunk.metadata[self._key_field]), self._needs.get(query, ())
+        if not any(key in need.keys for need in needs):
+            return Verdict(status="judged", score=0)
+        seen = self._seen(query, key)
+        missing = [need.title for need in needs if not need.keys & seen]
+        if not missing:
+            return Verdict(status="judged", score=2)
+        return Verdict(status="judged", score=1, next_query=sub_question(missing[0]) if expand else "")
+
+
+class GoldReader:
+    """Answers with the paragraphs that the query needs where all of them stand in the evidence; else refuses."""
+
+    model = "gold"
+
+    def __init__(self, needs: Needs) -> None:
+        self._needs = needs
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """See ``llm.ChatLLM.complete``."""
+        meter.reserve()
+        prompt = parse_prompt(messages)
+        evidence = _squash(prompt.passage)
+        found = [need.text_in(evidence) for need in self._needs.get(prompt.query, ())]
+        meter.record(kind="chat", model=self.model, started=time.perf_counter())
+        answer = " ".join(found) if found and all(found) else REFUSAL
+        return Completion(text=answer, thinking="", finish_reason="stop")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """Means over the questions."""
+
+    complete: float
+    """Share of questions for which the reader saw every gold paragraph."""
+    calls: float
+    """Judge's and reader's calls a question."""
+
+
+def figures_of(results: Iterable[RagResult]) -> Figures:
+    """Verdicts count as calls, though this judge makes none."""
+    asked = list(results)
+    return Figures(
+        complete=fmean(result.status == "answered" for result in asked),
+        calls=fmean(
+            result.usage["llm_calls"] + sum(chunk.verdict == "judged" for chunk in result.tree.chunk_nodes())
+            for result in asked
+        ),
+    )
+
+
+def ask_all(given: HotpotQA, retriever: RememberingRetriever, *, mode: Mode, seen: Seen) -> Figures:
+    """Every question through the graph of one mode."""
+    needs = needs_of(given.dataset)
+    context = RagContext(
+        reader=GoldReader(needs),
+        retriever=retriever,
+        judge=GoldJudge(needs, seen, key_field=retriever.key_field) if mode == "judge" else None,
+        limits=Limits(max_rec_depth=DEPTH),
+    )
+
+    async def asked(session: RagSession) -> list[RagResult]:
+        return list(await asyncio.gather(*(session.aask(row.question) for row in given.dataset.questions)))
+
+    with RagSession(mode=mode, context=context, settings=given.settings) as session:
+        return figures_of(asyncio.run(asked(session)))
+
+
+def measure() -> list[Row]:
+    """Naive, the judge that is told the retrieved set, and the literal one."""
+    what = f"HotpotQA, ideal judge and reader, top-k {TOPK}, depth {DEPTH}"
+    required = f"≥ {LEAST_COMPLETE:.0%} at ≤ {MOST_CALLS} calls"
+    given = hotpotqa()
+    if given is None:
+        return [not_measured(f"{what}: evidence complete, calls a question", required)]
+    with given.index() as index:
+        searching = Retriever(index, topk=TOPK, search_type="hybrid")
+        retriever = RememberingRetriever(searching, given.dataset.key_field)
+        naive = ask_all(given, retriever, mode="naive", seen=_alone)
+        together = ask_all(given, retriever, mode="judge", seen=lambda query, _: retriever.retrieved(query))
+        literal = ask_all(given, retriever, mode="judge", seen=_alone)
+    what = f"{len(given.dataset.questions)} {what}: evidence complete, calls a question"
+    return [
+        Row(
+            what=f"{what}; naive",
+            measured=_told(naive),
+            required=f"about {NAIVE:.0%}",
+            holds=abs(naive.complete - NAIVE) <= NAIVE_TOLERANCE,
+        ),
+        Row(
+            what="the same; judge, 2 once all gold is retrieved",
+            measured=_told(together),
+            required=required,
+            holds=together.complete >= LEAST_COMPLETE and together.calls <= MOST_CALLS,
+        ),
+        Row(
+            what="the same; judge, each chunk by itself",
+            measured=_told(literal),
+            required=f"about {LITERAL_CALLS} calls",
+        ),
+    ]
+
+
+def _alone(query: str, key: str) -> frozenset[str]:
+    return frozenset({key})
+
+
+def _told(figures: Figures) -> str:
+    return f"{figures.complete:.1%} at {figures.calls:.2f} calls"
+
+
+def _squash(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgetree.evaluation.datasets.choice import choose_questions, draw
+from judgetree.evaluation.datasets.registry import load_dataset
+from judgetree.evaluation.runs.experiment import Experiment, RankerType, load_experiment
+from judgetree.modules.errors import SettingsError
+from judgetree.modules.rankers import RANKERS
+from tests.eval.dataset_files import hotpot_row, write_list
+
+ids = st.lists(st.text(), unique=True, max_size=20)
+
+
+@given(ids, st.integers(1, 25), st.integers(0, 5))
+def test_draw_is_of_its_size_and_grows_by_others(names: list[str], size: int, seed: int) -> None:
+    drawn = draw(names, size, seed=seed)
+    assert len(drawn) == min(size, len(names))
+    assert set(drawn) <= set(names)
+    assert set(drawn) <= set(draw(names, size + 1, seed=seed))
+    assert drawn == draw(reversed(names), size, seed=seed)
+
+
+def test_seeds_draw_differently() -> None:
+    names = [f"q{number}" for number in range(100)]
+    assert draw(names, 10, seed=0) != draw(names, 10, seed=1)
+
+
+def test_sample_keeps_file_order_and_the_whole_corpus(tmp_path: Path) -> None:
+    spec = f"hotpotqa:{write_list(tmp_path, *(hotpot_row(number) for number in range(9)))}"
+    whole = load_dataset(spec)
+    sampled = choose_questions(whole, Experiment(dataset=spec, sample=4, seed=3))
+    order = [question.id for question in whole.questions]
+    assert [order.index(question.id) for question in sampled.questions] == sorted(
+        order.index(question.id) for question in sampled.questions
+    )
+    assert (len(sampled.questions), sampled.documents) == (4, whole.documents)
+    among = choose_questions(whole, Experiment(dataset=spec, sample=1, ids=("q3", "q4")))
+    assert {question.id for question in among.questions} < {"q3", "q4"}
+
+
+def test_sample_and_limit_exclude_each_other() -> None:
+    with pytest.raises(SettingsError, match=r"sample: .*leave out either"):
+        load_experiment(None, dataset="x:y", sample=2, limit=2)
+
+
+def test_ranker_types_are_those_of_the_retriever() -> None:
+    assert set(RankerType.__args__) == {*RANKERS, "model"}
+
+
+def test_password_in_the_address_of_a_rerank_model_is_not_written_down() -> None:
+    experiment = Experiment(
+        dataset="x:y", ranker_type="model", ranker_params={"model": "http://ada:lovelace@127.0.0.1/v1#m", "pre_topk": 5}
+    )
+    assert "lovelace" not in experiment.model_dump_json()
+    assert "lovelace" in str((experiment.ranker_params or {})["model"])

@@ -1,0 +1,98 @@
+"""Retrieval metrics: cases worked out by hand, and laws over generated rankings."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgetree.evaluation.metrics.retrieval import (
+    RetrievalScores,
+    all_supporting,
+    first_appearances,
+    reciprocal_rank,
+    score_retrieval,
+    supporting_recall,
+)
+
+RANKED = ["x", "g1", "x", "g1", "y", "g2"]  # x, g1, y, g2 once each
+
+
+@pytest.mark.parametrize(
+    ("k", "recall", "complete"),
+    [(1, 0, 0), (2, 0.5, 0), (3, 0.5, 0), (4, 1, 1), (10, 1, 1), (None, 1, 1)],
+)
+def test_k_counts_documents_by_first_appearance(k: int | None, recall: float, complete: float) -> None:
+    assert supporting_recall(RANKED, ["g1", "g2"], k=k) == recall
+    assert all_supporting(RANKED, ["g1", "g2"], k=k) == complete
+
+
+@pytest.mark.parametrize(
+    ("ranked", "expected"), [(["g1"], 1), (RANKED, 0.5), (["x", "x", "y", "g2", "g1"], 1 / 3), (["x"], 0), ([], 0)]
+)
+def test_reciprocal_rank_is_that_of_the_first_gold_document(ranked: list[str], expected: float) -> None:
+    assert reciprocal_rank(ranked, ["g1", "g2"]) == expected
+
+
+def test_a_question_without_gold_has_no_score() -> None:
+    assert supporting_recall(RANKED, [], k=3) is None
+    assert all_supporting(RANKED, ()) is None
+    assert reciprocal_rank(RANKED, set()) is None
+    assert score_retrieval(RANKED, RANKED, []) is None
+
+
+def test_finding_nothing_scores_zero() -> None:
+    assert supporting_recall([], ["g1"], k=3) == 0
+    assert all_supporting([], ["g1"]) == 0
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_below_one_is_refused(k: int) -> None:
+    with pytest.raises(ValueError, match=f"k is {k}; it must be 1 or more"):
+        supporting_recall(RANKED, ["g1"], k=k)
+
+
+def test_the_tree_is_scored_beside_the_root() -> None:
+    scores = score_retrieval(["x", "g1", "y"], {"x", "g1", "y", "g2"}, ["g1", "g2", "g1"], ks=(1, 3))
+    assert scores == RetrievalScores(
+        recall_at={1: 0.0, 3: 0.5}, all_at={1: 0.0, 3: 0.0}, reciprocal_rank=0.5, tree_recall=1.0, tree_all=1.0
+    )
+
+
+keys = st.lists(st.sampled_from("abcdefg"), max_size=10)
+gold = st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=4)
+ks = st.integers(1, 12)
+
+
+@given(keys, gold, ks)
+def test_recall_grows_with_k_and_is_bounded(ranked: list[str], wanted: list[str], k: int) -> None:
+    at_k, next_k = supporting_recall(ranked, wanted, k=k), supporting_recall(ranked, wanted, k=k + 1)
+    assert at_k is not None
+    assert next_k is not None
+    assert 0 <= at_k <= next_k <= 1
+
+
+@given(keys, gold, ks)
+def test_all_is_found_exactly_when_recall_is_one(ranked: list[str], wanted: list[str], k: int) -> None:
+    assert all_supporting(ranked, wanted, k=k) == (supporting_recall(ranked, wanted, k=k) == 1)
+
+
+@given(keys, gold, ks)
+def test_repetitions_change_nothing(ranked: list[str], wanted: list[str], k: int) -> None:
+    once = list(first_appearances(ranked))
+    assert supporting_recall(ranked, wanted, k=k) == supporting_recall(once, wanted * 2, k=k)
+    assert reciprocal_rank(ranked, wanted) == reciprocal_rank(once, wanted * 2)
+
+
+@given(keys, gold)
+def test_without_k_the_order_does_not_matter(found: list[str], wanted: list[str]) -> None:
+    assert supporting_recall(found, wanted) == supporting_recall(set(found), wanted[::-1])
+
+
+@given(keys, gold, ks)
+def test_reciprocal_rank_tells_where_recall_starts(ranked: list[str], wanted: list[str], k: int) -> None:
+    rank = reciprocal_rank(ranked, wanted)
+    recall = supporting_recall(ranked, wanted, k=k)
+    assert rank is not None
+    assert recall is not None
+    assert (rank >= 1 / k) == (recall > 0)

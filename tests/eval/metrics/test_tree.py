@@ -1,0 +1,97 @@
+"""The figures of a search tree that was drawn up by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from judgetree.evaluation.metrics.tree import TreeFigures, figures_of
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.modules.judge import Score, VerdictStatus
+from judgetree.modules.usage import CallKind, CallRecord
+
+
+def call(call_id: str, *, kind: CallKind = "chat", cached: bool = False, error: str = "") -> CallRecord:
+    return CallRecord(
+        call_id=call_id,
+        kind=kind,
+        node="judge",
+        chunk_id="",
+        model="m",
+        prompt_tokens=10,
+        completion_tokens=2,
+        seconds=0.5,
+        attempts=1,
+        cached=cached,
+        error=error,
+    )
+
+
+def chunk(
+    chunk_id: str, score: Score | None = None, *, verdict: VerdictStatus = "judged", child: QueryNode | None = None
+) -> ChunkNode:
+    return ChunkNode(chunk_id=chunk_id, text="", metadata={"verdict": verdict, "score": score}, child=child)
+
+
+DEEPEST = QueryNode(
+    thread_id="d",
+    query="deepest",
+    depth=2,
+    answer_status="refused",
+    chunks=(chunk("a", 0), chunk("e", verdict="cancelled")),
+    usage=(call("5"), call("6", kind="embedding")),
+)
+REFUSED = QueryNode(
+    thread_id="r",
+    query="refused",
+    depth=1,
+    answer_status="refused",
+    chunks=(chunk("a", 1, child=DEEPEST), chunk("c", 2), chunk("d", verdict="unknown")),
+    usage=(call("3", cached=True), call("4", error="timeout")),
+)
+ANSWERED = QueryNode(
+    thread_id="s", query="answered", depth=1, answer_status="answered", chunks=(chunk("c", 2), chunk("b", 0))
+)
+ROOT = QueryNode(
+    thread_id="t",
+    query="root",
+    answer_status="refused",
+    chunks=(chunk("a", 1, child=REFUSED), chunk("b", 1, child=ANSWERED), chunk("f", verdict="pending")),
+    usage=(call("1"), call("2")),
+)
+
+
+def test_every_figure_is_counted_over_the_whole_tree() -> None:
+    assert figures_of(SearchTree(root=ROOT)) == TreeFigures(
+        sub_runs=3,
+        depth=2,
+        chunks=10,
+        duplicate_chunks=4,  # a twice again, b and c once again; d, e and f are alone
+        verdicts_2=2,
+        verdicts_1=3,
+        verdicts_0=2,
+        unknown_verdicts=1,
+        cancelled_verdicts=1,
+        pending_verdicts=1,
+        refused_sub_answers=2,
+        chat_calls=4,
+        cached_chat_calls=1,
+        prompt_tokens=40,
+        completion_tokens=8,
+    )
+
+
+def test_the_share_of_unknown_verdicts_leaves_out_what_was_never_judged() -> None:
+    assert figures_of(SearchTree(root=ROOT)).unknown_share == 1 / 8
+
+
+def test_a_tree_of_one_query_has_nothing_below_it() -> None:
+    figures = figures_of(SearchTree(root=replace(ROOT, chunks=(), usage=())))
+    assert figures.refused_sub_answers == 0  # the refusal of the root is no sub-answer
+    assert (figures.sub_runs, figures.depth, figures.chunks, figures.duplicate_chunks) == (0, 0, 0, 0)
+    assert figures.unknown_share is None
+
+
+def test_the_tree_of_a_sub_run_is_measured_from_its_own_root() -> None:
+    figures = figures_of(SearchTree(root=REFUSED))
+    assert (figures.sub_runs, figures.depth, figures.refused_sub_answers) == (1, 1, 1)

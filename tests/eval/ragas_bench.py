@@ -1,0 +1,113 @@
+"""A run directory written by hand, and the scripted model that scores it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.datasets.registry import load_dataset
+from judgetree.evaluation.ragas.metrics import MetricName, metrics_named
+from judgetree.evaluation.ragas.run import RagasOptions, RagasSummary, score_run
+from judgetree.evaluation.ragas.scores import RagasScore, RagasStore
+from judgetree.evaluation.runs.store import FoundChunk, RunRow, RunStore
+from judgetree.evaluation.runs.trees import TreeStore
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.modules.settings import Settings
+from tests.eval.dataset_files import write_lines
+
+WALL = "How thick is the wall of the vessel that Norm A names?"
+COLOUR = "Which colour are ladders painted?"
+WELDER = "Who welded the drum?"
+QUESTIONS = (
+    {"id": "wall", "lang": "en", "question": WALL, "answer": "40 mm", "type": "single"},
+    {"id": "colour", "lang": "en", "question": COLOUR, "answer": "Grey.", "type": "single"},
+    {"id": "welder", "lang": "en", "question": WELDER, "answer": "", "type": "unanswerable"},
+)
+SUPPORTING = {
+    "wall": [{"source": "a.md", "quote": "Norm A names the drum.", "question": WALL, "answer": "40 mm"}],
+    "colour": [{"source": "c.md", "quote": "Ladders are painted grey.", "question": COLOUR, "answer": "Grey."}],
+}
+CORPUS = {"a.md": "Norm A names the drum.", "c.md": "Ladders are painted grey."}
+REFUSED = "I cannot answer this question."
+
+
+def chunk(text: str, *, score: int | None = None, sub: tuple[str, str] = ("", "")) -> ChunkNode:
+    """``sub``: its sub-question and the answer to it."""
+    verdict = {} if score is None else {"verdict": "judged", "score": score}
+    return ChunkNode(
+        chunk_id=text, text=text, metadata={"source": "s.md", **verdict, "next_query": sub[0], "sub_answer": sub[1]}
+    )
+
+
+def tree_of(row: RunRow, *chunks: ChunkNode) -> SearchTree:
+    return SearchTree(root=QueryNode(thread_id=row.thread_id, query=row.question, chunks=chunks))
+
+
+def row(question_id: str, prediction: str, system: str = "judge", **changes: object) -> RunRow:
+    question = next(row["question"] for row in QUESTIONS if row["id"] == question_id)
+    values: dict[str, object] = {
+        "system": system,
+        "question_id": question_id,
+        "repeat": 0,
+        "attempt": 0,
+        "question": question,
+        "prediction": prediction,
+        "status": "refused" if prediction == REFUSED else "answered",
+        "error": "",
+        "thread_id": f"{system}-{question_id}",
+        "seconds": 1.0,
+        "tree": None,
+        "chunks": (),
+    }
+    return RunRow(**{**values, **changes})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RagasBench:
+    """A run directory, and what scores it."""
+
+    server: ScriptedServer
+    settings: Settings
+    folder: Path
+
+    def begin(self) -> None:
+        """A manifest of a data set of three questions."""
+        data = self.folder.parent / "data"
+        for name, text in CORPUS.items():
+            (data / "standards").mkdir(parents=True, exist_ok=True)
+            (data / "standards" / name).write_text(text, encoding="utf-8")
+        rows = [{**question, "supporting": SUPPORTING.get(question["id"], [])} for question in QUESTIONS]
+        spec = f"standards:{write_lines(data, *rows, name='qa.jsonl')}"
+        self.folder.mkdir()
+        RunStore(self.folder).write_manifest(
+            {
+                "run_id": "r",
+                "experiment": {"dataset": spec},
+                "identity": {"dataset_digest": load_dataset(spec).digest},
+            }
+        )
+
+    def add(self, row: RunRow, *chunks: ChunkNode) -> None:
+        """A row of the run with its tree."""
+        found = tuple(
+            FoundChunk(key=node.chunk_id, chunk_id=node.chunk_id, depth=0, rank=rank, verdict=node.verdict_label)
+            for rank, node in enumerate(chunks)
+        )
+        TreeStore(self.folder).append(row.thread_id, tree_of(row, *chunks))
+        RunStore(self.folder).append(RunRow(**{**vars(row), "chunks": found}))
+
+    def score(self, metrics: str | None = None, **options: object) -> RagasSummary:
+        chosen = RagasOptions(metrics=metrics_named(metrics), **options)  # type: ignore[arg-type]
+        return score_run(self.folder, chosen, settings=self.settings)
+
+    def scores(self) -> dict[tuple[str, str, MetricName], RagasScore]:
+        """The newest by system, question and metric."""
+        kept = RagasStore(self.folder).read()
+        return {(score.system, score.question_id, score.scorer.metric): score for score in kept}
+
+    @property
+    def requests(self) -> int:
+        """Chat requests so far."""
+        return self.server.requests["ragas"]

@@ -1,0 +1,98 @@
+"""Two systems on the same questions, from run directories on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judgetree.evaluation.datasets.registry import load_dataset
+from judgetree.evaluation.reports.compare import compare_runs
+from judgetree.evaluation.runs.experiment import Experiment
+from judgetree.evaluation.runs.manifest import manifest_of
+from judgetree.evaluation.runs.store import RunRow, RunStore
+from judgetree.modules.errors import SettingsError
+from judgetree.modules.settings import load_settings
+
+QUESTIONS = 12
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    rows = [
+        {"id": f"q{number}", "question": f"Question {number}?", "golden_answers": ["right"]}
+        for number in range(QUESTIONS)
+    ]
+    path = tmp_path / "set.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+def write_run(folder: Path, file: Path, right: dict[str, int], *, repeats: int = 1, **settings: object) -> Path:
+    """A run in which each system had its first so many questions right."""
+    experiment = Experiment.model_validate({"dataset": f"flashrag:{file}", "repeats": repeats, **settings})
+    dataset = load_dataset(experiment.dataset)
+    store = RunStore(folder)
+    with store.held():
+        store.write_manifest(manifest_of(experiment, dataset, load_settings(llm="http://127.0.0.1:1/v1#m")))
+        for system, count in right.items():
+            for number, question in enumerate(dataset.questions):
+                for repeat in range(repeats):
+                    store.append(
+                        RunRow(
+                            system=system,
+                            question_id=question.id,
+                            repeat=repeat,
+                            attempt=0,
+                            question=question.question,
+                            prediction="right" if number < count else "wrong",
+                            status="answered",
+                            error="",
+                            thread_id=f"{system}-{number}-{repeat}",
+                            seconds=1.0,
+                            tree=None,
+                            chunks=(),
+                        )
+                    )
+    return folder
+
+
+def test_systems_of_one_run_are_compared_question_by_question(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"naive": 0, "judge": QUESTIONS})
+    em, f1 = compare_runs(run)
+    assert (em.a, em.b, em.paired.metric, f1.paired.metric) == ("naive", "judge", "em", "f1")
+    assert (em.paired.test, em.paired.difference.mean, em.paired.b_better) == ("mcnemar", -1.0, QUESTIONS)
+    assert em.paired.p_value == pytest.approx(2 * 0.5**QUESTIONS)
+    assert em.paired.adjusted_p_value == pytest.approx(4 * 0.5**QUESTIONS), "two p values were adjusted together"
+    assert em.verdict.startswith("judge is better than naive by 100")
+
+
+def test_no_difference_is_told_as_such(tmp_path: Path, file: Path) -> None:
+    (em, _) = compare_runs(write_run(tmp_path / "a", file, {"naive": 6, "judge": 7}))
+    assert em.verdict.startswith("No difference in em was shown")
+
+
+def test_same_system_of_two_runs_is_compared(tmp_path: Path, file: Path) -> None:
+    a = write_run(tmp_path / "a", file, {"naive": 2, "judge": 12}, max_rec_depth=1)
+    b = write_run(tmp_path / "b", file, {"judge": 2}, max_rec_depth=3)
+    em, _ = compare_runs(a, b)
+    assert (em.a, em.b, em.paired.a_better) == (f"{a}:judge", f"{b}:judge", 10)
+
+
+def test_repeated_questions_count_once(tmp_path: Path, file: Path) -> None:
+    em, _ = compare_runs(write_run(tmp_path / "a", file, {"naive": 0, "judge": 12}, repeats=3))
+    assert em.paired.difference.n == QUESTIONS
+
+
+def test_runs_that_differ_in_more_than_the_system_are_refused_unless_forced(tmp_path: Path, file: Path) -> None:
+    a = write_run(tmp_path / "a", file, {"judge": 3})
+    b = write_run(tmp_path / "b", file, {"judge": 5}, topk=5)
+    with pytest.raises(SettingsError, match=r"topk: 3 and 5.*--force"):
+        compare_runs(a, b)
+    assert len(compare_runs(a, b, force=True)) == 2
+
+
+def test_one_system_alone_cannot_be_compared(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(SettingsError, match="holds one system"):
+        compare_runs(write_run(tmp_path / "a", file, {"judge": 3}))

@@ -1,0 +1,109 @@
+"""What a report says of a judge, in words and in its table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from judgetree.evaluation.metrics.judge import GoldShare, JudgedChunk, JudgeFigures, VerdictName, judge_figures
+from judgetree.evaluation.reports.judge import judge_documents, judge_findings, judge_section
+
+Chunk = tuple[VerdictName, GoldShare]
+GOOD: Sequence[Chunk] = [("1", "some"), ("0", "none"), ("0", "none")]
+
+
+def figures_of(
+    question: Sequence[Chunk],
+    *,
+    questions: int = 20,
+    confidence: float | None = None,
+    odd: Sequence[Chunk] | None = None,
+) -> JudgeFigures:
+    """Of so many questions alike; ``odd`` takes the place of every other one."""
+    judged = {
+        str(at): [
+            JudgedChunk(verdict=verdict, gold=gold, confidence=confidence)
+            for verdict, gold in (odd if odd is not None and at % 2 else question)
+        ]
+        for at in range(questions)
+    }
+    figures = judge_figures(judged, resamples=100)
+    assert figures is not None
+    return figures
+
+
+def test_judge_that_tells_gold_from_others_is_not_warned_of() -> None:
+    assert judge_findings(figures_of(GOOD)) == ()
+
+
+def test_nearly_all_0_is_right_where_nearly_all_is_useless() -> None:
+    assert judge_findings(figures_of([("1", "some"), *[("0", "none")] * 9])) == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "odd", "said"),
+    [
+        ([("1", "some"), ("1", "none"), ("1", "none")], None, "gives 1 to 100% of the chunks; 33% deserve it"),
+        ([("1", "some"), ("1", "none"), ("1", "none")], GOOD, None),
+        (
+            [("2", "some"), ("2", "none"), ("2", "none"), ("0", "none")],
+            None,
+            "gives 2 to 75% of the chunks; 0% deserve",
+        ),
+    ],
+)
+def test_judge_that_gives_one_verdict_hardly_discriminates(
+    question: Sequence[Chunk], odd: Sequence[Chunk] | None, said: str | None
+) -> None:
+    words = " ".join(judge_findings(figures_of(question, odd=odd)))
+    assert ("hardly discriminates" in words) is (said is not None)
+    assert said is None or said in words
+
+
+def test_judge_that_rates_gold_below_others_looks_inverted() -> None:
+    (words,) = judge_findings(figures_of([("0", "some"), ("1", "none"), ("0", "none")]))
+    assert "scale looks inverted: it rates gold chunks below others" in words
+
+
+def test_judge_that_throws_gold_away_looks_inverted() -> None:
+    # A 2 on gold half of the time makes up in AUC for the zeros, and the zeros are inverted all the same.
+    figures = figures_of([("0", "some"), ("1", "none")], odd=[("2", "some"), ("1", "none")])
+    (words,) = judge_findings(figures)
+    assert "it gives 0 to gold chunks 50% more often than to others" in words
+
+
+def test_judge_by_chance_was_not_shown_to_discriminate() -> None:
+    by_chance = figures_of([("1", "some"), ("0", "none")], odd=[("0", "some"), ("1", "none")])
+    assert "not shown to tell gold chunks from others" in " ".join(judge_findings(by_chance))
+
+
+def test_of_too_few_questions_nothing_else_is_said() -> None:
+    (words,) = judge_findings(figures_of([("1", "some"), ("1", "none")], questions=19))
+    assert words.startswith("Too little to tell: 19 questions")
+
+
+def test_failures_of_the_judge_are_told() -> None:
+    assert judge_findings(figures_of([*GOOD, ("unknown", "none")])) == ("It failed on 25% of the chunks.",)
+
+
+def test_section_has_the_counts_the_shares_and_the_findings() -> None:
+    text = "\n".join(judge_section("judge", figures_of([("1", "some"), ("1", "none")], confidence=0.9)))
+    assert text.startswith("## Judge of judge\n")
+    assert "| 1 | 20 | 20 | 0 | 100.0 (100.0 to 100.0) |" in text
+    assert "AUC within the question 0.500 (0.500 to 0.500)" in text
+    assert "| 0.9 to 1.0 | 40 | 0.90 | 0.50 |" in text
+    assert "**It hardly discriminates: it gives 1 to 100% of the chunks; 50% deserve it.**" in text
+
+
+def test_section_without_probabilities_has_no_reliability() -> None:
+    text = "\n".join(judge_section("judge", figures_of(GOOD)))
+    assert "P(needed)" not in text
+    assert "calibration error" not in text
+
+
+def test_document_is_plain_data() -> None:
+    document = json.loads(json.dumps(judge_documents({"judge": figures_of(GOOD, confidence=0.9)})))
+    assert document["judge"]["confusion"]["0"] == {"none": 40, "some": 0, "all": 0}
+    assert document["judge"]["findings"] == []

@@ -1,0 +1,344 @@
+"""The page of a run: without a browser what it carries and its locks, with one what a reader sees."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from judgetree.evaluation.datasets.questions import CorpusDocument, EvalQuestion
+from judgetree.evaluation.datasets.registry import load_dataset
+from judgetree.evaluation.reports.report import write_report
+from judgetree.evaluation.runs.rows import row_of
+from judgetree.evaluation.runs.store import RunStore
+from judgetree.evaluation.runs.trees import TreeStore
+from judgetree.graphs.result import Mode, RagResult
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.state import AnswerStatus, JsonScalar
+from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from tests.eval.dataset_files import hotpot_row, write_list
+
+ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"\u2028&lt;$x"
+QUESTIONS = ("Which river drives the mill?", "磨坊在哪里?", f"What of {ATTACK}")
+REFUSAL = "I cannot answer this question."
+
+
+class RunWriter:
+    """Writes the directory of a run over three questions: what models and retrieval would have done is made up."""
+
+    def __init__(self, folder: Path, text: str = ATTACK) -> None:
+        self.folder = folder
+        context = (("Mill", ["The mill stands at the weir. ", text]), ("Weir", ["The weir is on the Vell."]))
+        gold = (("Mill", 0), ("Weir", 0))
+        rows = [
+            hotpot_row(1, context, gold, question="Which river drives the mill?", answer="Vell"),
+            hotpot_row(2, context, gold, question="磨坊在哪里?", answer="堰边", type="comparison"),
+            hotpot_row(3, context, gold, question=f"What of {text}", answer="Nothing"),
+        ]
+        spec = f"hotpotqa:{write_list(folder, *rows)}"
+        dataset = load_dataset(spec)
+        self.questions: tuple[EvalQuestion, ...] = dataset.questions
+        self.documents: dict[str, CorpusDocument] = {document.title: document for document in dataset.documents}
+        self.store, self.trees = RunStore(folder), TreeStore(folder)
+        identity = {"dataset_digest": dataset.digest, "llm": f"model {text}", "topk": 2}
+        self.store.write_manifest(
+            {"created": "2025-03-01T10:00:00+00:00", "experiment": {"dataset": spec}, "identity": identity}
+        )
+
+    def chunk(self, title: str, child: QueryNode | None = None, **metadata: JsonScalar) -> ChunkNode:
+        document = self.documents[title]
+        known = {"document_key": document.key, "source": title, "rank": 0, **metadata}
+        return ChunkNode(chunk_id=f"chunk {title}", text=document.text, metadata=known, child=child)
+
+    def answer(
+        self, system: Mode, number: int, prediction: str, *chunks: ChunkNode, status: AnswerStatus = "answered"
+    ) -> None:
+        question, thread_id = self.questions[number], f"{system}-{number}"
+        root = QueryNode(
+            thread_id=thread_id,
+            query=question.question,
+            answer=prediction,
+            status="failed" if status == "failed" else "finished",
+            answer_status=status,
+            context=f"evidence {number}",
+            chunks=chunks,
+        )
+        tree = SearchTree(root=root)
+        result = RagResult(
+            answer=prediction,
+            status=status,
+            thread_id=thread_id,
+            mode=system,
+            tree=tree,
+            usage=tree.usage,
+            usage_this_run=tree.usage,
+            wall_s=1.0,
+        )
+        self.trees.append(thread_id, tree)
+        row = row_of(
+            question,
+            result,
+            place=(system, 0, 0),
+            thread_id=thread_id,
+            error="it broke" if status == "failed" else "",
+            seconds=number + 1.0,
+            key_field="document_key",
+        )
+        self.store.append(row)
+
+    def write(self, text: str = ATTACK) -> Path:
+        """The judge is right on the first question by a sub-run; the naive system fails in three ways."""
+        self.answer("naive", 0, REFUSAL, self.chunk("Mill"), status="refused")
+        self.answer("naive", 1, "堰边", self.chunk("Mill"))
+        self.answer("naive", 2, "", status="failed")
+        below = QueryNode(
+            thread_id="sub",
+            parent_thread_id="judge-0",
+            depth=1,
+            query="Where is the weir?",
+            answer="On the Vell",
+            status="finished",
+            answer_status="answered",
+            chunks=(self.chunk("Weir", verdict="judged", score=2),),
+        )
+        asks = {"next_query": "Where is the weir?", "sub_answer": "On the Vell", "next_rag_thread_id": "sub"}
+        self.answer("judge", 0, "Vell", self.chunk("Mill", below, verdict="judged", score=1, reason=text, **asks))
+        self.answer("judge", 1, "堰边", self.chunk("Mill", verdict="judged", score=2))
+        self.answer("judge", 2, text, self.chunk("Mill", verdict="judged", score=0))
+        return self.page()
+
+    def page(self) -> Path:
+        page = next(file for file in write_report(self.folder).files if file.name == "report.html")
+        assert page.parent == self.folder
+        return page
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No prices of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUDGETREE_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a run whose every text is an attack."""
+    return RunWriter(tmp_path_factory.mktemp("run")).write()
+
+
+@pytest.fixture
+def page(written: Path) -> str:
+    return written.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+class Elements(HTMLParser):
+    """Every start tag with its attributes, and the text of script elements by their id."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: dict[str | None, str] = {}
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem == "script":
+            self.scripts[self.tags[-1][1].get("id")] = data
+
+
+def part(page: str, name: str) -> object:
+    return json.loads(Elements(page).scripts[name])
+
+
+def unpacked(pack: object) -> object:
+    return json.loads(gzip.decompress(base64.b64decode(str(pack))))
+
+
+def test_page_asks_for_nothing_outside_itself(page: str) -> None:
+    tags = Elements(page).tags
+    assert not [tag for tag, _ in tags if tag in {"link", "img", "iframe", "object", "base", "image"}]
+    addresses = [value for _, attrs in tags for name, value in attrs.items() if name.split(":")[-1] in ("src", "href")]
+    assert [value for value in addresses if not (value or "").startswith("#")] == []
+    assert set(re.findall(r"https?://[^\s\"'<>]+", page)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+
+
+def test_policy_allows_this_script_and_style_alone(page: str) -> None:
+    tags = Elements(page).tags
+    policy = next(attrs["content"] for tag, attrs in tags if attrs.get("http-equiv"))
+    assert policy is not None
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert not [name for _, attrs in tags for name in attrs if name == "style" or name.startswith("on")]
+
+
+def test_text_never_becomes_markup(folder: Path, page: str) -> None:
+    # The text is the wrong answer to a question here and there, so that all scores are the same.
+    plain = RunWriter(folder, "plain").write("a plain thing").read_text(encoding="utf-8")
+    assert [tag for tag, _ in Elements(page).tags] == [tag for tag, _ in Elements(plain).tags]
+
+
+def test_same_run_makes_the_same_page(folder: Path) -> None:
+    writer = RunWriter(folder)
+    first = writer.write().read_bytes()
+    assert writer.page().read_bytes() == first
+
+
+def test_page_carries_every_question_with_its_answers_trees_and_gold(page: str) -> None:
+    index, texts = part(page, "index"), unpacked(part(page, "texts"))
+    assert isinstance(index, dict)
+    first, second, third = index["questions"]
+    assert [question["id"] for question in index["questions"]] == ["q1", "q2", "q3"]
+    assert (first["gold"], first["hops"], first["fired"], second["fired"]) == (["Vell"], 2, True, False)
+    assert [(answer["system"], answer["em"], answer["failure"]) for answer in first["answers"]] == [
+        ("naive", 0.0, "retrieval_miss"),
+        ("judge", 1.0, None),
+    ]
+    assert [answer["failure"] for answer in third["answers"]] == ["failed_run", "judge_false_0"]
+
+    trees = part(page, "trees")
+    assert isinstance(trees, list)
+    naive, judge = unpacked(trees[0])
+    mill = judge["chunks"][0]
+    assert texts[mill["text"]].startswith("Mill")
+    assert (mill["gold"], mill["label"]) == (True, "1")
+    assert mill["child"]["chunks"][0]["label"] == "2"
+    assert naive["chunks"][0]["text"] == mill["text"], "a text stands there once"
+    assert len(texts) == 2
+
+
+def test_tables_say_systems_comparisons_splits_and_failures(page: str) -> None:
+    seen = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page[: page.index('type="application/json"')])).split())
+    assert "hotpotqa: naive, judge" in seen
+    assert "questions 3 of 3" in seen
+    assert "2025-03-01" in seen
+    assert "No difference in em was shown" in seen
+    assert "judge right, naive wrong : 1" in seen
+    assert "naive right, judge wrong : 0" in seen
+    assert re.search(r"Recursion n naive EM .*did not fire 2 .*fired 1 ", seen)
+    assert re.search(r"all errors 2 1 ", seen)
+    for title in ("Latency", "By kind of question", "Verdicts against gold", "Failure kinds"):
+        assert f"<h3>{title}</h3>" in page
+
+
+def test_failure_links_lead_to_their_questions(page: str) -> None:
+    links = {attrs["href"] for tag, attrs in Elements(page).tags if tag == "a"}
+    assert "#system=naive&outcome=retrieval_miss" in links
+    assert "#right=judge&wrong=naive" in links
+
+
+def test_row_whose_tree_was_not_kept_says_so(folder: Path) -> None:
+    writer = RunWriter(folder)
+    writer.write()
+    (folder / "trees.jsonl").unlink()
+    page = writer.page().read_text(encoding="utf-8")
+    trees = part(page, "trees")
+    assert isinstance(trees, list)
+    assert [unpacked(pack) for pack in trees] == [[None, None]] * 3
+
+
+def test_run_of_one_system_and_one_question_has_a_page(folder: Path) -> None:
+    writer = RunWriter(folder)
+    writer.answer("llm", 0, "Vell")
+    page = writer.page().read_text(encoding="utf-8")
+    assert "<p>One system.</p>" in page
+    assert "No wrong answer" in page
+    assert "tells no kinds of questions apart" in page
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--virtual-time-budget=5000",
+    "--enable-logging=stderr",
+    "--v=0",
+    "--dump-dom",
+]
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
+
+
+def look_at(page: Path, folder: Path, address: str = "") -> str:
+    """The page's elements after its script ran without a word on the console."""
+    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder / 'profile'}", f"{page.as_uri()}{address}"]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=120)
+    assert re.findall(r":CONSOLE.*", done.stderr.decode(errors="replace")) == []
+    return done.stdout.decode()
+
+
+def listed(dom: str) -> list[str]:
+    """The questions that are not hidden."""
+    items = re.findall(r'<details class="question"([^>]*)><summary><span class="asked">(.*?)</span>', dom)
+    shown = [asked for attributes, asked in items if "hidden" not in attributes]
+    return [html.unescape(asked.replace("<mark>", "").replace("</mark>", "")) for asked in shown]
+
+
+@needs_browser
+def test_browser_lists_the_questions_and_runs_nothing_of_their_text(written: Path, tmp_path: Path) -> None:
+    dom = look_at(written, tmp_path, "#open=q3")
+    assert len(listed(dom)) == 3
+    assert ">3 questions</output>" in dom
+    assert "<title>owned</title>" not in dom
+    assert not re.search(r"<img\b", dom)
+    assert "it broke" in dom
+
+
+@needs_browser
+def test_browser_opens_a_question_to_its_chunks_gold_and_tree(written: Path, tmp_path: Path) -> None:
+    dom = look_at(written, tmp_path, "#open=q1")
+    assert "<strong>Vell</strong>" in dom
+    assert "retrieval miss" in dom[dom.index('class="body"') :]
+    assert "judge: search tree" in dom
+    opened = dom[dom.index("judge: search tree") :]
+    assert '<span class="badge">1</span><span class="badge gold">gold</span>' in opened
+    assert "Where is the weir?" in opened
+    assert '<span class="badge">2</span><span class="badge gold">gold</span>' in opened
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        ("#right=judge&wrong=naive", [0]),
+        ("#system=judge&outcome=judge_false_0", [2]),
+        ("#system=naive&outcome=refused", [0]),
+        ("#type=comparison", [1]),
+        ("#recursion=yes", [0]),
+        ("#search=%E7%A3%A8%E5%9D%8A", [1]),
+        ("#search=nowhere", []),
+    ],
+)
+def test_browser_filters_by_the_address(written: Path, tmp_path: Path, address: str, found: list[int]) -> None:
+    dom = look_at(written, tmp_path, address)
+    assert listed(dom) == [QUESTIONS[number] for number in found]
+    assert f">{len(found)} of 3 questions</output>" in dom

@@ -1,0 +1,160 @@
+"""Plots as SVG elements of a page: what they say in words and in text, and that a strict page can hold them."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+from matplotlib import rcParams
+
+from judgetree.evaluation.metrics.judge import JudgedChunk
+from judgetree.evaluation.reports.plots import Plot, confusion_plot, cost_plot, failure_plot, latency_plot, split_plot
+
+SYSTEMS = ("naive", "judge")
+QUESTIONS = pd.DataFrame(
+    {
+        "system": ["naive", "naive", "judge", "judge"],
+        "seconds": [1.0, 3.0, 4.0, 8.0],
+        "chat_calls": [1, 1, 5, None],
+        "cached_chat_calls": [0, 0, 2, None],
+    }
+)
+MEANS = pd.DataFrame(
+    {
+        "system": ["naive", "judge"],
+        "metric": ["em", "em"],
+        "mean": [0.5, 0.75],
+        "low": [0.25, None],
+        "high": [0.75, None],
+        "n": [2, 1],
+    }
+)
+SPLITS = pd.DataFrame(
+    {
+        "split": ["type", "type", "hops"],
+        "part": ["单跳问题", "<b>&", "2"],
+        "system": ["naive", "judge", "judge"],
+        "metric": ["em"] * 3,
+        "mean": [0.5, 0.75, 1.0],
+        "low": [0.25, 0.5, None],
+        "high": [0.75, 1.0, None],
+        "n": [4, 4, 1],
+    }
+)
+FAILURES = pd.DataFrame(
+    {
+        "system": ["naive", "judge", "judge"],
+        "kind": ["retrieval_miss", "retrieval_miss", "judge_false_0"],
+        "answers": [7, 2, 3],
+        "share": [0.7, 0.2, 0.3],
+    }
+)
+JUDGED = {
+    "judge": {
+        "q": [
+            JudgedChunk(verdict="1", confidence=0.9, gold="some"),
+            JudgedChunk(verdict="0", confidence=0.9, gold="some"),
+            JudgedChunk(verdict="0", confidence=0.9, gold="none"),
+        ]
+    },
+    "naive": {},
+}
+
+
+def plots() -> list[Plot]:
+    drawn = [
+        cost_plot(QUESTIONS, MEANS),
+        split_plot(SPLITS, SYSTEMS),
+        confusion_plot(JUDGED),
+        latency_plot(QUESTIONS),
+        failure_plot(FAILURES, SYSTEMS),
+    ]
+    return [plot for plot in drawn if plot is not None]
+
+
+def texts(plot: Plot) -> list[str]:
+    root = ElementTree.fromstring(plot.svg)
+    return ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def alt(plot: Plot) -> str:
+    return ElementTree.fromstring(plot.svg)[0].text or ""
+
+
+def test_same_data_draw_the_same_and_leave_the_settings_of_others_alone() -> None:
+    before = dict(rcParams)
+    first, second = plots(), plots()
+    assert len(first) == 5
+    assert first == second
+    assert dict(rcParams) == before
+
+
+def test_plots_can_stand_in_one_strict_page() -> None:
+    drawn = plots()
+    for plot in drawn:
+        elements = list(ElementTree.fromstring(plot.svg).iter())
+        assert not [
+            element.tag for element in elements if element.tag.endswith(("style", "script", "image", "metadata"))
+        ]
+        assert not [name for element in elements for name in element.attrib if name == "style" or name.startswith("on")]
+        assert plot.svg.count("currentColor") > 5, "in the page's own ink, light or dark"
+        assert "font-family" not in plot.svg
+    ids = [name for plot in drawn for name in re.findall(r' id="([^"]+)"', plot.svg)]
+    assert len(ids) == len(set(ids))
+
+
+def test_what_is_referred_to_within_a_plot_is_there() -> None:
+    for plot in plots():
+        ids = set(re.findall(r' id="([^"]+)"', plot.svg))
+        assert set(re.findall(r"(?:href=\"|url\()#([\w.-]+)", plot.svg)) == ids
+
+
+def test_cost_counts_calls_paid_and_cached_and_leaves_out_what_is_not_known() -> None:
+    plot = cost_plot(QUESTIONS, MEANS)
+    assert plot is not None
+    assert alt(plot) == "EM in per cent. naive: 50.0 at 1.0 calls; judge: 75.0 at 7.0 calls."
+    assert {"naive", "judge", "model calls a question"} <= set(texts(plot))
+
+
+def test_plot_without_figures_is_none() -> None:
+    assert cost_plot(QUESTIONS, MEANS[MEANS["metric"] == "f1"]) is None
+    assert cost_plot(QUESTIONS.drop(columns=["chat_calls", "cached_chat_calls"]), MEANS) is None
+    assert split_plot(SPLITS[:0], SYSTEMS) is None
+    assert failure_plot(FAILURES[:0], SYSTEMS) is None
+    assert confusion_plot({"naive": {}}) is None
+
+
+def test_text_stays_text_in_any_script() -> None:
+    plot = split_plot(SPLITS, SYSTEMS)
+    assert plot is not None
+    assert {"单跳问题", "<b>&", "2"} <= set(texts(plot))
+    assert "<b>" not in plot.svg
+
+
+def test_confusion_shares_are_those_of_the_column() -> None:
+    plot = confusion_plot(JUDGED)
+    assert plot is not None
+    assert {"1  (50 %)", "1  (100 %)", "0  (0 %)"} <= set(texts(plot))
+    assert "all" not in texts(plot), "no chunk holds all of the gold"
+    assert "judge, verdict 0: 1 with none gold, 1 with some gold" in alt(plot)
+
+
+def test_latency_says_median_and_95th_percentile() -> None:
+    assert alt(latency_plot(QUESTIONS)) == (
+        "naive: median 2.00 s, 95 % within 2.90 s; judge: median 6.00 s, 95 % within 7.80 s"
+    )
+
+
+def test_failures_of_every_system_are_told() -> None:
+    plot = failure_plot(FAILURES, SYSTEMS)
+    assert plot is not None
+    assert alt(plot) == "retrieval miss: naive 7, judge 2; judge false 0: naive 0, judge 3"
+    assert {"retrieval miss", "judge false 0", "7", "2", "3"} <= set(texts(plot))
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_any_number_of_systems_has_colours(count: int) -> None:
+    many = pd.DataFrame({"system": [f"s{number}" for number in range(count)], "seconds": [1.0] * count})
+    assert len(re.findall(r"s\d: median", alt(latency_plot(many)))) == count

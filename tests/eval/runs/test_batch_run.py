@@ -1,0 +1,289 @@
+"""Batch runs over the scripted model: rows, going on after a stop, repeats, replay, limits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.datasets.standards_qa import load_standards_qa
+from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
+from judgetree.evaluation.runs.experiment import Experiment
+from judgetree.evaluation.runs.store import RunRow, RunStore
+from judgetree.modules.errors import CacheMiss, CollectionError, SearchArgumentError, SettingsError
+from judgetree.modules.index_factory import open_index
+from judgetree.modules.settings import Settings, load_settings
+
+QUOTES = {
+    "a.md": "Norm A names the drum.",
+    "b.md": "The drum's wall is 40 mm thick.",
+    "c.md": "Ladders are painted grey.",
+}
+ROWS = [
+    {
+        "id": "chain",
+        "lang": "en",
+        "question": "How thick is the wall of the vessel that Norm A names?",
+        "answer": "40 mm",
+        "type": "2hop",
+        "supporting": [
+            {
+                "source": "a.md",
+                "quote": QUOTES["a.md"],
+                "question": "Which vessel does Norm A name?",
+                "answer": "the drum",
+                "remaining_question": "How thick is the wall of the drum?",
+            },
+            {
+                "source": "b.md",
+                "quote": QUOTES["b.md"],
+                "question": "How thick is the wall of the drum?",
+                "answer": "40 mm",
+            },
+        ],
+    },
+    {
+        "id": "colour",
+        "lang": "en",
+        "question": "Which colour are ladders painted?",
+        "answer": "grey",
+        "type": "single",
+        "supporting": [
+            {
+                "source": "c.md",
+                "quote": QUOTES["c.md"],
+                "question": "Which colour are ladders painted?",
+                "answer": "grey",
+            }
+        ],
+    },
+    {"id": "none", "lang": "en", "question": "Who welded the drum?", "answer": "", "type": "unanswerable"},
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """A data set of three questions, a model that knows it, and a home of its own."""
+
+    server: ScriptedServer
+    settings: Settings
+    experiment: Experiment
+    out: Path
+
+    def rows(self) -> dict[tuple[str, str, int], RunRow]:
+        return {row.place: row for row in RunStore(self.out).read_rows()}
+
+    def more(self, **changes: object) -> Experiment:
+        return Experiment.model_validate({**self.experiment.model_dump(), **changes})
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    folder = tmp_path / "data" / "standards"
+    folder.mkdir(parents=True)
+    for name, text in QUOTES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    file = folder.parent / "qa.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
+    with ScriptedServer(load_standards_qa(file)) as server:
+        yield Bench(
+            server=server,
+            settings=load_settings(llm=f"{server.base_url}#scripted", home=tmp_path / "home", retries=0),
+            experiment=Experiment(
+                dataset=f"standards:{file}", systems=("naive", "judge"), topk=1, search_type="sparse", concurrency=2
+            ),
+            out=tmp_path / "run",
+        )
+
+
+def calls(row: RunRow) -> int:
+    """Paid or out of the cache."""
+    assert row.tree is not None
+    return row.tree.chat_calls + row.tree.cached_chat_calls
+
+
+def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
+    summary = run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    rows = bench.rows()
+    assert (summary.asked, summary.kept, summary.failed) == (6, 0, 0)
+    assert set(rows) == {(system, row["id"], 0) for system in ("naive", "judge") for row in ROWS}
+    chain = rows["judge", "chain", 0]
+    assert (chain.prediction, chain.status) == ("40 mm", "answered")
+    assert chain.tree is not None
+    assert (chain.tree.sub_runs, chain.tree.depth) == (1, 1)
+    assert [(chunk.key, chunk.depth, chunk.verdict) for chunk in chain.chunks] == [("a.md", 0, "1"), ("b.md", 1, "2")]
+    assert rows["naive", "chain", 0].status == "refused", "one chunk does not hold both facts"
+    assert rows["naive", "colour", 0].prediction == "grey"
+    assert rows["judge", "none", 0].status == "refused"
+    assert all(calls(row) > 0 for row in rows.values())
+    paid = sum(row.tree.chat_calls for row in rows.values() if row.tree)
+    assert paid == sum(bench.server.requests.values()), "systems that ask the same share the answer"
+
+
+def test_same_command_goes_on_and_asks_nothing_twice(bench: Bench) -> None:
+    first = run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    calls = sum(bench.server.requests.values())
+    second = run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    assert (first.asked, second.asked, second.kept) == (2, 0, 2)
+    assert sum(bench.server.requests.values()) == calls
+    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 4
+
+
+def test_row_that_was_cut_off_by_a_kill_is_asked_again(bench: Bench) -> None:
+    run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    before = bench.rows()
+    file = bench.out / "rows.jsonl"
+    content = file.read_bytes()
+    file.write_bytes(content[:-20])
+    torn = set(before) - set(bench.rows())
+    assert len(torn) == 1
+    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 1
+    after = bench.rows()
+    assert set(after) == set(before)
+    assert all(after[place].prediction == row.prediction for place, row in before.items())
+    assert all(json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+
+
+def test_replayed_run_pays_nothing_and_says_the_same(bench: Bench) -> None:
+    run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    requests = sum(bench.server.requests.values())
+    paid = bench.rows()
+    again = bench.out.with_name("again")
+    run_experiment(bench.more(cache="replay"), again, settings=bench.settings)
+    assert sum(bench.server.requests.values()) == requests
+    replayed = {row.place: row for row in RunStore(again).read_rows()}
+    for place, row in paid.items():
+        kept = replayed[place]
+        assert (kept.prediction, kept.status, kept.chunks) == (row.prediction, row.status, row.chunks)
+        assert kept.tree is not None
+        assert (kept.tree.chat_calls, calls(kept)) == (0, calls(row))
+
+
+def test_replay_of_what_was_never_paid_for_stops_and_says_so(bench: Bench) -> None:
+    with pytest.raises(CacheMiss, match="--cache write"):
+        run_experiment(bench.more(cache="replay"), bench.out, settings=bench.settings)
+    assert bench.rows() == {}
+
+
+def test_repeats_are_asked_anew(bench: Bench) -> None:
+    run_experiment(bench.more(systems=("naive",), repeats=2, limit=2), bench.out, settings=bench.settings)
+    rows = bench.rows()
+    assert set(rows) == {("naive", question, repeat) for question in ("chain", "colour") for repeat in (0, 1)}
+    assert [row.tree.chat_calls for row in rows.values() if row.tree] == [1] * 4
+    assert len({row.thread_id for row in rows.values()}) == 4
+
+
+def test_failed_questions_are_rows_and_can_be_asked_again(bench: Bench) -> None:
+    bench.server.configure(faults={"500": 1.0})
+    failed = run_experiment(bench.more(systems=("naive",)), bench.out, settings=bench.settings)
+    assert failed.failed == 3
+    assert all(row.status == "failed" and "500" in row.error for row in bench.rows().values())
+    bench.server.configure(faults={})
+    assert run_experiment(bench.more(systems=("naive",)), bench.out, settings=bench.settings).asked == 0
+    options = RunOptions(retry_failed=True)
+    assert (
+        run_experiment(bench.more(systems=("naive",)), bench.out, options=options, settings=bench.settings).asked == 3
+    )
+    rows = bench.rows()
+    assert {(row.status, row.attempt) for row in rows.values()} == {("answered", 1), ("refused", 1)}
+
+
+def test_force_asks_everything_again_on_threads_of_its_own(bench: Bench) -> None:
+    experiment = bench.more(systems=("naive",))
+    run_experiment(experiment, bench.out, settings=bench.settings)
+    before = bench.rows()
+    assert run_experiment(experiment, bench.out, options=RunOptions(force=True), settings=bench.settings).asked == 3
+    after = bench.rows()
+    assert {row.attempt for row in after.values()} == {1}
+    assert not {row.thread_id for row in before.values()} & {row.thread_id for row in after.values()}
+
+
+def test_limit_on_paid_calls_stops_cleanly_and_the_run_goes_on(bench: Bench) -> None:
+    stopped = run_experiment(bench.more(max_calls=1, concurrency=1), bench.out, settings=bench.settings)
+    assert (stopped.asked, stopped.stopped_by) == (1, "max_calls=1")
+    again = run_experiment(bench.more(max_calls=1), bench.out, settings=bench.settings)
+    assert (again.asked, again.stopped_by) == (0, "max_calls=1"), "what was paid before counts"
+    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 5
+
+
+@pytest.mark.parametrize(("change", "named"), [({"topk": 2}, "topk: 1 there, 2 now"), ({"judge": "logprob"}, "judge")])
+def test_directory_of_another_run_is_refused(bench: Bench, change: dict[str, object], named: str) -> None:
+    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    with pytest.raises(SettingsError, match=named):
+        run_experiment(bench.more(**change), bench.out, settings=bench.settings)
+
+
+def test_changed_data_are_another_run(bench: Bench) -> None:
+    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    file = Path(bench.experiment.dataset.partition(":")[2])
+    file.write_text(file.read_text(encoding="utf-8").replace("40 mm", "41 mm"), encoding="utf-8")
+    with pytest.raises(SettingsError, match="digest"):
+        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+
+
+def test_data_set_without_a_corpus_is_asked_of_no_system_that_retrieves(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "set.jsonl"
+    file.write_text(json.dumps({"id": "q", "question": "Who?", "golden_answers": ["Ada"]}), encoding="utf-8")
+    with pytest.raises(SettingsError, match="nothing to retrieve from"):
+        run_experiment(bench.more(dataset=f"flashrag:{file}"), bench.out, settings=bench.settings)
+    closed_book = bench.more(dataset=f"flashrag:{file}", systems=("llm",))
+    assert run_experiment(closed_book, bench.out, settings=bench.settings).asked == 1
+
+
+def test_directory_in_use_is_refused_and_its_holder_named(bench: Bench) -> None:
+    with RunStore(bench.out).held(), pytest.raises(SettingsError, match=r"process \d+ on "):
+        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+
+
+def test_manifest_tells_what_was_run_and_no_secret(bench: Bench) -> None:
+    spec = bench.settings.llm.replace("://", "://ada:lovelace@")
+    settings = bench.settings.model_copy(update={"llm": spec})
+    run_experiment(bench.more(limit=1, systems=("naive",), llm=spec), bench.out, settings=settings)
+    manifest = RunStore(bench.out).read_manifest()
+    assert manifest is not None
+    assert {"run_id", "created", "experiment", "identity", "libraries", "git_revision"} <= manifest.keys()
+    assert "lovelace" not in (bench.out / "manifest.json").read_text(encoding="utf-8")
+    shutil.rmtree(bench.out)
+
+
+def test_collection_that_is_there_can_stand_for_the_data_set_s_own(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "c.md").write_text(QUOTES["c.md"], encoding="utf-8")
+    with open_index("other", bench.settings, data_path=folder) as index:
+        index.get_index_done()
+        digest = index.content_digest()
+    experiment = bench.more(corpus="other", systems=("naive",))
+    run_experiment(experiment.model_copy(update={"ids": ("colour",)}), bench.out, settings=bench.settings)
+    facts = (RunStore(bench.out).read_manifest() or {})["index"]
+    assert isinstance(facts, dict)
+    assert (facts["collection"], facts["content_digest"]) == ("other", digest)
+    assert [chunk.key for row in bench.rows().values() for chunk in row.chunks] == ["c.md"]
+    (folder / "d.md").write_text("Drums are round.", encoding="utf-8")
+    with open_index("other", bench.settings, data_path=folder) as index:
+        index.get_index_done()
+    with pytest.raises(SettingsError, match="content_digest"):
+        run_experiment(experiment, bench.out, settings=bench.settings)
+
+
+def test_collection_that_is_not_there_is_named(bench: Bench) -> None:
+    with pytest.raises(CollectionError, match="nowhere"):
+        run_experiment(bench.more(corpus="nowhere"), bench.out, settings=bench.settings)
+
+
+def test_ranker_s_parameters_are_checked_before_anything_is_asked(bench: Bench) -> None:
+    experiment = bench.more(search_type="hybrid", ranker_type="weighted", ranker_params={"weights": [0.5]})
+    with pytest.raises(SearchArgumentError, match="2 fields"):
+        run_experiment(experiment, bench.out, settings=bench.settings)
+    assert bench.rows() == {}
+
+
+def test_larger_sample_keeps_what_is_there(bench: Bench) -> None:
+    first = run_experiment(bench.more(systems=("llm",), sample=1, seed=5), bench.out, settings=bench.settings)
+    second = run_experiment(bench.more(systems=("llm",), sample=2, seed=5), bench.out, settings=bench.settings)
+    assert (first.asked, second.asked, second.kept) == (1, 1, 1)

@@ -1,0 +1,207 @@
+"""Claims on questions: one process at a time has one, and what a dead one had becomes free."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgetree.evaluation.runs.claims import Place, SoleWorker, WorkList, can_share, lock_key, open_claims
+from judgetree.evaluation.runs.store import RowTail, RunRow, RunStore
+from judgetree.modules.errors import SettingsError
+from judgetree.modules.settings import load_settings
+
+places = st.tuples(st.text(), st.text(), st.integers(0, 9))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    place: Place
+    attempt: int = 0
+
+
+@dataclass(kw_only=True)
+class Office:
+    """Claims of several workers of one process."""
+
+    taken: dict[Place, object] = field(default_factory=dict)
+
+    def worker(self) -> Desk:
+        return Desk(office=self)
+
+
+@dataclass(kw_only=True, eq=False)
+class Desk:
+    office: Office
+
+    async def take(self, place: Place) -> bool:
+        return self.office.taken.setdefault(place, self) is self
+
+    async def free(self, place: Place) -> None:
+        assert self.office.taken.pop(place) is self
+
+
+def jobs(count: int, *, attempt: int = 0) -> list[Work]:
+    return [Work(place=("naive", f"q{number}", 0), attempt=attempt) for number in range(count)]
+
+
+def row(place: Place, attempt: int = 0) -> RunRow:
+    system, question_id, repeat = place
+    return RunRow(
+        system=system,
+        question_id=question_id,
+        repeat=repeat,
+        attempt=attempt,
+        question="Who?",
+        prediction="Ada",
+        status="answered",
+        error="",
+        thread_id="t",
+        seconds=0.1,
+        tree=None,
+        chunks=(),
+    )
+
+
+@given(places, places)
+def test_places_are_locked_under_signed_numbers_of_their_own(one: Place, other: Place) -> None:
+    assert -(2**63) <= lock_key("run", one) < 2**63
+    assert (lock_key("run", one) == lock_key("run", other)) == (one == other)
+    assert lock_key("run", one) != lock_key("another", one)
+
+
+def test_workers_of_two_processes_do_each_job_once(tmp_path: Path) -> None:
+    office, store, asked = Office(), RunStore(tmp_path), []
+
+    async def process() -> int:
+        tail = RowTail(store)
+        work = WorkList(jobs(9), office.worker(), new_rows=tail.read_new, is_over=lambda: False)
+        while (job := await work.take()) is not None:
+            asked.append(job.place)
+            await asyncio.sleep(0)  # lets the other one in
+            with store.appending():
+                store.append(row(job.place))
+            await work.finish(job)
+        return work.done_elsewhere
+
+    async def both() -> list[int]:
+        return await asyncio.gather(process(), process())
+
+    elsewhere = asyncio.run(both())
+    assert sorted(asked) == [job.place for job in jobs(9)]
+    assert sum(elsewhere) == 9
+    assert office.taken == {}
+
+
+def test_job_of_another_process_is_waited_for_and_done_if_that_one_dies() -> None:
+    async def scenario() -> list[Place]:
+        office = Office()
+        other = office.worker()
+        await other.take(("naive", "q0", 0))
+        work = WorkList(jobs(2), office.worker(), new_rows=tuple, is_over=lambda: False)
+        first = await work.take()
+        waiting = asyncio.ensure_future(work.take())
+        assert not (await asyncio.wait([waiting], timeout=0.05))[0], "it must not give up what is left"
+        await other.free(("naive", "q0", 0))
+        second = await waiting
+        assert await work.take() is None
+        assert first is not None
+        assert second is not None
+        return [first.place, second.place]
+
+    assert asyncio.run(scenario()) == [("naive", "q1", 0), ("naive", "q0", 0)]
+
+
+def test_earlier_attempts_of_others_do_not_count_as_done() -> None:
+    async def taken(attempt: int) -> int:
+        seen = [row(job.place, attempt=1) for job in jobs(3)]
+        work = WorkList(jobs(3, attempt=attempt), Office().worker(), new_rows=lambda: iter(seen), is_over=lambda: False)
+        count = 0
+        while await work.take() is not None:
+            count += 1
+        return count
+
+    assert [asyncio.run(taken(attempt)) for attempt in (0, 1, 2)] == [0, 0, 3]
+
+
+def test_nothing_is_dealt_once_it_is_over() -> None:
+    async def taken() -> object:
+        return await WorkList(jobs(3), SoleWorker(), new_rows=tuple, is_over=lambda: True).take()
+
+    assert asyncio.run(taken()) is None
+
+
+@pytest.mark.parametrize(
+    ("milvus", "checkpoints", "shares"),
+    [
+        ("http://127.0.0.1:19530", "postgresql://ada@localhost/trees", True),
+        ("http://127.0.0.1:19530", "sqlite:///trees.sqlite", False),
+        ("folder.db", "postgresql://ada@localhost/trees", False),
+        ("", "", False),
+    ],
+)
+def test_work_is_shared_over_two_servers_only(milvus: str, checkpoints: str, shares: bool) -> None:
+    assert can_share(load_settings(milvus_uri=milvus, checkpoints=checkpoints)) is shares
+
+
+def test_directory_is_shared_among_those_who_share_and_with_nobody_else(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    alone = pytest.raises(SettingsError, match=r"process \d+ on .*JUDGETREE_CHECKPOINTS")
+    with store.held(shared=True), RunStore(tmp_path).held(shared=True), alone, store.held():
+        pass
+    with store.held(), pytest.raises(SettingsError, match=r"process \d+ on "), store.held(shared=True):
+        pass
+    with store.held():
+        pass
+
+
+def test_row_behind_the_torn_end_of_a_killed_process_stands_alone(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    tail = RowTail(store)
+    with store.appending():
+        store.append(row(("naive", "q0", 0)))
+    with store.rows_file.open("ab") as file:
+        file.write(b'{"system":"nai')
+    assert [each.question_id for each in tail.read_new()] == ["q0"]
+    with store.appending():
+        store.append(row(("naive", "q1", 0)))
+    assert [each.question_id for each in tail.read_new()] == ["q1"]
+    assert tail.read_new() == []
+    assert [each.question_id for each in store.read_attempts()] == ["q0", "q1"]
+
+
+def test_claims_in_postgres_are_one_connection_s_and_end_with_it(postgres_url: str) -> None:
+    settings = load_settings(milvus_uri="http://127.0.0.1:19530", checkpoints=postgres_url)
+    here, there = ("judge", "q", 0), ("judge", "p", 0)
+
+    async def scenario() -> None:
+        async with open_claims(settings, "run") as first:
+            assert await first.take(here)
+            async with open_claims(settings, "run") as second, open_claims(settings, "another run") as stranger:
+                assert not await second.take(here)
+                assert await second.take(there)
+                assert await stranger.take(here)
+                await first.free(here)
+                assert await second.take(here)
+                assert not await first.take(here)
+            assert await first.take(here), "closed without having freed it"
+
+    asyncio.run(scenario())
+
+
+def test_unreachable_postgres_is_named_without_its_password() -> None:
+    pytest.importorskip("psycopg")
+    url = "postgresql://user:hunter2@127.0.0.1:1/db"
+    settings = load_settings(milvus_uri="http://127.0.0.1:19530", checkpoints=url)
+
+    async def opened() -> None:
+        async with open_claims(settings, "run"):
+            pass
+
+    with pytest.raises(SettingsError, match=r"user:\*\*\*@127\.0\.0\.1:1") as caught:
+        asyncio.run(opened())
+    assert "hunter2" not in str(caught.value)

@@ -1,0 +1,58 @@
+"""What an experiment file may say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from judgetree.evaluation.runs.experiment import Experiment, load_experiment
+from judgetree.modules.errors import SettingsError
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "experiment.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_arguments_win_over_the_file(tmp_path: Path) -> None:
+    file = written(tmp_path, "dataset: hotpotqa:a.json\nsystems: [naive, judge]\ntopk: 5\n")
+    experiment = load_experiment(file, topk=2, limit=None)
+    assert (experiment.dataset, experiment.systems, experiment.topk) == ("hotpotqa:a.json", ("naive", "judge"), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("dataset: x:y\ntopk: 0\n", "topk: Input should be greater than or equal to 1"),
+        ("dataset: x:y\nspeed: 3\n", "speed: Extra inputs are not permitted.*Keys: dataset, split"),
+        ("dataset: x:y\nsystems: [rag]\n", r"systems\.0: Input should be 'judge', 'naive', 'llm', 'ircot'"),
+        ("topk: 3\n", "dataset: Field required"),
+        ("- a\n- b\n", "is not a mapping"),
+        ("dataset: [\n", "cannot be read"),
+    ],
+)
+def test_file_that_is_not_usable_says_why(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(SettingsError, match=f"(?s)experiment.yaml.*{named}"):
+        load_experiment(written(tmp_path, text))
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"nowhere\.yaml cannot be read"):
+        load_experiment(tmp_path / "nowhere.yaml")
+
+
+def test_every_key_is_documented() -> None:
+    assert all(field.description for field in Experiment.model_fields.values())
+
+
+def test_identity_leaves_out_what_a_run_may_go_on_with() -> None:
+    one = Experiment(dataset="hotpotqa:a.json", limit=3, concurrency=2)
+    assert one.identity() == one.model_copy(update={"limit": 9, "concurrency": 4, "repeats": 2}).identity()
+    assert one.identity() != one.model_copy(update={"topk": 4}).identity()
+
+
+def test_password_of_a_model_is_not_written_down() -> None:
+    experiment = Experiment(dataset="hotpotqa:a.json", llm="http://ada:lovelace@127.0.0.1/v1#m")
+    assert "lovelace" not in experiment.model_dump_json()

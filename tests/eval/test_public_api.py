@@ -1,0 +1,93 @@
+"""``judgetree.evaluation`` as notebooks use it: public names, and a run with its frames in one call."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from judgetree import evaluation
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.datasets.standards_qa import load_standards_qa
+from judgetree.modules.errors import SettingsError
+
+QUESTIONS = {"ladders": ("Which colour are ladders painted?", "grey"), "drums": ("How thick are drums?", "40 mm")}
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Two questions, and a model that knows them in the environment."""
+    folder = tmp_path / "data" / "standards"
+    folder.mkdir(parents=True)
+    rows = []
+    for key, (question, answer) in QUESTIONS.items():
+        quote = f"It is said that {key} have {answer}."
+        (folder / f"{key}.md").write_text(quote, encoding="utf-8")
+        fact = {"source": f"{key}.md", "quote": quote, "question": question, "answer": answer}
+        shared = {"id": key, "lang": "en", "question": question, "answer": answer}
+        rows.append({**shared, "type": "single", "supporting": [fact]})
+    file = folder.parent / "qa.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    with ScriptedServer(load_standards_qa(file)) as server:
+        monkeypatch.setenv("JUDGETREE_LLM", f"{server.base_url}#scripted")
+        yield f"standards:{file}"
+
+
+def test_every_public_name_is_there() -> None:
+    assert sorted(evaluation.__all__) == dir(evaluation)
+    for name in evaluation.__all__:
+        assert getattr(evaluation, name) is not None
+    with pytest.raises(AttributeError, match="nonsense"):
+        evaluation.nonsense  # noqa: B018
+    assert callable(evaluation.run)
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    code = "import judgetree.evaluation, sys; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"langgraph", "pymilvus", "pandas", "numpy", "pydantic"} & set(loaded)
+
+
+def test_name_that_needs_the_extra_says_so() -> None:
+    code = (
+        "import sys; sys.modules['pandas'] = None\n"
+        "import judgetree.evaluation as evaluation\n"
+        "from judgetree.modules.errors import DependencyError\n"
+        "try: evaluation.load_report\n"
+        "except DependencyError as error: print(error)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "judgetree[eval]" in told
+
+
+def test_a_run_gives_its_frames_and_costs_nothing_again(dataset: str, tmp_path: Path) -> None:
+    out, told = tmp_path / "run", []
+    report = evaluation.run(
+        dataset=dataset,
+        systems=("llm",),
+        out=out,
+        on_progress=lambda progress: told.append((progress.done, progress.total)),
+    )
+    assert set(report.questions["question_id"]) == set(QUESTIONS)
+    assert set(report.systems["system"]) == {"llm"}
+    assert told[-1] == (2, 2)
+    again = evaluation.run(evaluation.Experiment(dataset=dataset), systems=("llm",), out=str(out))
+    assert list(again.questions["thread_id"]) == list(report.questions["thread_id"])
+
+
+def test_a_file_of_keys_or_a_run_is_an_experiment_too(dataset: str, tmp_path: Path) -> None:
+    file, first, second = tmp_path / "experiment.yaml", tmp_path / "a", tmp_path / "b"
+    file.write_text(f"dataset: {dataset}\nsystems: [llm]\nlimit: 2\n", encoding="utf-8")
+    assert len(evaluation.run(file, out=first, limit=1).questions) == 1
+    repeated = evaluation.run(first, out=second, cache="replay")
+    assert list(repeated.questions["question_id"]) == ["ladders"]
+
+
+@pytest.mark.parametrize(("keys", "named"), [({}, "nothing to run"), ({"dataset": "x:y", "speed": 1}, "speed")])
+def test_keys_that_are_not_usable_are_refused(tmp_path: Path, keys: dict[str, object], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        evaluation.run(out=tmp_path / "run", **keys)

@@ -1,0 +1,156 @@
+"""Prompts of the systems that search in rounds: what each reply is read as, whatever a model writes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgetree.modules.prompts_multistep import (
+    DRAFT_SYSTEM,
+    FINAL_ANSWER,
+    FINAL_THOUGHT,
+    FOLLOW_UP,
+    FOLLOW_UP_SYSTEM,
+    LONGEST_QUERY,
+    STEP_VERSIONS,
+    THOUGHT_SYSTEM,
+    draft_messages,
+    follow_up_messages,
+    parse_draft,
+    parse_follow_up,
+    parse_thought,
+    thought_messages,
+)
+
+MARKED = st.lists(
+    st.sampled_from(["Follow up:", FINAL_ANSWER, FINAL_THOUGHT, "\n", "**", "Who?", "否", ".", " "]) | st.text()
+)
+
+
+# --- prompts ---
+
+
+def test_prompts_hold_what_they_are_given() -> None:
+    (_, system), (_, user) = thought_messages("Who?", "[1] a.md\nAda.", ["Ada is one.", "So is Bob."])
+    assert system == THOUGHT_SYSTEM
+    assert "Evidence:\n[1] a.md\nAda." in user
+    assert user.endswith("Sentences so far:\nAda is one.\nSo is Bob.")
+    assert draft_messages("Who?", "E") == [
+        ("system", DRAFT_SYSTEM),
+        ("user", "Question: Who?\n\nEvidence:\nE\n\nQuestion: Who?"),
+    ]
+    assert follow_up_messages("Who?", [("Where?", "Here")])[1][1] == (
+        "Question: Who?\n\nFollow up: Where?\nIntermediate answer: Here"
+    )
+
+
+@pytest.mark.parametrize("system", [THOUGHT_SYSTEM, DRAFT_SYSTEM, FOLLOW_UP_SYSTEM])
+def test_every_prompt_asks_for_the_language_of_the_question(system: str) -> None:
+    assert "Write in the language of the question" in system
+
+
+def test_every_system_has_a_version_of_its_own() -> None:
+    assert len(set(STEP_VERSIONS.values())) == len(STEP_VERSIONS) == 3
+
+
+# --- a sentence of reasoning ---
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        (
+            "KV-301 keeps it at 1.35 times design pressure. Then it stops.",
+            "KV-301 keeps it at 1.35 times design pressure.",
+        ),
+        ("It was built by J. R. Ruhl. He died.", "It was built by J. R. Ruhl."),
+        ("What does Dr. Ruhl say? So the answer is: no", "What does Dr. Ruhl say?"),
+        ('He called it "done." Then he left.', 'He called it "done."'),
+        ("- first\n- second", "first"),
+        ("1. first\n2. second", "first"),
+        ("\n\n  two   blanks \n", "two blanks"),
+        ("甲类容器由钢制成。所以答案是：钢。", "甲类容器由钢制成。"),
+    ],
+)
+def test_a_thought_is_the_first_sentence(reply: str, sentence: str) -> None:
+    thought = parse_thought(reply)
+    assert (thought.text, thought.is_last) == (sentence, False)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"{FINAL_THOUGHT} 212 °C.",
+        "Thus the final answer is Vellin.",
+        "THE ANSWER IS: no",
+        "所以答案是：钢。",
+        "最终答案为钢",
+        "",
+        " \n",
+    ],
+)
+def test_a_thought_that_says_the_answer_or_nothing_is_the_last(reply: str) -> None:
+    assert parse_thought(reply).is_last
+
+
+def test_our_own_ending_is_recognised() -> None:
+    assert f"{FINAL_THOUGHT} and the answer" in THOUGHT_SYSTEM
+    assert parse_thought(f"{FINAL_THOUGHT} 40 mm").is_last
+
+
+# --- a follow-up question ---
+
+
+@pytest.mark.parametrize(
+    ("reply", "question"),
+    [
+        (f"{FOLLOW_UP} Who founded Rome?", "Who founded Rome?"),
+        ("Are follow up questions needed here: Yes.\nFollow up: Who founded Rome?", "Who founded Rome?"),
+        ("follow-up question 2: Who?\nIntermediate answer: Romulus\nFollow up: When?", "Who?"),
+        ("**Follow up:** Who?", "Who?"),
+        ("**Follow up: Who?**", "Who?"),
+        ("Follow up:\nWho?", "Who?"),
+        ("- Next follow-up: Who?", "Who?"),
+        ("追问：谁建立了罗马？", "谁建立了罗马？"),
+        ("Who founded Rome?", "Who founded Rome?"),
+        ("谁建立了罗马？", "谁建立了罗马？"),
+        ("Follow up: No man's land lies where?", "No man's land lies where?"),
+    ],
+)
+def test_a_follow_up_is_found_in_what_models_write_around_it(reply: str, question: str) -> None:
+    assert parse_follow_up(reply) == question
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"{FINAL_ANSWER} Romulus",
+        f"{FINAL_ANSWER} Romulus\nFollow up: Who?",
+        "**Final answer:** Romulus",
+        "最终答案是：罗慕路斯",
+        "Follow up: none",
+        "Follow up: No further questions are needed.",
+        "Follow up:",
+        "",
+        "I am not sure what you want from me.",
+        "Is it this?\nOr is it that?",
+    ],
+)
+def test_a_reply_without_a_follow_up_ends_the_questions(reply: str) -> None:
+    assert parse_follow_up(reply) == ""
+
+
+# --- whatever comes ---
+
+
+@given(MARKED.map("".join))
+def test_whatever_comes_is_read_as_one_line_of_bounded_length(reply: str) -> None:
+    for query in (parse_thought(reply).text, parse_draft(reply), parse_follow_up(reply)):
+        assert len(query) <= LONGEST_QUERY
+        assert query == " ".join(query.split())
+
+
+@given(st.text())
+def test_a_draft_keeps_every_word_of_a_short_reply(reply: str) -> None:
+    assert parse_draft(reply).split() == reply[:LONGEST_QUERY].split() or len(reply) > LONGEST_QUERY
