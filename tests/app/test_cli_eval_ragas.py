@@ -74,7 +74,7 @@ def test_failed_samples_end_with_1_and_say_how_to_go_on(cli: Cli, run: Path, scr
     ("options", "named"),
     [
         (("--metrics", "fluency"), "Allowed: faithfulness, answer_relevancy"),
-        (("--systems", "ircot"), "It has: naive, llm"),
+        (("--systems", "ircot"), "It has: llm, naive"),
         (("--cache", "replay"), "--cache write"),
         (("--embeddings", "word2vec"), "Unknown embedding model"),
         (("--llm", "gpt"), "Unknown model"),

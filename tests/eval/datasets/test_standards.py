@@ -6,7 +6,7 @@ from judgetree.evaluation.datasets.standards import load_standards
 from judgetree.modules.errors import LoadingError
 from tests.eval.dataset_files import write_lines
 
-REPO = Path(__file__).parents[2]
+REPO = Path(__file__).parents[3]
 
 
 def fact(source: str, remaining: str = "") -> dict[str, str]:

@@ -27,7 +27,7 @@ def test_arguments_win_over_the_file(tmp_path: Path) -> None:
     [
         ("dataset: x:y\ntopk: 0\n", "topk: Input should be greater than or equal to 1"),
         ("dataset: x:y\nspeed: 3\n", "speed: Extra inputs are not permitted.*Keys: dataset, split"),
-        ("dataset: x:y\nsystems: [rag]\n", r"systems\.0: Input should be 'judge', 'naive', 'llm', 'ircot'"),
+        ("dataset: x:y\nsystems: [rag]\n", r"systems\.0: Input should be 'llm', 'naive', 'iter_retgen', 'ircot'"),
         ("topk: 3\n", "dataset: Field required"),
         ("- a\n- b\n", "is not a mapping"),
         ("dataset: [\n", "cannot be read"),

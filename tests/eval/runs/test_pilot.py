@@ -12,7 +12,7 @@ from judgetree.graphs.result import Mode
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.prices import ModelUsage, Price, Prices
 from judgetree.modules.settings import load_settings
-from tests.eval.test_spending import CHAT, ROW
+from tests.eval.runs.test_spending import CHAT, ROW
 
 PRICES = Prices({"chat": {"m": Price(prompt=1.0, completion=1.0)}})
 
