@@ -30,7 +30,7 @@ check: $(VENV)/.dev
 	rm -rf build
 
 notebooks: $(VENV)/.dev
-	$(BIN)/python -m pytest -q tests/notebooks
+	$(BIN)/python -m pytest -q -n 2 tests/notebooks
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks

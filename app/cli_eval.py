@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from .cli_eval_calibrate import calibrate
 from .cli_eval_fetch import fetch
-from .cli_eval_ragas import ragas
-
-# Spelled out again, since its home takes seconds to import; a test compares them.
-CacheModeName = Literal["off", "read", "write", "replay"]
+from .cli_eval_ragas import CacheModeName, ragas
 
 eval_app = typer.Typer(no_args_is_help=True, help="Measure systems over question-answer data sets.")
 eval_app.command("calibrate")(calibrate)
@@ -34,7 +31,11 @@ def run(  # noqa: PLR0913 - one parameter an option
         str | None,
         typer.Option(metavar="llm,naive,judge", help="What is compared; also ircot, iter_retgen, self_ask."),
     ] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where a data set has several in one place.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; the corpus stays.")] = None,
+    sample: Annotated[int | None, typer.Option(min=1, metavar="N", help="N questions drawn by the seed.")] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with everything else.")] = None,
     source: Annotated[
         Path | None, typer.Option("--from", metavar="MANIFEST", help="Do the run of this manifest.json again.")
@@ -69,7 +70,9 @@ def run(  # noqa: PLR0913 - one parameter an option
         source,
         dataset=dataset,
         systems=systems.replace(",", " ").split() if systems is not None else None,
+        split=split,
         limit=limit,
+        sample=sample,
         repeats=repeats,
         concurrency=concurrency,
         cache=cache,

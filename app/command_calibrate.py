@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..modules.errors import DependencyError
+from ..modules.extras import needs_extra
 from ..modules.settings import load_settings
-from .command_index import progress_bar
 from .exit_status import FAILED, INTERRUPTED, OK
+from .progress import progress_bar
 from .terminal import say, write_json, write_result
 
 
@@ -26,11 +26,9 @@ def run_calibrate(
     Raises:
         UserError: Something to mend; calls that were paid are kept.
     """
-    try:
+    with needs_extra("eval"):
         from ..evaluation.calibration.calibrate import CalibrationPlan, calibrate
         from ..evaluation.calibration.fit import TARGET_RECALL
-    except ModuleNotFoundError as error:
-        raise DependencyError(f"This needs the package {error.name}. Run: pip install 'judgetree[eval]'") from error
     plan = CalibrationPlan(
         dataset=dataset,
         split=split,

@@ -11,7 +11,7 @@ from ..graphs.drawing.words import count_of
 from ..modules.collection_content import stored_files
 from ..modules.collection_schema import list_collections, read_collection_info
 from ..modules.errors import CollectionError
-from ..modules.milvus_connection import MilvusConnection, connect
+from ..modules.milvus_connection import MilvusConnection, connect, is_address
 from ..modules.settings import Settings, load_settings
 from .exit_status import OK
 from .terminal import Cell, say, write_json, write_rows
@@ -62,7 +62,7 @@ def read_collections(settings: Settings) -> list[CollectionSummary]:
 def database_exists(settings: Settings) -> bool:
     """False for a Lite folder that nothing has been written to yet."""
     address = settings.milvus_address
-    return not address.endswith(".db") or "://" in address or Path(address).expanduser().exists()
+    return is_address(address) or not address.endswith(".db") or Path(address).expanduser().exists()
 
 
 def _summaries(connection: MilvusConnection) -> Iterator[CollectionSummary]:

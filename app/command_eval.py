@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ..evaluation.runs.batch_run import RunOptions, run_experiment
 from ..evaluation.runs.experiment import Experiment, load_experiment
@@ -16,11 +13,12 @@ from ..evaluation.runs.rerun import Rerun, load_rerun
 from ..evaluation.runs.runner import Progress as RunProgress
 from ..evaluation.runs.runner import RunSummary
 from ..evaluation.runs.store import RunStore
-from ..modules.errors import DependencyError, SettingsError
+from ..modules.errors import SettingsError
+from ..modules.extras import needs_extra
 from ..modules.settings import load_settings
-from .command_index import progress_bar
 from .exit_status import FAILED, INTERRUPTED, OK
-from .terminal import is_live, notes, say, write_json, write_result
+from .progress import counting_bar, progress_bar
+from .terminal import say, write_json, write_result
 
 
 def read_experiment(config: Path | None, source: Path | None, **keys: object) -> tuple[Experiment, Rerun | None]:
@@ -76,7 +74,7 @@ def run_report(folder: Path, *, as_json: bool) -> int:
     Raises:
         UserError: There is no run, its data set has changed, or the extra ``eval`` is not installed.
     """
-    with _extra():
+    with needs_extra("eval"):
         from ..evaluation.reports.report import write_report
     report = write_report(folder)
     if as_json:
@@ -93,7 +91,7 @@ def run_compare(first: Path, second: Path | None, *, force: bool, as_json: bool)
     Raises:
         UserError: There is nothing to compare, the runs are unlike, or the extra ``eval`` is not installed.
     """
-    with _extra():
+    with needs_extra("eval"):
         from ..evaluation.reports.compare import compare_runs
     comparisons = compare_runs(first, second, force=force)
     if as_json:
@@ -101,14 +99,6 @@ def run_compare(first: Path, second: Path | None, *, force: bool, as_json: bool)
     else:
         write_result("\n".join(each.verdict for each in comparisons))
     return OK
-
-
-@contextmanager
-def _extra() -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise DependencyError(f"This needs the package {error.name}. Run: pip install 'judgetree[eval]'") from error
 
 
 def _told(summary: RunSummary, out: Path) -> str:
@@ -124,31 +114,13 @@ def _told(summary: RunSummary, out: Path) -> str:
 
 @contextmanager
 def question_bar() -> Iterator[Callable[[RunProgress], None]]:
-    """What a run reports its questions to: a bar in a terminal, elsewhere a line a tenth of the way."""
-    if not is_live(sys.stderr):
-        yield _tell_tenths
-        return
-    columns = (
-        TextColumn("questions"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[failed]}"),
-    )
-    with Progress(*columns, console=notes(), redirect_stdout=False, redirect_stderr=False) as bars:
-        task, failed = bars.add_task("", total=None, failed=""), 0
+    """What a run reports its questions to."""
+    failed = 0
+    with counting_bar("questions") as show:
 
-        def show(progress: RunProgress) -> None:
+        def tell(progress: RunProgress) -> None:
             nonlocal failed
             failed += progress.row is not None and progress.row.status == "failed"
-            bars.update(
-                task, completed=progress.done, total=progress.total, failed=f"{failed} failed" if failed else ""
-            )
+            show(progress.done, progress.total, f"{failed} failed" if failed else "")
 
-        yield show
-
-
-def _tell_tenths(progress: RunProgress) -> None:
-    if progress.row is not None and progress.done * 10 // progress.total > (progress.done - 1) * 10 // progress.total:
-        say(f"{progress.done}/{progress.total} questions")
+        yield tell

@@ -11,10 +11,11 @@ from ..evaluation.runs.experiment import Experiment
 from ..evaluation.runs.store import RunStore
 from ..graphs.drawing.words import count_of
 from ..modules.errors import SettingsError
+from ..modules.extras import needs_extra
 from ..modules.prices import dollars
-from .command_eval import _extra, question_bar
-from .command_index import progress_bar
+from .command_eval import question_bar
 from .exit_status import INTERRUPTED, OK
+from .progress import progress_bar
 from .terminal import Cell, say, write_json, write_rows
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def run_pilot(experiment: Experiment, out: Path, options: RunOptions, *, pilot: 
     """
     if options.force or options.retry_failed:
         raise SettingsError("--dry-run estimates what was never asked: leave out --force and --retry-failed.")
-    with _extra():
+    with needs_extra("eval"):
         from ..evaluation.runs.pilot import PILOT, estimate_run
     questions = PILOT if pilot is None else pilot
     try:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from ..graphs.drawing.words import count_of
 from ..modules.chunking import CHUNK_OVERLAP, CHUNK_SIZE
@@ -21,10 +17,9 @@ from ..modules.index_plan import IndexReport
 from ..modules.loading import scan_files
 from ..modules.settings import Settings, load_settings
 from .exit_status import OK
-from .terminal import is_live, notes, write_json, write_result
+from .progress import progress_bar
+from .terminal import write_json, write_result
 
-OnProgress = Callable[[int, int, str], None]
-STAGES: Mapping[str, str] = {"load": "reading files", "embed": "embedding chunks", "write": "writing chunks"}
 _NAMES_SHOWN = 10
 
 
@@ -109,24 +104,6 @@ def index_paths(options: IndexOptions, settings: Settings) -> IndexOutcome:
     ):
         report = _sum_up(list(_reports(index, options)))
         return IndexOutcome(report=report, embedders=index.info().embedders, seconds=time.monotonic() - started)
-
-
-@contextmanager
-def progress_bar() -> Iterator[OnProgress]:
-    """What an index reports its progress to: bars in a terminal, nothing elsewhere."""
-    if not is_live(sys.stderr):
-        yield lambda done, total, stage: None
-        return
-    columns = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=notes(), transient=True, redirect_stdout=False, redirect_stderr=False) as bars:
-
-        def show(done: int, total: int, stage: str) -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(STAGES.get(stage, stage))
-            bars.update(tasks[stage], completed=done, total=total)
-
-        yield show
 
 
 def _reports(index: Index, options: IndexOptions) -> Iterator[IndexReport]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
 from ..evaluation.ragas.metrics import metrics_named
 from ..modules.completion_cache import CacheMode
-from ..modules.errors import DependencyError
-from .command_index import progress_bar
+from ..modules.extras import needs_extra
 from .exit_status import FAILED, INTERRUPTED, OK
-from .terminal import is_live, notes, say, write_json, write_result
+from .progress import counting_bar, progress_bar
+from .terminal import say, write_json, write_result
 
 if TYPE_CHECKING:
     from ..evaluation.ragas.run import RagasProgress, RagasSummary
@@ -41,10 +38,8 @@ def run_ragas(  # noqa: PLR0913 - one parameter an option
         UserError: Something to mend, the extra ``eval`` not being installed among them; finished scores are kept.
     """
     chosen = metrics_named(metrics)
-    try:
+    with needs_extra("eval"):
         from ..evaluation.ragas.run import RagasOptions, score_run
-    except ModuleNotFoundError as error:
-        raise DependencyError(f"This needs the package {error.name}. Run: pip install 'judgetree[eval]'") from error
     options = RagasOptions(
         metrics=chosen,
         systems=tuple(systems.replace(",", " ").split()) if systems is not None else None,
@@ -82,28 +77,8 @@ def _told(summary: RagasSummary, folder: Path) -> str:
 
 @contextmanager
 def _sample_bar() -> Iterator[Callable[[RagasProgress], None]]:
-    """What the scoring reports its samples to: a bar in a terminal, elsewhere a line a tenth of the way."""
-    if not is_live(sys.stderr):
-        yield _tell_tenths
-        return
-    columns = (
-        TextColumn("samples"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[failed]}"),
-    )
-    with Progress(*columns, console=notes(), redirect_stdout=False, redirect_stderr=False) as bars:
-        task = bars.add_task("", total=None, failed="")
-
-        def show(progress: RagasProgress) -> None:
-            failed = f"{progress.failed} in vain" if progress.failed else ""
-            bars.update(task, completed=progress.done, total=progress.total, failed=failed)
-
-        yield show
-
-
-def _tell_tenths(progress: RagasProgress) -> None:
-    if progress.done and progress.done * 10 // progress.total > (progress.done - 1) * 10 // progress.total:
-        say(f"{progress.done}/{progress.total} samples")
+    """What the scoring reports its samples to."""
+    with counting_bar("samples") as show:
+        yield lambda progress: show(
+            progress.done, progress.total, f"{progress.failed} in vain" if progress.failed else ""
+        )

@@ -1,7 +1,7 @@
 """The scripted server's addresses: from a request's bytes to what is to be sent back, counted on the way.
 
 Nothing here waits or touches a socket; delays and broken connections are written into the answer for
-``scripted_server`` to carry out.
+``scripted_http`` to carry out.
 """
 
 from __future__ import annotations

@@ -69,16 +69,10 @@ __all__ = [*_HOMES]  # noqa: PLE0604 - names only
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == __name__.partition(".")[0]:
-            raise
-        from ..modules.errors import DependencyError  # noqa: PLC0415 - what is lazy stays light
+    from ..modules.extras import needs_extra  # noqa: PLC0415 - what is lazy stays light
 
-        raise DependencyError(
-            f"{__name__}.{name} needs the package {error.name}. Run: pip install 'judgetree[eval]'"
-        ) from error
+    with needs_extra("eval", what=f"{__name__}.{name}"):
+        value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
     globals()[name] = value
     return value
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
@@ -17,6 +16,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from ..modules.errors import DependencyError, SettingsError
+from ..modules.settings import without_password
 
 ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
 
@@ -32,6 +32,11 @@ def serializer() -> JsonPlusSerializer:
     return JsonPlusSerializer(allowed_msgpack_modules=None)
 
 
+def is_postgres(url: str) -> bool:
+    """Whether checkpoints with this URL are in PostgreSQL."""
+    return url.startswith(("postgresql://", "postgres://"))
+
+
 @asynccontextmanager
 async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
     """A saver for async graphs, bound to the running event loop; tables are made, the connection closed at the end.
@@ -45,7 +50,7 @@ async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
             saver: Saver = InMemorySaver(serde=serializer())
         elif url.startswith("sqlite:///"):
             saver = await _open_sqlite(url, stack)
-        elif url.startswith(("postgresql://", "postgres://")):
+        elif is_postgres(url):
             saver = await _open_postgres(url, stack)
         else:
             raise _unknown_url(url)
@@ -68,7 +73,7 @@ def open_checkpointer_sync(url: str) -> Iterator[Saver]:
             with FileLock(_lock_beside(_sqlite_path(url))):
                 saver.setup()
             connection.execute(_QUICK_COMMITS)
-        elif url.startswith(("postgresql://", "postgres://")):
+        elif is_postgres(url):
             with _postgres_errors(url):
                 from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415 - the extra "postgres"
 
@@ -144,9 +149,8 @@ def _postgres_errors(url: str) -> Iterator[None]:
 
 
 def _unusable(url: str, error: Exception) -> SettingsError:
-    shown = re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
     return SettingsError(
-        f"The checkpoint store {shown!r} cannot be opened: {' '.join(str(error).split())}. "
+        f"The checkpoint store {without_password(url)!r} cannot be opened: {' '.join(str(error).split())}. "
         "Check JUDGETREE_CHECKPOINTS and that the store is running and writable."
     )
 

@@ -23,7 +23,7 @@ from langchain_core.exceptions import ModelError
 from pydantic import SecretStr
 
 from .chunking import CJK_THRESHOLD
-from .errors import ModelCallError, ModelSetupError, SettingsError
+from .errors import SETUP_STATUS, ModelCallError, ModelSetupError, SettingsError
 from .local_encoders import find_minilm, find_multilingual, load_minilm, load_multilingual
 from .settings import Settings
 from .vector_cache import RecentVectors, Vector, VectorCache
@@ -199,7 +199,7 @@ class EndpointEmbedder(Embedder):
     def _failure(self, error: Exception) -> ModelCallError:
         status = getattr(error, "status_code", None)
         what = f"The embedding model {self.name} failed: {' '.join(str(error).split())[:300] or type(error).__name__}"
-        if status in _SETUP_STATUS:
+        if status in SETUP_STATUS:
             return ModelSetupError(f"{what}. To do: check the API key, the model's name and its longest input.")
         return ModelCallError(what)
 
@@ -295,7 +295,6 @@ _DASHSCOPE_TEXTS_A_CALL = 10
 """It refuses more."""
 _TEXTS_A_BATCH = 256
 """Texts embedded between two writes to the cache: what an interrupted indexing loses at most."""
-_SETUP_STATUS = {400, 401, 403, 404, 405, 413, 415, 422}
 
 
 def _as_list(vector: Vector) -> list[float]:

@@ -19,6 +19,14 @@ A message says what failed, which value, what is allowed and what to do. Errors 
 where they are called, with ``raise … from``.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SETUP_STATUS = frozenset({400, 401, 403, 404, 405, 413, 415, 422})
+"""HTTP statuses with which a model endpoint refuses a call for good: a ``ModelSetupError`` each."""
+
 
 class JudgetreeError(Exception):
     """The root of the tree above."""
@@ -76,6 +84,25 @@ class ModelSetupError(ModelCallError, UserError):
         super().__init__(message)
         self.status = status
 
+    @property
+    def refuses_all(self) -> bool:
+        """Whether any other request would be too, for its key or its model; a 400 may be the prompt's own."""
+        return self.status in (401, 403, 404)
+
 
 class BudgetSpent(JudgetreeError):
     """The search tree's allowance of model calls is used up."""
+
+
+@contextmanager
+def ungrouped(kind: type[Exception]) -> Iterator[None]:
+    """Around an ``asyncio.TaskGroup``: of a group of errors of a kind, the first is raised by itself."""
+    try:
+        yield
+    except* kind as errors:
+        raise _first(errors) from None
+
+
+def _first(errors: BaseExceptionGroup[Exception]) -> Exception:
+    inner = errors.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

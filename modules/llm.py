@@ -24,7 +24,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from .completion import Completion, TokenLogprob, completion_of, growing_answer
-from .errors import ModelCallError, ModelSetupError
+from .errors import SETUP_STATUS, ModelCallError, ModelSetupError
 from .prompts import Message
 from .rate_limit import RateLimit, estimated_tokens
 from .settings import without_secrets
@@ -118,8 +118,6 @@ class CallGate:
 _CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError)
 _MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError)
 """What langchain-openai raises on a reply that is no chat completion."""
-
-_SETUP_STATUS = {400, 401, 403, 404, 405, 413, 415, 422}
 
 _SHORTEST_SECRET = 8
 """Characters of a key that is starred out of error messages; shorter ones stand in for none."""
@@ -269,7 +267,7 @@ class EndpointLLM:
         what = " ".join(self._without_key(without_secrets(str(error))).split())[:300] or type(error).__name__
         if isinstance(error, _MALFORMED_REPLY) and not isinstance(error, ValueError):
             what = f"its reply is no chat completion ({type(error).__name__}: {what})"
-        if status in _SETUP_STATUS:
+        if status in SETUP_STATUS:
             remedy = {401: "check the API key", 403: "check what the key may use", 404: "check the model's name"}
             advice = remedy.get(int(status), "check the request and the model's limits")
             message = f"{where} refused the call (HTTP {status}): {what}. To do: {advice}."

@@ -46,7 +46,7 @@ class MilvusConnection:
             return
         self.closed = True
         self.client.close()
-        if _is_address(self.uri):
+        if is_address(self.uri):
             return
         with _users_lock:
             _users[self.uri] -= 1
@@ -70,7 +70,7 @@ def connect(uri: str, token: str = "") -> MilvusConnection:
     # One logs a traceback of every error that it raises as well, the other tells that it reads its dictionary.
     logging.getLogger("pymilvus.decorators").addFilter(_above_error)
     logging.getLogger("jieba").addFilter(_above_debug)
-    if not _is_address(uri):
+    if not is_address(uri):
         return _open_folder(uri)
     try:
         client = MilvusClient(timeout=CONNECT_TIMEOUT_S, **client_arguments(uri, token))
@@ -92,7 +92,7 @@ class ClientArguments(TypedDict, total=False):
 
 def client_arguments(uri: str, token: str) -> ClientArguments:
     """What every Milvus client of this connection is made with."""
-    if _is_address(uri) and not _LOOPBACK.match(uri):
+    if is_address(uri) and not _LOOPBACK.match(uri):
         return {"uri": uri, "token": token}
     # pymilvus pings an idle connection every ten seconds, and Lite hangs up on who pings that often.
     return {"uri": uri, "token": token, "grpc_options": {"grpc.keepalive_time_ms": 2**31 - 1}}
@@ -103,7 +103,8 @@ def is_lite(client: MilvusClient) -> bool:
     return str(client.get_server_version()).startswith("milvus_lite")
 
 
-def _is_address(uri: str) -> bool:
+def is_address(uri: str) -> bool:
+    """Whether a server is meant; else it is the path of a Lite folder."""
     return bool(_ADDRESS.match(uri))
 
 

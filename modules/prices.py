@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import SettingsError
 from .usage import CallKind, CallRecord
+from .validation_faults import faults_of
 
 FILE_NAME = "prices.toml"
 LOCAL = "local:"
@@ -204,8 +205,7 @@ def _read(text: str, *, where: str) -> dict[CallKind, Mapping[str, Price]]:
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{where} is no TOML: {error}. {_FORM}") from error
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise SettingsError(f"{where} is not usable: {faults}. {_FORM}") from error
+        raise SettingsError(f"{where} is not usable: {'; '.join(faults_of(error))}. {_FORM}") from error
 
 
 _FORM = 'Write [chat."MODEL"] (or embedding, rerank) and below it prompt and completion in dollars per million tokens.'

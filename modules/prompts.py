@@ -42,7 +42,7 @@ JUDGE_SCHEMA: dict[str, object] = {
     "additionalProperties": False,
 }
 
-JUDGE_REPAIR = "That reply cannot be used: {problem} Reply again with the JSON object alone."
+JSON_REPAIR = "That reply cannot be used: {problem} Reply again with the JSON object alone."
 
 NEEDED_SYSTEM = "You check whether a passage helps to answer a query. Reply with yes or no only."
 NEEDED_QUESTION = 'Is the passage about something that must be known to answer "{query}"?'
@@ -108,7 +108,7 @@ def _texts(messages: list[Message]) -> tuple[str, ...]:
 READER_VERSION = version_of(*_texts(reader_messages("{query}", "{context}")))
 CLOSED_BOOK_VERSION = version_of(*_texts(closed_book_messages("{query}")))
 GENERATED_JUDGE_VERSION = version_of(
-    *_texts(judge_messages("{query}", "{passage}")), JUDGE_REPAIR, json.dumps(JUDGE_SCHEMA)
+    *_texts(judge_messages("{query}", "{passage}")), JSON_REPAIR, json.dumps(JUDGE_SCHEMA)
 )
 LOGPROB_JUDGE_VERSION = version_of(
     *_texts(needed_messages("{query}", "{passage}")),

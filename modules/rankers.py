@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from .errors import ModelCallError, ModelSetupError, SearchArgumentError, SettingsError
+from .errors import SETUP_STATUS, ModelCallError, ModelSetupError, SearchArgumentError, SettingsError
 
 if TYPE_CHECKING:
     from pymilvus.client.abstract import BaseRanker
@@ -205,11 +205,10 @@ def create_reranker(spec: str, *, api_key: str = "", timeout_s: float = RERANK_T
 _OK = 200
 _PARSER_ERRORS = (ValueError, TypeError, KeyError, AttributeError)
 """What the SDK lets through when a reply is not what it expects."""
-_SETUP_STATUS = {400, 401, 403, 404, 405, 413, 422}
 
 
 def _failure(status: int) -> type[ModelCallError]:
-    return ModelSetupError if status in _SETUP_STATUS else ModelCallError
+    return ModelSetupError if status in SETUP_STATUS else ModelCallError
 
 
 def _post(url: str, body: Mapping[str, object], api_key: str, timeout_s: float) -> Mapping[str, object]:

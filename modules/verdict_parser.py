@@ -1,22 +1,14 @@
-"""From what a model wrote to a verdict: thinking off, fence off, JSON, repaired JSON, then the schema."""
+"""From what a model wrote to a verdict."""
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Annotated
 
-import json_repair
-from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator
 
-from .completion import split_thinking, storable
+from .completion import storable
 from .judge import Score, Verdict, sub_question_problem
-
-_FENCE = re.compile(r"```[\w-]*\s*\n(.*?)```", re.DOTALL)
-
-
-class VerdictProblem(ValueError):
-    """What is wrong with a reply, in words that a model can act on."""
+from .structured_reply import parse_json_reply
 
 
 def _whole_number(value: object) -> object:
@@ -46,14 +38,9 @@ def parse_verdict(reply: str, query: str, *, expand: bool = True, cut_off: bool 
     question, repaired with the rest, may be half of one.
 
     Raises:
-        VerdictProblem: The reply holds no such verdict.
+        ReplyProblem: The reply holds no such verdict.
     """
-    found = _load_object(reply)
-    try:
-        parsed = _Reply.model_validate(found)
-    except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise VerdictProblem(f"It does not fit the schema ({faults}).") from error
+    parsed = parse_json_reply(reply, _Reply)
     question = problem = ""
     if parsed.score == 1 and expand:
         question = parsed.next_query.strip()
@@ -65,24 +52,3 @@ def parse_verdict(reply: str, query: str, *, expand: bool = True, cut_off: bool 
         next_query="" if problem else question,
         problem=problem,
     )
-
-
-def _load_object(reply: str) -> dict[str, object]:
-    text, _ = split_thinking(reply)
-    try:
-        found = _loaded(text)
-    except (ValueError, RecursionError):  # brackets without end
-        found = None
-    if not isinstance(found, dict):
-        raise VerdictProblem("It holds no JSON object.")
-    return found
-
-
-def _loaded(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        fenced = _FENCE.search(text)
-        text = fenced[1] if fenced else text
-        start = text.find("{")
-        return json_repair.loads(text[start:]) if start >= 0 else None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...modules.background_loop import background_loop
 from ...modules.completion_cache import CachedLLM, CompletionCache
-from ...modules.errors import JudgetreeError
+from ...modules.errors import JudgetreeError, ungrouped
 from ...modules.judge_logprob import LogprobJudge
 from ...modules.judge_thresholds import Calibration, keep_calibration, thresholds_file
 from ...modules.llm import CallGate, ChatLLM
@@ -192,12 +192,10 @@ class _Rating:
         """The cases in their order, as the judge rates them."""
         self._tell(0, len(self._passages), _STAGE)
         left = iter(enumerate(self._passages))
-        try:
+        with ungrouped(JudgetreeError):
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(at_once, len(self._passages))):
                     group.create_task(self._work_through(left))
-        except* JudgetreeError as errors:
-            raise _first(errors) from None
         ratings = iter([self._rated[at] for at in range(len(self._passages))])
         return [
             RatedCase(
@@ -215,12 +213,6 @@ class _Rating:
             self.records += meter.records
             self._rated[at] = Probabilities(needed=needed, alone=alone)
             self._tell(len(self._rated), len(self._passages), _STAGE)
-
-
-def _first(errors: BaseExceptionGroup[JudgetreeError]) -> JudgetreeError:
-    """The first error that is no group itself."""
-    inner = errors.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
 def _shown(interval: MeanInterval | None, style: str) -> str:

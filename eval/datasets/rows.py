@@ -18,6 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, 
 from ...modules.chunking import cjk_share, language_of
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.loading import clean_text, scan_files
+from ...modules.validation_faults import faults_of
 from .questions import CorpusDocument, Dataset, EvalQuestion
 
 logger = logging.getLogger(__name__)
@@ -170,10 +171,7 @@ def explain(error: ValueError) -> str:
     """What is wrong with a row in one line: the first three faults, each with its place in the row."""
     if not isinstance(error, ValidationError):
         return str(error)
-    faults = [
-        f"{'.'.join(str(part) for part in fault['loc']) or 'row'}: {fault['msg'].removeprefix('Value error, ')}"
-        for fault in error.errors(include_url=False, include_input=False, include_context=False)
-    ]
+    faults = faults_of(error, whole="row")
     more = [f"and {len(faults) - _FAULTS_OF_A_ROW} more"] if len(faults) > _FAULTS_OF_A_ROW else []
     return "; ".join(faults[:_FAULTS_OF_A_ROW] + more)
 

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from ...modules.errors import LoadingError
 from ...modules.judge_oracle import GoldFact
+from ...modules.validation_faults import faults_of
 
 QuestionType = Literal["single", "2hop", "3hop", "compare", "unanswerable"]
 Filled = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -151,16 +152,9 @@ def _parse(lines: list[str]) -> tuple[list[Question], list[tuple[int, str]]]:
         try:
             question = _ROW.validate_json(line)
         except ValidationError as error:
-            faults.append((number, _explain(error)))
+            faults.append((number, "; ".join(faults_of(error, whole="row"))))
             continue
         if first_line.setdefault(question.id, number) != number:
             faults.append((number, f"id {question.id!r} is already used in line {first_line[question.id]}"))
         questions.append(question)
     return questions, faults
-
-
-def _explain(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(str(part) for part in fault['loc']) or 'row'}: {fault['msg'].removeprefix('Value error, ')}"
-        for fault in error.errors(include_url=False)
-    )

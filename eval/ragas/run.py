@@ -14,11 +14,12 @@ from ...modules.background_loop import background_loop
 from ...modules.chunking import cjk_share
 from ...modules.completion_cache import CachedLLM, CacheMode, CompletionCache
 from ...modules.embeddings import Embedder, create_embeddings, spec_for_language
-from ...modules.errors import JudgetreeError, LoadingError, ModelSetupError, SettingsError, UserError
+from ...modules.errors import JudgetreeError, LoadingError, ModelSetupError, SettingsError, UserError, ungrouped
 from ...modules.llm import CallGate, EndpointLLM
 from ...modules.llm_factory import Progress as SetupProgress
 from ...modules.llm_factory import create_llm
 from ...modules.settings import Settings, load_settings
+from ...modules.structured_reply import ReplyProblem
 from ...modules.usage import CallMeter, total_usage
 from ..datasets.questions import EvalQuestion
 from ..reports.loaded_run import load_run
@@ -26,13 +27,10 @@ from ..runs.store import RunRow, RunStore
 from ..runs.trees import TreeStore
 from .metrics import RAGAS_METRICS, RagasMetric, evidence_of, inputs_of
 from .models import RAGAS_VERSION, build_scoring, prompts_version
-from .replies import ReplyProblem, StructuredLLM
+from .replies import StructuredLLM
 from .scores import RagasScore, RagasStore, Scorer, finished, row_key
 
 logger = logging.getLogger(__name__)
-
-_REFUSED_WHATEVER_THE_PROMPT = {401, 403, 404}
-"""HTTP statuses that end the scoring; others, such as 400 for too long a prompt, may be one sample's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,12 +222,10 @@ class _Work:
                 self._scores.append(score)
                 self._tell()
 
-        try:
+        with ungrouped(UserError):
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self._options.concurrency, self._total)):
                     group.create_task(worker())
-        except* UserError as errors:
-            raise _first(errors) from None
 
     async def _score(self, sample: _Sample) -> RagasScore:
         started = time.perf_counter()
@@ -289,11 +285,5 @@ def _score_of(
 def _ends_all(error: Exception) -> bool:
     """Whether every further sample would meet the same error."""
     if isinstance(error, ModelSetupError):
-        return error.status in _REFUSED_WHATEVER_THE_PROMPT
+        return error.refuses_all
     return isinstance(error, UserError) and not isinstance(error, LoadingError)
-
-
-def _first(errors: BaseExceptionGroup[UserError]) -> UserError:
-    """The first error that is no group itself."""
-    inner = errors.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

@@ -17,6 +17,7 @@ from .failures import FailureKind, failure_kind
 from .frames import ANSWER_METRICS, COST_METRICS, RETRIEVAL_METRICS, failure_frame, system_frame
 from .judge import judge_documents, judge_section
 from .loaded_run import LoadedRun, load_run, score_rows
+from .noise import noise_frame, noise_lines
 from .page import draw_report
 from .splits import split_frame
 
@@ -61,6 +62,8 @@ class Report:
     """See ``splits.split_frame``."""
     failures: pd.DataFrame
     """See ``frames.failure_frame``."""
+    noise: pd.DataFrame
+    """See ``noise.noise_frame``; empty unless questions were repeated."""
     judges: Mapping[str, JudgeFigures]
     """By system, of those that judge; see ``judge_metrics``."""
     files: tuple[Path, ...]
@@ -85,6 +88,7 @@ class Report:
             "Means over questions; in brackets 95 % bootstrap intervals. EM, F1 and supporting shares in per cent; "
             "calls, cost, sub-runs and seconds a question. A failed question scores 0, a refused unanswerable one 1.",
             f"Paid in all: {_paid_in_all(self.questions)}.",
+            *noise_lines(self.noise),
             *ragas_lines(self.questions, self.systems),
             *(line for system, figures in self.judges.items() for line in ("", *judge_section(system, figures))),
         ]
@@ -99,6 +103,7 @@ class Report:
             "systems": _records(self.systems),
             "splits": _records(self.splits),
             "failures": _records(self.failures),
+            "noise": _records(self.noise),
             "ragas_missing": missing,
             "judges": judge_documents(self.judges),
         }
@@ -130,6 +135,7 @@ def report_of(run: LoadedRun) -> Report:
         systems=system_frame(questions, metrics, seed=seed),
         splits=split_frame(questions, SPLIT_METRICS, seed=seed),
         failures=failure_frame(questions),
+        noise=noise_frame(questions),
         judges=judges_of(run.rows, run.dataset.questions, seed=seed),
         files=(),
         shown=_wanted(run.experiment.metrics, metrics),

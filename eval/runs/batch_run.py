@@ -14,9 +14,11 @@ from ..datasets.questions import Dataset
 from ..datasets.registry import load_dataset
 from .claims import can_share, prepare_checkpoints
 from .experiment import Experiment
+from .jobs import Job, plan_jobs
 from .manifest import identity_of, index_facts, manifest_of, refuse_other_run, with_opened
 from .rerun import Rerun, refuse_other_data
-from .runner import Job, Progress, RunSummary, Services, plan_jobs, run_questions
+from .runner import Progress, RunSummary, run_questions
+from .services import Services
 from .spending import Spending, refuse_unpriced
 from .store import RowTail, RunRow, RunStore, newest_attempts
 

@@ -14,9 +14,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from ...graphs.checkpoints import open_checkpointer
+from ...graphs.checkpoints import is_postgres, open_checkpointer
 from ...modules.background_loop import background_loop
 from ...modules.errors import DependencyError, SettingsError
+from ...modules.milvus_connection import is_address
 from ...modules.settings import Settings, without_password
 from .store import RunRow
 
@@ -33,15 +34,9 @@ _CONNECT_TIMEOUT_S = 10
 _KEEPALIVES = (("tcp_keepalives_idle", 30), ("tcp_keepalives_interval", 10), ("tcp_keepalives_count", 3))
 
 
-def is_postgres(url: str) -> bool:
-    """Whether checkpoints with this URL are in PostgreSQL."""
-    return url.startswith(("postgresql://", "postgres://"))
-
-
 def can_share(settings: Settings) -> bool:
     """Whether several processes can work on one run: Milvus is a server, and checkpoints are in PostgreSQL."""
-    address = settings.milvus_address
-    return is_postgres(settings.checkpoint_url) and ("://" in address or address.startswith("unix:"))
+    return is_postgres(settings.checkpoint_url) and is_address(settings.milvus_address)
 
 
 def prepare_checkpoints(settings: Settings) -> None:

@@ -24,6 +24,7 @@ from ...modules.completion_cache import CacheMode
 from ...modules.errors import SettingsError
 from ...modules.judge_factory import JudgeKind
 from ...modules.settings import without_secrets
+from ...modules.validation_faults import faults_of
 
 RETRIEVING: frozenset[Mode] = frozenset(mode for mode, system in SYSTEMS.items() if system.retrieves)
 """The systems that search the corpus."""
@@ -128,7 +129,7 @@ def load_experiment(path: Path | None = None, **overrides: object) -> Experiment
         return Experiment.model_validate(given)
     except ValidationError as error:
         where = f"The experiment {path}" if path else "The experiment"
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        faults = "; ".join(faults_of(error))
         raise SettingsError(f"{where} is not usable: {faults}. Keys: {', '.join(Experiment.model_fields)}.") from error
 
 

@@ -20,7 +20,8 @@ from ..datasets.registry import load_dataset
 from ..metrics.statistics import mean_interval
 from .batch_run import RunOptions, run_experiment, with_experiment
 from .experiment import Experiment
-from .runner import Progress, plan_jobs
+from .jobs import plan_jobs
+from .runner import Progress
 from .spending import cost_of_row
 from .store import RunRow, RunStore
 

@@ -5,38 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from ...graphs.context import Limits, RagContext
+from ...graphs.checkpoints import is_postgres
 from ...graphs.result import Mode, RagResult
 from ...graphs.session import RagSession
-from ...graphs.systems import SYSTEMS
 from ...modules.background_loop import background_loop
-from ...modules.completion_cache import CachedLLM, CompletionCache
-from ...modules.errors import UserError
-from ...modules.index import Index
-from ...modules.judge import Judge
-from ...modules.judge_factory import create_judge
-from ...modules.llm import CallGate, ChatLLM, EndpointLLM
-from ...modules.llm_factory import create_judge_llm, create_llm, is_local
+from ...modules.errors import UserError, ungrouped
 from ...modules.prices import FREE, Cost
-from ...modules.retriever import Retriever
-from ...modules.settings import Settings
-from ..datasets.questions import Dataset, EvalQuestion
-from .claims import WorkList, is_postgres, open_claims
-from .corpora import open_collection, open_corpus
-from .experiment import RETRIEVING, Experiment
+from .claims import WorkList, open_claims
+from .jobs import Job, thread_id_of
 from .rows import row_of
+from .services import Services
 from .spending import Spending
 from .store import RowTail, RunRow, RunStore
 from .trees import TreeStore
 
 logger = logging.getLogger(__name__)
-
-_NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000003")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,133 +50,6 @@ class RunSummary:
     """The limit that ended the run before all was asked; ``""`` if none did."""
     cost: Cost = FREE
     """What all attempts of the run directory have cost until now."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """One question to one system."""
-
-    system: Mode
-    question: EvalQuestion
-    repeat: int
-    attempt: int
-
-    @property
-    def place(self) -> tuple[str, str, int]:
-        """As in ``RunRow.place``."""
-        return (self.system, self.question.id, self.repeat)
-
-
-def plan_jobs(
-    experiment: Experiment,
-    questions: Sequence[EvalQuestion],
-    rows: Sequence[RunRow],
-    *,
-    retry_failed: bool = False,
-    force: bool = False,
-) -> list[Job]:
-    """What is still to be asked, question by question, so that systems can be compared at any moment.
-
-    ``retry_failed`` asks failed questions again, ``force`` all of them, each as a new attempt.
-    """
-    newest = {row.place: row for row in rows}
-    jobs = []
-    for repeat in range(experiment.repeats):
-        for question in questions:
-            for system in experiment.systems:
-                row = newest.get((system, question.id, repeat))
-                again = row is not None and (force or (retry_failed and row.status == "failed"))
-                if row is None or again:
-                    attempt = row.attempt + 1 if row is not None else 0
-                    jobs.append(Job(system=system, question=question, repeat=repeat, attempt=attempt))
-    return jobs
-
-
-def thread_id_of(run_id: str, job: Job) -> str:
-    """The thread of a job: the same one whenever the same run comes to it again."""
-    parts = (run_id, job.system, job.question.id, str(job.repeat), str(job.attempt))
-    return str(uuid.uuid5(_NAMESPACE, "\x00".join(parts)))
-
-
-class Services:
-    """What all systems of a run share: index, models, their cache and the cap on calls. Open it in a ``with``."""
-
-    def __init__(
-        self,
-        experiment: Experiment,
-        dataset: Dataset,
-        settings: Settings,
-        *,
-        on_progress: Callable[[int, int, str], None] | None = None,
-    ) -> None:
-        """``on_progress`` is told (done, total, stage) while the corpus is indexed or a local model is made ready."""
-        self.experiment = experiment
-        self.dataset = dataset
-        self.settings = settings
-        self._on_progress = on_progress
-        self._resources = ExitStack()
-        self._retriever: Retriever | None = None
-        self.index: Index | None = None
-        """What is searched, once it is open; None where no system retrieves."""
-        self.judge: Judge | None = None
-        """How chunks are judged, without the cache; None where no system judges."""
-        self.local_models: frozenset[str] = frozenset()
-        """Names of the chat models that run in this process."""
-
-    def __enter__(self) -> Services:
-        try:
-            self._open()
-        except BaseException:
-            self._resources.close()
-            raise
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._resources.close()
-
-    def context(self, system: Mode, repeat: int) -> RagContext:
-        """The services of one system; each repeat has model answers of its own."""
-        judge = self._create_judge(self._cached(self._judge_llm, repeat)) if SYSTEMS[system].judges else None
-        limits = Limits(
-            max_rec_depth=self.experiment.max_rec_depth,
-            max_llm_calls=self.experiment.max_llm_calls,
-            judge_leaves=self.experiment.judge_leaves,
-        )
-        retriever = self._retriever if system in RETRIEVING else None
-        return RagContext(reader=self._cached(self._reader, repeat), retriever=retriever, judge=judge, limits=limits)
-
-    def _open(self) -> None:
-        experiment, settings = self.experiment, self.settings
-        if RETRIEVING.intersection(experiment.systems):
-            self.index = self._resources.enter_context(self._open_index())
-            self._retriever = Retriever(
-                self.index,
-                topk=experiment.topk,
-                search_type=experiment.search_type,
-                ranker_type=experiment.ranker_type,
-                ranker_params=experiment.ranker_params,
-            )
-            self._retriever.check_args()
-        gate = CallGate(settings.max_concurrency)
-        self._reader = create_llm(settings.llm_spec, settings, gate, on_progress=self._on_progress)
-        named = [(settings.llm_spec, self._reader)]
-        if any(SYSTEMS[system].judges for system in experiment.systems):
-            self._judge_llm = create_judge_llm(self._reader, settings, gate, on_progress=self._on_progress)
-            named.append((settings.judge_spec, self._judge_llm))
-            self.judge = self._create_judge(self._judge_llm)
-        self.local_models = frozenset(llm.model for spec, llm in named if is_local(spec))
-        self._cache = self._resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
-
-    def _open_index(self) -> Index:
-        if self.experiment.corpus is not None:
-            return open_collection(self.experiment.corpus, self.settings)
-        return open_corpus(self.dataset, self.settings, on_progress=self._on_progress)
-
-    def _create_judge(self, llm: ChatLLM) -> Judge:
-        return create_judge(self.experiment.judge, llm, spec=self.settings.judge_spec, settings=self.settings)
-
-    def _cached(self, llm: EndpointLLM, repeat: int) -> CachedLLM:
-        return CachedLLM(llm, self._cache, mode=self.experiment.cache, repeat=repeat)
 
 
 def run_questions(
@@ -286,12 +146,10 @@ class _Work:
                 await self._ask(job)
                 await work.finish(job)
 
-        try:
+        with ungrouped(UserError):
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self._services.experiment.concurrency, len(self._jobs))):
                     group.create_task(worker())
-        except* UserError as errors:
-            raise _first(errors) from None
 
     async def _ask(self, job: Job) -> None:
         started = time.perf_counter()
@@ -326,9 +184,3 @@ class _Work:
         self._done += 1
         self._failed += row.status == "failed"
         self._on_progress(Progress(done=self._done, total=len(self._jobs), row=row))
-
-
-def _first(errors: BaseExceptionGroup[UserError]) -> UserError:
-    """The first error that is no group itself."""
-    inner = errors.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

@@ -8,17 +8,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import pandas as pd
 import pytest
 
-from judgetree.app.cli_eval import CacheModeName
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.evaluation.runs.store import RunStore
-from judgetree.modules.completion_cache import CacheMode
 from tests.app.conftest import CHAIN, CHINESE, Cli, write_corpus
 
 
@@ -40,10 +37,6 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     ]
     file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
     return file
-
-
-def test_cache_modes_are_those_of_the_cache() -> None:
-    assert get_args(CacheModeName) == get_args(CacheMode)
 
 
 def test_run_and_report(cli: Cli, data: Path, tmp_path: Path) -> None:
@@ -85,6 +78,14 @@ def test_run_and_report(cli: Cli, data: Path, tmp_path: Path) -> None:
     assert compared.status == 0, compared.err
     assert len(compared.out.splitlines()) == 6, "three pairs of systems, by EM and F1"
     assert json.loads(cli("eval", "compare", str(out), "--json").out)[0]["metric"] == "em"
+
+
+def test_sample_asks_so_many_questions_and_not_together_with_a_limit(cli: Cli, data: Path, tmp_path: Path) -> None:
+    options = ("--dataset", f"standards:{data}", "--systems", "llm", "--out", str(tmp_path / "run"), "--sample", "1")
+    assert json.loads(cli("eval", "run", *options, "--json").out)["asked"] == 1
+    both = cli("eval", "run", *options, "--limit", "1")
+    assert both.status == 2
+    assert "sample" in both.err
 
 
 def test_some_failed_questions_end_with_1_and_say_how_to_go_on(

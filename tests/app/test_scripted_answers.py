@@ -90,7 +90,7 @@ def test_a_sub_question_request_comes_apart_with_and_without_a_rejected_try(
 
 
 def test_a_repair_retry_is_still_the_first_request() -> None:
-    repair = prompts.JUDGE_REPAIR.format(problem="score is missing.")
+    repair = prompts.JSON_REPAIR.format(problem="score is missing.")
     messages = [*prompts.judge_messages("Q?", "P"), ("assistant", "nonsense"), ("user", repair)]
     assert parse_prompt(messages) == Prompt(kind="judge", query="Q?", passage="P")
 

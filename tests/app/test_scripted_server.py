@@ -36,7 +36,7 @@ def server() -> Iterator[ScriptedServer]:
 def test_requests_are_counted_by_kind_and_logged(server: ScriptedServer) -> None:
     everything = [
         JUDGE,
-        [*JUDGE, ("assistant", "?"), ("user", prompts.JUDGE_REPAIR)],
+        [*JUDGE, ("assistant", "?"), ("user", prompts.JSON_REPAIR)],
         NEEDED,
         prompts.alone_messages(CHAIN.question, VESSEL.quote),
         prompts.sub_question_messages(CHAIN.question, VESSEL.quote, rejected="What?"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import pickle
 import re
@@ -59,3 +60,38 @@ def test_user_errors_are_those_that_the_caller_can_mend() -> None:
         "ModelCallError",
         "BudgetSpent",
     }
+
+
+async def _raise(*raised: Exception) -> None:
+    async def fail(error: Exception) -> None:
+        raise error
+
+    with errors.ungrouped(errors.UserError):
+        async with asyncio.TaskGroup() as outer:
+            async with asyncio.TaskGroup() as inner:
+                for error in raised:
+                    inner.create_task(fail(error))
+            outer.create_task(asyncio.sleep(0))
+
+
+def test_of_a_group_of_errors_the_first_comes_by_itself() -> None:
+    first, second = errors.SettingsError("first"), errors.LoadingError("second")
+    with pytest.raises(errors.SettingsError, match="first") as caught:
+        asyncio.run(_raise(first, second))
+    assert caught.value is first
+    assert caught.value.__suppress_context__
+
+
+def test_errors_of_other_kinds_stay_in_their_group() -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        asyncio.run(_raise(ZeroDivisionError("not ours")))
+    assert caught.group_contains(ZeroDivisionError)
+    with errors.ungrouped(errors.UserError):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("status", "refuses_all"), [(401, True), (403, True), (404, True), (400, False), (413, False), (None, False)]
+)
+def test_refusal_of_the_key_or_the_model_is_one_of_all_requests(status: int | None, refuses_all: bool) -> None:
+    assert errors.ModelSetupError("refused", status=status).refuses_all is refuses_all

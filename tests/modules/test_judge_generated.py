@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
@@ -15,11 +12,10 @@ from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.completion_cache import CachedLLM, CompletionCache
-from judgetree.modules.errors import BudgetSpent, CacheMiss
+from judgetree.modules.errors import BudgetSpent
 from judgetree.modules.judge import Verdict
 from judgetree.modules.judge_generated import GeneratedJudge
-from judgetree.modules.prompts import JUDGE_REPAIR, JUDGE_SCHEMA, judge_messages
+from judgetree.modules.prompts import JSON_REPAIR, JUDGE_SCHEMA, judge_messages
 from judgetree.modules.usage import CallBudget, CallMeter
 from tests.modules.model_endpoints import as_new, chat_reply, llm_at, saying, serve_raw
 
@@ -109,94 +105,21 @@ def test_fingerprint_names_all_that_changes_a_verdict() -> None:
 # --- the format ---
 
 
-@pytest.mark.parametrize(
-    ("refused", "formats"),
-    [
-        (set(), ["json_schema"]),
-        ({"json_schema"}, ["json_schema", "json_object"]),
-        ({"json_schema", "json_object"}, ["json_schema", "json_object", "text"]),
-    ],
-)
-def test_format_steps_down_until_the_endpoint_takes_it_and_stays_there(
-    server: ScriptedServer, refused: set[str], formats: list[str]
-) -> None:
+def test_endpoint_without_a_schema_is_asked_for_plain_json(server: ScriptedServer) -> None:
     server.responses = hook = Recorder(PART)
-    server.configure(refused_formats=refused)
-    judge, meter = judge_at(server), CallMeter(node="judge")
-    assert [verdict_of(judge, meter).score for _ in range(3)] == [1, 1, 1]
-    assert [request.response_format for request in hook.requests] == [formats[-1]] * 3
-    assert len(meter.records) == len(formats) - 1 + 3
-    assert [bool(record["error"]) for record in meter.records] == [True] * (len(formats) - 1) + [False] * 3
+    server.configure(refused_formats=["json_schema"])
+    meter = CallMeter(node="judge")
+    assert verdict_of(judge_at(server), meter).score == 1
+    assert [request.response_format for request in hook.requests] == ["json_object"]
+    assert len(meter.records) == 2
 
 
-@pytest.mark.parametrize(("refused", "refusals"), [(["json_schema"], 1), (["json_schema", "json_object"], 2)])
-def test_format_is_probed_once_when_many_judge_at_once(
-    server: ScriptedServer, refused: list[str], refusals: int
-) -> None:
-    async def many() -> list[Verdict]:
-        meter = CallMeter(node="judge")
-        return await asyncio.gather(*(judge.judge(QUERY, CHUNK, meter=meter) for _ in range(8)))
-
-    server.configure(refused_formats=refused)
-    judge = judge_at(server)
-    assert [verdict.score for verdict in background_loop().run(many())] == [1] * 8
-    assert [entry.status for entry in server.log] == [400] * refusals + [200] * 8
-
-
-def test_passages_are_judged_side_by_side_once_the_format_is_known(server: ScriptedServer) -> None:
-    async def three() -> list[Verdict]:
-        meter = CallMeter(node="judge")
-        return await asyncio.gather(*(judge.judge(QUERY, CHUNK, meter=meter) for _ in range(3)))
-
-    def answer(_: ChatRequest) -> ChatReply:
-        together.wait()
-        return PART
-
-    judge = judge_at(server)
-    assert verdict_of(judge).score == 1
-    together = threading.Barrier(3, timeout=20)  # nobody is answered before all three have asked
-    server.responses = answer
-    assert [verdict.score for verdict in background_loop().run(three())] == [1, 1, 1]
-
-
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_refusal_that_is_not_about_the_format_is_met_once(server: ScriptedServer, status: int) -> None:
-    server.responses = hook = Recorder(ChatReply(status=status, text="who are you?"), PART)
+def test_refusal_makes_the_verdict_unknown_and_the_next_is_asked_as_before(server: ScriptedServer) -> None:
+    server.responses = saying(ChatReply(status=401, text="who are you?"), PART)
     judge = judge_at(server)
     verdict = verdict_of(judge)
     assert (verdict.status, verdict.score) == ("unknown", None)
     assert "who are you?" in verdict.problem
-    assert verdict_of(judge).score == 1
-    assert [request.response_format for request in hook.requests] == ["json_schema", "json_schema"]
-
-
-def test_replay_steps_down_as_the_run_did_though_refusals_are_not_kept(server: ScriptedServer, tmp_path: Path) -> None:
-    server.configure(refused_formats=["json_schema"])
-    with CompletionCache(tmp_path / "calls.sqlite") as cache:
-        paid = verdict_of(GeneratedJudge(CachedLLM(llm_at(server.base_url), cache)))
-        asked = len(server.log)
-        replayed = GeneratedJudge(CachedLLM(llm_at(server.base_url), cache, mode="replay"))
-        assert verdict_of(replayed) == paid
-        with pytest.raises(CacheMiss):
-            background_loop().run(replayed.judge("Never asked?", CHUNK, meter=CallMeter(node="judge")))
-    assert len(server.log) == asked
-
-
-def test_passage_that_is_refused_in_every_format_leaves_the_best_one_to_the_next(server: ScriptedServer) -> None:
-    too_long = ChatReply(status=400, text="the passage is too long")
-    server.responses = hook = Recorder(too_long, too_long, too_long, PART)
-    judge = judge_at(server)
-    assert "too long" in verdict_of(judge).problem
-    assert verdict_of(judge).score == 1
-    formats = [request.response_format for request in hook.requests]
-    assert formats == ["json_schema", "json_object", "text", "json_schema"]
-
-
-def test_failure_while_probing_leaves_the_format_to_the_next(server: ScriptedServer) -> None:
-    server.configure(faults={"500": 1.0})
-    judge = judge_at(server)
-    assert verdict_of(judge).status == "unknown"
-    server.configure(faults={}, refused_formats=["json_schema"])
     assert verdict_of(judge).score == 1
 
 
@@ -209,7 +132,7 @@ def test_unusable_reply_is_asked_for_again_saying_what_was_wrong(server: Scripte
     assert verdict_of(judge_at(server), meter).next_query == NEXT
     assert len(meter.records) == 3
     opening = judge_messages(QUERY, CHUNK.page_content)
-    first = [("assistant", PROSE), ("user", JUDGE_REPAIR.format(problem="It holds no JSON object."))]
+    first = [("assistant", PROSE), ("user", JSON_REPAIR.format(problem="It holds no JSON object."))]
     assert list(hook.requests[1].messages) == [*opening, *first]
     *earlier, (_, seven), (_, complaint) = hook.requests[2].messages
     assert earlier == [*opening, *first]

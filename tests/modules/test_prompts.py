@@ -15,7 +15,7 @@ from judgetree.modules.judge import Score
 from judgetree.modules.prompts import (
     CLOSED_BOOK_SYSTEM,
     GENERATED_JUDGE_VERSION,
-    JUDGE_REPAIR,
+    JSON_REPAIR,
     JUDGE_SCHEMA,
     JUDGE_SYSTEM,
     READER_SYSTEM,
@@ -119,7 +119,7 @@ def test_version_is_the_same_for_the_same_templates_only(one: list[str], other: 
 
 def test_version_of_the_judge_covers_all_that_the_model_sees() -> None:
     (_, system), (_, user) = judge_messages("{query}", "{passage}")
-    assert version_of(system, user, JUDGE_REPAIR, json.dumps(JUDGE_SCHEMA)) == GENERATED_JUDGE_VERSION
+    assert version_of(system, user, JSON_REPAIR, json.dumps(JUDGE_SCHEMA)) == GENERATED_JUDGE_VERSION
 
 
 def test_every_prompt_has_a_version_of_its_own() -> None:

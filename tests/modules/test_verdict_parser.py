@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judgetree.modules.judge import Verdict
-from judgetree.modules.verdict_parser import VerdictProblem, parse_verdict
+from judgetree.modules.structured_reply import ReplyProblem
+from judgetree.modules.verdict_parser import parse_verdict
 
 QUERY = "Where was the director of Alien born?"
 NEXT = "Where was Ridley Scott born?"
@@ -22,25 +23,11 @@ VERDICT = Verdict(status="judged", score=1, reason="names the director", next_qu
     "reply",
     {
         "plain": GOOD,
-        "white space": f"\n\n  {json.dumps(json.loads(GOOD), indent=2)}\n",
-        "byte order mark": f"\ufeff{GOOD}",
         "thinking with a decoy": f"<think>\nPerhaps {DECOY}?\n</think>\n\n{GOOD}",
-        "thinking without its opening tag": f"Perhaps {DECOY}?</think>{GOOD}",
-        "fence": f"```json\n{GOOD}\n```",
-        "fence without a language": f"```\n{GOOD}\n```",
-        "thinking and fence": f"<think>hm</think>\n```json\n{GOOD}\n```",
-        "prose around a fence": f"Sure, here {{as asked}}:\n```json\n{GOOD}\n```\nHope it {{helps}}!",
-        "prose before": f"My verdict: {GOOD}",
-        "prose behind": f"{GOOD}\nThat is all.",
         "score as text": GOOD.replace("1", '"1"'),
         "score as text with spaces": GOOD.replace("1", '" 1 "'),
         "score as a float": GOOD.replace("1", "1.0"),
-        "trailing comma": GOOD.replace("}", ",}"),
-        "single quotes": GOOD.replace('"', "'"),
-        "comment": GOOD.replace("1,", "1, // holds a fact\n"),
-        "closing brace missing": GOOD.removesuffix("}"),
         "further key": GOOD.replace("{", '{"confidence": 0.9, '),
-        "fence with thinking, trailing comma": f"<think>{DECOY}</think>```json\n{GOOD.replace('}', ',}')}\n```",
     }.items(),
     ids=lambda reply: reply[0],
 )
@@ -48,25 +35,10 @@ def test_verdict_is_found_in_a_garbled_reply(reply: tuple[str, str]) -> None:
     assert parse_verdict(reply[1], QUERY) == VERDICT
 
 
-def test_quotes_left_unescaped_are_repaired() -> None:
-    reply = '{"reason": "the "first" one", "score": 2, "next_query": ""}'
-    assert parse_verdict(reply, QUERY) == Verdict(status="judged", score=2, reason='the "first" one')
-
-
-def test_fence_inside_a_value_is_left_alone() -> None:
-    reply = json.dumps({"reason": 'says ```{"score": 2}```', "score": 0, "next_query": ""})
-    assert parse_verdict(reply, QUERY).score == 0
-
-
 @pytest.mark.parametrize(
     ("reply", "complaint"),
     [
         ("", "no JSON object"),
-        (" \n", "no JSON object"),
-        ("It helps a little, but it is hard to say.", "no JSON object"),
-        ("[1, 2]", "no JSON object"),
-        ("2", "no JSON object"),
-        ('"{}"', "no JSON object"),
         ("{}", "score: Field required"),
         (GOOD[:20], "score: Field required"),
         (GOOD.replace("1", "7"), "score: Input should be 0, 1 or 2"),
@@ -81,16 +53,11 @@ def test_fence_inside_a_value_is_left_alone() -> None:
         (GOOD.replace("1", "Infinity"), "score"),
         (GOOD.replace("1", "1" * 5000), "score"),
         ('{"reason": ["none"], "score": "partly", "next_query": 7}', "reason: .*score: .*next_query: "),
-        (f"<think>Perhaps {GOOD}", "no JSON object"),
-        (f"<think>Perhaps {GOOD}</think>", "no JSON object"),
-        ('{"a":' * 100_000, "no JSON object"),
-        ("[" * 100_000, "no JSON object"),
-        ("x{" + "[" * 100_000, "no JSON object"),
     ],
     ids=lambda value: value[:40],
 )
 def test_reply_without_a_verdict_is_a_problem_that_says_what_is_wrong(reply: str, complaint: str) -> None:
-    with pytest.raises(VerdictProblem, match=complaint):
+    with pytest.raises(ReplyProblem, match=complaint):
         parse_verdict(reply, QUERY)
 
 
@@ -165,7 +132,7 @@ garbage = st.lists(pieces | near_verdicts | st.text(max_size=5), max_size=8).map
 def test_any_reply_is_a_whole_verdict_or_a_problem(reply: str, expand: bool, cut_off: bool) -> None:
     try:
         verdict = parse_verdict(reply, QUERY, expand=expand, cut_off=cut_off)
-    except VerdictProblem as problem:
+    except ReplyProblem as problem:
         assert str(problem)
         return
     assert verdict.status == "judged"

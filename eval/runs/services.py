@@ -1,0 +1,102 @@
+"""What the systems of a run share: index, models, their cache and the cap on calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from ...graphs.context import Limits, RagContext
+from ...graphs.result import Mode
+from ...graphs.systems import SYSTEMS
+from ...modules.completion_cache import CachedLLM, CompletionCache
+from ...modules.index import Index
+from ...modules.judge import Judge
+from ...modules.judge_factory import create_judge
+from ...modules.llm import CallGate, ChatLLM, EndpointLLM
+from ...modules.llm_factory import create_judge_llm, create_llm, is_local
+from ...modules.retriever import Retriever
+from ...modules.settings import Settings
+from ..datasets.questions import Dataset
+from .corpora import open_collection, open_corpus
+from .experiment import RETRIEVING, Experiment
+
+
+class Services:
+    """Opened in a ``with``; all systems and repeats of a run take what they need from it."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        dataset: Dataset,
+        settings: Settings,
+        *,
+        on_progress: Callable[[int, int, str], None] | None = None,
+    ) -> None:
+        """``on_progress`` is told (done, total, stage) while the corpus is indexed or a local model is made ready."""
+        self.experiment = experiment
+        self.dataset = dataset
+        self.settings = settings
+        self._on_progress = on_progress
+        self._resources = ExitStack()
+        self._retriever: Retriever | None = None
+        self.index: Index | None = None
+        """What is searched, once it is open; None where no system retrieves."""
+        self.judge: Judge | None = None
+        """How chunks are judged, without the cache; None where no system judges."""
+        self.local_models: frozenset[str] = frozenset()
+        """Names of the chat models that run in this process."""
+
+    def __enter__(self) -> Services:
+        try:
+            self._open()
+        except BaseException:
+            self._resources.close()
+            raise
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._resources.close()
+
+    def context(self, system: Mode, repeat: int) -> RagContext:
+        """The services of one system; each repeat has model answers of its own."""
+        judge = self._create_judge(self._cached(self._judge_llm, repeat)) if SYSTEMS[system].judges else None
+        limits = Limits(
+            max_rec_depth=self.experiment.max_rec_depth,
+            max_llm_calls=self.experiment.max_llm_calls,
+            judge_leaves=self.experiment.judge_leaves,
+        )
+        retriever = self._retriever if system in RETRIEVING else None
+        return RagContext(reader=self._cached(self._reader, repeat), retriever=retriever, judge=judge, limits=limits)
+
+    def _open(self) -> None:
+        experiment, settings = self.experiment, self.settings
+        if RETRIEVING.intersection(experiment.systems):
+            self.index = self._resources.enter_context(self._open_index())
+            self._retriever = Retriever(
+                self.index,
+                topk=experiment.topk,
+                search_type=experiment.search_type,
+                ranker_type=experiment.ranker_type,
+                ranker_params=experiment.ranker_params,
+            )
+            self._retriever.check_args()
+        gate = CallGate(settings.max_concurrency)
+        self._reader = create_llm(settings.llm_spec, settings, gate, on_progress=self._on_progress)
+        named = [(settings.llm_spec, self._reader)]
+        if any(SYSTEMS[system].judges for system in experiment.systems):
+            self._judge_llm = create_judge_llm(self._reader, settings, gate, on_progress=self._on_progress)
+            named.append((settings.judge_spec, self._judge_llm))
+            self.judge = self._create_judge(self._judge_llm)
+        self.local_models = frozenset(llm.model for spec, llm in named if is_local(spec))
+        self._cache = self._resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
+
+    def _open_index(self) -> Index:
+        if self.experiment.corpus is not None:
+            return open_collection(self.experiment.corpus, self.settings)
+        return open_corpus(self.dataset, self.settings, on_progress=self._on_progress)
+
+    def _create_judge(self, llm: ChatLLM) -> Judge:
+        return create_judge(self.experiment.judge, llm, spec=self.settings.judge_spec, settings=self.settings)
+
+    def _cached(self, llm: EndpointLLM, repeat: int) -> CachedLLM:
+        return CachedLLM(llm, self._cache, mode=self.experiment.cache, repeat=repeat)

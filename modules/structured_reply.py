@@ -1,0 +1,131 @@
+"""A reply as JSON of a schema: asking for it as constrained as an endpoint allows, and reading it tolerantly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import json_repair
+from pydantic import BaseModel, ValidationError
+
+from .completion import Completion, split_thinking
+from .errors import CacheMiss, ModelSetupError
+from .llm import CallOptions, ChatLLM, JsonFormat
+from .prompts import JSON_REPAIR, Message
+from .usage import CallMeter
+from .validation_faults import faults_of
+
+logger = logging.getLogger(__name__)
+
+Reply = TypeVar("Reply", bound=BaseModel)
+
+_WEAKER: dict[JsonFormat, JsonFormat] = {"json_schema": "json_object", "json_object": "text"}
+_FENCE = re.compile(r"```[\w-]*\s*\n(.*?)```", re.DOTALL)
+
+
+class ReplyProblem(ValueError):
+    """What is wrong with a reply, in words that a model can act on."""
+
+
+class JsonChat:
+    """A chat model that is asked for JSON, in the most constrained format that its endpoint takes.
+
+    The first call finds that out: ``json_schema``, else ``json_object``, else plain text; each step down costs one
+    refused call. Calls that are made meanwhile wait for it.
+    """
+
+    def __init__(self, llm: ChatLLM, *, max_tokens: int) -> None:
+        """``max_tokens``: most tokens of one reply."""
+        self._llm = llm
+        self._max_tokens = max_tokens
+        self._format: JsonFormat = "json_schema"
+        self._probed = False
+        self._probing = asyncio.Lock()
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._llm.model
+
+    async def complete(
+        self, messages: Sequence[Message], schema: Mapping[str, object], *, meter: CallMeter
+    ) -> Completion:
+        """One reply, as the model wrote it: ``parse_json_reply`` reads it.
+
+        Raises:
+            ModelCallError: The endpoint failed after its last attempt.
+            ModelSetupError: It refused the call in every format, or its key or the model's name.
+            CacheMiss: Replaying, and the call is not kept in any format.
+            BudgetSpent: The tree may make no more calls.
+        """
+        if not self._probed:
+            async with self._probing:
+                if not self._probed:
+                    return await self._probe(messages, schema, meter)
+        return await self._call(messages, schema, meter)
+
+    async def _probe(self, messages: Sequence[Message], schema: Mapping[str, object], meter: CallMeter) -> Completion:
+        while True:
+            try:
+                completion = await self._call(messages, schema, meter)
+            # A replay holds no refused call, so there a miss may mean that the format had been refused.
+            except (ModelSetupError, CacheMiss) as error:
+                weaker = _WEAKER.get(self._format)
+                if weaker is None or (isinstance(error, ModelSetupError) and error.refuses_all):
+                    self._format = "json_schema"  # it was not the format: the next call probes anew
+                    raise
+                logger.info("no %s at this endpoint (%s)", self._format, error)
+                self._format = weaker
+            else:
+                self._probed = True
+                return completion
+
+    async def _call(self, messages: Sequence[Message], schema: Mapping[str, object], meter: CallMeter) -> Completion:
+        options = CallOptions(max_tokens=self._max_tokens, json_format=self._format, json_schema=schema)
+        return await self._llm.complete(messages, meter=meter, options=options)
+
+
+def asked_again(messages: Sequence[Message], unusable: Completion, problem: str) -> list[Message]:
+    """The messages that led to an unusable reply, the reply, and what is wrong with it."""
+    repair = JSON_REPAIR.format(problem=problem)
+    return [*messages, ("assistant", unusable.text or "(nothing)"), ("user", repair)]
+
+
+def parse_json_reply(text: str, schema: type[Reply]) -> Reply:
+    """What a text holds: thinking off, fence off, JSON, repaired JSON, then the schema.
+
+    A text that was cut off is repaired too, and its last value may be half of one.
+
+    Raises:
+        ReplyProblem: It holds no JSON object, or none that fits the schema.
+    """
+    found = _load_object(text)
+    try:
+        return schema.model_validate(found)
+    except ValidationError as error:
+        raise ReplyProblem(f"It does not fit the schema ({'; '.join(faults_of(error))}).") from error
+
+
+def _load_object(reply: str) -> dict[str, object]:
+    text, _ = split_thinking(reply)
+    try:
+        found = _loaded(text)
+    except (ValueError, RecursionError):  # brackets without end
+        found = None
+    if not isinstance(found, dict):
+        raise ReplyProblem("It holds no JSON object.")
+    return found
+
+
+def _loaded(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        fenced = _FENCE.search(text)
+        text = fenced[1] if fenced else text
+        start = text.find("{")
+        return json_repair.loads(text[start:]) if start >= 0 else None

@@ -1,0 +1,271 @@
+"""JSON of a schema: the format that is asked for, and what a garbled reply still holds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from judgetree.app.scripted_answers import ChatReply
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted_wire import ChatRequest
+from judgetree.modules.background_loop import background_loop
+from judgetree.modules.completion import Completion
+from judgetree.modules.completion_cache import CachedLLM, CompletionCache
+from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError, ModelSetupError
+from judgetree.modules.structured_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
+from judgetree.modules.usage import CallBudget, CallMeter
+from tests.modules.model_endpoints import as_new, chat_reply, llm_at, saying, serve_raw
+
+QUESTION = [("user", "What is six by nine, as JSON?")]
+SCHEMA: dict[str, object] = {"type": "object", "properties": {"product": {"type": "integer"}}}
+REPLY = ChatReply(text='{"product": 54}')
+
+
+@pytest.fixture(scope="module")
+def started_server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def server(started_server: ScriptedServer) -> ScriptedServer:
+    as_new(started_server).responses = saying(REPLY)
+    return started_server
+
+
+def chat_at(server: ScriptedServer) -> JsonChat:
+    return JsonChat(llm_at(server.base_url, retries=0), max_tokens=77)
+
+
+def complete(chat: JsonChat, meter: CallMeter | None = None) -> Completion:
+    return background_loop().run(chat.complete(QUESTION, SCHEMA, meter=meter or CallMeter(node="judge")))
+
+
+def at_once(chat: JsonChat, calls: int) -> list[str]:
+    async def all_of_them() -> list[Completion]:
+        meter = CallMeter(node="judge")
+        return await asyncio.gather(*(chat.complete(QUESTION, SCHEMA, meter=meter) for _ in range(calls)))
+
+    return [completion.text for completion in background_loop().run(all_of_them())]
+
+
+class Recorder:
+    """A hook that keeps the formats in which it is asked."""
+
+    def __init__(self, *replies: ChatReply) -> None:
+        self.formats: list[str] = []
+        self._hook = saying(*replies)
+
+    def __call__(self, request: ChatRequest) -> ChatReply:
+        self.formats.append(request.response_format)
+        return self._hook(request)
+
+
+# --- the format ---
+
+
+def test_request_holds_the_schema_and_a_cap_on_tokens() -> None:
+    with serve_raw() as raw:
+        raw.will_send(chat_reply(REPLY.text))
+        chat = JsonChat(llm_at(raw.base_url), max_tokens=77)
+        assert (chat.model, complete(chat).text) == ("m", REPLY.text)
+    assert raw.bodies[0]["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert (raw.bodies[0]["max_tokens"], raw.bodies[0]["temperature"]) == (77, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("refused", "formats"),
+    [
+        (set(), ["json_schema"]),
+        ({"json_schema"}, ["json_schema", "json_object"]),
+        ({"json_schema", "json_object"}, ["json_schema", "json_object", "text"]),
+    ],
+)
+def test_format_steps_down_until_the_endpoint_takes_it_and_stays_there(
+    server: ScriptedServer, refused: set[str], formats: list[str]
+) -> None:
+    server.responses = hook = Recorder(REPLY)
+    server.configure(refused_formats=refused)
+    chat, meter = chat_at(server), CallMeter(node="judge")
+    assert [complete(chat, meter).text for _ in range(3)] == [REPLY.text] * 3
+    assert hook.formats == [formats[-1]] * 3
+    assert [bool(record["error"]) for record in meter.records] == [True] * (len(formats) - 1) + [False] * 3
+
+
+@pytest.mark.parametrize(("refused", "refusals"), [(["json_schema"], 1), (["json_schema", "json_object"], 2)])
+def test_format_is_probed_once_when_many_ask_at_once(server: ScriptedServer, refused: list[str], refusals: int) -> None:
+    server.configure(refused_formats=refused)
+    assert at_once(chat_at(server), 8) == [REPLY.text] * 8
+    assert [entry.status for entry in server.log] == [400] * refusals + [200] * 8
+
+
+def test_calls_go_side_by_side_once_the_format_is_known(server: ScriptedServer) -> None:
+    def answer(_: ChatRequest) -> ChatReply:
+        together.wait()
+        return REPLY
+
+    chat = chat_at(server)
+    complete(chat)
+    together = threading.Barrier(3, timeout=20)  # nobody is answered before all three have asked
+    server.responses = answer
+    assert at_once(chat, 3) == [REPLY.text] * 3
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_refusal_that_is_not_about_the_format_is_met_once(server: ScriptedServer, status: int) -> None:
+    server.responses = hook = Recorder(ChatReply(status=status, text="who are you?"), REPLY)
+    chat = chat_at(server)
+    with pytest.raises(ModelSetupError, match=r"who are you\?"):
+        complete(chat)
+    assert complete(chat).text == REPLY.text
+    assert hook.formats == ["json_schema", "json_schema"]
+
+
+def test_call_that_is_refused_in_every_format_leaves_the_best_one_to_the_next(server: ScriptedServer) -> None:
+    too_long = ChatReply(status=400, text="the passage is too long")
+    server.responses = hook = Recorder(too_long, too_long, too_long, REPLY)
+    chat = chat_at(server)
+    with pytest.raises(ModelSetupError, match="too long"):
+        complete(chat)
+    assert complete(chat).text == REPLY.text
+    assert hook.formats == ["json_schema", "json_object", "text", "json_schema"]
+
+
+def test_failure_while_probing_leaves_the_format_to_the_next(server: ScriptedServer) -> None:
+    server.configure(faults={"500": 1.0})
+    chat = chat_at(server)
+    with pytest.raises(ModelCallError):
+        complete(chat)
+    server.configure(faults={}, refused_formats=["json_schema"])
+    assert complete(chat).text == REPLY.text
+
+
+def test_budget_that_is_spent_while_probing_is_told(server: ScriptedServer) -> None:
+    server.configure(refused_formats=["json_schema"])
+    with pytest.raises(BudgetSpent):
+        complete(chat_at(server), CallMeter(node="judge", budget=CallBudget(limit=1)))
+
+
+def test_replay_steps_down_as_the_run_did_though_refusals_are_not_kept(server: ScriptedServer, tmp_path: Path) -> None:
+    server.configure(refused_formats=["json_schema"])
+    llm, meter = llm_at(server.base_url, retries=0), CallMeter(node="judge")
+    with CompletionCache(tmp_path / "calls.sqlite") as cache:
+        paid = complete(JsonChat(CachedLLM(llm, cache), max_tokens=77))
+        asked = len(server.log)
+        replayed = JsonChat(CachedLLM(llm, cache, mode="replay"), max_tokens=77)
+        assert complete(replayed) == paid
+        with pytest.raises(CacheMiss):
+            background_loop().run(replayed.complete([("user", "Never asked?")], SCHEMA, meter=meter))
+    assert len(server.log) == asked
+
+
+# --- asking again ---
+
+
+@pytest.mark.parametrize(("text", "quoted"), [("fifty", "fifty"), ("", "(nothing)")])
+def test_asking_again_quotes_the_reply_and_says_what_was_wrong(text: str, quoted: str) -> None:
+    reply = Completion(text=text, thinking="", finish_reason="stop")
+    *before, (role, said), (_, complaint) = asked_again(QUESTION, reply, "It is no number.")
+    assert (before, role, said) == (QUESTION, "assistant", quoted)
+    assert "It is no number." in complaint
+
+
+# --- reading ---
+
+
+class Product(BaseModel):
+    product: int
+    remark: str = ""
+
+
+GOOD = json.dumps({"product": 54, "remark": "six by nine"})
+DECOY = json.dumps({"product": 42})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    {
+        "plain": GOOD,
+        "white space": f"\n\n  {json.dumps(json.loads(GOOD), indent=2)}\n",
+        "byte order mark": f"\ufeff{GOOD}",
+        "thinking with a decoy": f"<think>\nPerhaps {DECOY}?\n</think>\n\n{GOOD}",
+        "thinking without its opening tag": f"Perhaps {DECOY}?</think>{GOOD}",
+        "fence": f"```json\n{GOOD}\n```",
+        "fence without a language": f"```\n{GOOD}\n```",
+        "thinking and fence": f"<think>hm</think>\n```json\n{GOOD}\n```",
+        "prose around a fence": f"Sure, here {{as asked}}:\n```json\n{GOOD}\n```\nHope it {{helps}}!",
+        "prose before": f"My answer: {GOOD}",
+        "prose behind": f"{GOOD}\nThat is all.",
+        "trailing comma": GOOD.replace("}", ",}"),
+        "single quotes": GOOD.replace('"', "'"),
+        "comment": GOOD.replace("54,", "54, // by heart\n"),
+        "closing brace missing": GOOD.removesuffix("}"),
+        "further key": GOOD.replace("{", '{"confidence": 0.9, '),
+        "fence with thinking, trailing comma": f"<think>{DECOY}</think>```json\n{GOOD.replace('}', ',}')}\n```",
+    }.items(),
+    ids=lambda reply: reply[0],
+)
+def test_object_is_found_in_a_garbled_reply(reply: tuple[str, str]) -> None:
+    assert parse_json_reply(reply[1], Product) == Product(product=54, remark="six by nine")
+
+
+def test_quotes_left_unescaped_are_repaired() -> None:
+    assert parse_json_reply('{"remark": "the "first" one", "product": 2}', Product).remark == 'the "first" one'
+
+
+def test_fence_inside_a_value_is_left_alone() -> None:
+    reply = json.dumps({"remark": 'says ```\n{"product": 2}\n```', "product": 0})
+    assert parse_json_reply(reply, Product).product == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "complaint"),
+    [
+        ("", "no JSON object"),
+        (" \n", "no JSON object"),
+        ("It is a little more than fifty, but it is hard to say.", "no JSON object"),
+        ("[1, 2]", "no JSON object"),
+        ("2", "no JSON object"),
+        ('"{}"', "no JSON object"),
+        (f"<think>Perhaps {GOOD}", "no JSON object"),
+        (f"<think>Perhaps {GOOD}</think>", "no JSON object"),
+        ('{"a":' * 100_000, "no JSON object"),
+        ("[" * 100_000, "no JSON object"),
+        ("x{" + "[" * 100_000, "no JSON object"),
+        ("{}", r"does not fit the schema \(product: Field required\)"),
+        ('{"product": "many", "remark": ["none"]}', "product: .*; remark: "),
+    ],
+    ids=lambda value: value[:40],
+)
+def test_reply_that_holds_none_is_a_problem_that_says_what_is_wrong(reply: str, complaint: str) -> None:
+    with pytest.raises(ReplyProblem, match=complaint):
+        parse_json_reply(reply, Product)
+
+
+@given(
+    product=st.integers(-(2**53), 2**53),
+    remark=st.text(max_size=50),
+    garbling=st.sampled_from(["{}", "```json\n{}\n```", "<think>hm</think>{}"]),
+)
+def test_what_is_written_as_json_comes_back(product: int, remark: str, garbling: str) -> None:
+    reply = garbling.replace("{}", json.dumps({"product": product, "remark": remark}))
+    assert parse_json_reply(reply, Product) == Product(product=product, remark=remark)
+
+
+pieces = st.sampled_from(["<think>", "</think>", "```", "```json\n", "{", "}", '"', ",", "product", ": 1", "\\", "\n"])
+
+
+@given(st.lists(pieces | st.text(max_size=5), max_size=10).map("".join))
+def test_any_reply_is_an_object_or_a_problem(reply: str) -> None:
+    try:
+        assert isinstance(parse_json_reply(reply, Product), Product)
+    except ReplyProblem as problem:
+        assert str(problem)
