@@ -43,7 +43,7 @@ def judge_documents(judges: Mapping[str, JudgeFigures]) -> dict[str, object]:
 def judge_section(system: str, figures: JudgeFigures) -> list[str]:
     """Lines of Markdown on the judge of one system: confusion, figures with 95 % intervals, findings."""
     lines = [
-        f"## Judge of {system}",
+        f"## Verdicts of {system}",
         "",
         _row(["verdict", *_GOLD_NAMES.values(), "share"]),
         _row(["---"] * (len(GOLD_SHARES) + 2)),
