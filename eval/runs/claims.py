@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ...graphs.checkpoints import is_postgres, open_checkpointer
@@ -132,7 +132,7 @@ async def open_claims(settings: Settings, run_id: str) -> AsyncIterator[Claims]:
         return
     url = settings.checkpoint_url
     with _postgres_errors(url):
-        from psycopg import AsyncConnection  # noqa: PLC0415 - the extra "postgres"
+        from psycopg import AsyncConnection, Error  # noqa: PLC0415 - the extra "postgres"
 
         connection = await AsyncConnection.connect(url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S)
     try:
@@ -140,6 +140,9 @@ async def open_claims(settings: Settings, run_id: str) -> AsyncIterator[Claims]:
             await connection.execute("SELECT set_config(%s, %s, false)", (name, str(value)))
         yield PostgresClaims(connection, run_id, url=url)
     finally:
+        # Closing frees them too, but only once the server gets round to it.
+        with suppress(Error):
+            await connection.execute("SELECT pg_advisory_unlock_all()")
         await connection.close()
 
 
