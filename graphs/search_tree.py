@@ -75,9 +75,12 @@ class SearchTree:
     @property
     def depth(self) -> int:
         """Level of the deepest query, or last round that found a new chunk; 0 without sub-runs and further rounds."""
-        nodes = list(self.query_nodes())
-        found = [node.depth_of(chunk) for node in nodes for chunk in node.chunks]
-        return max(*(node.depth for node in nodes), *found, 0) - self.root.depth
+        return max(self._depths()) - self.root.depth
+
+    def _depths(self) -> Iterator[int]:
+        for node in self.query_nodes():
+            yield node.depth
+            yield from map(node.depth_of, node.chunks)
 
     @property
     def sub_runs(self) -> int:

@@ -7,7 +7,7 @@ from typing import Literal
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from ..modules.evidence import render_evidence
+from ..modules.evidence import render_evidence, render_sub_answer
 from ..modules.prompts import is_refusal, reader_messages
 from ..modules.prompts_multistep import QuestionAnswer, follow_up_messages, parse_follow_up
 from ..modules.settings import Durability
@@ -70,11 +70,7 @@ async def augment(state: RagState) -> dict[str, object]:
 
     A follow-up that the reader refused is left out: that is no knowledge.
     """
-    pairs = [
-        f"Supplementary question: {question}\nAnswer: {answer}"
-        for question, answer in _answered(state)
-        if not is_refusal(answer)
-    ]
+    pairs = [render_sub_answer(question, answer) for question, answer in _answered(state) if not is_refusal(answer)]
     passages = render_evidence(chunks_of(state, state["steps"][0]))
     return {"context": "\n\n".join([text for text in (passages, *pairs) if text])}
 

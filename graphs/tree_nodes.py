@@ -66,15 +66,15 @@ class ChunkNode:
         return given if isinstance(given, int) else None
 
     @property
-    def recursion_depth(self) -> int:
-        """Level of the query that found it, or the round, where a system searches in rounds; 0 where nothing tells."""
-        given = self.metadata.get("recursion_depth")
-        return given if isinstance(given, int) else 0
-
-    @property
     def found_by(self) -> str:
         """What the round that found it searched for; ``""`` where a system does not search in rounds."""
         return self._text("found_by")
+
+    @property
+    def round(self) -> int:
+        """Which round of its query found it, from 0 on; 0 where a system does not search in rounds."""
+        given = self.metadata.get("recursion_depth")
+        return given if self.found_by and isinstance(given, int) else 0
 
     @property
     def source(self) -> str:
@@ -143,10 +143,15 @@ class QueryNode:
     chunks: tuple[ChunkNode, ...] = ()
     """By rank, best first."""
 
+    @property
+    def shown_chunks(self) -> tuple[ChunkNode, ...]:
+        """The chunks that its reader was shown, in that order; none before there is evidence to read."""
+        shown = [chunk for chunk in self.chunks if chunk.text in self.context]
+        return tuple(sorted(shown, key=lambda chunk: self.context.index(chunk.text)))
+
     def depth_of(self, chunk: ChunkNode) -> int:
-        """Depth in the tree at which one of its chunks was found: its own, and that of later rounds one more each."""
-        first = min(found.recursion_depth for found in self.chunks)  # a sub-run's own tree begins deeper than 0
-        return self.depth + chunk.recursion_depth - first
+        """Depth in the tree at which one of its chunks was found: its own, and one more for each further round."""
+        return self.depth + chunk.round
 
     @property
     def cost(self) -> UsageTotals:

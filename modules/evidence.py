@@ -23,9 +23,14 @@ def render_evidence(chunks: Iterable[Document]) -> str:
     return "\n\n".join(_render(number, chunk) for number, chunk in enumerate(chunks, start=1))
 
 
+def render_sub_answer(question: str, answer: str) -> str:
+    """A supplementary question with its answer, as evidence has them."""
+    return f"Supplementary question: {question}\nAnswer: {answer}"
+
+
 def _render(number: int, chunk: Document) -> str:
     passage = f"[{number}] {chunk.metadata.get('source', '')}\n{chunk.page_content}"
     sub_answer = str(chunk.metadata.get("sub_answer") or "")
     if is_refusal(sub_answer):
         return passage
-    return f"{passage}\nSupplementary question: {chunk.metadata.get('next_query', '')}\nAnswer: {sub_answer}"
+    return f"{passage}\n{render_sub_answer(str(chunk.metadata.get('next_query', '')), sub_answer)}"

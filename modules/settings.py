@@ -103,6 +103,13 @@ class Settings(BaseSettings):
         for name, value in super().__repr_args__():
             yield name, without_secrets(value) if isinstance(value, str) else value
 
+    def with_models(
+        self, *, llm: str | None = None, judge_llm: str | None = None, embeddings: str | None = None
+    ) -> Settings:
+        """The same settings with other models; None keeps what there is."""
+        chosen = {"llm": llm, "judge_llm": judge_llm, "embeddings": embeddings}
+        return self.model_copy(update={name: spec for name, spec in chosen.items() if spec is not None})
+
     @property
     def milvus_address(self) -> str:
         """Where the collections live."""

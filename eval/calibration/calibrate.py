@@ -53,7 +53,7 @@ class CalibrationPlan:
     dataset: str
     """``NAME:PATH``."""
     split: str | None = None
-    """"train", where the file's name does not say so; see ``calibration_data.refuse_held_back``."""
+    """"train", where the file's name does not say so; see ``data.refuse_held_back``."""
     limit: int | None = None
     """The first so many questions."""
     disjoint_from: tuple[Path, ...] = ()

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 
 from ...graphs.search_tree import SearchTree
 from ...modules.errors import SettingsError
-from ...modules.evidence import render_evidence, usable_chunks
+from ...modules.evidence import render_evidence
 from ..datasets.questions import EvalQuestion
 from ..runs.store import RunRow
 
@@ -146,9 +146,14 @@ def metrics_named(names: str | None) -> tuple[RagasMetric, ...]:
 
 
 def evidence_of(tree: SearchTree) -> tuple[str, ...]:
-    """What the reader saw, one text a passage in its order: source, text, and a sub-question with its answer."""
-    chunks = [Document(page_content=chunk.text, metadata=dict(chunk.metadata)) for chunk in tree.root.chunks]
-    return tuple(render_evidence([chunk]).removeprefix("[1] ") for chunk in usable_chunks(chunks))
+    """What the reader saw, one text a passage in its order: source, text, and a sub-question with its answer.
+
+    Sub-questions that belong to no passage, those of Self-Ask, come last, each a text of its own.
+    """
+    shown = [Document(page_content=chunk.text, metadata=dict(chunk.metadata)) for chunk in tree.root.shown_chunks]
+    pairs = tree.root.context.removeprefix(render_evidence(shown)).strip()
+    passages = (render_evidence([chunk]).removeprefix("[1] ") for chunk in shown)
+    return (*passages, *(pairs.split("\n\n") if pairs else ()))
 
 
 def inputs_of(

@@ -13,7 +13,7 @@ from .metrics import RAGAS_METRICS, MetricName, RagasMetric
 from .scores import RagasScore, RowKey, row_key
 
 CurrentScores = Mapping[MetricName, Mapping[RowKey, RagasScore]]
-"""As from ``ragas_scores.current_scores``."""
+"""As from ``scores.current_scores``."""
 
 NOT_SCORED = "not scored yet"
 SCORING_FAILED = "scoring failed"

@@ -112,16 +112,10 @@ def score_run(
         UserError: Something to mend: no run, a system it does not have, key, model name, a replay's missing call.
     """
     settings = settings or load_settings()
-    settings = settings.model_copy(
-        update={
-            name: value
-            for name, value in (("llm", options.llm), ("embeddings", options.embeddings))
-            if value is not None
-        }
-    )
+    settings = settings.with_models(llm=options.llm, embeddings=options.embeddings)
     run = load_run(folder)
     rows = _chosen(run.rows, options)
-    questions = {question.id: question for question in run.dataset.questions}
+    questions = run.questions
     samples = [
         _Sample(metric=metric, row=row, question=questions[row.question_id])
         for row in rows
@@ -134,16 +128,19 @@ def score_run(
         cache = resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
         llm = create_llm(settings.llm_spec, settings, CallGate(settings.max_concurrency), on_progress=on_setup)
         embedder = create_embeddings(_embeddings_of(settings, run.dataset.questions), settings)
-        work = _Work(store, TreeStore(folder), options, llm, cache, embedder, on_progress or _tell_nobody)
+        work = _Work(store, run.trees, options, llm, cache, embedder, on_progress or _tell_nobody)
         return background_loop().run(work.run(samples))
 
 
 def _chosen(rows: Sequence[RunRow], options: RagasOptions) -> list[RunRow]:
     there = dict.fromkeys(row.system for row in rows)
+    if options.systems == ():
+        raise SettingsError(f"--systems names none. The run has: {', '.join(there)}.")
     if unknown := sorted(set(options.systems or ()) - set(there)):
         raise SettingsError(f"The run has no system {', '.join(unknown)}. It has: {', '.join(there)}.")
-    first = list(dict.fromkeys(row.question_id for row in rows))[: options.limit]
-    return [row for row in rows if row.question_id in set(first) and row.system in (options.systems or there)]
+    wanted = there if options.systems is None else options.systems
+    first = set(list(dict.fromkeys(row.question_id for row in rows))[: options.limit])
+    return [row for row in rows if row.question_id in first and row.system in wanted]
 
 
 def _embeddings_of(settings: Settings, questions: Sequence[EvalQuestion]) -> str:
@@ -177,7 +174,7 @@ class _Work:
         self._llm = StructuredLLM(CachedLLM(llm, cache, mode=options.cache))
         self._scorers = {metric.name: self._scorer_of(metric) for metric in options.metrics}
         self._scores: list[RagasScore] = []
-        self._total = 0
+        self._total = self._failed = 0
 
     async def run(self, samples: Sequence[_Sample]) -> RagasSummary:
         applicable = [sample for sample in samples if sample.metric.why_not(sample.row, sample.question) is None]
@@ -195,10 +192,6 @@ class _Work:
             cached_calls=sum(score.cached_calls for score in self._scores),
             tokens=sum(score.prompt_tokens + score.completion_tokens for score in self._scores),
         )
-
-    @property
-    def _failed(self) -> int:
-        return sum(score.value is None for score in self._scores)
 
     def _tell(self) -> None:
         self._on_progress(RagasProgress(done=len(self._scores), total=self._total, failed=self._failed))
@@ -220,6 +213,7 @@ class _Work:
                 score = await self._score(sample)
                 self._store.append(score)
                 self._scores.append(score)
+                self._failed += score.value is None
                 self._tell()
 
         with ungrouped(UserError):

@@ -2,7 +2,8 @@
 
 Scores and predictions stand there as they are, so that the page can list and filter them at once. Trees are the bulk of
 a page and are looked at one by one: those of a question are packed together (JSON, gzip, base64) and unpacked by the
-browser when the question is opened. Texts of chunks, which many trees share, are kept once, in a pack of their own.
+browser when the question is opened. Texts of chunks, which many trees share, are kept in a pack of their own; only what
+a reader was shown repeats them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -23,6 +24,7 @@ from ..datasets.questions import EvalQuestion
 from ..runs.store import RunRow
 from ..runs.trees import TreeStore
 from .failures import FAILURE_KINDS, FAILURE_WORDS
+from .frames import records_of
 from .loaded_run import LoadedRun
 from .splits import FIRED, recursion_fired
 
@@ -41,24 +43,22 @@ class PageData:
     """Pack of the list of chunk texts that trees refer to by place."""
 
 
-def page_data(run: LoadedRun, frame: pd.DataFrame, trees: TreeStore) -> PageData:
+def page_data(run: LoadedRun, frame: pd.DataFrame) -> PageData:
     """The data of a run's page; questions in the order of the data set, answers in that of the rows.
 
     Args:
         run: The run.
         frame: Its scored rows in its order, as from ``frames.question_frame``, with a column ``failure``.
-        trees: Where its trees are kept.
     """
     fired = recursion_fired(frame)
-    scored = frame.assign(fired=fired).astype(object)
     records: dict[str, list[Mapping[str, object]]] = {}
-    for record in scored.where(scored.notna(), None).to_dict(orient="records"):
-        records.setdefault(str(record["question_id"]), []).append({str(name): it for name, it in record.items()})
+    for record in records_of(frame.assign(fired=fired)):
+        records.setdefault(str(record["question_id"]), []).append(record)
     rows = {row.thread_id: row for row in run.rows}
     asked = [question for question in run.dataset.questions if question.id in records]
     texts = _Texts()
     packs = [
-        _pack([_tree(rows[str(it["thread_id"])], question, trees, texts) for it in records[question.id]])
+        _pack([_tree(rows[str(it["thread_id"])], question, run.trees, texts) for it in records[question.id]])
         for question in asked
     ]
     index: Json = {
@@ -82,7 +82,7 @@ class _Texts:
         return list(self._places)
 
 
-def _question(question: EvalQuestion, records: Iterable[Mapping[str, object]]) -> Json:
+def _question(question: EvalQuestion, records: Sequence[Mapping[str, object]]) -> Json:
     answers = [_answer(record) for record in records]
     fired = next((record["fired"] for record in records), None)
     return {
@@ -131,8 +131,11 @@ def _tree_data(tree: SearchTree, row: RunRow, question: EvalQuestion, texts: _Te
     gold_chunks = {chunk.chunk_id for chunk in row.chunks if chunk.key in gold}
 
     def describe(chunk: ChunkNode) -> Mapping[str, Json]:
-        told = {name: value for name, value in describe_chunk(chunk).items() if name != "search"}
-        return {**told, "text": texts.place(printable(chunk.text)), "gold": chunk.chunk_id in gold_chunks}
+        return {
+            **describe_chunk(chunk),
+            "text": texts.place(printable(chunk.text)),
+            "gold": chunk.chunk_id in gold_chunks,
+        }
 
     return query_data(tree.root, describe)
 

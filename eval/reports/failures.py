@@ -22,9 +22,10 @@ Not all gold was found, anywhere in the tree:
 All gold was found, but some did not reach the reader of the question:
 
 10. ``judge_false_0``: gold was scored 0 and thereby withheld.
-11. ``wrong_sub_answer``: the sub-run that found it gave no answer, a refusal, or one of which most words stand in none
-    of the gold chunks below it (yes and no excepted). Data sets have no gold answers to sub-questions: that an answer
-    is drawn from the gold is the most that can be checked.
+11. ``wrong_sub_answer``: neither it nor an answer that is drawn from it was handed on. The sub-run or follow-up that
+    found it gave no answer, a refusal, or one of which most words stand in none of the gold chunks below it (yes and
+    no excepted), or a later round replaced what an earlier one had found. Data sets have no gold answers to
+    sub-questions: that an answer is drawn from the gold is the most that can be checked.
 
 All gold reached the reader:
 
@@ -36,12 +37,13 @@ Gold is known by document. Where documents are cut into several chunks, any chun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ...graphs.search_tree import SearchTree
 from ...graphs.tree_nodes import ChunkNode, QueryNode, walk_chunks
+from ...modules.evidence import render_sub_answer
 from ...modules.prompts import is_refusal
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import AnswerScores, answer_tokens, score_answer
@@ -77,7 +79,7 @@ FAILURE_WORDS: Mapping[FailureKind, tuple[str, str]] = {
     "bad_sub_question": ("bad sub-question", "A gold chunk's sub-question found no gold that was still missing."),
     "wrong_sub_answer": (
         "wrong sub-answer",
-        "A sub-run found gold, but gave no answer, a refusal, or one that is not drawn from that gold.",
+        "A sub-run or round found gold, but handed on neither it nor an answer that is drawn from it.",
     ),
     "refused_despite_evidence": ("refused despite evidence", "All gold reached the reader, which refused."),
     "reader_missed": ("reader missed it", "All gold reached the reader, which answered something else."),
@@ -91,13 +93,13 @@ _GROUNDED_SHARE = 0.5
 _NEEDS_NO_SOURCE = (["yes"], ["no"])
 
 
-def failure_kind(row: RunRow, question: EvalQuestion, tree: SearchTree | None) -> FailureKind | None:
+def failure_kind(row: RunRow, question: EvalQuestion, read_tree: Callable[[], SearchTree | None]) -> FailureKind | None:
     """Why the answer of ``row`` is wrong; None where it is right, or where the gold answers are not known.
 
     Args:
         row: What came of the question.
         question: The same question with its gold answers and documents.
-        tree: Its search tree; None where none was kept.
+        read_tree: Gives its search tree, or None where none was kept; called only if the cause lies in the search.
     """
     if not question.answers_known:
         return None
@@ -106,7 +108,7 @@ def failure_kind(row: RunRow, question: EvalQuestion, tree: SearchTree | None) -
     scores = score_answer(question, row.prediction, refused=row.status == "refused")
     if scores.em == 1.0:
         return None
-    return _without_a_look(row, question, scores) or _lost_evidence(row, question, tree) or _readers_fault(row)
+    return _without_a_look(row, question, scores) or _lost_evidence(row, question, read_tree) or _readers_fault(row)
 
 
 def _without_a_look(row: RunRow, question: EvalQuestion, scores: AnswerScores) -> FailureKind | None:
@@ -121,8 +123,11 @@ def _readers_fault(row: RunRow) -> FailureKind:
     return "refused_despite_evidence" if row.status == "refused" else "reader_missed"
 
 
-def _lost_evidence(row: RunRow, question: EvalQuestion, tree: SearchTree | None) -> FailureKind | None:
-    if tree is None or not question.supporting:
+def _lost_evidence(
+    row: RunRow, question: EvalQuestion, read_tree: Callable[[], SearchTree | None]
+) -> FailureKind | None:
+    tree = read_tree() if question.supporting else None
+    if tree is None:
         return "other"
     search = _Search(row, question, tree)
     if search.missing:
@@ -185,21 +190,28 @@ class _Search:
 
     def reaching(self, query: QueryNode) -> frozenset[str]:
         """Gold that the reader of ``query`` had before it: in chunks that it was shown, or in answers drawn from it."""
-        shown = _shown(query)
+        shown = query.shown_chunks
         handed_up = (
-            self.reaching(chunk.child) for chunk in shown if chunk.child is not None and self._is_handed_up(chunk)
+            self.reaching(chunk.child)
+            for chunk in shown
+            if chunk.child is not None
+            and self._is_drawn_from(chunk.sub_answer, [found for _, found in walk_chunks(chunk.child)])
         )
-        return self._gold_of(shown).union(*handed_up)
+        followed_up = (
+            self._gold_of(found) for answer, found in _follow_ups(query) if self._is_drawn_from(answer, found)
+        )
+        return self._gold_of(shown).union(*handed_up, *followed_up)
 
-    def _is_handed_up(self, chunk: ChunkNode) -> bool:
-        if chunk.child is None or is_refusal(chunk.sub_answer):
+    def _is_drawn_from(self, answer: str, chunks: Iterable[ChunkNode]) -> bool:
+        """Whether an answer may come from the gold among the chunks."""
+        if is_refusal(answer):
             return False
-        answer = answer_tokens(chunk.sub_answer, lang=self._lang)
-        if answer in _NEEDS_NO_SOURCE:
+        words = answer_tokens(answer, lang=self._lang)
+        if words in _NEEDS_NO_SOURCE:
             return True
-        gold = [found for _, found in walk_chunks(chunk.child) if self._gold_of([found])]
+        gold = [found for found in chunks if self._gold_of([found])]
         source = {token for found in gold for token in answer_tokens(found.text, lang=self._lang)}
-        return sum(token in source for token in answer) >= _GROUNDED_SHARE * len(answer)
+        return sum(token in source for token in words) >= _GROUNDED_SHARE * len(words)
 
     def _visits(self) -> Iterator[_Visit]:
         """Every query, parents before children."""
@@ -221,6 +233,13 @@ class _Search:
         return self.gold.intersection(self._keys.get(chunk.chunk_id, "") for chunk in chunks)
 
 
-def _shown(query: QueryNode) -> list[ChunkNode]:
-    """The chunks that the reader was shown, as ``modules.evidence.usable_chunks`` chooses them."""
-    return [chunk for chunk in query.chunks if chunk.score != 0] or list(query.chunks)
+def _follow_ups(query: QueryNode) -> Iterator[tuple[str, list[ChunkNode]]]:
+    """Answers that a reader was given in place of what rounds had found for them (Self-Ask), each with those chunks."""
+    found: dict[str, list[ChunkNode]] = {}
+    for chunk in query.chunks:
+        if chunk.round:
+            found.setdefault(chunk.found_by, []).append(chunk)
+    for asked, chunks in found.items():
+        _, stands_there, rest = query.context.partition(render_sub_answer(asked, ""))
+        if stands_there:
+            yield rest.partition("\n\n")[0], chunks

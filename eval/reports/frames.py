@@ -51,7 +51,7 @@ def question_frame(
 
     Scores are in [0, 1]. A failed question scores 0. A score that the data set cannot give is missing: answers
     without gold answers, retrieval without gold documents or by a system that does not retrieve. Scores of RAGAS
-    stand in columns of their own (see ``ragas_report.ragas_columns``) and are missing wherever there is none.
+    stand in columns of their own (see ``ragas.report.ragas_columns``) and are missing wherever there is none.
     ``cost_usd`` is what the row's own calls cost, and missing where a part of it is unknown; ``cost_known_usd`` is the
     rest of it. ``prices``: None takes those that come with judgetree.
     """
@@ -100,6 +100,12 @@ def failure_frame(frame: pd.DataFrame) -> pd.DataFrame:
         for kind, count in part["failure"].value_counts().items()
     ]
     return pd.DataFrame.from_records(records, columns=["system", "kind", "answers", "share"])
+
+
+def records_of(frame: pd.DataFrame) -> list[dict[str, object]]:
+    """Its rows, with None for what is missing."""
+    kept = frame.astype(object).where(frame.notna(), None)
+    return [{str(name): value for name, value in record.items()} for record in kept.to_dict(orient="records")]
 
 
 def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores) -> dict[str, object]:

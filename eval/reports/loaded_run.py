@@ -17,6 +17,7 @@ from ..datasets.registry import load_dataset
 from ..ragas.scores import RagasStore
 from ..runs.experiment import Experiment, load_experiment
 from ..runs.store import Manifest, RunRow, RunStore
+from ..runs.trees import TreeStore
 from .frames import question_frame
 
 
@@ -32,6 +33,8 @@ class LoadedRun:
     rows: list[RunRow]
     """The newest attempts, at least one: by question as the data set has them, then by system as ``SYSTEMS`` has
     them, then by repeat, in whichever order they were finished."""
+    trees: TreeStore
+    """The search trees that were kept."""
 
     @property
     def questions(self) -> Mapping[str, EvalQuestion]:
@@ -60,7 +63,12 @@ def load_run(folder: Path) -> LoadedRun:
             "Bring back the file of that run, or run again with another --out."
         )
     return LoadedRun(
-        folder=folder, manifest=manifest, experiment=experiment, dataset=dataset, rows=_in_order(rows, dataset)
+        folder=folder,
+        manifest=manifest,
+        experiment=experiment,
+        dataset=dataset,
+        rows=_in_order(rows, dataset),
+        trees=TreeStore(folder),
     )
 
 

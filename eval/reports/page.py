@@ -23,7 +23,6 @@ from markdown_it import MarkdownIt
 from ...graphs.drawing.html import csp_hash, json_in_html, tree_asset
 from ...graphs.drawing.layout import printable
 from ..metrics.judge import judged_questions
-from ..runs.trees import TreeStore
 from .compare import Comparison, compare_systems
 from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
@@ -52,7 +51,7 @@ def draw_report(run: LoadedRun, report: Report) -> str:
     style = tree_asset("tree.css") + _asset("page.css")
     script = tree_asset("tree.js") + _asset("page.js")
     names = list(dict.fromkeys(str(system) for system in report.questions["system"]))
-    data = page_data(run, report.questions, TreeStore(run.folder))
+    data = page_data(run, report.questions)
     # What it says after its first line, the title, in sections: one table of systems, and what there may be more.
     systems, *others = report.to_markdown().partition("\n")[2].split("\n## ")
     return Template(_asset("page.html")).substitute(

@@ -121,7 +121,7 @@ def confusion_plot(judged: Mapping[str, JudgedQuestions]) -> Plot | None:
     """The judge's verdicts against what the chunk holds of the gold, a panel a system; None where none was judged.
 
     Args:
-        judged: By system, as from ``judge_metrics.judged_questions``.
+        judged: By system, as from ``metrics.judge.judged_questions``.
     """
     counts = {
         system: Counter((chunk.verdict, chunk.gold) for chunks in questions.values() for chunk in chunks)

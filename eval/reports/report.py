@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -12,9 +13,8 @@ from ...modules.errors import SettingsError
 from ...modules.prices import Cost, dollars
 from ..metrics.judge import JudgeFigures, judges_of
 from ..ragas.report import missing_counts, ragas_columns_in, ragas_lines
-from ..runs.trees import TreeStore
 from .failures import FailureKind, failure_kind
-from .frames import ANSWER_METRICS, COST_METRICS, RETRIEVAL_METRICS, failure_frame, system_frame
+from .frames import ANSWER_METRICS, COST_METRICS, RETRIEVAL_METRICS, failure_frame, records_of, system_frame
 from .judge import judge_documents, judge_section
 from .loaded_run import LoadedRun, load_run, score_rows
 from .noise import noise_frame, noise_lines
@@ -65,7 +65,7 @@ class Report:
     noise: pd.DataFrame
     """See ``noise.noise_frame``; empty unless questions were repeated."""
     judges: Mapping[str, JudgeFigures]
-    """By system, of those that judge; see ``judge_metrics``."""
+    """By system, of those that judge; see ``metrics.judge``."""
     files: tuple[Path, ...]
     """What was written."""
     shown: tuple[str, ...] = _SHOWN
@@ -100,10 +100,10 @@ class Report:
         return {
             "run": str(self.run),
             "dataset": self.dataset,
-            "systems": _records(self.systems),
-            "splits": _records(self.splits),
-            "failures": _records(self.failures),
-            "noise": _records(self.noise),
+            "systems": records_of(self.systems),
+            "splits": records_of(self.splits),
+            "failures": records_of(self.failures),
+            "noise": records_of(self.noise),
             "ragas_missing": missing,
             "judges": judge_documents(self.judges),
         }
@@ -113,7 +113,7 @@ def load_report(folder: Path) -> Report:
     """Score the rows of a run directory and draw the intervals of its means; writes nothing.
 
     Raises:
-        UserError: See ``load_run``; or a tree that was kept is damaged.
+        UserError: See ``load_run``; or the tree of a wrong answer is damaged.
     """
     return report_of(load_run(folder))
 
@@ -122,7 +122,7 @@ def report_of(run: LoadedRun) -> Report:
     """The report of a run that has been read; writes nothing. 500 questions of three systems take some seconds.
 
     Raises:
-        LoadingError: A tree that was kept is damaged.
+        LoadingError: The tree of a wrong answer is damaged.
     """
     questions, seed = score_rows(run), run.experiment.seed
     questions["failure"] = _failures(run)
@@ -153,9 +153,9 @@ def _wanted(metrics: tuple[str, ...] | None, there: Collection[str]) -> tuple[st
 
 def _failures(run: LoadedRun) -> list[FailureKind | None]:
     """Of each row of ``frames.question_frame``, in its order."""
-    trees, by_id = TreeStore(run.folder), run.questions
+    by_id = run.questions
     known = [(row, by_id[row.question_id]) for row in run.rows if row.question_id in by_id]
-    return [failure_kind(row, question, trees.read(row.thread_id)) for row, question in known]
+    return [failure_kind(row, question, partial(run.trees.read, row.thread_id)) for row, question in known]
 
 
 def write_report(folder: Path) -> Report:
@@ -173,12 +173,6 @@ def write_report(folder: Path) -> Report:
     report.questions.to_csv(table, index=False)
     report.questions.to_parquet(columns, index=False)
     return replace(report, files=files)
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
-    """Its rows, with None for what is missing."""
-    kept = frame.astype(object).where(frame.notna(), None)
-    return [{str(name): value for name, value in record.items()} for record in kept.to_dict(orient="records")]
 
 
 def _line(cells: list[str]) -> str:

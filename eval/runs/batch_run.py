@@ -103,8 +103,7 @@ def run_experiment(
 
 def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
     """The settings with the models and the embedder that the experiment names."""
-    chosen = {"llm": experiment.llm, "judge_llm": experiment.judge_llm, "embeddings": experiment.embeddings}
-    return settings.model_copy(update={name: value for name, value in chosen.items() if value is not None})
+    return settings.with_models(llm=experiment.llm, judge_llm=experiment.judge_llm, embeddings=experiment.embeddings)
 
 
 def _asked_now(dataset: Dataset, experiment: Experiment, options: RunOptions) -> Dataset:

@@ -106,7 +106,7 @@ def _chunk_box(name: str, chunk: ChunkNode) -> str:
 
 def _chunk_notes(chunk: ChunkNode) -> Iterator[tuple[str, str]]:
     """What is said of a chunk, each with its ink; a child's own box already tells question and answer."""
-    if chunk.found_by and chunk.recursion_depth:
+    if chunk.round:
         yield f"found by: {chunk.found_by}", FAINT_INK
     if chunk.reason:
         yield f"because: {chunk.reason}", FAINT_INK

@@ -160,7 +160,6 @@ def describe_chunk(chunk: ChunkNode) -> Mapping[str, Json]:
         "sub_run_error": printable(chunk.sub_run_error),
         "notes": notes,
         "metadata": metadata,
-        "search": [printable(chunk.text), *(note for _, note in notes), *(str(value) for _, value in metadata)],
     }
 
 
@@ -185,7 +184,6 @@ def query_data(
         "call_head": _CALL_COLUMNS,
         "calls": [[_cell(call[column]) for column in _CALL_COLUMNS] for call in node.usage],  # type: ignore[literal-required]
         "facts": [[name, fact] for name, fact in [("thread", printable(node.thread_id)), *times] if fact],
-        "search": [printable(node.query), answer, printable(node.context)],
         "chunks": [
             {**describe(chunk), "child": query_data(chunk.child, describe) if chunk.child else None}
             for chunk in node.chunks

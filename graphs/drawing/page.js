@@ -131,8 +131,13 @@ function listen() {
   });
 }
 
+function textOf({ kind, data }) {
+  if (kind === "query") return [data.query, data.answer, data.context];
+  return [data.text, ...[...data.notes, ...data.metadata].map(([, value]) => value)];
+}
+
 const root = collect(TREE.root, "query", null, entries);
-for (const entry of entries) entry.text = entry.data.search.join("\n");
+for (const entry of entries) entry.text = textOf(entry).join("\n");
 document.getElementById("nodes").append(make("ul", "", render(root)));
 for (const entry of entries) if (entry.kind === "query" && entry.data.depth <= QUERIES_OPEN_TO_DEPTH) {
   reveal(entry);

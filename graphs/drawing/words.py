@@ -63,7 +63,7 @@ def answer_words(node: QueryNode) -> str:
 
 def origin_words(chunk: ChunkNode) -> str:
     """Where a chunk came from: round, rank, retrieval score and source, as far as they are known."""
-    parts = [f"round {chunk.recursion_depth}"] if chunk.found_by else []
+    parts = [f"round {chunk.round}"] if chunk.found_by else []
     if chunk.rank is not None:
         parts.append(f"#{chunk.rank}")
     if chunk.retrieval_score is not None:

@@ -14,10 +14,10 @@ from judgetree.evaluation.metrics.tree import TreeFigures
 from judgetree.evaluation.runs.store import RunRow
 from tests.benchmarks.eval_kills import KILLS, LATENCY_S, QUESTIONS, comparable, differing, moments
 from tests.benchmarks.eval_replay import predictions
-from tests.benchmarks.eval_report import console_messages
 from tests.benchmarks.eval_runs import peak_resident_mb
 from tests.benchmarks.eval_throughput import ideal_s
 from tests.benchmarks.synthetic_qa import HOPS, PARAGRAPHS_A_QUESTION, synthetic_questions, write_hotpotqa
+from tests.browser import console_messages
 
 
 def figures(**counts: int) -> TreeFigures:

@@ -16,6 +16,7 @@ from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
 from judgetree.modules.settings import Settings
 from tests.eval.dataset_files import write_lines
+from tests.eval.shown import context_of
 
 WALL = "How thick is the wall of the vessel that Norm A names?"
 COLOUR = "Which colour are ladders painted?"
@@ -42,7 +43,8 @@ def chunk(text: str, *, score: int | None = None, sub: tuple[str, str] = ("", ""
 
 
 def tree_of(row: RunRow, *chunks: ChunkNode) -> SearchTree:
-    return SearchTree(root=QueryNode(thread_id=row.thread_id, query=row.question, chunks=chunks))
+    root = QueryNode(thread_id=row.thread_id, query=row.question, context=context_of(chunks), chunks=chunks)
+    return SearchTree(root=root)
 
 
 def row(question_id: str, prediction: str, system: str = "judge", **changes: object) -> RunRow:

@@ -95,3 +95,12 @@ def test_a_tree_of_one_query_has_nothing_below_it() -> None:
 def test_the_tree_of_a_sub_run_is_measured_from_its_own_root() -> None:
     figures = figures_of(SearchTree(root=REFUSED))
     assert (figures.sub_runs, figures.depth, figures.refused_sub_answers) == (1, 1, 1)
+
+
+def test_rounds_of_a_query_are_as_deep_as_sub_runs() -> None:
+    found = [
+        ChunkNode(chunk_id=name, text="", metadata={"recursion_depth": number, "found_by": "q"})
+        for name, number in (("a", 1), ("b", 2))  # the first search found nothing
+    ]
+    figures = figures_of(SearchTree(root=replace(ROOT, chunks=tuple(found), usage=())))
+    assert (figures.depth, figures.sub_runs) == (2, 0)

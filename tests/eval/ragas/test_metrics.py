@@ -24,6 +24,7 @@ from judgetree.evaluation.ragas.scores import RagasScore, Scorer, current_scores
 from judgetree.evaluation.reports.frames import question_frame, system_frame
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.evidence import render_sub_answer
 from tests.eval.ragas_bench import REFUSED, chunk, row, tree_of
 
 WALL = EvalQuestion(id="wall", question="How thick?", answers=("40 mm", "4 cm"))
@@ -87,6 +88,13 @@ def test_evidence_is_what_the_reader_saw() -> None:
         "s.md\nRefused below.",
     )
     assert evidence_of(tree_of(row("wall", ""), chunk("All are useless.", score=0))) == ("s.md\nAll are useless.",)
+
+
+def test_evidence_of_follow_ups_is_their_answers() -> None:
+    tree = tree_of(row("wall", ""), chunk("Kept."))
+    pairs = [render_sub_answer("Which?", "That."), render_sub_answer("Where?", "There.")]
+    root = replace(tree.root, context="\n\n".join([tree.root.context, *pairs]))
+    assert evidence_of(replace(tree, root=root)) == ("s.md\nKept.", *pairs)
 
 
 @pytest.mark.parametrize("value", [math.nan, None, "0.5", 1.5, -0.5, math.inf])

@@ -68,6 +68,11 @@ def test_systems_of_one_run_are_compared_question_by_question(tmp_path: Path, fi
     assert em.verdict.startswith("judge is better than naive by 100")
 
 
+def test_systems_stand_in_the_same_order_whichever_was_finished_first(tmp_path: Path, file: Path) -> None:
+    (em, _) = compare_runs(write_run(tmp_path / "a", file, {"judge": 7, "naive": 6}))
+    assert (em.a, em.b) == ("naive", "judge")
+
+
 def test_no_difference_is_told_as_such(tmp_path: Path, file: Path) -> None:
     (em, _) = compare_runs(write_run(tmp_path / "a", file, {"naive": 6, "judge": 7}))
     assert em.verdict.startswith("No difference in em was shown")

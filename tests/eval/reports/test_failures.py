@@ -16,6 +16,8 @@ from judgetree.evaluation.reports.failures import FAILURE_KINDS, FAILURE_WORDS, 
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks
+from judgetree.modules.evidence import render_sub_answer
+from tests.eval.shown import context_of
 
 QUESTION = EvalQuestion(id="q", question="How thick is it?", answers=("40 mm",), supporting=("a", "b"))
 TEXTS = {"a": "Norm A names the drum.", "b": "The wall of the drum is 40 mm thick."}
@@ -39,7 +41,14 @@ def chunk(
 
 
 def query(*chunks: ChunkNode, depth: int = 0) -> QueryNode:
-    return QueryNode(thread_id=f"t{depth}", query="?", depth=depth, status="finished", chunks=chunks)
+    return QueryNode(
+        thread_id=f"t{depth}",
+        query="?",
+        depth=depth,
+        status="finished",
+        context=context_of(chunks),
+        chunks=chunks,
+    )
 
 
 def asked(key: str, *below: ChunkNode, sub_answer: str = "") -> ChunkNode:
@@ -54,7 +63,7 @@ def kind_of(
     **changes: object,
 ) -> FailureKind | None:
     tree = SearchTree(root=query(*chunks), fingerprint=fingerprint or {"max_rec_depth": "2"})
-    return failure_kind(row_of(tree, **changes), question, tree)
+    return failure_kind(row_of(tree, **changes), question, lambda: tree)
 
 
 def row_of(tree: SearchTree, **changes: object) -> RunRow:
@@ -105,7 +114,32 @@ def test_system_without_retrieval_had_but_its_memory() -> None:
 
 def test_cause_cannot_be_told_without_gold_documents_or_without_a_tree() -> None:
     assert kind_of(chunk("a"), question=replace(QUESTION, supporting=())) == "other"
-    assert failure_kind(row_of(SearchTree(root=query(chunk("a")))), QUESTION, None) == "other"
+    assert failure_kind(row_of(SearchTree(root=query(chunk("a")))), QUESTION, lambda: None) == "other"
+
+
+def followed_up(*first: str, second: str, pairs: str = "", shown: str = "") -> FailureKind | None:
+    """What came of a search in two rounds: what each found, what the reader was shown, and which pairs it was given."""
+    found = [
+        replace(chunk(key), metadata={"found_by": asked, "recursion_depth": number})
+        for number, (asked, keys) in enumerate([("How thick?", first), ("And the wall?", second)])
+        for key in keys
+    ]
+    kept = [each for each in found if each.chunk_id.removeprefix("chunk-") in shown]
+    root = replace(query(*found), context="\n\n".join(filter(None, [context_of(kept), pairs])))
+    return failure_kind(row_of(SearchTree(root=root), system="self_ask"), QUESTION, lambda: SearchTree(root=root))
+
+
+def test_gold_of_a_follow_up_reaches_the_reader_in_the_answer_drawn_from_it() -> None:
+    drawn = render_sub_answer("And the wall?", "40 mm thick")
+    other = render_sub_answer("And the wall?", "painted grey yesterday")
+    assert followed_up("a", second="b", shown="a", pairs=drawn) == "reader_missed"
+    assert followed_up("a", second="b", shown="a", pairs=other) == "wrong_sub_answer"
+    assert followed_up("a", second="b", shown="a") == "wrong_sub_answer", "the follow-up was refused"
+
+
+def test_gold_that_a_later_round_replaced_did_not_reach_the_reader() -> None:
+    assert followed_up("a", second="b", shown="b") == "wrong_sub_answer"
+    assert followed_up("a", second="b", shown="ab") == "reader_missed"
 
 
 def test_question_whose_answers_are_not_known_has_no_failure() -> None:
@@ -216,7 +250,7 @@ def test_kinds_sum_to_all_errors(
     tree: SearchTree, question: EvalQuestion, prediction: str, status: str, system: str, has_tree: bool
 ) -> None:
     row = row_of(tree, prediction=prediction, status=status, system=system)
-    kind = failure_kind(row, question, tree if has_tree else None)
+    kind = failure_kind(row, question, lambda: tree if has_tree else None)
 
     failed = status == "failed"
     is_error = question.answers_known and (
@@ -227,7 +261,7 @@ def test_kinds_sum_to_all_errors(
 
 @given(tree=TREES, prediction=st.sampled_from(["ladder", REFUSAL]))
 def test_blame_falls_on_what_the_tree_shows(tree: SearchTree, prediction: str) -> None:
-    kind = failure_kind(row_of(tree, prediction=prediction), QUESTION, tree)
+    kind = failure_kind(row_of(tree, prediction=prediction), QUESTION, lambda: tree)
     found = {each.chunk_id.removeprefix("chunk-") for each in tree.chunk_nodes()}
     gold_is_there = found >= set(QUESTION.supporting)
     if kind in ("retrieval_miss", "judge_false_2", "bad_sub_question"):

@@ -8,8 +8,6 @@ import hashlib
 import html
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -26,6 +24,7 @@ from judgetree.graphs.result import Mode, RagResult
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.state import AnswerStatus, JsonScalar
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from tests.browser import look_at, needs_browser
 from tests.eval.dataset_files import hotpot_row, write_list
 
 ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"\u2028&lt;$x"
@@ -270,30 +269,11 @@ def test_run_of_one_system_and_one_question_has_a_page(folder: Path) -> None:
     assert "tells no kinds of questions apart" in page
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--virtual-time-budget=5000",
-    "--enable-logging=stderr",
-    "--v=0",
-    "--dump-dom",
-]
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
-
-
-def look_at(page: Path, folder: Path, address: str = "") -> str:
+def elements_of(page: Path, address: str = "") -> str:
     """The page's elements after its script ran without a word on the console."""
-    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder / 'profile'}", f"{page.as_uri()}{address}"]
-    done = subprocess.run(command, capture_output=True, check=True, timeout=120)
-    assert re.findall(r":CONSOLE.*", done.stderr.decode(errors="replace")) == []
-    return done.stdout.decode()
+    look = look_at(page, address)
+    assert look.console == []
+    return look.elements
 
 
 def listed(dom: str) -> list[str]:
@@ -305,7 +285,7 @@ def listed(dom: str) -> list[str]:
 
 @needs_browser
 def test_browser_lists_the_questions_and_runs_nothing_of_their_text(written: Path, tmp_path: Path) -> None:
-    dom = look_at(written, tmp_path, "#open=q3")
+    dom = elements_of(written, "#open=q3")
     assert len(listed(dom)) == 3
     assert ">3 questions</output>" in dom
     assert "<title>owned</title>" not in dom
@@ -315,7 +295,7 @@ def test_browser_lists_the_questions_and_runs_nothing_of_their_text(written: Pat
 
 @needs_browser
 def test_browser_opens_a_question_to_its_chunks_gold_and_tree(written: Path, tmp_path: Path) -> None:
-    dom = look_at(written, tmp_path, "#open=q1")
+    dom = elements_of(written, "#open=q1")
     assert "<strong>Vell</strong>" in dom
     assert "retrieval miss" in dom[dom.index('class="body"') :]
     assert "judge: search tree" in dom
@@ -339,6 +319,6 @@ def test_browser_opens_a_question_to_its_chunks_gold_and_tree(written: Path, tmp
     ],
 )
 def test_browser_filters_by_the_address(written: Path, tmp_path: Path, address: str, found: list[int]) -> None:
-    dom = look_at(written, tmp_path, address)
+    dom = elements_of(written, address)
     assert listed(dom) == [QUESTIONS[number] for number in found]
     assert f">{len(found)} of 3 questions</output>" in dom

@@ -125,6 +125,23 @@ def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
     assert paid == sum(bench.server.requests.values()), "systems that ask the same share the answer"
 
 
+def test_further_rounds_of_a_system_lie_below_the_question(bench: Bench) -> None:
+    run_experiment(bench.more(systems=("ircot",), limit=1), bench.out, settings=bench.settings)
+    (row,) = bench.rows().values()
+    assert row.prediction == "40 mm"
+    assert row.tree is not None
+    assert (row.tree.depth, row.tree.sub_runs) == (1, 0)
+    assert [(chunk.key, chunk.depth) for chunk in row.chunks] == [("a.md", 0), ("b.md", 1)]
+
+
+def test_other_thresholds_of_the_judge_are_another_run(bench: Bench) -> None:
+    bench_of_logprob = bench.more(systems=("judge",), judge="logprob")
+    run_experiment(bench_of_logprob, bench.out, settings=bench.settings)
+    stricter = bench.settings.model_copy(update={"judge_needed_threshold": 0.9})
+    with pytest.raises(SettingsError, match=r"threshold_needed: '0.5' there, '0.9' now"):
+        run_experiment(bench_of_logprob, bench.out, options=RunOptions(force=True), settings=stricter)
+
+
 def test_same_command_goes_on_and_asks_nothing_twice(bench: Bench) -> None:
     first = run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
     calls = sum(bench.server.requests.values())

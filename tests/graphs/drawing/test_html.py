@@ -7,8 +7,6 @@ import hashlib
 import html
 import json
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from judgetree.graphs.state import JsonScalar
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
 from judgetree.modules.errors import DependencyError
 from judgetree.modules.usage import CallRecord
+from tests.browser import look_at, needs_browser
 
 ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"\u2028&lt;"
 CALL = CallRecord(
@@ -177,33 +176,13 @@ def test_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
     assert frame["srcdoc"] == sample().to_html()
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--virtual-time-budget=5000",
-    "--dump-dom",
-]
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
-
-
-def look_at(page: str, folder: Path, *, address: str = "") -> str:
-    """The page's elements after its script ran."""
+def elements_of(page: str, folder: Path, *, address: str = "") -> str:
+    """The page's elements after its script ran without a word on the console."""
     file = folder / "page.html"
     file.write_text(page, encoding="utf-8")
-    done = subprocess.run(
-        [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder / 'profile'}", f"{file.as_uri()}{address}"],
-        capture_output=True,
-        check=True,
-        timeout=120,
-    )
-    return done.stdout.decode()
+    look = look_at(file, address)
+    assert look.console == []
+    return look.elements
 
 
 def shown_nodes(dom: str) -> list[str]:
@@ -222,7 +201,7 @@ def shown_nodes(dom: str) -> list[str]:
 
 @needs_browser
 def test_browser_shows_the_tree_and_runs_nothing_of_its_text(tmp_path: Path) -> None:
-    dom = look_at(sample().to_html(), tmp_path)
+    dom = elements_of(sample().to_html(), tmp_path)
 
     assert shown_nodes(dom) == [
         "query card finished",
@@ -241,7 +220,7 @@ def test_browser_shows_the_tree_and_runs_nothing_of_its_text(tmp_path: Path) -> 
 
 @needs_browser
 def test_browser_search_opens_highlights_and_counts_what_matches(tmp_path: Path) -> None:
-    dom = look_at(sample("x").to_html(picture=False), tmp_path, address="#search=NEEDLE")
+    dom = elements_of(sample("x").to_html(picture=False), tmp_path, address="#search=NEEDLE")
 
     assert ">1 of 7 nodes match</output>" in dom
     assert "<mark>needle</mark> in the depth" in dom
@@ -250,7 +229,7 @@ def test_browser_search_opens_highlights_and_counts_what_matches(tmp_path: Path)
 
 @needs_browser
 def test_browser_filters_by_verdict_and_keeps_what_leads_there(tmp_path: Path) -> None:
-    dom = look_at(sample("x").to_html(picture=False), tmp_path, address="#verdict=unknown,cancelled")
+    dom = elements_of(sample("x").to_html(picture=False), tmp_path, address="#verdict=unknown,cancelled")
 
     assert ">2 of 7 nodes match</output>" in dom
     assert shown_nodes(dom) == [

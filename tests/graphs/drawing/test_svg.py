@@ -73,6 +73,21 @@ def test_box_shows_verdict_origin_reason_and_open_question() -> None:
         assert part in shown
 
 
+def test_box_tells_the_round_that_found_the_chunk_and_what_a_further_one_searched_for() -> None:
+    drawn = boxes(
+        tree_with(
+            chunk(0, recursion_depth=0, found_by="Who?"),
+            chunk(1, recursion_depth=1, found_by="And who?"),
+            chunk(2, recursion_depth=1),
+        ).to_svg()
+    )
+    assert "round 0 · #0" in words(drawn["c0"])
+    assert "found by" not in words(drawn["c0"]), "the question stands above it"
+    assert "round 1 · #1" in words(drawn["c1"])
+    assert "found by: And who?" in words(drawn["c1"])
+    assert "round" not in words(drawn["c2"])
+
+
 def test_every_verdict_is_told_apart_by_mark_and_class() -> None:
     looks = [
         {"verdict": "judged", "score": int(label)} if label.isdigit() else {"verdict": label}
