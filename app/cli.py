@@ -12,12 +12,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from .cli_conversations import conversations_app
 from .cli_eval import eval_app
 
 # Spelled out again, since their homes take seconds to import; a test compares them.
-ModeName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "judge"]
+ModeName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
 JudgeName = Literal["auto", "generated", "logprob"]
+StrategyName = Literal["stuff", "map_reduce", "refine", "map_rerank"]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -26,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.add_typer(conversations_app, name="conversations")
 app.add_typer(eval_app, name="eval")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -111,7 +114,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         ModeName | None,
         typer.Option(
             help="judge: recursive; naive: retrieve and answer; llm: closed book; "
-            "ircot, iter_retgen, self_ask: baselines that search in rounds. Default judge."
+            "ircot, iter_retgen, self_ask, react: baselines that search in rounds. Default judge."
         ),
     ] = None,
     topk: Annotated[
@@ -123,6 +126,13 @@ def ask(  # noqa: PLR0913 - one parameter an option
     max_llm_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most model calls; default 60.")] = None,
     search_type: Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.")] = None,
     judge: Annotated[JudgeName | None, typer.Option(help="How verdicts are got; default auto.")] = None,
+    strategy: Annotated[
+        StrategyName | None,
+        typer.Option(
+            help="How the reader takes in its evidence. stuff: at once; map_reduce: notes of each passage, then the "
+            "answer; refine: passage by passage; map_rerank: the surest of the passages' answers. Default stuff."
+        ),
+    ] = None,
     thread_id: Annotated[str | None, typer.Option(metavar="ID", help="Name of the run; default: a new one.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the thread, with its question and options.")
@@ -146,9 +156,62 @@ def ask(  # noqa: PLR0913 - one parameter an option
         max_llm_calls=max_llm_calls,
         search_type=search_type,
         judge=judge,
+        strategy=strategy,
     )
     files = TreeFiles.named(svg=svg, html=html)
     raise typer.Exit(run_ask(question, options, thread_id=thread_id, resume=resume, files=files, as_json=as_json))
+
+
+@app.command()
+def chat(  # noqa: PLR0913 - one parameter an option
+    *,
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", metavar="NAME", help="Collection to ask.")
+    ] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Conversation to begin or to go on with; default: a new one.")
+    ] = None,
+    mode: Annotated[ModeName | None, typer.Option(help="How documents are searched, as in ask. Default judge.")] = None,
+    topk: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Chunks that each query retrieves; default 3.")
+    ] = None,
+    max_depth: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Levels of questions, or further rounds; default 3.")
+    ] = None,
+    strategy: Annotated[StrategyName | None, typer.Option(help="As in ask. Default stuff.")] = None,
+    direct_answer: Annotated[
+        bool, typer.Option("--direct-answer", help="Answer small talk without a search; a call more a turn.")
+    ] = False,
+    web_or_rag: Annotated[
+        bool, typer.Option("--web-or-rag", help="Let the model choose web or documents (JUDGETREE_SEARXNG_URL).")
+    ] = False,
+    answer_without_evidence: Annotated[
+        bool,
+        typer.Option("--answer-without-evidence", help="Where no document answers, answer from general knowledge."),
+    ] = False,
+    summary_memory: Annotated[
+        bool, typer.Option("--summary-memory", help="Sum up turns that are too old for a prompt.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a JSON document on a line.")] = False,
+) -> None:
+    """Talk: questions that lean on each other. From a pipe, one question a line. /help lists what else can be said."""
+    from .terminal import busy
+
+    with busy("starting"):
+        from .command_chat import ChatOptions, run_chat
+
+    options = ChatOptions(
+        collection=collection,
+        mode=mode,
+        topk=topk,
+        max_depth=max_depth,
+        strategy=strategy,
+        direct_answer=direct_answer,
+        web_or_rag=web_or_rag,
+        answer_without_evidence=answer_without_evidence,
+        summary_memory=summary_memory,
+    )
+    raise typer.Exit(run_chat(options, session_id=session, as_json=as_json))
 
 
 @app.command()

@@ -29,7 +29,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     ] = None,
     systems: Annotated[
         str | None,
-        typer.Option(metavar="llm,naive,judge", help="What is compared; also ircot, iter_retgen, self_ask."),
+        typer.Option(metavar="llm,naive,judge", help="What is compared; also ircot, iter_retgen, self_ask, react."),
     ] = None,
     split: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where a data set has several in one place.")

@@ -6,12 +6,14 @@ import json
 import shlex
 import uuid
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from ..graphs.context import Limits, RunEvent
 from ..graphs.drawing.words import usage_words
 from ..graphs.result import Mode, RagResult
 from ..graphs.session import RagSession
 from ..graphs.snapshots import is_absent
+from ..modules.answer_strategies import AnswerStrategy
 from ..modules.errors import SettingsError
 from ..modules.settings import Settings, load_settings
 from .exit_status import FAILED, OK
@@ -33,6 +35,7 @@ class AskOptions:
     max_llm_calls: int | None = None
     search_type: str | None = None
     judge: str | None = None
+    strategy: AnswerStrategy | None = None
 
     def filled(self, remembered: AskOptions) -> AskOptions:
         """These options, what is None taken from those remembered."""
@@ -54,6 +57,9 @@ class AskOptions:
             max_llm_calls=number("max_llm_calls"),
             search_type=json.loads(fingerprint.get("retriever.search_type", "null")),
             judge=fingerprint.get("judge.kind"),
+            strategy=next(
+                (name for name in get_args(AnswerStrategy) if name == fingerprint.get("reader.strategy")), None
+            ),
         )
 
 
@@ -120,6 +126,7 @@ def ask_and_watch(asked: Asked, settings: Settings, *, streams: bool = True) -> 
             topk=3 if options.topk is None else options.topk,
             search_type=options.search_type or "hybrid",
             judge=options.judge or "auto",
+            strategy=options.strategy or "stuff",
             limits=_limits(options),
             settings=settings,
             on_progress=watcher.on_progress,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..evaluation.datasets.standards_dialogues import Dialogue
 from ..evaluation.datasets.standards_qa import Question, load_standards_qa
 from ..graphs.drawing.words import count_of
 from ..graphs.result import RagResult
@@ -18,7 +19,7 @@ from .command_ask import Asked, AskOptions, ask_and_watch, say_outcome
 from .command_index import IndexOptions, index_paths
 from .exit_status import FAILED, OK
 from .live_tree import LiveQuery, LiveTree
-from .scripted_server import ScriptedServer
+from .scripted_server import ScriptedServer, find_dialogues
 from .terminal import say
 from .tree_files import TreeFiles
 
@@ -36,6 +37,7 @@ class DemoData:
 
     corpus: Path
     questions: tuple[Question, ...]
+    dialogues: tuple[Dialogue, ...] = ()
 
     @property
     def question(self) -> Question:
@@ -77,7 +79,7 @@ def find_data(folder: Path) -> DemoData:
         raise LoadingError(
             f"{questions} has no row {QUESTION_ID!r}, which the demo asks. Take the one of the checkout."
         )
-    return DemoData(corpus=corpus, questions=rows)
+    return DemoData(corpus=corpus, questions=rows, dialogues=tuple(find_dialogues(beside=questions)))
 
 
 def is_right(answer: str, question: Question) -> bool:
@@ -92,7 +94,7 @@ def _model(data: DemoData, *, scripted: bool) -> Iterator[Settings]:
         say(f"model: {settings.llm_spec}")
         yield settings
         return
-    with ScriptedServer(data.questions) as server:
+    with ScriptedServer(data.questions, dialogues=data.dialogues) as server:
         say("model: a script that knows the example questions (no model is called)")
         yield load_settings(llm=f"{server.base_url}#scripted", judge_llm="")
 

@@ -24,7 +24,7 @@ def open_graph(settings: Settings, mode: Mode = "judge") -> RagGraph:
 
 def newest_threads(settings: Settings, limit: int) -> list[ThreadSummary]:
     """Root threads, newest first; none, and no file made, where there is no store yet."""
-    if not _may_hold_threads(settings.checkpoint_url):
+    if not may_hold_threads(settings.checkpoint_url):
         return []
     with open_graph(settings) as graph:
         threads = graph.list_threads(limit)
@@ -60,6 +60,7 @@ def mode_of(fingerprint: Fingerprint) -> Mode:
     return next((mode for mode in get_args(Mode) if mode == fingerprint.get("mode")), "judge")
 
 
-def _may_hold_threads(url: str) -> bool:
+def may_hold_threads(url: str) -> bool:
+    """False for a store that nothing has been written to yet, by any process."""
     path = url.removeprefix("sqlite:///")
     return url != "memory:" and (path == url or Path(path).exists())

@@ -158,6 +158,11 @@ class _Known:
             )
         ]
 
+    def facts_in(self, evidence: str) -> list[SupportingFact]:
+        """The facts that are in the evidence, in hop order."""
+        missing = self.missing_in(evidence)
+        return [fact for fact in self.facts if fact not in missing]
+
     def _spanned(self, hop: int, evidence: str) -> bool:
         """Whether a question that remained after an earlier hop has been answered in the evidence."""
         return any(_resolved(fact.remaining_question, self.answer, evidence) for fact in self.facts[:hop])
@@ -220,6 +225,12 @@ class ScriptedAnswers:
             if known.is_answered_by(squashed):
                 return known.answer
         return REFUSAL
+
+    def facts_in(self, query: str, evidence: str) -> list[tuple[str, str]]:
+        """(question, answer) of each fact that the evidence holds of those the query needs, in hop order."""
+        squashed = _squash(evidence)
+        held = [known.facts_in(squashed) for known in self._known.get(_key(query), ())]
+        return [(fact.question, fact.answer) for fact in max(held, key=len, default=[])]
 
     def follow_up(self, query: str, evidence: str) -> str:
         """The question for the first fact that the evidence lacks; ``""`` if it lacks none, or the query is unknown."""

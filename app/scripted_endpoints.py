@@ -11,17 +11,20 @@ import json
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from ..evaluation.datasets.standards_dialogues import Dialogue
 from ..evaluation.datasets.standards_qa import Question
 from ..modules.errors import SettingsError
 from .scripted_answers import ChatReply, PromptMismatch, RequestKind, ScriptedAnswers, parse_prompt
 from .scripted_behaviour import TRANSPORT_FAULTS, Behaviour, Fault, Garbling, as_json, changed, garble
+from .scripted_conversation import ScriptedTalk, conversation_reply, standalone_questions
 from .scripted_multistep import step_reply
+from .scripted_strategies import strategy_reply
 from .scripted_wire import (
     ChatBody,
     ChatRequest,
@@ -169,10 +172,12 @@ class Endpoints:
         self,
         questions: Iterable[Question] = (),
         *,
+        dialogues: Sequence[Dialogue] = (),
         behaviour: Behaviour | None = None,
         responses: Responses | None = None,
     ) -> None:
-        self.answers = ScriptedAnswers(questions)
+        self.answers = ScriptedAnswers([*questions, *standalone_questions(dialogues)])
+        self._talk = ScriptedTalk(self.answers, dialogues)
         self.behaviour = behaviour or Behaviour()
         self.responses = responses
         self.tally = Tally()
@@ -257,6 +262,8 @@ class Endpoints:
     def _reply(self, request: ChatRequest, behaviour: Behaviour) -> ChatReply:
         scripted = self.responses(request) if self.responses else None
         scripted = scripted or step_reply(self.answers, request.messages)
+        scripted = scripted or strategy_reply(self.answers, request.messages)
+        scripted = scripted or conversation_reply(self._talk, request.messages, knows_by_heart=behaviour.knows_by_heart)
         return scripted or self.answers.reply(request.prompt, knows_by_heart=behaviour.knows_by_heart)
 
     def _embeddings(self, raw: bytes) -> Outgoing:

@@ -1,4 +1,4 @@
-"""What the scripted model writes for the systems that search in rounds: sentences, drafts and follow-up questions.
+"""What the scripted model writes for systems that search in rounds: sentences, drafts, follow-up questions, actions.
 
 Such requests count as kind "other". As in ``scripted_answers`` the replies are those of an ideal model that knows the
 questions of a file: they say what the evidence leaves to be asked, and say the answer once nothing is left.
@@ -14,15 +14,24 @@ from ..modules.prompts import REFUSAL, Message
 from ..modules.prompts_multistep import (
     FINAL_ANSWER,
     FINAL_THOUGHT,
+    FINISH,
     FOLLOW_UP,
     NO_FOLLOW_UP_YET,
+    OBSERVATION,
+    SEARCH,
+    THOUGHT,
+    Observed,
     draft_messages,
     follow_up_messages,
+    react_messages,
     thought_messages,
 )
 from .scripted_answers import ChatReply, PromptMismatch, ScriptedAnswers
 
 NOTHING_KNOWN = "Nothing is known about this."
+_EARLIER_ACTION = re.compile(
+    rf"\n\n(?:{re.escape(THOUGHT)} .*\n)?{re.escape(SEARCH)}\[.*\]\n{re.escape(OBSERVATION)}\n"
+)
 
 
 class _Script(NamedTuple):
@@ -74,6 +83,14 @@ def _follow_up(answers: ScriptedAnswers, query: str, answered: str) -> str:
     return f"{FOLLOW_UP} {question}" if question else f"{FINAL_ANSWER} {answers.read(query, answered)}"
 
 
+def _action(answers: ScriptedAnswers, query: str, evidence: str) -> str:
+    # A query is no knowledge: left in, it would pass for a sub-question that the passage below it answers.
+    observed = _EARLIER_ACTION.sub("\n\n", evidence)
+    if question := answers.follow_up(query, observed):
+        return f"{THOUGHT} This is missing: {question}\n{SEARCH}[{question}]"
+    return f"{THOUGHT} Nothing is left to search for.\n{FINISH}[{answers.read(query, observed)}]"
+
+
 _QUERY, _EVIDENCE, _THOUGHTS = "FIELDqueryFIELD", "FIELDevidenceFIELD", "FIELDthoughtsFIELD"
 
 
@@ -89,10 +106,11 @@ def _scripts() -> Mapping[str, _Script]:
     thought = _pattern(thought_messages(_QUERY, _EVIDENCE, [_THOUGHTS]))
     draft = _pattern(draft_messages(_QUERY, _EVIDENCE))
     follow_up = _pattern(follow_up_messages(_QUERY, []), NO_FOLLOW_UP_YET)
-    replies = (_thought, _draft, _follow_up)
+    action = _pattern(react_messages(_QUERY, [Observed(query=_QUERY, passages=_EVIDENCE)]))
+    replies = (_thought, _draft, _follow_up, _action)
     return {
         system: _Script(pattern, reply)
-        for (system, pattern), reply in zip((thought, draft, follow_up), replies, strict=True)
+        for (system, pattern), reply in zip((thought, draft, follow_up, action), replies, strict=True)
     }
 
 

@@ -2,10 +2,12 @@
 
 It stands in for a language model, an embedding model and a rerank model in the demo, the notebooks and the tests::
 
-    with ScriptedServer(load_standards_qa("data/standards_qa.jsonl")) as server:
+    questions = load_standards_qa("data/standards_qa.jsonl")
+    with ScriptedServer(questions, dialogues=load_dialogues("data/standards_dialogues.jsonl")) as server:
         ...  # point a client at server.base_url
 
-or as a process, which prints one line ``{"base_url": …, "pid": …}`` as soon as it listens::
+or as a process, which prints one line ``{"base_url": …, "pid": …}`` as soon as it listens, and knows the dialogues too
+where they stand beside the questions::
 
     python -m judgetree.app.scripted_server --questions data/standards_qa.jsonl --latency 0.2 --fault 429:0.1
 """
@@ -22,9 +24,11 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ..evaluation.datasets.standards_dialogues import Dialogue, load_dialogues
 from ..evaluation.datasets.standards_qa import Question, load_standards_qa
 from ..modules.errors import SettingsError, UserError
 from .scripted_answers import RequestKind
@@ -41,6 +45,7 @@ class ScriptedServer:
 
     Args:
         questions: What the model knows; without any it judges every passage 0 and refuses every question.
+        dialogues: Conversations that it can lead; it knows their stand-alone questions like the others.
         behaviour: Latency, refusals and faults; by default none.
         responses: Called for each chat request, in a thread of its own; what it returns is the reply, and None
             leaves the request to the script. Transport faults and garbling apply to its replies too.
@@ -51,11 +56,12 @@ class ScriptedServer:
         self,
         questions: Iterable[Question] = (),
         *,
+        dialogues: Sequence[Dialogue] = (),
         behaviour: Behaviour | None = None,
         responses: Responses | None = None,
         port: int = 0,
     ) -> None:
-        self._endpoints = Endpoints(questions, behaviour=behaviour, responses=responses)
+        self._endpoints = Endpoints(questions, dialogues=dialogues, behaviour=behaviour, responses=responses)
         self._wanted_port = port
         self._port: Future[int] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -167,6 +173,11 @@ def _parser() -> argparse.ArgumentParser:
         description="A model endpoint that answers from a question file, on the loopback interface.",
     )
     parser.add_argument("--questions", metavar="FILE", help="JSON Lines file in the format of standards_qa.jsonl")
+    parser.add_argument(
+        "--dialogues",
+        metavar="FILE",
+        help="same for conversations; default: standards_dialogues.jsonl beside it, if any",
+    )
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes any (default)")
     parser.add_argument("--latency", metavar="S", default="0", help="seconds before each answer")
     parser.add_argument(
@@ -179,6 +190,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", default="0", help="seed of the faults")
     parser.add_argument("--knows-by-heart", action="store_true", help="answer closed-book questions too")
     return parser
+
+
+def find_dialogues(path: Path | str | None = None, *, beside: Path | str | None = None) -> Sequence[Dialogue]:
+    """The dialogues of a file; without one, those of ``standards_dialogues.jsonl`` beside a question file, if any.
+
+    Raises:
+        LoadingError: The file cannot be read, or rows are malformed.
+    """
+    if path is None and beside is not None:
+        neighbour = Path(beside).with_name("standards_dialogues.jsonl")
+        path = neighbour if neighbour.exists() else None
+    return load_dialogues(path) if path else ()
 
 
 async def _serve(endpoints: Endpoints, port: int) -> int:
@@ -208,7 +231,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         behaviour = changed(Behaviour(), changes)
         questions = load_standards_qa(given.questions) if given.questions else []
-        return asyncio.run(_serve(Endpoints(questions, behaviour=behaviour), given.port))
+        dialogues = find_dialogues(given.dialogues, beside=given.questions)
+        return asyncio.run(_serve(Endpoints(questions, dialogues=dialogues, behaviour=behaviour), given.port))
     except UserError as problem:
         print(problem, file=sys.stderr)
         return 2

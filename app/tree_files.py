@@ -61,8 +61,12 @@ class TreeFiles:
             SettingsError: A file could not be written after all.
             DependencyError: The picture could not be drawn.
         """
+        self.write_drawn(lambda form: DRAWERS[form](tree))
+
+    def write_drawn(self, draw: Callable[[TreeFormat], str]) -> None:
+        """``write`` for a tree of another kind: ``draw`` gives its text in a format."""
         for form, target in self.targets.items():
-            text = DRAWERS[form](tree)
+            text = draw(form)
             if target == STDOUT:
                 write_result(text)
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
@@ -21,6 +22,9 @@ from ..modules.settings import without_password
 ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
 
 Saver = BaseCheckpointSaver[str]
+
+_CONNECTIONS = 4
+"""To PostgreSQL, for each process and store."""
 
 _QUICK_COMMITS = "PRAGMA synchronous=NORMAL"
 """With the write-ahead log that ``setup`` chooses, a killed process loses nothing; a power cut may lose the last steps.
@@ -55,6 +59,22 @@ async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
         else:
             raise _unknown_url(url)
         yield saver
+
+
+async def keep_latest(saver: Saver, thread_id: str) -> None:
+    """Delete all checkpoints of a thread but the newest, where they take room on a disk.
+
+    LangGraph's saver for SQLite cannot, so its two tables are named here.
+    """
+    if isinstance(saver, AsyncSqliteSaver):
+        newest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
+        async with saver.lock, saver.conn.cursor() as cursor:
+            for table in ("checkpoints", "writes"):
+                where = f"thread_id = :thread AND checkpoint_ns = '' AND checkpoint_id < {newest}"
+                await cursor.execute(f"DELETE FROM {table} WHERE {where}", {"thread": thread_id})
+            await saver.conn.commit()
+    elif not isinstance(saver, InMemorySaver):
+        await saver.aprune([thread_id], strategy="keep_latest")
 
 
 @contextmanager
@@ -107,11 +127,13 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
 
         # Without autocommit setup() fails: it creates an index concurrently.
         options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-        pool = AsyncConnectionPool(url, min_size=1, max_size=2, open=False, kwargs=options, timeout=10)
+        pool = AsyncConnectionPool(url, min_size=1, max_size=_CONNECTIONS, open=False, kwargs=options, timeout=10)
         stack.push_async_callback(pool.close)
         await pool.open(wait=True, timeout=10)
         saver = AsyncPostgresSaver(pool, serde=serializer())  # type: ignore[arg-type]
         await saver.setup()
+        # Its lock lets one query through at a time, whatever the size of the pool, and many conversations wait in line.
+        saver.lock = asyncio.Semaphore(_CONNECTIONS)  # type: ignore[assignment]
     return saver
 
 
@@ -148,9 +170,25 @@ def _postgres_errors(url: str) -> Iterator[None]:
         raise _unusable(url, error) from error
 
 
+@contextmanager
+def store_errors(url: str) -> Iterator[None]:
+    """Around the use of an open store: what its database raises becomes one clear error.
+
+    Raises:
+        SettingsError: The store does not answer, or refuses what it is given.
+    """
+    with ExitStack() as stack:
+        if is_postgres(url):
+            stack.enter_context(_postgres_errors(url))
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _unusable(url, error) from error
+
+
 def _unusable(url: str, error: Exception) -> SettingsError:
     return SettingsError(
-        f"The checkpoint store {without_password(url)!r} cannot be opened: {' '.join(str(error).split())}. "
+        f"The checkpoint store {without_password(url)!r} cannot be used: {' '.join(str(error).split())}. "
         "Check JUDGETREE_CHECKPOINTS and that the store is running and writable."
     )
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from langchain_core.documents import Document
 from langgraph.graph.state import CompiledStateGraph
 
+from ..modules.answer_strategies import AnswerStrategy
 from ..modules.judge import Judge
 from ..modules.llm import ChatLLM
 from ..modules.settings import Durability
@@ -55,6 +56,8 @@ class RagContext:
     judge: Judge | None = None
     """Only the judge graph needs one."""
     limits: Limits = field(default_factory=Limits)
+    strategy: AnswerStrategy = "stuff"
+    """How the reader takes in its evidence, in sub-runs too; the closed-book graph has none."""
 
 
 @dataclass(frozen=True, kw_only=True)

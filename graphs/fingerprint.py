@@ -5,32 +5,53 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from langchain_core.documents import Document
 
 from ..modules.errors import ThreadMismatch
 from ..modules.prompts import CLOSED_BOOK_VERSION, READER_VERSION
 from ..modules.prompts_multistep import STEP_VERSIONS
+from ..modules.prompts_strategies import STRATEGY_VERSIONS
 from .context import RagContext
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
 
+BROUGHT_ALONG = ("reader_query", "kept_chunks")
+"""Names of what a run may start from besides its query."""
 
-def fingerprint_of(*, query: str, mode: str, services: RagContext, repeat: int = 0) -> dict[str, str]:
+
+def fingerprint_of(
+    *, query: str, mode: str, services: RagContext, repeat: int = 0, brought: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Everything that determines a run: question, mode, collection and content, retriever, judge, reader, limits.
 
-    May read the collection's content digest, so it can block; ``repeat`` tells apart repeats of one question.
+    May read the collection's content digest, so it can block; ``repeat`` tells apart repeats of one question, and
+    ``brought`` names what else the run starts from (see ``brought_along``).
     """
     limits = services.limits
     parts = {"query": query, "mode": mode, "reader.model": services.reader.model, "repeat": str(repeat)}
+    parts |= brought or {}
     parts["reader.prompt"] = READER_VERSION if services.retriever else CLOSED_BOOK_VERSION
     parts["max_llm_calls"] = str(limits.max_llm_calls)
     if services.retriever is not None:
         parts |= {f"retriever.{key}": value for key, value in services.retriever.fingerprint().items()}
+        if services.strategy != "stuff":  # threads from before there were others have none
+            parts |= {"reader.strategy": services.strategy}
+            parts |= {"reader.strategy_prompt": STRATEGY_VERSIONS[services.strategy]}
     if services.judge is not None:
         parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
         parts |= {"max_rec_depth": str(limits.max_rec_depth), "judge_leaves": str(limits.judge_leaves)}
     if mode in STEP_VERSIONS:
         parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{mode}.prompt": STEP_VERSIONS[mode]}
+    return parts
+
+
+def brought_along(reader_query: str, kept_chunks: Sequence[Document]) -> dict[str, str]:
+    """What a run starts from besides its query, by name; nothing where it starts from the query alone."""
+    parts = {"reader_query": reader_query} if reader_query else {}
+    if kept_chunks:
+        parts["kept_chunks"] = digest_of({str(c.metadata["chunk_id"]): c.page_content for c in kept_chunks})[:16]
     return parts
 
 

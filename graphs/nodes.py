@@ -6,15 +6,18 @@ No node that ``Send`` reaches may raise: one that does cancels its siblings, who
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from langchain_core.documents import Document
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
+from ..modules.answer_strategies import read_evidence
 from ..modules.errors import BudgetSpent, ModelCallError
-from ..modules.evidence import render_evidence, usable_chunks
+from ..modules.evidence import render_evidence, split_evidence, usable_chunks
 from ..modules.judge import Verdict
-from ..modules.prompts import Message, closed_book_messages, is_refusal, reader_messages
+from ..modules.prompts import closed_book_messages, is_refusal
 from ..modules.usage import CallMeter
 from .context import RunContext
 from .events import emit
@@ -41,12 +44,20 @@ async def retrieve(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
     context = runtime.context
     meter = CallMeter(node="retrieve")
     hits = await search(state["query"], context, meter)
-    chunks = [
+    found = [
         as_found(chunk, retrieval_score=float(score), rank=rank, recursion_depth=context.depth)
         for rank, (chunk, score) in enumerate(hits)
     ]
+    chunks = [*found, *kept_besides(found, state, recursion_depth=context.depth)]
     emit(runtime, "chunks", node="retrieve", query=state["query"], chunk_ids=[c.metadata["chunk_id"] for c in chunks])
-    return {"similar_chunks": Overwrite(chunks), "usage": meter.records}
+    return {"similar_chunks": Overwrite(chunks), "kept_chunks": [], "usage": meter.records}
+
+
+def kept_besides(found: Sequence[Document], state: RagState, **place: JsonScalar) -> list[Document]:
+    """The chunks that the caller brought along and that were not found again, ranked behind those, not judged yet."""
+    known = {chunk.metadata["chunk_id"] for chunk in found}
+    kept = [chunk for chunk in state.get("kept_chunks", ()) if chunk.metadata["chunk_id"] not in known]
+    return [as_found(chunk, rank=rank, **place) for rank, chunk in enumerate(kept, start=len(found))]
 
 
 async def search(query: str, context: RunContext, meter: CallMeter) -> list[tuple[Document, float]]:
@@ -157,25 +168,53 @@ async def augment(state: RagState) -> dict[str, object]:
 
 
 async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Let the reader answer from the evidence."""
-    return await _answer(reader_messages(state["query"], state["context"]), runtime)
+    """Let the reader answer from the evidence, taken in as the strategy says."""
+    services, meter = runtime.context.services, _answer_meter(runtime)
+    context, chunks = state["context"], state["similar_chunks"]
+    answer = await read_evidence(
+        services.strategy,
+        services.reader,
+        state.get("reader_query") or state["query"],
+        context,
+        split_evidence(context, chunks),
+        meter=meter,
+        on_text=_growing(runtime, "answer"),
+        on_thinking=_growing(runtime, "thinking"),
+    )
+    patches = _cut_short_patches(chunks, answer.problem) if answer.problem else []
+    return {**_answered(answer.text, meter, runtime), "similar_chunks": patches}
 
 
 async def generate_closed_book(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Let the reader answer from what it knows."""
-    return await _answer(closed_book_messages(state["query"]), runtime)
-
-
-async def _answer(messages: list[Message], runtime: Runtime[RunContext]) -> dict[str, object]:
-    context = runtime.context
-    meter = CallMeter(node="generate", budget=context.budget, held_by=context.thread_id)
-    completion = await context.services.reader.complete(
-        messages,
-        meter=meter,
-        on_text=(lambda text: emit(runtime, "answer_growing", node="generate", answer=text))
-        if context.stream_answer and context.depth == 0
-        else None,
+    meter, messages = _answer_meter(runtime), closed_book_messages(state["query"])
+    reader = runtime.context.services.reader
+    completion = await reader.complete(
+        messages, meter=meter, on_text=_growing(runtime, "answer"), on_thinking=_growing(runtime, "thinking")
     )
-    status = "refused" if is_refusal(completion.text) else "answered"
-    emit(runtime, "answer", node="generate", answer=completion.text, status=status)
-    return {"answer": completion.text, "status": status, "usage": meter.records}
+    return _answered(completion.text, meter, runtime)
+
+
+def _answer_meter(runtime: Runtime[RunContext]) -> CallMeter:
+    """Books the calls of the answer; one of them may be the call that the thread holds."""
+    return CallMeter(node="generate", budget=runtime.context.budget, held_by=runtime.context.thread_id)
+
+
+def _growing(runtime: Runtime[RunContext], what: Literal["answer", "thinking"]) -> Callable[[str], None] | None:
+    """Emits the root's answer, or the thinking before it, as it grows; None where nobody wants that."""
+    if not runtime.context.stream_answer or runtime.context.depth > 0:
+        return None
+    return lambda text: emit(runtime, f"{what}_growing", node="generate", **{what: text})
+
+
+def _answered(answer: str, meter: CallMeter, runtime: Runtime[RunContext]) -> dict[str, object]:
+    status = "refused" if is_refusal(answer) else "answered"
+    emit(runtime, "answer", node="generate", answer=answer, status=status)
+    return {"answer": answer, "status": status, "usage": meter.records}
+
+
+def _cut_short_patches(chunks: list[Document], problem: str) -> list[ChunkPatch]:
+    """The problem written into the last chunk that has none yet, where the tree tells it; rather one never asked on."""
+    free = [chunk for chunk in chunks if not chunk.metadata["sub_run_error"]]
+    last = sorted(free, key=lambda chunk: not chunk.metadata["next_rag_thread_id"])[-1:]
+    return [ChunkPatch(chunk_id=str(c.metadata["chunk_id"]), changes={"sub_run_error": problem}) for c in last]

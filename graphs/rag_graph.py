@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
+from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.schema import StreamEvent
 from langgraph.graph.state import StateGraph
@@ -20,9 +21,9 @@ from ..modules.settings import Durability
 from ..modules.usage import CallBudget
 from .checkpoints import Saver, open_checkpointer
 from .context import Compiled, RagContext, RunContext
-from .fingerprint import digest_of, fingerprint_of, refuse_mismatch
+from .fingerprint import BROUGHT_ALONG, brought_along, digest_of, fingerprint_of, refuse_mismatch
 from .search_tree import SearchTree
-from .snapshots import is_absent, is_finished
+from .snapshots import is_finished, is_unasked
 from .state import RagState
 from .threads import ThreadSummary, list_root_threads
 
@@ -34,6 +35,10 @@ class RagInput(TypedDict, total=False):
     """What a run starts from."""
 
     query: str
+    reader_query: str
+    """What the reader is asked, where that is not the query that is searched for."""
+    kept_chunks: list[Document]
+    """Chunks that join those found, as if they had been found last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +182,10 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         """See ``alist_threads``."""
         return background_loop().run(self._alist_threads(limit))
 
+    async def aopen_store(self) -> Saver | None:
+        """The store itself, for use on judgetree's own loop until ``aclose``; None where nothing is kept."""
+        return cast("Saver | None", (await self._graph()).checkpointer)
+
     def close(self) -> None:
         """Close the store; the next call opens it again."""
         background_loop().run(self._aclose())
@@ -271,14 +280,19 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         thread_id = str(base.get("configurable", {}).get("thread_id") or uuid.uuid4())
         base = {**base, "configurable": {**base.get("configurable", {}), "thread_id": thread_id}}
         snapshot = await graph.aget_state(base) if graph.checkpointer else None
-        query = _query_of(given, thread_id, snapshot)
+        known = None if snapshot is None or is_unasked(snapshot) else snapshot
+        start = _start_of(given, thread_id, known)
         repeat = int(base["configurable"].get("repeat", 0))
         fingerprint = await asyncio.to_thread(
-            fingerprint_of, query=query, mode=self.mode, services=services, repeat=repeat
+            fingerprint_of,
+            query=start["query"],
+            mode=self.mode,
+            services=services,
+            repeat=repeat,
+            brought=_brought_along(given, start, known),
         )
-        is_known = snapshot is not None and not is_absent(snapshot)
-        if snapshot is not None and is_known:
-            refuse_mismatch(thread_id, snapshot.values.get("fingerprint") or {}, fingerprint)
+        if known is not None:
+            refuse_mismatch(thread_id, known.values.get("fingerprint") or {}, fingerprint)
         durability: Durability = options.get("durability") or self._durability
         context = RunContext(
             services=services,
@@ -291,15 +305,15 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             conversation_id=str(base["configurable"].get("conversation_id", "")),
             stream_answer=streams and "custom" in options.get("stream_mode", ()),
         )
-        if is_known:
+        if known is not None:
             context.budget.used = await self._calls_made(thread_id)
         context.budget.hold(thread_id)
         return _Run(
             context=context,
             config={**base, "metadata": {**base.get("metadata", {}), **context.metadata()}},
             options={**options, "durability": durability if graph.checkpointer else None},
-            start=None if is_known else RagState(query=query, fingerprint=fingerprint),
-            finished=cast(RagState, snapshot.values) if snapshot is not None and is_finished(snapshot) else None,
+            start=cast(RagState, {**start, "fingerprint": fingerprint}) if known is None else None,
+            finished=cast(RagState, known.values) if known is not None and is_finished(known) else None,
         )
 
     async def _calls_made(self, thread_id: str) -> int:
@@ -308,12 +322,19 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         return sum(record["kind"] == "chat" for record in records)  # cached ones too: they took their place
 
 
-def _query_of(given: RagInput | str | None, thread_id: str, snapshot: StateSnapshot | None) -> str:
+def _start_of(given: RagInput | str | None, thread_id: str, known: StateSnapshot | None) -> RagInput:
     if given is None:
-        if snapshot is None or is_absent(snapshot):
+        if known is None:
             raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
-        return str(snapshot.values["query"])
-    query = given if isinstance(given, str) else given.get("query", "")
-    if not query.strip():
+        return RagInput(query=str(known.values["query"]))
+    start = RagInput(query=given) if isinstance(given, str) else given
+    if not start.get("query", "").strip():
         raise SettingsError('The question is empty. Give a string, or {"query": "…"}.')
-    return query
+    return start
+
+
+def _brought_along(given: RagInput | str | None, start: RagInput, known: StateSnapshot | None) -> dict[str, str]:
+    if given is not None or known is None:
+        return brought_along(start.get("reader_query", ""), start.get("kept_chunks", []))
+    stored: dict[str, str] = known.values.get("fingerprint") or {}
+    return {name: stored[name] for name in BROUGHT_ALONG if name in stored}

@@ -10,7 +10,7 @@ from ..modules.usage import UsageTotals
 from .search_tree import SearchTree
 from .state import AnswerStatus
 
-Mode = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "judge"]
+Mode = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
 """Every system there is; ``systems.SYSTEMS`` says what each one does."""
 
 

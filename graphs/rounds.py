@@ -17,7 +17,7 @@ from ..modules.prompts import Message
 from ..modules.usage import CallMeter
 from .context import RunContext
 from .events import emit
-from .nodes import as_found, search
+from .nodes import as_found, kept_besides, search
 from .state import ChunkPatch, RagState, Step
 
 
@@ -36,10 +36,13 @@ async def retrieve_round(state: RagState, runtime: Runtime[RunContext]) -> dict[
         as_found(chunk, retrieval_score=float(score), rank=rank, recursion_depth=len(steps), found_by=query)
         for rank, (chunk, score) in enumerate((found[key] for key in found if key not in known), start=len(known))
     ]
-    step = Step(round=len(steps), query=query, chunk_ids=list(found), text="", next_query="")
+    if not steps:
+        added += kept_besides(added, state, recursion_depth=0, found_by=query)
+    ids = dict.fromkeys([*found, *(str(chunk.metadata["chunk_id"]) for chunk in added)])
+    step = Step(round=len(steps), query=query, chunk_ids=list(ids), text="", next_query="")
     shown = [*known, *(chunk.metadata["chunk_id"] for chunk in added)]
     emit(runtime, "chunks", node="retrieve_round", query=state["query"], chunk_ids=shown)
-    return {"similar_chunks": added, "steps": [step], "usage": meter.records}
+    return {"similar_chunks": added, "steps": [step], "kept_chunks": [], "usage": meter.records}
 
 
 async def write_step(

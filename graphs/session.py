@@ -8,10 +8,11 @@ import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self, TypedDict, Unpack
+from typing import Self, TypedDict, Unpack, get_args
 
 from langchain_core.runnables import RunnableConfig
 
+from ..modules.answer_strategies import AnswerStrategy
 from ..modules.background_loop import background_loop
 from ..modules.errors import JudgetreeError, SettingsError, UnknownThread, UserError
 from ..modules.index_factory import open_index
@@ -25,7 +26,7 @@ from ..modules.usage import total_usage
 from .context import Limits, RagContext, RunEvent
 from .result import Mode, RagResult
 from .search_tree import SearchTree
-from .snapshots import is_absent
+from .snapshots import is_unasked
 from .systems import SYSTEMS
 
 
@@ -38,10 +39,12 @@ class RagSession:
     Args:
         collection: Name of the collection; not needed for ``mode="llm"``.
         mode: "judge", "naive" (retrieve and answer), "llm" (closed book), or a baseline that searches in rounds:
-            "ircot", "iter_retgen", "self_ask". See ``systems.SYSTEMS``.
+            "ircot", "iter_retgen", "self_ask", "react". See ``systems.SYSTEMS``.
         topk: Chunks that each query retrieves.
         search_type: "hybrid", "dense" or "sparse".
         judge: "auto", "generated" or "logprob", or a judge of your own.
+        strategy: How the reader takes in its evidence: "stuff" (at once), "map_reduce", "refine" or "map_rerank"; see
+            ``answer_strategies.read_evidence``. Closed book has none.
         limits: Depth, calls, leaves.
         context: Services of your own in place of those that the settings describe.
         settings: None reads environment and ``.env``.
@@ -56,6 +59,7 @@ class RagSession:
         topk: int = 3,
         search_type: str = "hybrid",
         judge: str | Judge = "auto",
+        strategy: AnswerStrategy = "stuff",
         limits: Limits | None = None,
         context: RagContext | None = None,
         settings: Settings | None = None,
@@ -63,6 +67,9 @@ class RagSession:
     ) -> None:
         if mode not in SYSTEMS:
             raise SettingsError(f"Unknown mode {mode!r}. Allowed: {', '.join(SYSTEMS)}.")
+        if strategy not in get_args(AnswerStrategy):
+            allowed = ", ".join(get_args(AnswerStrategy))
+            raise SettingsError(f"Unknown strategy {strategy!r}. Allowed: {allowed}.")
         if not collection and context is None and SYSTEMS[mode].retrieves:
             raise SettingsError(f"The mode {mode!r} retrieves: name a collection.")
         self.settings = settings or load_settings()
@@ -71,6 +78,7 @@ class RagSession:
         self._topk = topk
         self._search_type = search_type
         self._judge = judge
+        self._strategy: AnswerStrategy = strategy
         self._limits = limits or Limits()
         self._on_progress = on_progress
         self._given = context
@@ -149,7 +157,7 @@ class RagSession:
             raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
         thread_id = thread_id or str(uuid.uuid4())
         config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
-        context = await self._services()
+        context = await self.open_services()
         error = ""
         try:
             await self._run(question, config, context, on_event)
@@ -191,12 +199,17 @@ class RagSession:
 
     async def _calls_of(self, thread_id: str) -> set[str] | None:
         """Ids of the calls that the thread's tree has made so far; None if the thread is new."""
-        if is_absent(await self.graph.aget_state({"configurable": {"thread_id": thread_id}})):
+        if is_unasked(await self.graph.aget_state({"configurable": {"thread_id": thread_id}})):
             return None
         tree = await SearchTree.afrom_history(self.graph, thread_id)
         return {record["call_id"] for node in tree.query_nodes() for record in node.usage}
 
-    async def _services(self) -> RagContext:
+    async def open_services(self) -> RagContext:
+        """The services, opened if need be; to be awaited on judgetree's own loop.
+
+        Raises:
+            UserError: See ``ask``.
+        """
         async with self._opening:
             if self._opened is None:
                 self._opened = await asyncio.to_thread(self._open_services)
@@ -212,7 +225,11 @@ class RagSession:
         gate = CallGate(settings.max_concurrency)
         reader = create_llm(settings.llm_spec, settings, gate, on_progress=self._on_progress)
         return RagContext(
-            reader=reader, retriever=retriever, judge=self._create_judge(reader, gate), limits=self._limits
+            reader=reader,
+            retriever=retriever,
+            judge=self._create_judge(reader, gate),
+            limits=self._limits,
+            strategy=self._strategy,
         )
 
     def _create_judge(self, reader: EndpointLLM, gate: CallGate) -> Judge | None:
@@ -231,6 +248,7 @@ class SessionOptions(TypedDict, total=False):
     topk: int
     search_type: str
     judge: str | Judge
+    strategy: AnswerStrategy
     limits: Limits
     context: RagContext
     settings: Settings

@@ -12,6 +12,14 @@ def is_absent(snapshot: StateSnapshot) -> bool:
     return snapshot.created_at is None
 
 
+def is_unasked(snapshot: StateSnapshot) -> bool:
+    """True for a search thread that holds no question: never written, or killed before it had taken its question in.
+
+    Between its first checkpoint and the next one the input of a run stands among the pending writes alone.
+    """
+    return is_absent(snapshot) or "query" not in snapshot.values
+
+
 def is_finished(snapshot: StateSnapshot) -> bool:
     """True for a thread that has run to its end.
 

@@ -68,6 +68,10 @@ class RagState(TypedDict, total=False):
     """One thread: one query and what came of it."""
 
     query: str
+    reader_query: str
+    """What the reader is asked, where that is not the query that was searched for."""
+    kept_chunks: list[Document]
+    """Chunks that the caller brought along, until the first search has joined them to what it found."""
     similar_chunks: Annotated[list[Document], merge_chunks]
     steps: Annotated[list[Step], merge_steps]
     """Of systems that search in rounds; empty for the others."""

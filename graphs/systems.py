@@ -18,6 +18,7 @@ from .iter_retgen import build_iter_retgen
 from .judge_rag import build_judge_rag
 from .naive_rag import build_naive_rag
 from .rag_graph import CheckpointerFactory, RagGraph
+from .react import build_react
 from .result import Mode
 from .self_ask import build_self_ask
 
@@ -55,6 +56,7 @@ SYSTEMS: Mapping[Mode, System] = {
     "iter_retgen": System(build=build_iter_retgen, description="question and last draft are the next search"),
     "ircot": System(build=build_ircot, description="every sentence of a chain of thought is the next search"),
     "self_ask": System(build=build_self_ask, description="follow-up questions, each answered by a search"),
+    "react": System(build=build_react, description="an agent that thinks and searches in turn"),
     "judge": System(build=build_judge_rag, description="recursive, judged chunk by chunk", judges=True),
 }
 """In the order in which reports show them."""

@@ -12,7 +12,7 @@ from langgraph.types import StateSnapshot
 from ..modules.errors import BudgetSpent
 from .checkpoints import Saver
 from .context import Compiled, RunContext
-from .snapshots import is_absent, is_finished, status_of
+from .snapshots import is_finished, is_unasked, status_of
 from .state import AnswerStatus, RagState
 from .tree_nodes import ThreadStatus
 
@@ -80,12 +80,12 @@ async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext
     )
     config = thread_config(child)
     snapshot = await parent.graph.aget_state(config) if parent.graph.checkpointer else None
-    if snapshot is not None and is_finished(snapshot):
+    is_new = snapshot is None or is_unasked(snapshot)
+    if snapshot is not None and not is_new and is_finished(snapshot):
         parent.budget.release(thread_id)
         return cast(RagState, snapshot.values)
     if not parent.budget.hold(thread_id):
         raise BudgetSpent(f"not asked: the budget of {parent.budget.limit} model calls is spent")
-    is_new = snapshot is None or is_absent(snapshot)
     try:
         final = await parent.graph.ainvoke(
             RagState(query=query) if is_new else None,

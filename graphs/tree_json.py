@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Literal, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from ..modules.errors import LoadingError
 from ..modules.usage import CallKind, CallRecord
+from .json_documents import check_document, parse_json, write_document
 from .state import AnswerStatus, JsonScalar
 from .tree_nodes import ChunkNode, QueryNode, ThreadStatus
 
 FORMAT = "judgetree.search_tree"
 SCHEMA_VERSION = 1
 _STRICT = ConfigDict(extra="forbid", strict=True)
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_WHAT = "search tree"
 
 # The document's schema stands apart from the dataclasses, so that they may change while version 1 stays readable.
 
@@ -86,14 +84,17 @@ def dump_tree(root: QueryNode, fingerprint: Mapping[str, str], *, indent: int | 
     Raises:
         ValueError: A number in some metadata is not finite, which JSON cannot say.
     """
-    document = {
+    return write_document(tree_document(root, fingerprint), indent=indent)
+
+
+def tree_document(root: QueryNode, fingerprint: Mapping[str, str]) -> dict[str, object]:
+    """The tree as what JSON is made of, to stand in a document of its own or in a larger one."""
+    return {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "fingerprint": dict(fingerprint),
         "root": asdict(root),
     }
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=indent)
-    return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def load_tree(text: str) -> tuple[QueryNode, dict[str, str]]:
@@ -102,24 +103,21 @@ def load_tree(text: str) -> tuple[QueryNode, dict[str, str]]:
     Raises:
         LoadingError: The text is no JSON, or no search tree, or of a version that this judgetree does not know.
     """
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise LoadingError(f"This is not a search tree: no JSON ({error}).") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise LoadingError(f'This is not a search tree: the JSON has no "format": "{FORMAT}".')
-    if document.get("schema_version") != SCHEMA_VERSION:
-        version = document.get("schema_version")
-        raise LoadingError(
-            f"This search tree has schema_version {version!r}; this judgetree reads {SCHEMA_VERSION}. "
-            "Read it with the judgetree that wrote it, or build the tree again from its checkpoints."
-        )
-    try:
-        tree = _TreeDocument.model_validate(document)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in fault["loc"])
-        raise LoadingError(
-            f"This search tree is damaged at {place}: {fault['msg']} ({error.error_count()} faults in all)."
-        ) from error
+    return read_tree_document(parse_json(text, what=_WHAT))
+
+
+def read_tree_document(document: object) -> tuple[QueryNode, dict[str, str]]:
+    """Root and fingerprint out of a ``tree_document``.
+
+    Raises:
+        LoadingError: It is no search tree, or damaged, or of a version that this judgetree does not know.
+    """
+    tree = check_document(
+        document,
+        _TreeDocument,
+        what=_WHAT,
+        format_name=FORMAT,
+        version=SCHEMA_VERSION,
+        again="build the tree again from its checkpoints",
+    )
     return tree.root.node(), tree.fingerprint

@@ -7,20 +7,23 @@ import atexit
 import base64
 import contextlib
 import functools
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import httpx2
 import openai
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from .background_loop import BackgroundLoop, background_loop
 
+_WHOLE = "came_whole"
+"""Key in the metadata of a message that was asked for as a stream."""
 _CLOSING_S = 2.0
 """How long the end of the process waits for connections to be closed."""
 
@@ -48,6 +51,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
     """``ChatOpenAI`` that keeps the reasoning field of compatible servers, which langchain-openai drops.
 
     It lands in ``additional_kwargs["reasoning"]``. Servers may put the whole answer there and leave the content empty.
+    A server that answers a request for a stream with a whole completion is understood too: ``came_whole`` tells.
     """
 
     async def _agenerate(
@@ -61,6 +65,39 @@ class ReasoningChatOpenAI(ChatOpenAI):
         payload = self._get_request_payload(messages, stop=stop, **kwargs)
         extra = payload.pop("extra_body", None) or {}
         reply: Any = await self.root_async_client.post("/chat/completions", body=payload | extra, cast_to=object)
+        return self._result(reply)
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        *,
+        stream_usage: bool | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        if self._should_stream_usage(stream_usage, **kwargs):
+            kwargs["stream_options"] = {"include_usage": True}
+        payload = self._get_request_payload(messages, stop=stop, stream=True, **kwargs)
+        extra = payload.pop("extra_body", None) or {}
+        stream = await self.root_async_client.post(
+            "/chat/completions",
+            body=payload | extra,
+            cast_to=object,
+            stream=True,
+            stream_cls=openai.AsyncStream[object],
+        )
+        async with stream:
+            whole = await _whole_completion(stream.response)
+            if whole is not None:
+                yield _as_chunk(self._result(whole))
+                return
+            async for event in _each_within(self.stream_chunk_timeout or None, stream):
+                chunk = self._convert_chunk_to_generation_chunk(event, AIMessageChunk, None)
+                if chunk is not None:
+                    yield chunk
+
+    def _result(self, reply: Any) -> ChatResult:
         result = self._create_chat_result(reply)
         for generation, choice in zip(result.generations, reply["choices"], strict=True):
             _keep_reasoning(generation.message.additional_kwargs, choice["message"])
@@ -74,6 +111,42 @@ class ReasoningChatOpenAI(ChatOpenAI):
         if generation is not None and isinstance(choices, list) and choices:
             _keep_reasoning(generation.message.additional_kwargs, choices[0].get("delta") or {})
         return generation
+
+
+def came_whole(message: AIMessage) -> bool:
+    """Whether the endpoint had been asked to stream this message and has sent it whole."""
+    return _WHOLE in message.response_metadata
+
+
+async def _whole_completion(response: httpx2.Response) -> Any:
+    """The reply to a request for a stream, if it is none: a completion; else None, and the events can be read."""
+    if "json" not in response.headers.get("content-type", ""):
+        return None
+    body = await response.aread()
+    return json.loads(body) if body.lstrip().startswith(b"{") else None  # there are events that call themselves JSON
+
+
+def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
+    generation = result.generations[0]
+    message = generation.message
+    chunk = AIMessageChunk(
+        content=message.content,
+        additional_kwargs=message.additional_kwargs,
+        response_metadata={**message.response_metadata, _WHOLE: True},
+        usage_metadata=message.usage_metadata if isinstance(message, AIMessage) else None,
+    )
+    return ChatGenerationChunk(message=chunk, generation_info=generation.generation_info)
+
+
+async def _each_within(seconds: float | None, events: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """The events, each of which has so long to come: comments that keep a connection alive are none."""
+    while True:
+        async with asyncio.timeout(seconds):
+            try:
+                event = await anext(events)
+            except StopAsyncIteration:
+                return
+        yield event
 
 
 def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""What a model answered: the text apart from the thinking, and the likeliest first tokens."""
+"""What a model answered: the text apart from the thinking, whole and while it grows, and the likeliest first tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage
 
-_OPENING, _CLOSING = "<think>", "</think>"
+from .thinking import ThinkingText, whole_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Completion:
     text: str
     """The answer, without its thinking, stripped."""
     thinking: str
-    """What stood in ``<think>`` or came in a reasoning field; ``""`` if nothing did."""
+    """What stood in ``<think>`` or came in a reasoning field, without its tags, stripped; ``""`` if nothing did."""
     finish_reason: str
     """"stop", "length" (cut off) or what else the endpoint said."""
     first_token: tuple[TokenLogprob, ...] = ()
@@ -38,12 +38,11 @@ def completion_of(message: AIMessage) -> Completion:
     (``additional_kwargs["reasoning"]``) is the answer. Where it was cut off, it had not come to one.
     """
     finish_reason = str(message.response_metadata.get("finish_reason") or "")
-    text, thinking = split_thinking(storable(str(message.text)))
-    reasoning = storable(str(message.additional_kwargs.get("reasoning", "")))
-    if reasoning and not text and finish_reason != "length":
-        text, thinking = split_thinking(reasoning)
-    elif reasoning:
-        thinking = reasoning
+    content, reasoning = whole_text(_content(message)), whole_text(_reasoning(message))
+    if reasoning.everything and not content.answer and finish_reason != "length":
+        text, thinking = reasoning.answer, reasoning.thinking
+    else:
+        text, thinking = content.answer, reasoning.everything or content.thinking
     return Completion(
         text=text,
         thinking=thinking,
@@ -52,38 +51,43 @@ def completion_of(message: AIMessage) -> Completion:
     )
 
 
-def split_thinking(text: str) -> tuple[str, str]:
-    """(answer, thinking) of a text: what follows the last ``</think>``, and what stands before it.
+class GrowingCompletion:
+    """What is known of a completion while its message is being streamed; ``completion_of`` the whole has the last word.
 
-    Models may leave out the opening tag; a text that opens one and never closes it is all thinking.
-
-    >>> split_thinking("<think>six by nine</think> 42")
-    ('42', 'six by nine')
+    Reasoning counts as thinking until then.
     """
-    before, tag, after = text.rpartition(_CLOSING)
-    if tag:
-        return after.strip(), before.replace(_OPENING, "").strip()
-    answer, tag, unclosed = text.partition(_OPENING)
-    return answer.strip(), unclosed.strip()
 
+    def __init__(self) -> None:
+        self._content = ThinkingText()
+        self._reasoning = ThinkingText()
 
-def growing_answer(text: str) -> str:
-    """The answer in a text that is still being written; the beginning of a tag at its end is held back.
+    def feed(self, piece: AIMessage) -> None:
+        """Take the next piece of the message."""
+        self._content.feed(_content(piece))
+        self._reasoning.feed(_reasoning(piece))
 
-    >>> growing_answer("<think>six by nine</think> 42 is <thi")
-    '42 is'
-    """
-    answer, _ = split_thinking(text)
-    for tag in (_OPENING, _CLOSING):
-        for length in range(len(tag) - 1, 0, -1):
-            if answer.endswith(tag[:length]):
-                return answer[:-length].rstrip()
-    return answer
+    @property
+    def text(self) -> str:
+        """The answer so far."""
+        return self._content.answer
+
+    @property
+    def thinking(self) -> str:
+        """The thinking so far."""
+        return self._reasoning.everything or self._content.thinking
 
 
 def storable(text: str) -> str:
     """The text without what checkpoint stores refuse: NUL characters, and halves of surrogate pairs, as ``?``."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def _content(message: AIMessage) -> str:
+    return storable(str(message.text))
+
+
+def _reasoning(message: AIMessage) -> str:
+    return storable(str(message.additional_kwargs.get("reasoning", "")))
 
 
 def _first_token(logprobs: object) -> tuple[TokenLogprob, ...]:

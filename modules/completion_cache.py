@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,6 +17,7 @@ from pydantic import TypeAdapter
 
 from .completion import Completion
 from .errors import CacheMiss
+from .growing_text import Listeners
 from .llm import PLAIN_TEXT, CallOptions, ChatLLM
 from .prompts import Message
 from .sqlite_cache import SqliteCache, transaction
@@ -108,14 +110,18 @@ class CachedLLM:
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
+        on_thinking: Callable[[str], None] | None = None,
     ) -> Completion:
         """See ``ChatLLM.complete``.
 
         Raises:
             CacheMiss: The mode is ``replay`` and the call is not kept.
         """
+        call = functools.partial(
+            self._inner.complete, messages, meter=meter, options=options, on_text=on_text, on_thinking=on_thinking
+        )
         if self._mode == "off":
-            return await self._inner.complete(messages, meter=meter, options=options, on_text=on_text)
+            return await call()
         key = call_key(self.model, messages, options, self._repeat)
         lock = self._under_way.setdefault(key, asyncio.Lock())
         try:
@@ -123,25 +129,20 @@ class CachedLLM:
                 started = time.perf_counter()
                 kept = await asyncio.to_thread(self._cache.get, key)
                 if kept is None:
-                    return await self._pay(key, messages, meter, options, on_text)
+                    return await self._pay(key, call, meter)
         finally:
             self._under_way.pop(key, None)
-        return self._from_cache(kept, started, meter, on_text)
+        completion = self._from_cache(kept, started, meter)
+        Listeners(on_text=on_text, on_thinking=on_thinking).tell(text=completion.text, thinking=completion.thinking)
+        return completion
 
-    async def _pay(
-        self,
-        key: bytes,
-        messages: Sequence[Message],
-        meter: CallMeter,
-        options: CallOptions,
-        on_text: Callable[[str], None] | None,
-    ) -> Completion:
+    async def _pay(self, key: bytes, call: Callable[[], Awaitable[Completion]], meter: CallMeter) -> Completion:
         if self._mode == "replay":
             raise CacheMiss(
                 f"A call to {self.model!r} is not in the cache {self._cache.path}, and replaying pays for nothing. "
                 "Repeat the run with --cache write, or check that data, prompts and settings are those of the run."
             )
-        completion = await self._inner.complete(messages, meter=meter, options=options, on_text=on_text)
+        completion = await call()
         if self._mode == "write":
             paid = meter.records[-1]
             kept = KeptCall(
@@ -153,9 +154,7 @@ class CachedLLM:
             return kept.completion
         return completion
 
-    def _from_cache(
-        self, kept: KeptCall, started: float, meter: CallMeter, on_text: Callable[[str], None] | None
-    ) -> Completion:
+    def _from_cache(self, kept: KeptCall, started: float, meter: CallMeter) -> Completion:
         meter.reserve()
         meter.record(
             kind="chat",
@@ -165,6 +164,4 @@ class CachedLLM:
             completion_tokens=kept.completion_tokens,
             cached=True,
         )
-        if on_text is not None and kept.completion.text:
-            on_text(kept.completion.text)
         return kept.completion

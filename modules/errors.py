@@ -9,6 +9,7 @@
     │   ├── ThreadMismatch        a thread id that belongs to another question or other settings
     │   ├── UnknownThread         a thread id that was never written
     │   ├── CacheMiss             a replayed run asked something that no earlier run had paid for
+    │   ├── ConversationBusy      a conversation is answering another question, which was not to be waited for
     │   ├── LoopReentryError      a sync call made from judgetree's own event loop
     │   └── DependencyError       an optional package that is not installed
     ├── ModelCallError            a model endpoint failed after the last attempt
@@ -62,6 +63,10 @@ class UnknownThread(UserError):
 
 class CacheMiss(UserError):
     """A replayed run asked a model something that no earlier run had asked."""
+
+
+class ConversationBusy(UserError):
+    """A conversation is answering another question, and that was not to be waited for."""
 
 
 class LoopReentryError(UserError):

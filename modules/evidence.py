@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from langchain_core.documents import Document
 
 from .prompts import is_refusal
+
+_PAIR = "Supplementary question: "
+_BEFORE_PAIR = re.compile(rf"\n\n(?={_PAIR})")
 
 
 def usable_chunks(chunks: Sequence[Document]) -> list[Document]:
@@ -25,7 +29,34 @@ def render_evidence(chunks: Iterable[Document]) -> str:
 
 def render_sub_answer(question: str, answer: str) -> str:
     """A supplementary question with its answer, as evidence has them."""
-    return f"Supplementary question: {question}\nAnswer: {answer}"
+    return f"{_PAIR}{question}\nAnswer: {answer}"
+
+
+def split_evidence(context: str, chunks: Iterable[Document]) -> tuple[str, ...]:
+    """What a reader was shown, one text a passage in its order: source, text, and a sub-question with its answer.
+
+    Sub-questions that belong to no passage come last, each a text of its own. Nothing of the context is lost but the
+    numbers of its passages: what no chunk gives stays together as a last text.
+
+    Args:
+        context: From ``render_evidence``, maybe with pairs of ``render_sub_answer`` behind it; may be empty.
+        chunks: Those that were found, shown or not, in any order.
+    """
+    passages: list[str] = []
+    left, rest = list(chunks), context
+    while found := _opening(rest, len(passages) + 1, left):
+        text, chunk = found
+        left = [other for other in left if other is not chunk]
+        rest = rest[len(text) :].removeprefix("\n\n")
+        passages.append(text.removeprefix(f"[{len(passages) + 1}] "))
+    return (*passages, *(_BEFORE_PAIR.split(rest.strip()) if rest.strip() else ()))
+
+
+def _opening(context: str, number: int, chunks: Iterable[Document]) -> tuple[str, Document] | None:
+    """The passage that a context begins with, the longest that fits; None if it begins with none."""
+    rendered = ((_render(number, chunk), chunk) for chunk in chunks)
+    fitting = [found for found in rendered if f"{context}\n\n".startswith(f"{found[0]}\n\n")]
+    return max(fitting, key=lambda found: len(found[0]), default=None)
 
 
 def _render(number: int, chunk: Document) -> str:

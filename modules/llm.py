@@ -23,8 +23,10 @@ from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from .completion import Completion, TokenLogprob, completion_of, growing_answer
+from .chat_client import came_whole
+from .completion import Completion, GrowingCompletion, TokenLogprob, completion_of
 from .errors import SETUP_STATUS, ModelCallError, ModelSetupError
+from .growing_text import Listeners
 from .prompts import Message
 from .rate_limit import RateLimit, estimated_tokens
 from .settings import without_secrets
@@ -81,6 +83,7 @@ class ChatLLM(Protocol):
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
+        on_thinking: Callable[[str], None] | None = None,
     ) -> Completion:
         """Make one call, which ``meter`` books, and give back its completion.
 
@@ -88,8 +91,11 @@ class ChatLLM(Protocol):
             messages: System and user messages, in order.
             meter: Asks the budget, keeps the record.
             options: Length, temperature and form of the answer.
-            on_text: Is called with the answer so far, thinking left out, whenever it has grown. It starts over when a
-                call is tried again, and when ``</think>`` comes from a model that left out ``<think>``.
+            on_text: Is called with the answer so far, thinking left out, whenever it has changed: mostly it has grown.
+                It starts over, from ``""`` too, when a call is tried again, and when ``</think>`` comes from a model
+                that left out ``<think>``. The last text is the completion's. An endpoint that does not stream gives
+                it at once.
+            on_thinking: The same for the thinking. It starts over also when reasoning turns out to be the answer.
 
         Raises:
             ModelCallError: The last attempt failed too.
@@ -115,9 +121,12 @@ class CallGate:
         self._slots.release()
 
 
-_CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError)
+_CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, TimeoutError)
 _MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError)
 """What langchain-openai raises on a reply that is no chat completion."""
+
+_NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
+"""HTTP statuses that may refuse the stream rather than the call."""
 
 _SHORTEST_SECRET = 8
 """Characters of a key that is starred out of error messages; shorter ones stand in for none."""
@@ -156,6 +165,7 @@ class EndpointLLM:
         self._attempts = retries + 1
         self._backoff_s = backoff_s
         self._sleep = sleep
+        self._streams = True  # until it is known better
 
     @property
     def model(self) -> str:
@@ -174,9 +184,11 @@ class EndpointLLM:
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
+        on_thinking: Callable[[str], None] | None = None,
     ) -> Completion:
         """See ``ChatLLM.complete``. An empty answer counts as a failed attempt, unless ``top_logprobs`` are wanted."""
         params = self._params(options)
+        listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
         meter.reserve()
         tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
         started, used = 0.0, None
@@ -184,11 +196,12 @@ class EndpointLLM:
             try:
                 async with self._rates.admitted(self._gate, tokens) as correct:
                     started = started or time.perf_counter()
-                    message = await self._call(messages, params, on_text)
+                    message = await self._call(list(messages), params, listeners)
                     if message.usage_metadata is not None:
                         correct(message.usage_metadata["total_tokens"])
                 used = add_usage(used, message.usage_metadata)
                 completion = completion_of(message)
+                listeners.tell(text=completion.text, thinking=completion.thinking)
                 if options.top_logprobs is None:
                     _refuse_empty(completion)
                 break
@@ -221,26 +234,37 @@ class EndpointLLM:
             error=error[:300],
         )
 
-    async def _call(
-        self, messages: Sequence[Message], params: dict[str, Any], on_text: Callable[[str], None] | None
-    ) -> AIMessage:
-        prompt = list(messages)
-        if on_text is None:
+    async def _call(self, prompt: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
+        if not (listeners.present and self._streams):
             return await self._chat.ainvoke(prompt, **params)
-        whole: AIMessageChunk | None = None
-        shown = ""
+        try:
+            message: AIMessage = await self._stream(prompt, params, listeners)
+        except openai.APIStatusError as error:
+            if error.status_code not in _NO_STREAM_STATUS:
+                raise
+            message = await self._chat.ainvoke(prompt, **params)  # where this is refused too, it was not the stream
+            self._stop_streaming()
+        if came_whole(message):
+            self._stop_streaming()
+        return message
+
+    async def _stream(self, prompt: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
+        pieces: list[AIMessageChunk] = []
+        growing = GrowingCompletion()
         async for piece in self._chat.astream(prompt, stream_usage=True, **params):
-            whole = piece if whole is None else whole + piece
-            answer = growing_answer(str(whole.text))
-            if answer not in ("", shown):
-                shown = answer
-                on_text(shown)
-        if whole is None:
+            pieces.append(piece)
+            if not came_whole(piece):
+                growing.feed(piece)
+                listeners.tell(text=growing.text, thinking=growing.thinking)
+        if not pieces:
             raise ValueError("the stream ended without an answer")
-        answer = completion_of(whole).text
-        if answer not in ("", shown):
-            on_text(answer)
-        return whole
+        return pieces[0] + pieces[1:]
+
+    def _stop_streaming(self) -> None:
+        if self._streams:
+            where = without_secrets(self.base_url)
+            logger.info("Model %r at %s does not stream; its answers come whole from now on", self.model, where)
+        self._streams = False
 
     def _params(self, options: CallOptions) -> dict[str, Any]:
         # In extra_body, since a response_format seen by langchain-openai goes through a parser that raises on every

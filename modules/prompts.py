@@ -12,7 +12,7 @@ import json
 import re
 
 Message = tuple[str, str]
-"""(role, text), role being "system" or "user"."""
+"""(role, text), role being "system", "user" or, for what a model said before, "assistant"."""
 
 REFUSAL = "I cannot answer this question."
 

@@ -1,6 +1,7 @@
 """Prompts of the systems that search in rounds, how their replies are read, and the versions for fingerprints.
 
-IRCoT writes a chain of thought sentence by sentence, Iter-RetGen a draft answer a round, Self-Ask follow-up questions.
+IRCoT writes a chain of thought sentence by sentence, Iter-RetGen a draft answer a round, Self-Ask follow-up questions,
+ReAct a thought and an action in turn.
 The papers show demonstrations; here instructions do, in English for every language, so that all systems of a comparison
 are told what to do in the same way. Parsers take whatever a model writes: none of them raises.
 """
@@ -20,6 +21,11 @@ FINAL_THOUGHT = "So the answer is:"
 FINAL_ANSWER = "So the final answer is:"
 FOLLOW_UP = "Follow up:"
 NO_FOLLOW_UP_YET = "(no follow-up question yet)"
+THOUGHT = "Thought:"
+SEARCH = "Action: Search"
+FINISH = "Action: Finish"
+OBSERVATION = "Observation:"
+NOTHING_OBSERVED = "(nothing found)"
 LONGEST_QUERY = 600
 """Characters of a model's reply that are searched for: a reply that never ends must not become a query."""
 
@@ -45,6 +51,17 @@ their answers. Reply with one line and nothing else:
 Write in the language of the question; keep the words "{FOLLOW_UP}" and "{FINAL_ANSWER}" as they are."""
 
 
+REACT_SYSTEM = f"""\
+You answer a question by searching a collection of passages. You are given your searches so far, each with its
+observation: the passages that it found. The question itself was searched for first. Reply with a thought and one
+action, on two lines, and nothing else:
+- {THOUGHT} in one sentence, what the observations tell and what must still be found out.
+- {SEARCH}[query] to search for it. The query must be understood by itself: name things in full, use no pronoun, and
+  do not repeat an earlier search. Do not write its observation.
+- {FINISH}[answer] as soon as the answer follows from the observations, or searching on is of no use.
+Write in the language of the question; keep the words "{THOUGHT}", "{SEARCH}" and "{FINISH}" as they are."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Thought:
     """One sentence of a chain of thought."""
@@ -53,6 +70,27 @@ class Thought:
     """On one line, at most ``LONGEST_QUERY`` characters; ``""`` where the model wrote nothing."""
     is_last: bool
     """Whether it says the answer, or nothing at all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """A search of an agent, and what it was shown of it."""
+
+    query: str
+    passages: str
+    """As evidence has them; ``""`` where the search found nothing."""
+    thought: str = ""
+    """What the agent wrote before it; ``""`` for the first search, which is for the question."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """What an agent does next; both fields stand on one line and have at most ``LONGEST_QUERY`` characters."""
+
+    thought: str
+    """What was written before a search; the whole reply where there is none."""
+    query: str
+    """What to search for; ``""`` where the agent finishes or does nothing."""
 
 
 def thought_messages(query: str, context: str, thoughts: Sequence[str]) -> list[Message]:
@@ -73,6 +111,17 @@ def follow_up_messages(query: str, answered: Sequence[QuestionAnswer]) -> list[M
     return [("system", FOLLOW_UP_SYSTEM), ("user", f"Question: {query}\n\n{so_far or NO_FOLLOW_UP_YET}")]
 
 
+def react_messages(query: str, observed: Sequence[Observed]) -> list[Message]:
+    """Ask an agent for its next thought and action (ReAct); ``observed``: its searches, in order, one at least."""
+    so_far = "\n\n".join(map(_observation, observed))
+    return [("system", REACT_SYSTEM), ("user", f"Question: {query}\n\n{so_far}\n\nQuestion: {query}")]
+
+
+def _observation(search: Observed) -> str:
+    thought = f"{THOUGHT} {search.thought}\n" if search.thought else ""
+    return f"{thought}{SEARCH}[{search.query}]\n{OBSERVATION}\n{search.passages or NOTHING_OBSERVED}"
+
+
 _SAYS_ANSWER = re.compile(
     r"\bthe (?:final )?answer (?:is|would be)\b|(?:最终|最後|最后)?答案(?:就|应该|應該)?(?:是|为|為)", re.I
 )
@@ -91,6 +140,16 @@ _BROKEN_AFTER_COLON = re.compile(r"([:：])[*_ \t]*\n\s*")
 _NO_QUESTION = re.compile(
     r"^\W*(?:none|no|n/?a|not needed|无|無|没有|沒有|不需要)(?:\s+(?:further|more|follow)\b.*)?\W*$", re.IGNORECASE
 )
+
+_ACTION = re.compile(
+    r"(?:^\W{0,5}|\baction\s*\d*\W{0,5}[:：]\W{0,5}|(?:行动|行動)\s*\d*\W{0,5}[:：]\W{0,5})"
+    r"(?P<name>search|finish|搜索|检索|檢索|完成)[*_`\"”」]{0,5}"
+    r"(?:\s*(?P<opening>[\[(［【（])|\s*[:：]|\s+(?:action\s+)?input\W{0,5}[:：])\s*(?P<rest>.*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Also as other agents write it: ``Action: Search(…)``, or ``Action: Search`` and ``Action Input: …`` below it."""
+_CLOSING = {"[": "]", "(": ")", "［": "］", "【": "】", "（": "）"}
+_THOUGHT_LABEL = re.compile(r"(?:\bthought|思考)\s*\d*\W{0,5}[:：]\W{0,5}", re.IGNORECASE)
 
 
 def parse_thought(reply: str) -> Thought:
@@ -131,6 +190,32 @@ def parse_follow_up(reply: str) -> str:
     return bare if bare.endswith(("?", "？")) and "\n" not in reply.strip() else ""
 
 
+def parse_action(reply: str) -> Action:
+    """The first action of a reply; what a model goes on to make up after it is passed over, observations above all.
+
+    >>> parse_action("Thought: The class is missing.\\nAction: Search[class of KS-1]\\nObservation: [1] Delta")
+    Action(thought='The class is missing.', query='class of KS-1')
+    >>> parse_action("Thought: It is Delta.\\nAction: Finish[Delta]").query
+    ''
+    """
+    action = _ACTION.search(reply)
+    if action is None or action["name"].casefold() in {"finish", "完成"}:
+        return Action(thought=_query(reply), query="")
+    thought, _, _ = _THOUGHT_LABEL.split(reply[: action.start()])[-1].partition(OBSERVATION)
+    argument = _inside(action["rest"], action["opening"] or "").strip('"“”*_` ')
+    return Action(thought=_query(thought.strip("*_` \r\n")), query=_query(argument))
+
+
+def _inside(text: str, opening: str) -> str:
+    """What stands before the bracket that closes ``opening``, pairs of its kind included; all where none closes it."""
+    closing, depth = _CLOSING.get(opening, ""), 1
+    for at, character in enumerate(text):
+        depth += (character == opening) - (character == closing)
+        if depth == 0:
+            return text[:at]
+    return text
+
+
 def _unlisted(line: str) -> str:
     """The line without a bullet or number before it."""
     return _LIST_MARK.sub("", line, count=1).strip()
@@ -151,6 +236,10 @@ STEP_VERSIONS: Mapping[str, str] = {
     "iter_retgen": version_of(*_texts(draft_messages("{query}", "{context}"))),
     "self_ask": version_of(
         *_texts(follow_up_messages("{query}", []), follow_up_messages("{query}", [("{question}", "{answer}")]))
+    ),
+    "react": version_of(
+        *_texts(react_messages("{query}", [Observed(query="{query}", passages="{context}")])),
+        *_texts(react_messages("{query}", [Observed(query="{next_query}", passages="", thought="{thought}")])),
     ),
 }
 """Version of the prompt that makes a system's queries, by system; it goes into fingerprints and manifests."""

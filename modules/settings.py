@@ -81,6 +81,7 @@ class Settings(BaseSettings):
         default="", description="memory:, sqlite:///path or postgresql://…; empty: sqlite in home."
     )
     durability: Durability = Field(default="async", description="When checkpoints are written: sync, async or exit.")
+    searxng_url: str = Field(default="", description="Address of a SearXNG for web searches; empty: none are made.")
     home: Path = Field(default_factory=find_home, description="Folder for models, vectors and checkpoints.")
     max_concurrency: int = Field(default=8, ge=1, description="Model calls at once, over all questions.")
     requests_per_minute: int = Field(default=0, ge=0, description="Most chat calls a minute, per model; 0: no limit.")
@@ -89,13 +90,22 @@ class Settings(BaseSettings):
         default=120.0, gt=0, allow_inf_nan=False, description="Seconds an attempt of a model call may take."
     )
     retries: int = Field(default=3, ge=0, description="Further attempts after a failed model call.")
+    max_recent_turns: int = Field(
+        default=10, ge=1, description="Newest turns of a conversation that a prompt may show."
+    )
+    max_relevant_turns: int = Field(default=3, ge=0, description="Older turns, by meaning, that it may show besides.")
+    conversation_collection: str = Field(default="conversations", description="Collection that remembers the turns.")
+    conversation_expire_days: int = Field(default=30, ge=1, description="Days after which an unused conversation goes.")
+    llm_max_tokens: int = Field(default=8192, ge=256, description="Tokens that one prompt of the model may have.")
 
     @field_validator("home")
     @classmethod
     def _expand_home(cls, home: Path) -> Path:
         return home.expanduser()
 
-    @field_serializer("llm", "llm_base_url", "judge_llm", "embeddings", "milvus_uri", "checkpoints", when_used="json")
+    @field_serializer(
+        "llm", "llm_base_url", "judge_llm", "embeddings", "milvus_uri", "checkpoints", "searxng_url", when_used="json"
+    )
     def _serialize_address(self, address: str) -> str:
         return without_secrets(address)
 

@@ -6,22 +6,24 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import json_repair
 from pydantic import BaseModel, ValidationError
 
-from .completion import Completion, split_thinking
+from .completion import Completion
 from .errors import CacheMiss, ModelSetupError
 from .llm import CallOptions, ChatLLM, JsonFormat
 from .prompts import JSON_REPAIR, Message
+from .thinking import split_thinking
 from .usage import CallMeter
 from .validation_faults import faults_of
 
 logger = logging.getLogger(__name__)
 
 Reply = TypeVar("Reply", bound=BaseModel)
+T = TypeVar("T")
 
 _WEAKER: dict[JsonFormat, JsonFormat] = {"json_schema": "json_object", "json_object": "text"}
 _FENCE = re.compile(r"```[\w-]*\s*\n(.*?)```", re.DOTALL)
@@ -87,6 +89,42 @@ class JsonChat:
     async def _call(self, messages: Sequence[Message], schema: Mapping[str, object], meter: CallMeter) -> Completion:
         options = CallOptions(max_tokens=self._max_tokens, json_format=self._format, json_schema=schema)
         return await self._llm.complete(messages, meter=meter, options=options)
+
+
+async def ask_until_usable(
+    chat: JsonChat,
+    messages: Sequence[Message],
+    schema: Mapping[str, object],
+    read: Callable[[Completion], T],
+    *,
+    meter: CallMeter,
+    max_repairs: int,
+) -> T:
+    """What ``read`` makes of the reply, in 1 to ``1 + max_repairs`` calls: an unusable one is asked for again.
+
+    Raises:
+        ReplyProblem: ``read`` raised it at the last reply too.
+        ModelCallError, CacheMiss, BudgetSpent: See ``JsonChat.complete``.
+    """
+    asked = list(messages)
+    for left in range(max_repairs, -1, -1):
+        completion = await chat.complete(asked, schema, meter=meter)
+        try:
+            return read(completion)
+        except ReplyProblem as problem:
+            if not left:
+                raise
+            asked = asked_again(asked, completion, str(problem))
+    raise AssertionError("the last round returns or raises")
+
+
+def closed_schema(reply: type[BaseModel]) -> dict[str, object]:
+    """The model's JSON schema as strict endpoints want it: closed objects of which every key is required."""
+    schema: dict[str, object] = reply.model_json_schema()
+    definitions = schema.get("$defs")
+    for part in (schema, *(definitions.values() if isinstance(definitions, dict) else ())):
+        part |= {"additionalProperties": False, "required": list(part["properties"])}
+    return schema
 
 
 def asked_again(messages: Sequence[Message], unusable: Completion, problem: str) -> list[Message]:

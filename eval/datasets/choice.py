@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ..runs.experiment import Experiment
+from .dialogue_turns import with_parents
 from .questions import Dataset
 from .rows import select_questions
 
@@ -13,14 +14,29 @@ from .rows import select_questions
 def choose_questions(dataset: Dataset, experiment: Experiment) -> Dataset:
     """The data set with the questions that ``limit``, ``sample`` and ``ids`` name, in file order; the corpus stays.
 
+    A turn that is answered in its own conversation comes with those before it on its path (see ``with_paths``).
+
     Raises:
         SettingsError: ``ids`` names a question that the data set does not have.
     """
     chosen = select_questions(dataset, limit=experiment.limit, ids=experiment.ids)
-    if experiment.sample is None:
-        return chosen
-    drawn = draw((question.id for question in chosen.questions), experiment.sample, seed=experiment.seed)
-    return select_questions(chosen, ids=drawn)
+    names = [question.id for question in chosen.questions]
+    if experiment.sample is not None:
+        names = draw(names, experiment.sample, seed=experiment.seed)
+    return with_paths(dataset, names, experiment)
+
+
+def with_paths(dataset: Dataset, chosen: Collection[str], experiment: Experiment) -> Dataset:
+    """The data set with the chosen questions, and all that must be answered for them to be asked.
+
+    Turns bring along those before them on their paths, unless their history is given.
+
+    Raises:
+        SettingsError: ``chosen`` is empty or names a question that the data set does not have.
+    """
+    if experiment.history == "given":
+        return select_questions(dataset, ids=chosen)
+    return with_parents(dataset, chosen)
 
 
 def draw(ids: Iterable[str], size: int, *, seed: int) -> list[str]:

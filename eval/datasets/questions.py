@@ -10,6 +10,26 @@ JsonScalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
+class DialogueTurn:
+    """Where a question stands in a dialogue. Dialogues may branch: what leads up to a question is its path."""
+
+    dialogue_id: str
+    """Unique within the data set."""
+    number: int
+    """From 1 on; greater than that of the turn before it on its path."""
+    parent: str = ""
+    """Id of the question before it on its path; ``""`` for a first turn, and where that question is not in the set."""
+    history: tuple[tuple[str, str], ...] = ()
+    """(question, answer) from the first turn of its path on; an answer is ``""`` where there is none to tell."""
+    rewrite: str = ""
+    """The question as a human put it to be understood alone; ``""`` where nobody did."""
+    topic_switch: bool | None = None
+    """Whether it leaves the topic of the turn before it; None where the data set does not say."""
+    from_history: bool | None = None
+    """Whether what was found for earlier turns answers it; None where the data set does not say."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvalQuestion:
     """One question of a data set."""
 
@@ -28,6 +48,8 @@ class EvalQuestion:
     """Facts that the answer needs; None where the data set does not say."""
     supporting: tuple[str, ...] = ()
     """Keys of the documents that hold them, in hop order where that is known, each once."""
+    turn: DialogueTurn | None = None
+    """None for a question that stands alone."""
 
     @property
     def is_answerable(self) -> bool:
@@ -54,7 +76,7 @@ class Dataset:
     name: str
     """"hotpotqa", "musique", …"""
     questions: tuple[EvalQuestion, ...]
-    """In file order."""
+    """In file order; where they are turns, each dialogue's stand together, a parent before its children."""
     documents: tuple[CorpusDocument, ...] = ()
     """Pooled over all questions, in order of first appearance; empty where ``folder`` holds the corpus."""
     folder: Path | None = None
@@ -67,3 +89,8 @@ class Dataset:
     """SHA-256 over questions and corpus: two data sets with the same digest ask the same."""
     malformed: tuple[tuple[int, str], ...] = ()
     """(row number from 1 on, what is wrong) of the rows that were left out."""
+
+    @property
+    def is_conversational(self) -> bool:
+        """Whether there are turns of dialogues among the questions."""
+        return any(question.turn is not None for question in self.questions)

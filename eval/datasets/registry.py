@@ -8,9 +8,15 @@ from pathlib import Path
 
 from ...modules.errors import SettingsError
 from .beir import load_beir
+from .canard import load_canard
+from .cast import load_cast
+from .dialogue_turns import with_parents
+from .dialogues import load_dialogue_questions
 from .flashrag import load_flashrag
 from .hotpotqa import load_2wiki, load_hotpotqa
+from .mtrag import load_mtrag
 from .musique import load_musique
+from .quac import load_quac
 from .questions import Dataset
 from .rows import select_questions
 from .standards import load_standards
@@ -46,6 +52,10 @@ def _beir(path: Path, split: str | None) -> Dataset:
     return load_beir(path, split=split)
 
 
+def _mtrag(path: Path, split: str | None) -> Dataset:
+    return load_mtrag(path, domain=split)
+
+
 DATASETS: Mapping[str, DatasetFormat] = {
     "hotpotqa": DatasetFormat(
         load=_one_file(load_hotpotqa),
@@ -79,6 +89,32 @@ DATASETS: Mapping[str, DatasetFormat] = {
         licence="Apache-2.0",
         homepage="data/standards_qa.jsonl in judgetree's own source",
     ),
+    "cast": DatasetFormat(
+        load=_one_file(load_cast),
+        licence="MIT",
+        homepage="https://github.com/daltonj/treccastweb",
+    ),
+    "canard": DatasetFormat(
+        load=_one_file(load_canard),
+        licence="CC BY-SA 4.0",
+        homepage="https://sites.google.com/view/qanta/projects/canard",
+    ),
+    "mtrag": DatasetFormat(
+        load=_mtrag,
+        licence="Its README names none; see the repository, and for its corpora those of ClapNQ and FiQA.",
+        homepage="https://github.com/IBM/mt-rag-benchmark",
+    ),
+    "quac": DatasetFormat(
+        load=_one_file(load_quac),
+        licence="CC BY-SA 4.0",
+        homepage="https://quac.ai",
+        download="https://s3.amazonaws.com/my89public/quac/val_v0.2.json",
+    ),
+    "dialogues": DatasetFormat(
+        load=_one_file(load_dialogue_questions),
+        licence="Apache-2.0",
+        homepage="data/standards_dialogues.jsonl in judgetree's own source",
+    ),
 }
 """By the name that stands before the colon of a spec."""
 
@@ -92,10 +128,13 @@ def load_dataset(
     fewer documents to confuse, retrieval would look better the fewer questions are asked.
 
     Args:
-        spec: ``NAME:PATH``, NAME being one of ``DATASETS``, PATH a file (a folder for ``beir``); ``~`` is the home.
-        split: Split of a ``beir`` folder, None for "test". The other sets are a file each split.
+        spec: ``NAME:PATH``, NAME being one of ``DATASETS``, PATH a file (a folder for ``beir``; for ``cast`` and
+            ``mtrag``, either); ``~`` is the home.
+        split: Split of a ``beir`` folder, None for "test"; domain of an ``mtrag`` set, None for all. The other sets
+            are a file each split.
         limit: The first so many questions in file order, after ``ids`` have been chosen; None for all.
-        ids: Only these questions, in file order; None for all.
+        ids: Only these questions, in file order, each turn of a dialogue with those before it on its path; None for
+            all.
 
     Returns:
         The data set with its digests; ``malformed`` tells which rows were left out and why.
@@ -105,7 +144,10 @@ def load_dataset(
         LoadingError: Nothing readable stands at PATH, or not one row of it is in the format that NAME says.
     """
     name, path = _parse(spec)
-    return select_questions(DATASETS[name].load(path, split), limit=limit, ids=ids)
+    dataset = DATASETS[name].load(path, split)
+    if ids is not None:
+        dataset = with_parents(dataset, {ids} if isinstance(ids, str) else ids)
+    return select_questions(dataset, limit=limit)
 
 
 def _parse(spec: str) -> tuple[str, Path]:

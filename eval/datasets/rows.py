@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -268,6 +268,8 @@ def _with_digest(dataset: Dataset) -> Dataset:
     for question in dataset.questions:
         content = [question.id, question.question, question.answers, question.lang, question.type, question.hops]
         digest.update(_line([*content, question.supporting, question.answers_known]))
+        if question.turn is not None:
+            digest.update(_line([*astuple(question.turn)]))
     return replace(dataset, digest=digest.hexdigest())
 
 

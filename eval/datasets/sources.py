@@ -23,6 +23,19 @@ _BEIR = (
     "Thakur et al. (2021): BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models. "
     "NeurIPS Datasets and Benchmarks. https://arxiv.org/abs/2104.08663. Cite the set's own paper beside it."
 )
+_CAST = (
+    "Dalton, Xiong and Callan (2020): TREC CAsT 2019: The Conversational Assistance Track Overview. "
+    "https://arxiv.org/abs/2003.13624"
+)
+_CANARD = (
+    "Elgohary, Peskov and Boyd-Graber (2019): Can You Unpack That? Learning to Rewrite Questions-in-Context. EMNLP. "
+    "https://aclanthology.org/D19-1605"
+)
+_QUAC = "Choi et al. (2018): QuAC: Question Answering in Context. EMNLP. https://arxiv.org/abs/1808.07036"
+_MTRAG = (
+    "Katsis et al. (2025): MTRAG: A Multi-Turn Conversational Benchmark for Evaluating Retrieval-Augmented Generation "
+    "Systems. TACL. https://doi.org/10.1162/TACL.a.19"
+)
 _MUSIQUE_BY_HAND = (
     "Its authors keep it where only a browser gets it: open "
     "https://drive.google.com/file/d/1tGdADlNjWFaHLeZZGShh2IRcpO6Lv24h/view and download musique_v1.0.zip."
@@ -146,6 +159,46 @@ SOURCES: Mapping[str, DatasetSource] = {
     "beir-nq": _beir("nq", "3,452", "some 2.7 million", "d4d3d2e48787a744b6f6e691ff534307", _NQ),
     "beir-hotpotqa": _beir(
         "hotpotqa", "7,405", "some 5.2 million", "f412724f78b0d91183a0e86805e16114", "https://hotpotqa.github.io"
+    ),
+    "cast-2019": _source(
+        "cast",
+        target="cast_2019",
+        size="479 questions in 50 dialogues; the archive holds all years",
+        citation=_CAST,
+        url="https://github.com/daltonj/treccastweb/archive/refs/heads/master.zip",
+        members=("evaluation_topics_v1.0.json", "evaluation_topics_annotated_resolved_v1.0.tsv"),
+    ),
+    "canard": _source(
+        "canard",
+        target="canard_test.json",
+        size="5,571 questions",
+        citation=_CANARD,
+        by_hand=f"Open {DATASETS['canard'].homepage} in a browser, download the release and take its test.json.",
+    ),
+    "quac": _source(
+        "quac",
+        target="quac_val_v0.2.json",
+        size="7,354 questions in 1,000 dialogues, a section each",
+        citation=_QUAC,
+        url=DATASETS["quac"].download,
+    ),
+    "quac-train": _source(
+        "quac",
+        target="quac_train_v0.2.json",
+        size="83,568 questions in 11,567 dialogues, a section each",
+        citation=_QUAC,
+        url="https://s3.amazonaws.com/my89public/quac/train_v0.2.json",
+    ),
+    "mtrag": _source(
+        "mtrag",
+        target="mtrag",
+        size="842 questions in 110 dialogues; the archive also holds the corpora, zipped, which are not taken out",
+        citation=_MTRAG,
+        url="https://github.com/IBM/mt-rag-benchmark/archive/refs/heads/main.zip",
+        members=(
+            "mtrag-human/generation_tasks/reference.jsonl",
+            "mtrag-human/retrieval_tasks/*/*_rewrite.jsonl",
+        ),
     ),
 }
 """By the name that ``judgetree eval fetch`` takes."""

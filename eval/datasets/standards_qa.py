@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol, TypeVar
 
 from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError, with_config
 
@@ -17,6 +17,7 @@ QuestionType = Literal["single", "2hop", "3hop", "compare", "unanswerable"]
 Filled = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 _HOPS: dict[QuestionType, int] = {"single": 1, "2hop": 2, "3hop": 3}
+_CHAINED: tuple[QuestionType, ...] = ("2hop", "3hop")
 _FAULTS_SHOWN = 10
 
 
@@ -60,27 +61,29 @@ class Question:
     """Gold facts, in hop order."""
 
     def __post_init__(self) -> None:
-        if problem := self._problem():
+        if problem := evidence_problem(self.type, self.answer, self.supporting):
             raise ValueError(problem)
 
     @property
     def is_chained(self) -> bool:
         """True when each hop needs the one before it."""
-        return self.type in ("2hop", "3hop")
+        return self.type in _CHAINED
 
-    def _problem(self) -> str:
-        hops = len(self.supporting)
-        if self.type != "unanswerable" and not self.answer.strip():
-            return "the answer is empty; only an unanswerable question may have none"
-        if self.type in _HOPS and hops != _HOPS[self.type]:
-            return f"type {self.type} needs {_HOPS[self.type]} supporting facts, got {hops}"
-        if self.type == "compare" and hops < 2:
-            return f"type compare needs at least 2 supporting facts, got {hops}"
-        if self.is_chained and not all(fact.remaining_question.strip() for fact in self.supporting[:-1]):
-            return "every hop of a chain but the last needs a remaining_question"
-        if self.supporting and self.type != "unanswerable" and self.supporting[-1].remaining_question:
-            return "the last hop leaves nothing open: it must not have a remaining_question"
-        return ""
+
+def evidence_problem(kind: QuestionType, answer: str, supporting: Sequence[SupportingFact]) -> str:
+    """Why answer and supporting facts do not fit a question of this type; ``""`` when they do."""
+    hops = len(supporting)
+    if kind != "unanswerable" and not answer.strip():
+        return "the answer is empty; only an unanswerable question may have none"
+    if kind in _HOPS and hops != _HOPS[kind]:
+        return f"type {kind} needs {_HOPS[kind]} supporting facts, got {hops}"
+    if kind == "compare" and hops < 2:
+        return f"type compare needs at least 2 supporting facts, got {hops}"
+    if kind in _CHAINED and not all(fact.remaining_question.strip() for fact in supporting[:-1]):
+        return "every hop of a chain but the last needs a remaining_question"
+    if supporting and kind != "unanswerable" and supporting[-1].remaining_question:
+        return "the last hop leaves nothing open: it must not have a remaining_question"
+    return ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +123,17 @@ def gold_facts(rows: Iterable[Question]) -> dict[str, tuple[GoldFact, ...]]:
 _ROW = TypeAdapter(Question)
 
 
+class Identified(Protocol):
+    """A row that a file holds once."""
+
+    @property
+    def id(self) -> str:
+        """What no two rows of a file share."""
+
+
+T = TypeVar("T", bound=Identified)
+
+
 def load_standards_qa(path: Path | str) -> list[Question]:
     """Questions of a JSON Lines file, in file order; blank lines are skipped.
 
@@ -127,34 +141,46 @@ def load_standards_qa(path: Path | str) -> list[Question]:
         LoadingError: The file cannot be read, holds no question, or some rows are malformed; the message names
             the first ten of them by line number and says what is wrong with each.
     """
+    return load_faultless(path, _ROW, noun="question")
+
+
+def load_faultless(path: Path | str, adapter: TypeAdapter[T], *, noun: str) -> list[T]:
+    """Rows of a JSON Lines file in file order, as ``adapter`` understands them; blank lines are skipped.
+
+    ``noun`` says in a message what a row is.
+
+    Raises:
+        LoadingError: The file cannot be read, holds no row, or some rows are malformed; the message names
+            the first ten of them by line number and says what is wrong with each.
+    """
     file = Path(path)
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise LoadingError(f"Cannot read questions from {file}: {error}. Give a UTF-8 JSON Lines file.") from error
-    questions, faults = _parse(lines)
+        raise LoadingError(f"Cannot read {noun}s from {file}: {error}. Give a UTF-8 JSON Lines file.") from error
+    rows, faults = _parse(lines, adapter)
     if faults:
         shown = "\n".join(f"  line {number}: {fault}" for number, fault in faults[:_FAULTS_SHOWN])
         more = f"\n  and {len(faults) - _FAULTS_SHOWN} more" if len(faults) > _FAULTS_SHOWN else ""
         raise LoadingError(f"Malformed rows in {file}: {len(faults)}. Mend them:\n{shown}{more}")
-    if not questions:
-        raise LoadingError(f"{file} holds no question; give a JSON Lines file with one question a line.")
-    return questions
+    if not rows:
+        raise LoadingError(f"{file} holds no {noun}; give a JSON Lines file with one {noun} a line.")
+    return rows
 
 
-def _parse(lines: list[str]) -> tuple[list[Question], list[tuple[int, str]]]:
-    questions: list[Question] = []
+def _parse(lines: list[str], adapter: TypeAdapter[T]) -> tuple[list[T], list[tuple[int, str]]]:
+    rows: list[T] = []
     faults: list[tuple[int, str]] = []
     first_line: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            question = _ROW.validate_json(line)
+            row = adapter.validate_json(line)
         except ValidationError as error:
             faults.append((number, "; ".join(faults_of(error, whole="row"))))
             continue
-        if first_line.setdefault(question.id, number) != number:
-            faults.append((number, f"id {question.id!r} is already used in line {first_line[question.id]}"))
-        questions.append(question)
-    return questions, faults
+        if first_line.setdefault(row.id, number) != number:
+            faults.append((number, f"id {row.id!r} is already used in line {first_line[row.id]}"))
+        rows.append(row)
+    return rows, faults

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 
 from ...graphs.search_tree import SearchTree
 from ...modules.errors import SettingsError
-from ...modules.evidence import render_evidence
+from ...modules.evidence import split_evidence
 from ..datasets.questions import EvalQuestion
 from ..runs.store import RunRow
 
@@ -150,10 +150,9 @@ def evidence_of(tree: SearchTree) -> tuple[str, ...]:
 
     Sub-questions that belong to no passage, those of Self-Ask, come last, each a text of its own.
     """
-    shown = [Document(page_content=chunk.text, metadata=dict(chunk.metadata)) for chunk in tree.root.shown_chunks]
-    pairs = tree.root.context.removeprefix(render_evidence(shown)).strip()
-    passages = (render_evidence([chunk]).removeprefix("[1] ") for chunk in shown)
-    return (*passages, *(pairs.split("\n\n") if pairs else ()))
+    root = tree.root
+    found = (Document(page_content=chunk.text, metadata=dict(chunk.metadata)) for chunk in root.chunks)
+    return split_evidence(root.context, found)
 
 
 def inputs_of(

@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from ...modules.completion import Completion
 from ...modules.llm import ChatLLM
-from ...modules.prompts import JSON_REPAIR, Message, version_of
-from ...modules.structured_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
+from ...modules.prompts import JSON_REPAIR, version_of
+from ...modules.structured_reply import JsonChat, ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
 from ...modules.usage import CallMeter
 
 Reply = TypeVar("Reply", bound=BaseModel)
@@ -49,17 +50,13 @@ class StructuredLLM:
             ModelCallError: The endpoint failed after its last attempt.
             CacheMiss: Replaying, and the call is not kept.
         """
-        schema = schema_of(reply)
-        messages: list[Message] = [("user", prompt)]
-        for left in range(self._max_repairs, -1, -1):
-            completion = await self._chat.complete(messages, schema, meter=meter)
-            try:
-                return parse_reply(completion.text, reply, cut_off=completion.finish_reason == "length")
-            except ReplyProblem as problem:
-                if not left:
-                    raise
-                messages = asked_again(messages, completion, str(problem))
-        raise AssertionError("the last round returns or raises")
+
+        def read(completion: Completion) -> Reply:
+            return parse_reply(completion.text, reply, cut_off=completion.finish_reason == "length")
+
+        return await ask_until_usable(
+            self._chat, [("user", prompt)], schema_of(reply), read, meter=meter, max_repairs=self._max_repairs
+        )
 
 
 def schema_of(reply: type[BaseModel]) -> dict[str, object]:
@@ -67,11 +64,10 @@ def schema_of(reply: type[BaseModel]) -> dict[str, object]:
 
     All whole numbers that RAGAS asks for are flags, though its own schemas allow any.
     """
-    schema: dict[str, object] = reply.model_json_schema()
+    schema = closed_schema(reply)
     definitions = schema.get("$defs")
     for part in (schema, *(definitions.values() if isinstance(definitions, dict) else ())):
         properties = part["properties"]
-        part |= {"additionalProperties": False, "required": list(properties)}
         for name, field in properties.items():
             if field.get("type") == "integer":
                 properties[name] = {**field, "enum": [0, 1]}

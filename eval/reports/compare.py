@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...modules.errors import SettingsError
 from ..metrics.statistics import PairedComparison, adjust_comparisons, compare_paired, verdict_in_words
-from ..runs.manifest import stored_identity
+from ..runs.manifest import PROMPT_LIMITS, STRATEGY_PROMPTS, stored_identity
 from ..runs.store import RunStore
 from .loaded_run import load_run, score_rows
 
@@ -29,10 +29,15 @@ SHARED = (
     "ranker_type",
     "ranker_params",
     "llm",
-    "reader_prompt",
-    "closed_book_prompt",
+    "strategy",
+    *STRATEGY_PROMPTS,
+    "history",
+    "conversation",
+    *PROMPT_LIMITS,
 )
 """What two runs must have in common, for their difference to be that of the systems: data, retriever and reader."""
+SHARED_PROMPTS = ("reader_prompt", "closed_book_prompt", "conversation_prompt")
+"""Likewise, where both have systems that use them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +154,8 @@ def _are_binary(scores: Sequence[float]) -> bool:
 
 def _refuse_unlike(a: Path, b: Path) -> None:
     one, two = (_identity(run) for run in (a, b))
-    unlike = [name for name in SHARED if one.get(name) != two.get(name)]
+    both = (name for name in SHARED_PROMPTS if name in one and name in two)
+    unlike = [name for name in (*SHARED, *both) if one.get(name) != two.get(name)]
     if unlike:
         differences = "; ".join(f"{name}: {one.get(name)!r} and {two.get(name)!r}" for name in unlike)
         raise SettingsError(

@@ -1,34 +1,30 @@
 """What a report's page carries with it: every question with what each system made of it, chunks and search trees.
 
 Scores and predictions stand there as they are, so that the page can list and filter them at once. Trees are the bulk of
-a page and are looked at one by one: those of a question are packed together (JSON, gzip, base64) and unpacked by the
-browser when the question is opened. Texts of chunks, which many trees share, are kept in a pack of their own; only what
-a reader was shown repeats them.
+a page and are looked at one by one: those of a question are packed together and unpacked by the browser when the
+question is opened. Texts of chunks, which many trees share, are kept in a pack of their own; only what a reader was
+shown repeats them.
 """
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 
 from ...graphs.drawing.html import Json, describe_chunk, query_data
 from ...graphs.drawing.layout import printable
+from ...graphs.drawing.packing import SharedTexts, pack
 from ...graphs.search_tree import SearchTree
 from ...graphs.tree_nodes import ChunkNode
-from ..datasets.questions import EvalQuestion
+from ..datasets.questions import DialogueTurn, EvalQuestion
 from ..runs.store import RunRow
 from ..runs.trees import TreeStore
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .frames import records_of
 from .loaded_run import LoadedRun
 from .splits import FIRED, recursion_fired
-
-_PACKING_EFFORT = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +52,9 @@ def page_data(run: LoadedRun, frame: pd.DataFrame) -> PageData:
         records.setdefault(str(record["question_id"]), []).append(record)
     rows = {row.thread_id: row for row in run.rows}
     asked = [question for question in run.dataset.questions if question.id in records]
-    texts = _Texts()
+    texts = SharedTexts()
     packs = [
-        _pack([_tree(rows[str(it["thread_id"])], question, run.trees, texts) for it in records[question.id]])
+        pack([_tree(rows[str(it["thread_id"])], question, run.trees, texts) for it in records[question.id]])
         for question in asked
     ]
     index: Json = {
@@ -66,20 +62,7 @@ def page_data(run: LoadedRun, frame: pd.DataFrame) -> PageData:
         "kinds": {kind: FAILURE_WORDS[kind] for kind in FAILURE_KINDS},
         "questions": [_question(question, records[question.id]) for question in asked],
     }
-    return PageData(index=index, trees=packs, texts=_pack(texts.all()))
-
-
-@dataclass(frozen=True)
-class _Texts:
-    """Texts of chunks, each once."""
-
-    _places: dict[str, int] = field(default_factory=dict)
-
-    def place(self, text: str) -> int:
-        return self._places.setdefault(text, len(self._places))
-
-    def all(self) -> list[str]:
-        return list(self._places)
+    return PageData(index=index, trees=packs, texts=pack(texts.all()))
 
 
 def _question(question: EvalQuestion, records: Sequence[Mapping[str, object]]) -> Json:
@@ -94,7 +77,19 @@ def _question(question: EvalQuestion, records: Sequence[Mapping[str, object]]) -
         "gold": [printable(answer) for answer in question.answers],
         "known": question.answers_known,
         "supporting": [printable(key) for key in question.supporting],
+        "turn": _turn(question.turn),
         "answers": answers,
+    }
+
+
+def _turn(turn: DialogueTurn | None) -> Json:
+    if turn is None:
+        return None
+    return {
+        "dialogue": printable(turn.dialogue_id),
+        "number": turn.number,
+        "rewrite": printable(turn.rewrite),
+        "history": [[printable(asked), printable(answered)] for asked, answered in turn.history],
     }
 
 
@@ -107,6 +102,8 @@ def _answer(record: Mapping[str, object]) -> Json:
         "status": str(record["status"]),
         "error": printable(str(record["error"])),
         "failure": None if record["failure"] is None else str(record["failure"]),
+        "standalone": printable(str(record.get("standalone_query") or "")),
+        "source": None if record.get("answered_from") is None else str(record["answered_from"]),
         "calls": _sum(record.get("chat_calls"), record.get("cached_chat_calls")),
         **numbers,
     }
@@ -121,12 +118,12 @@ def _sum(*values: object) -> float | None:
     return sum(numbers) if numbers else None
 
 
-def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: _Texts) -> Json:
+def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: SharedTexts) -> Json:
     tree = trees.read(row.thread_id)
     return None if tree is None else _tree_data(tree, row, question, texts)
 
 
-def _tree_data(tree: SearchTree, row: RunRow, question: EvalQuestion, texts: _Texts) -> Json:
+def _tree_data(tree: SearchTree, row: RunRow, question: EvalQuestion, texts: SharedTexts) -> Json:
     gold = set(question.supporting)
     gold_chunks = {chunk.chunk_id for chunk in row.chunks if chunk.key in gold}
 
@@ -138,9 +135,3 @@ def _tree_data(tree: SearchTree, row: RunRow, question: EvalQuestion, texts: _Te
         }
 
     return query_data(tree.root, describe)
-
-
-def _pack(data: Json) -> str:
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    # No time of writing within: the same run makes the same page.
-    return base64.b64encode(gzip.compress(text.encode("utf-8"), _PACKING_EFFORT, mtime=0)).decode("ascii")

@@ -17,6 +17,7 @@ from ..ragas.scores import RagasScore, current_scores
 from ..runs.experiment import RETRIEVING
 from ..runs.spending import cost_of_row
 from ..runs.store import RunRow
+from .turn_columns import turn_columns
 
 KS = (3, 10)
 ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em")
@@ -52,6 +53,8 @@ def question_frame(
     Scores are in [0, 1]. A failed question scores 0. A score that the data set cannot give is missing: answers
     without gold answers, retrieval without gold documents or by a system that does not retrieve. Scores of RAGAS
     stand in columns of their own (see ``ragas.report.ragas_columns``) and are missing wherever there is none.
+    A turn that was answered without a search has none of retrieval either; what else is known of turns stands in
+    columns of their own (see ``turn_columns.turn_columns``), and calls and tokens are those of search and conversation.
     ``cost_usd`` is what the row's own calls cost, and missing where a part of it is unknown; ``cost_known_usd`` is the
     rest of it. ``prices``: None takes those that come with judgetree.
     """
@@ -109,7 +112,7 @@ def records_of(frame: pd.DataFrame) -> list[dict[str, object]]:
 
 
 def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores) -> dict[str, object]:
-    figures = asdict(row.tree) if row.tree else {}
+    answers = _answer_scores(row, question)
     return {
         "system": row.system,
         "question_id": row.question_id,
@@ -125,11 +128,26 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores) -> dict[s
         "error": row.error,
         "thread_id": row.thread_id,
         "seconds": row.seconds,
-        **_answer_scores(row, question),
+        **answers,
         **_retrieval_scores(row, question),
-        **figures,
+        **_figures(row),
+        **turn_columns(row, question, em=answers["em"], ks=KS),
         **ragas_columns(row, question, ragas),
     }
+
+
+def _figures(row: RunRow) -> dict[str, int]:
+    figures = asdict(row.tree) if row.tree else {}
+    if row.conversation is None:
+        return figures
+    own = row.conversation.own
+    led = {
+        "chat_calls": own.calls,
+        "cached_chat_calls": own.cached_calls,
+        "prompt_tokens": own.prompt_tokens,
+        "completion_tokens": own.completion_tokens,
+    }
+    return {**figures, **{name: figures.get(name, 0) + value for name, value in led.items()}}
 
 
 def _cost(row: RunRow, prices: Prices) -> dict[str, object]:
@@ -147,7 +165,8 @@ def _answer_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | 
 def _retrieval_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | None]:
     root = [chunk.key for chunk in row.chunks if chunk.depth == 0]
     scores = score_retrieval(root, {chunk.key for chunk in row.chunks}, question.supporting, ks=KS)
-    if scores is None or row.system not in RETRIEVING:
+    unsearched = row.conversation is not None and row.tree is None and row.status != "failed"
+    if scores is None or row.system not in RETRIEVING or unsearched:
         return dict.fromkeys(RETRIEVAL_METRICS)
     at_k = {f"{name}@{k}": at[k] for name, at in (("recall", scores.recall_at), ("all", scores.all_at)) for k in KS}
     return {**at_k, "mrr": scores.reciprocal_rank, "tree_recall": scores.tree_recall, "tree_all": scores.tree_all}

@@ -1,4 +1,4 @@
-// The page of a run: the list of its questions, what filters it, and what a question opens to; trees by tree.js.
+// The page of a run: the list of its questions, what filters it, and what a question opens to; trees by tree.js and packs.js.
 
 const part = (id) => JSON.parse(document.getElementById(id).textContent);
 const { systems: SYSTEMS, kinds: KINDS, questions: QUESTIONS } = part("index");
@@ -10,25 +10,12 @@ let trees = null; // packs by place of the question, and the texts that they ref
 let texts = null;
 let ready = Promise.resolve(); // the newest opening, so that one waits for the other
 
-async function unpack(pack) {
-  const bytes = Uint8Array.from(atob(pack), (char) => char.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
-}
-
 async function treesOf(question) {
   trees ??= part("trees");
   texts ??= await unpack(part("texts"));
   const roots = await unpack(trees[question.place]);
-  for (const root of roots) if (root) fillIn(root);
+  for (const root of roots) if (root) fillIn(root, texts);
   return roots;
-}
-
-function fillIn(query) {
-  for (const chunk of query.chunks) {
-    chunk.text = texts[chunk.text];
-    if (chunk.child) fillIn(chunk.child);
-  }
 }
 
 const of = (question, system) => question.answers.filter((answer) => answer.system === system);
@@ -96,9 +83,37 @@ function goldLine(question) {
   return make("div", "", line, make("p", "faint", facts));
 }
 
+// What came before a turn in the data set, and how it was understood by itself.
+function turnPart({ turn, answers }) {
+  if (!turn) return [];
+  const earlier = turn.history.map(([asked, answered]) => {
+    const line = make("li", "", words("span", "", asked));
+    if (answered) line.append(make("br", ""), words("span", "faint", answered));
+    return line;
+  });
+  const parts = [];
+  if (earlier.length) {
+    const summary = make("summary", "", `${earlier.length} turn${earlier.length > 1 ? "s" : ""} before it in the data set`);
+    const history = make("details", "history", summary, make("ol", "", ...earlier));
+    history.open = true;
+    parts.push(history);
+  }
+  const rows = answers.filter((answer) => answer.standalone).map((answer) => {
+    const source = make("td", "", answer.source === "search" ? "anew" : `from ${(answer.source ?? "").replace("_", " ")}`);
+    return make("tr", "", make("td", "", named(answer)), words("td", "", answer.standalone), source);
+  });
+  if (turn.rewrite) rows.unshift(make("tr", "", make("td", "", "a human"), words("td", "", turn.rewrite), make("td", "")));
+  if (!rows.length) return parts;
+  const head = ["by", "the question alone", "answered"].map((name) => make("th", "", name));
+  return [...parts, make("div", "wide", make("table", "figures", make("tr", "", ...head), ...rows))];
+}
+
 function treeOf(answer, root) {
   const heading = make("h3", "", `${named(answer)}: search tree`);
-  if (!root) return [heading, make("p", "faint", "No tree was kept.")];
+  if (!root) {
+    const searched = !answer.source || answer.source === "search";
+    return [heading, make("p", "faint", searched ? "No tree was kept." : "Nothing was searched for.")];
+  }
   const entries = [];
   const top = render(collect(root, "query", null, entries));
   entries[0].unfold();
@@ -108,7 +123,7 @@ function treeOf(answer, root) {
 }
 
 async function fill(question, body) {
-  body.append(goldLine(question), answerTable(question.answers));
+  body.append(goldLine(question), ...turnPart(question), answerTable(question.answers));
   const waiting = make("p", "faint", "unpacking the search trees …");
   body.append(waiting);
   try {
@@ -122,7 +137,9 @@ async function fill(question, body) {
 
 function item(question) {
   const outcomes = make("span", "outcomes", ...question.answers.map(outcomeLine));
-  const summary = make("summary", "", words("span", "asked", question.question), outcomes);
+  const asked = words("span", "asked", question.question);
+  const place = question.turn && make("span", "place", `${question.turn.dialogue} · ${question.turn.number}`);
+  const summary = make("summary", "", place ? make("span", "", place, asked) : asked, outcomes);
   const details = make("details", "question", summary);
   details.addEventListener("toggle", () => {
     if (!details.open || details.childElementCount > 1) return;
@@ -151,7 +168,7 @@ function fits(question, filter) {
 
 function filterList() {
   const filter = wanted();
-  pattern = filter.search ? new RegExp(filter.search.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&"), "gi") : null;
+  pattern = filter.search ? patternOf(filter.search) : null;
   let count = 0;
   for (const question of QUESTIONS) {
     const fit = fits(question, filter);
@@ -220,7 +237,8 @@ function listen() {
 
 QUESTIONS.forEach((question, place) => {
   question.place = place;
-  question.text = [question.id, question.question, ...question.gold, ...question.answers.map(said)].join("\n");
+  const alone = question.answers.map((answer) => answer.standalone);
+  question.text = [question.id, question.question, ...question.gold, ...question.answers.map(said), ...alone].join("\n");
   question.item = item(question);
 });
 control("list").append(...QUESTIONS.map((question) => question.item));

@@ -49,7 +49,7 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         LoadingError: A tree that was kept is damaged.
     """
     style = tree_asset("tree.css") + _asset("page.css")
-    script = tree_asset("tree.js") + _asset("page.js")
+    script = tree_asset("tree.js") + tree_asset("packs.js") + _asset("page.js")
     names = list(dict.fromkeys(str(system) for system in report.questions["system"]))
     data = page_data(run, report.questions)
     # What it says after its first line, the title, in sections: one table of systems, and what there may be more.

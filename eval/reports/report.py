@@ -13,8 +13,9 @@ from ...modules.errors import SettingsError
 from ...modules.prices import Cost, dollars
 from ..metrics.judge import JudgeFigures, judges_of
 from ..ragas.report import missing_counts, ragas_columns_in, ragas_lines
+from .conversation import conversation_frame, conversation_lines
 from .failures import FailureKind, failure_kind
-from .frames import ANSWER_METRICS, COST_METRICS, RETRIEVAL_METRICS, failure_frame, records_of, system_frame
+from .frames import ANSWER_METRICS, COST_METRICS, KS, RETRIEVAL_METRICS, failure_frame, records_of, system_frame
 from .judge import judge_documents, judge_section
 from .loaded_run import LoadedRun, load_run, score_rows
 from .noise import noise_frame, noise_lines
@@ -68,6 +69,10 @@ class Report:
     """By system, of those that judge; see ``metrics.judge``."""
     files: tuple[Path, ...]
     """What was written."""
+    conversation: pd.DataFrame
+    """See ``conversation.conversation_frame``; empty unless turns of dialogues were asked."""
+    conversation_lines: tuple[str, ...] = ()
+    """The same in Markdown."""
     shown: tuple[str, ...] = _SHOWN
     """Metrics of ``systems`` that the table shows, in its order."""
 
@@ -90,6 +95,7 @@ class Report:
             f"Paid in all: {_paid_in_all(self.questions)}.",
             *noise_lines(self.noise),
             *ragas_lines(self.questions, self.systems),
+            *self.conversation_lines,
             *(line for system, figures in self.judges.items() for line in ("", *judge_section(system, figures))),
         ]
         return "\n".join(lines)
@@ -104,6 +110,7 @@ class Report:
             "splits": records_of(self.splits),
             "failures": records_of(self.failures),
             "noise": records_of(self.noise),
+            "conversation": records_of(self.conversation),
             "ragas_missing": missing,
             "judges": judge_documents(self.judges),
         }
@@ -128,6 +135,8 @@ def report_of(run: LoadedRun) -> Report:
     questions["failure"] = _failures(run)
     metrics = [name for name in (*ANSWER_METRICS, *RETRIEVAL_METRICS, *COST_METRICS) if name in questions]
     metrics += ragas_columns_in(questions)
+    ks = [k for k in KS if k <= run.experiment.topk] or KS[:1]
+    conversation = conversation_frame(questions, ks=ks, seed=seed)
     return Report(
         run=run.folder,
         dataset=run.experiment.dataset,
@@ -138,6 +147,8 @@ def report_of(run: LoadedRun) -> Report:
         noise=noise_frame(questions),
         judges=judges_of(run.rows, run.dataset.questions, seed=seed),
         files=(),
+        conversation=conversation,
+        conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
         shown=_wanted(run.experiment.metrics, metrics),
     )
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from ...modules.prices import load_prices
 from ...modules.settings import Settings, load_settings
-from ..datasets.choice import choose_questions, draw
+from ..datasets.choice import choose_questions, draw, with_paths
 from ..datasets.questions import Dataset
 from ..datasets.registry import load_dataset
 from .claims import can_share, prepare_checkpoints
 from .experiment import Experiment
 from .jobs import Job, plan_jobs
-from .manifest import identity_of, index_facts, manifest_of, refuse_other_run, with_opened
+from .manifest import identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
 from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, run_questions
 from .services import Services
@@ -49,7 +49,10 @@ def run_experiment(
     """Ask every question of the experiment that ``out`` has no row for yet; the rows are in ``RunStore(out)``.
 
     Where Milvus is a server and checkpoints are in PostgreSQL, several processes may do so at once: they share the
-    questions, and each comes back when all are asked. Else a second process is refused.
+    questions, dialogues as a whole, and each comes back when all are asked. Else a second process is refused.
+
+    Turns of dialogues are answered in conversations: with ``history: own`` in one a dialogue, which the system leads,
+    with ``history: given`` each after the history that the data set has.
 
     Args:
         experiment: What to ask, of which systems.
@@ -95,6 +98,7 @@ def run_experiment(
                 run_id,
                 jobs,
                 spending=spending,
+                rows=newest_attempts(attempts),
                 others=tail if shared else None,
                 on_progress=on_progress,
             )
@@ -109,8 +113,8 @@ def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
 def _asked_now(dataset: Dataset, experiment: Experiment, options: RunOptions) -> Dataset:
     if options.pilot is None:
         return dataset
-    drawn = set(draw((question.id for question in dataset.questions), options.pilot, seed=experiment.seed))
-    return replace(dataset, questions=tuple(question for question in dataset.questions if question.id in drawn))
+    drawn = draw((question.id for question in dataset.questions), options.pilot, seed=experiment.seed)
+    return with_paths(dataset, drawn, experiment) if drawn else replace(dataset, questions=())
 
 
 def _jobs(experiment: Experiment, dataset: Dataset, attempts: Collection[RunRow], options: RunOptions) -> list[Job]:
@@ -124,7 +128,11 @@ def _enter(store: RunStore, experiment: Experiment, dataset: Dataset, settings: 
         manifest = manifest_of(experiment, dataset, settings)
         store.write_manifest(manifest)
     else:
-        refuse_other_run(manifest, identity_of(experiment, dataset, settings), where=store.folder)
+        wanted = identity_of(experiment, dataset, settings)
+        refuse_other_run(manifest, wanted, where=store.folder)
+        known, manifest = manifest, with_prompts(manifest, wanted)
+        if manifest != known:
+            store.write_manifest(manifest)
     return str(manifest["run_id"])
 
 

@@ -8,30 +8,23 @@ the server sees the connection closed; nothing has to be kept alive or swept.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Generic, Protocol, TypeVar
 
 from ...graphs.checkpoints import is_postgres, open_checkpointer
+from ...modules.advisory_locks import AdvisoryLocks, advisory_key, open_advisory_locks
 from ...modules.background_loop import background_loop
-from ...modules.errors import DependencyError, SettingsError
 from ...modules.milvus_connection import is_address
-from ...modules.settings import Settings, without_password
-from .store import RunRow
-
-if TYPE_CHECKING:
-    from psycopg import AsyncConnection
+from ...modules.settings import Settings
 
 Place = tuple[str, str, int]
-"""As in ``RunRow.place``."""
+"""System, what is asked of it (a question's id, or a dialogue's), and repeat."""
 
 _ASK_AGAIN_S = 0.5
 """Between two looks at questions that other processes are at."""
-_CONNECT_TIMEOUT_S = 10
-# A host that vanishes does not close its connections; by default PostgreSQL notices after two hours.
-_KEEPALIVES = (("tcp_keepalives_idle", 30), ("tcp_keepalives_interval", 10), ("tcp_keepalives_count", 3))
+_REMEDY = "Finished rows are kept; check JUDGETREE_CHECKPOINTS and that it runs, then the same command goes on."
 
 
 def can_share(settings: Settings) -> bool:
@@ -81,11 +74,9 @@ class SoleWorker:
 class PostgresClaims:
     """Claims as advisory locks of one connection, by run and place. Each place may be taken once until it is freed."""
 
-    def __init__(self, connection: AsyncConnection, run_id: str, *, url: str) -> None:
-        """``connection`` commits by itself; ``url`` is what messages call it."""
-        self._connection = connection
+    def __init__(self, locks: AdvisoryLocks, run_id: str) -> None:
+        self._locks = locks
         self._run_id = run_id
-        self._url = url
 
     async def take(self, place: Place) -> bool:
         """See ``Claims.take``. One round trip.
@@ -93,7 +84,7 @@ class PostgresClaims:
         Raises:
             SettingsError: The connection is lost, and with it every claim.
         """
-        return await self._ask("SELECT pg_try_advisory_lock(%s)", place)
+        return await self._locks.take(lock_key(self._run_id, place))
 
     async def free(self, place: Place) -> None:
         """See ``Claims.free``. One round trip.
@@ -101,27 +92,18 @@ class PostgresClaims:
         Raises:
             SettingsError: See ``take``.
         """
-        await self._ask("SELECT pg_advisory_unlock(%s)", place)
-
-    async def _ask(self, query: str, place: Place) -> bool:
-        with _postgres_errors(self._url):
-            cursor = await self._connection.execute(query, (lock_key(self._run_id, place),))
-            answer = await cursor.fetchone()
-        return bool(answer and answer[0])
+        await self._locks.free(lock_key(self._run_id, place))
 
 
 def lock_key(run_id: str, place: Place) -> int:
     """The 64-bit number, signed as PostgreSQL's bigint is, under which a question of a run is claimed."""
     system, question_id, repeat = place
-    named = "\x00".join((run_id, system, question_id, str(repeat)))
-    return int.from_bytes(hashlib.sha256(named.encode()).digest()[:8], "big", signed=True)
+    return advisory_key(run_id, system, question_id, str(repeat))
 
 
 @asynccontextmanager
 async def open_claims(settings: Settings, run_id: str) -> AsyncIterator[Claims]:
     """The claims of this process on the questions of a run; all are freed at the end, however it comes.
-
-    Connects once, without a pooler that would give each statement another session.
 
     Raises:
         SettingsError: PostgreSQL cannot be reached.
@@ -130,35 +112,8 @@ async def open_claims(settings: Settings, run_id: str) -> AsyncIterator[Claims]:
     if not can_share(settings):
         yield SoleWorker()
         return
-    url = settings.checkpoint_url
-    with _postgres_errors(url):
-        from psycopg import AsyncConnection, Error  # noqa: PLC0415 - the extra "postgres"
-
-        connection = await AsyncConnection.connect(url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S)
-    try:
-        for name, value in _KEEPALIVES:
-            await connection.execute("SELECT set_config(%s, %s, false)", (name, str(value)))
-        yield PostgresClaims(connection, run_id, url=url)
-    finally:
-        # Closing frees them too, but only once the server gets round to it.
-        with suppress(Error):
-            await connection.execute("SELECT pg_advisory_unlock_all()")
-        await connection.close()
-
-
-@contextmanager
-def _postgres_errors(url: str) -> Iterator[None]:
-    try:
-        import psycopg  # noqa: PLC0415 - the extra "postgres"
-    except ImportError as error:
-        raise DependencyError('Sharing a run needs an extra: pip install "judgetree[postgres]"') from error
-    try:
-        yield
-    except psycopg.Error as error:
-        raise SettingsError(
-            f"PostgreSQL at {without_password(url)!r} does not answer any more: {' '.join(str(error).split())}. "
-            "Finished rows are kept; check JUDGETREE_CHECKPOINTS and that it runs, then the same command goes on."
-        ) from error
+    async with open_advisory_locks(settings.checkpoint_url, remedy=_REMEDY) as locks:
+        yield PostgresClaims(locks, run_id)
 
 
 class Claimable(Protocol):
@@ -171,7 +126,7 @@ class Claimable(Protocol):
 
     @property
     def attempt(self) -> int:
-        """A row of this attempt, or a later one, means that it is done."""
+        """Once this attempt, or a later one, is known as done, so is this."""
         ...
 
 
@@ -186,10 +141,10 @@ class WorkList(Generic[J]):
         jobs: Iterable[J],
         claims: Claims,
         *,
-        new_rows: Callable[[], Iterable[RunRow]],
+        new_rows: Callable[[], Iterable[Claimable]],
         is_over: Callable[[], bool],
     ) -> None:
-        """``new_rows`` gives the rows since it was last called, whoever wrote them; ``is_over`` ends the dealing."""
+        """``new_rows`` gives what is done since it was last called, whoever did it; ``is_over`` ends the dealing."""
         self._open = deque(jobs)
         self._claims = claims
         self._new_rows = new_rows

@@ -18,8 +18,10 @@ from pydantic import (
     field_validator,
 )
 
+from ...graphs.conversation.context import ConversationOptions
 from ...graphs.result import Mode
 from ...graphs.systems import SYSTEMS
+from ...modules.answer_strategies import AnswerStrategy
 from ...modules.completion_cache import CacheMode
 from ...modules.errors import SettingsError
 from ...modules.judge_factory import JudgeKind
@@ -31,6 +33,25 @@ RETRIEVING: frozenset[Mode] = frozenset(mode for mode, system in SYSTEMS.items()
 
 SearchType = Literal["hybrid", "dense", "sparse"]
 RankerType = Literal["rrf", "weighted", "model"]
+HistoryKind = Literal["own", "given"]
+"""Whose answers a turn of a dialogue is asked after: those of the system itself, or those of the data set."""
+
+
+class ConversationSwitches(BaseModel):
+    """How conversations are led, as far as that is plain data; see ``ConversationOptions``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    answer_without_evidence: bool = Field(
+        default=False, description="Answer from general knowledge where the evidence does not."
+    )
+    summary_memory: bool = Field(default=False, description="Fold old turns into a running summary.")
+    rephrase_question: bool = Field(default=True, description="Let the reader answer the stand-alone question.")
+    direct_answer: bool = Field(default=False, description="Ask first whether a message is small talk.")
+
+    def to_options(self) -> ConversationOptions:
+        """The options of conversations that are led like this."""
+        return ConversationOptions(**self.model_dump())
 
 
 class Experiment(BaseModel):
@@ -59,13 +80,25 @@ class Experiment(BaseModel):
     ranker_params: Mapping[str, JsonValue] | None = Field(
         default=None, description="Its parameters, as a Retriever takes them, such as {weights: [0.3, 0.7]}."
     )
+    strategy: AnswerStrategy = Field(
+        default="stuff", description="How the reader takes in its evidence: stuff, map_reduce, refine or map_rerank."
+    )
     judge: JudgeKind = Field(default="auto", description="auto, generated or logprob.")
     max_rec_depth: int = Field(default=3, ge=0, description="Levels below the root, or rounds after the first.")
     max_llm_calls: int = Field(default=60, ge=1, description="Model calls of one question's whole tree.")
     judge_leaves: bool = Field(default=True, description="Judge the chunks of the deepest level too.")
 
+    history: HistoryKind = Field(
+        default="own",
+        description="Of dialogues: own leads a conversation turn by turn; given asks each turn alone, after the data "
+        "set's turns.",
+    )
+    conversation: ConversationSwitches = Field(
+        default=ConversationSwitches(), description="How conversations are led, such as {summary_memory: true}."
+    )
+
     cache: CacheMode = Field(default="write", description="off, read, write or replay.")
-    concurrency: int = Field(default=8, ge=1, description="Questions at once.")
+    concurrency: int = Field(default=8, ge=1, description="Questions, or dialogues, at once.")
     max_calls: int | None = Field(default=None, ge=1, description="Stop cleanly once the run has paid so many calls.")
     max_tokens: int | None = Field(default=None, ge=1, description="Stop cleanly once it has paid so many tokens.")
     max_cost: float | None = Field(

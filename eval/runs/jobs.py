@@ -1,9 +1,15 @@
-"""What a run has to ask: one question to one system, as often as it is repeated."""
+"""What a run has to ask: one question to one system, as often as it is repeated.
+
+Questions that stand alone are independent of each other, and so are turns of dialogues whose history is given. Where a
+system leads its own conversation, a dialogue is asked by one worker, turn after turn, and is what is asked again: a
+turn that failed, or that is asked by force, needs the turns before it in a new conversation, so its dialogue is asked
+anew as a whole. What the new conversation asks like the old one comes out of the model cache.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...graphs.result import Mode
@@ -28,6 +34,36 @@ class Job:
         """As in ``RunRow.place``."""
         return (self.system, self.question.id, self.repeat)
 
+    @property
+    def dialogue_id(self) -> str:
+        """The dialogue that the question belongs to; one that stands alone is a dialogue by itself."""
+        return _dialogue_of(self.question)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain:
+    """Jobs that one worker does one after the other: the turns of a dialogue, or a single question."""
+
+    jobs: tuple[Job, ...]
+    """At least one; all of one system, repeat and attempt."""
+    place: tuple[str, str, int]
+    """What no two workers may be at: the place of a question, or that of a dialogue."""
+
+    @property
+    def attempt(self) -> int:
+        """That of all its jobs."""
+        return self.jobs[0].attempt
+
+    def is_done(self, newest: Mapping[tuple[str, str, int], RunRow]) -> bool:
+        """Whether all its jobs have their rows, which stand in ``newest`` by their places."""
+        return all(is_answered(job, newest) for job in self.jobs)
+
+
+def is_answered(job: Job, newest: Mapping[tuple[str, str, int], RunRow]) -> bool:
+    """Whether a job has its row among the newest by their places."""
+    row = newest.get(job.place)
+    return row is not None and row.attempt >= job.attempt
+
 
 def plan_jobs(
     experiment: Experiment,
@@ -39,9 +75,13 @@ def plan_jobs(
 ) -> list[Job]:
     """What is still to be asked, question by question, so that systems can be compared at any moment.
 
-    ``retry_failed`` asks failed questions again, ``force`` all of them, each as a new attempt.
+    ``retry_failed`` asks failed questions again, ``force`` all of them, each as a new attempt. The turns of a
+    conversation are asked again together, and an attempt that was begun is finished: their rows are of one
+    conversation.
     """
     newest = {row.place: row for row in rows}
+    if leads_conversations(experiment, questions):
+        return _plan_dialogues(experiment, questions, newest, retry_failed=retry_failed, force=force)
     jobs = []
     for repeat in range(experiment.repeats):
         for question in questions:
@@ -54,7 +94,58 @@ def plan_jobs(
     return jobs
 
 
+def leads_conversations(experiment: Experiment, questions: Iterable[EvalQuestion]) -> bool:
+    """Whether the systems answer the questions in conversations of their own."""
+    return experiment.history == "own" and any(question.turn is not None for question in questions)
+
+
+def chains_of(jobs: Sequence[Job], *, by_dialogue: bool) -> list[Chain]:
+    """The jobs as chains, in the order of their first ones: one a dialogue, or else one a job."""
+    if not by_dialogue:
+        return [Chain(jobs=(job,), place=job.place) for job in jobs]
+    chains: dict[tuple[str, str, int], list[Job]] = {}
+    for job in jobs:
+        chains.setdefault((job.system, job.dialogue_id, job.repeat), []).append(job)
+    return [Chain(jobs=tuple(chain), place=place) for place, chain in chains.items()]
+
+
 def thread_id_of(run_id: str, job: Job) -> str:
     """The thread of a job: the same one whenever the same run comes to it again."""
     parts = (run_id, job.system, job.question.id, str(job.repeat), str(job.attempt))
     return str(uuid.uuid5(_NAMESPACE, "\x00".join(parts)))
+
+
+def session_id_of(run_id: str, job: Job, *, by_dialogue: bool) -> str:
+    """The conversation of a job: of its dialogue, or of its question alone; each repeat and attempt has its own."""
+    talk = ("dialogue", job.dialogue_id) if by_dialogue else ("turn", job.question.id)
+    parts = (run_id, job.system, *talk, str(job.repeat), str(job.attempt))
+    return str(uuid.uuid5(_NAMESPACE, "\x00".join(parts)))
+
+
+def _plan_dialogues(
+    experiment: Experiment,
+    questions: Sequence[EvalQuestion],
+    newest: Mapping[tuple[str, str, int], RunRow],
+    *,
+    retry_failed: bool,
+    force: bool,
+) -> list[Job]:
+    dialogues: dict[str, list[EvalQuestion]] = {}
+    for question in questions:
+        dialogues.setdefault(_dialogue_of(question), []).append(question)
+    jobs: list[Job] = []
+    for repeat in range(experiment.repeats):
+        for turns in dialogues.values():
+            for system in experiment.systems:
+                rows = [row for turn in turns if (row := newest.get((system, turn.id, repeat))) is not None]
+                attempt = max((row.attempt for row in rows), default=0)
+                done = {row.question_id: row.status for row in rows if row.attempt == attempt}
+                if (force and rows) or (retry_failed and "failed" in done.values()):
+                    attempt, done = attempt + 1, {}
+                left = (turn for turn in turns if turn.id not in done)
+                jobs += (Job(system=system, question=turn, repeat=repeat, attempt=attempt) for turn in left)
+    return jobs
+
+
+def _dialogue_of(question: EvalQuestion) -> str:
+    return question.turn.dialogue_id if question.turn else question.id

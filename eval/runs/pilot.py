@@ -129,7 +129,8 @@ def estimate_run(
     Args:
         experiment: What the whole run is to ask.
         out: Its run directory.
-        pilot: Questions to ask of each system; 0 asks none and goes by the rows that are there.
+        pilot: Questions to ask of each system, turns of its conversations with those before them; 0 asks none and goes
+            by the rows that are there.
         options: See ``run_experiment``.
         settings: See ``run_experiment``.
         on_progress: See ``run_experiment``.

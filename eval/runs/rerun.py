@@ -9,10 +9,10 @@ from pathlib import Path
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.settings import Settings, load_settings, without_secrets
 from .experiment import Experiment, load_experiment
-from .manifest import PROMPTS, python_version, versions
+from .manifest import PROMPT_LIMITS, PROMPTS, python_version, versions
 from .store import Manifest, RunStore
 
-_RESTORED = ("llm_base_url", "timeout_s", "retries")
+_RESTORED = ("llm_base_url", "timeout_s", "retries", *PROMPT_LIMITS)
 """Settings beside the models that decide what a call gives; folders, servers and keys are those of this machine."""
 _STARRED = "***"
 _DATA = ("dataset_digest", "corpus_digest")

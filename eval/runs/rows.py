@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ...graphs.result import Mode, RagResult
@@ -12,11 +12,12 @@ from ...modules.prices import LOCAL, ModelUsage, usage_by_model
 from ..datasets.questions import EvalQuestion
 from ..metrics.tree import figures_of
 from .store import FoundChunk, RunRow
+from .turn_facts import TurnReply
 
 
 def row_of(
     question: EvalQuestion,
-    result: RagResult | None,
+    result: RagResult | TurnReply | None,
     *,
     place: tuple[Mode, int, int],
     thread_id: str,
@@ -25,7 +26,7 @@ def row_of(
     key_field: str,
     local_models: Collection[str] = (),
 ) -> RunRow:
-    """The row of one question; ``result`` is None where not even a tree came of it.
+    """The row of one question; ``result`` is None where nothing came of it.
 
     Args:
         question: What was asked.
@@ -39,6 +40,8 @@ def row_of(
     """
     system, repeat, attempt = place
     tree = result.tree if result else None
+    facts = result.facts if isinstance(result, TurnReply) else None
+    led = [facts.own] if facts and (facts.own.calls or facts.own.cached_calls) else []
     return RunRow(
         system=system,
         question_id=question.id,
@@ -52,12 +55,19 @@ def row_of(
         seconds=round(seconds, 3),
         tree=figures_of(tree) if tree else None,
         chunks=tuple(_found(tree, key_field)) if tree else (),
-        paid=tuple(_paid(tree, local_models)) if tree else None,
+        paid=tuple(_paid(tree, led, local_models)) if tree or facts else None,
+        conversation=facts,
     )
 
 
-def _paid(tree: SearchTree, local_models: Collection[str]) -> Iterator[ModelUsage]:
-    for usage in usage_by_model(record for node in tree.query_nodes() for record in node.usage):
+def key_of(metadata: Mapping[str, object], key_field: str, chunk_id: str) -> str:
+    """The key of a chunk's document, as in ``EvalQuestion.supporting``; the chunk's own id where it has none."""
+    return str(metadata.get(key_field) or chunk_id)
+
+
+def _paid(tree: SearchTree | None, led: Iterable[ModelUsage], local_models: Collection[str]) -> Iterator[ModelUsage]:
+    records = (record for node in tree.query_nodes() for record in node.usage) if tree else ()
+    for usage in (*usage_by_model(records), *led):
         is_local = usage.kind == "chat" and usage.model in local_models
         yield replace(usage, model=f"{LOCAL}{usage.model}") if is_local else usage
 
@@ -66,7 +76,7 @@ def _found(tree: SearchTree, key_field: str) -> Iterator[FoundChunk]:
     for node in walk_queries(tree.root):
         for rank, chunk in enumerate(node.chunks):
             yield FoundChunk(
-                key=str(chunk.metadata.get(key_field) or chunk.chunk_id),
+                key=key_of(chunk.metadata, key_field, chunk.chunk_id),
                 chunk_id=chunk.chunk_id,
                 depth=node.depth_of(chunk),
                 rank=rank,

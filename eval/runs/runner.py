@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Protocol
 
 from ...graphs.checkpoints import is_postgres
 from ...graphs.result import Mode, RagResult
@@ -15,13 +16,15 @@ from ...graphs.session import RagSession
 from ...modules.background_loop import background_loop
 from ...modules.errors import UserError, ungrouped
 from ...modules.prices import FREE, Cost
-from .claims import WorkList, open_claims
-from .jobs import Job, thread_id_of
+from .claims import Place, WorkList, open_claims
+from .jobs import Chain, Job, chains_of, is_answered, leads_conversations, thread_id_of
 from .rows import row_of
 from .services import Services
 from .spending import Spending
 from .store import RowTail, RunRow, RunStore
 from .trees import TreeStore
+from .turn_asker import TurnAsker
+from .turn_facts import TurnReply
 
 logger = logging.getLogger(__name__)
 
@@ -59,10 +62,14 @@ def run_questions(
     jobs: Sequence[Job],
     *,
     spending: Spending,
+    rows: Iterable[RunRow] = (),
     others: RowTail | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RunSummary:
     """Ask what ``jobs`` name, ``experiment.concurrency`` at once, and add a row to the store as each is done.
+
+    The turns of a conversation that a system leads are asked one after the other, which counts as one at once. ``rows``
+    are those that are there: turns go on from them.
 
     Where processes share the run (see ``claims.can_share``), those that another one is at are left to it, and waited
     for. ``others`` reads the rows on from where the jobs were planned; None if nobody else can write any.
@@ -73,12 +80,33 @@ def run_questions(
         UserError: Something to mend that every question would meet: key, model name, settings, a replay's missing
             call. Rows written until then stay.
     """
-    work = _Work(services, store, run_id, jobs, spending, others, on_progress or _tell_nobody)
+    work = _Work(services, store, run_id, jobs, spending, rows, others, on_progress or _tell_nobody)
     return background_loop().run(work.run())
 
 
 def _tell_nobody(progress: Progress) -> None:
     pass
+
+
+class _Asker(Protocol):
+    """Asks what one system is asked in one repeat."""
+
+    async def ask(self, job: Job, *, thread_id: str) -> RagResult | TurnReply: ...
+
+    async def aclose(self) -> None: ...
+
+
+class _QuestionAsker:
+    """Asks questions that stand alone."""
+
+    def __init__(self, session: RagSession) -> None:
+        self._session = session
+
+    async def ask(self, job: Job, *, thread_id: str) -> RagResult:
+        return await self._session.aask(job.question.question, thread_id=thread_id, repeat=job.repeat)
+
+    async def aclose(self) -> None:
+        await self._session.aclose()
 
 
 class _Work:
@@ -89,6 +117,7 @@ class _Work:
         run_id: str,
         jobs: Sequence[Job],
         spending: Spending,
+        rows: Iterable[RunRow],
         others: RowTail | None,
         on_progress: Callable[[Progress], None],
     ) -> None:
@@ -97,68 +126,87 @@ class _Work:
         self._trees = TreeStore(store.folder)
         self._run_id = run_id
         self._jobs = jobs
+        self._chains = chains_of(jobs, by_dialogue=leads_conversations(services.experiment, services.dataset.questions))
+        self._chain_of = {job.place: chain for chain in self._chains for job in chain.jobs}
         self._on_progress = on_progress
-        self._sessions: dict[tuple[Mode, int], RagSession] = {}
+        self._askers: dict[tuple[Mode, int], _Asker] = {}
         self._spending = spending
+        self._newest: dict[Place, RunRow] = {row.place: row for row in rows}
         self._others = others
-        self._asked_here: set[tuple[str, str, int]] = set()
+        self._asked_here: set[Place] = set()
         self._done = self._failed = 0
 
     async def run(self) -> RunSummary:
         self._on_progress(Progress(done=0, total=len(self._jobs)))
         async with AsyncExitStack() as closing:
             for place in dict.fromkeys((job.system, job.repeat) for job in self._jobs):
-                self._sessions[place] = self._open_session(*place)
-                closing.push_async_callback(self._sessions[place].aclose)
+                self._askers[place] = self._open_asker(*place)
+                closing.push_async_callback(self._askers[place].aclose)
             claims = await closing.enter_async_context(open_claims(self._services.settings, self._run_id))
-            work = WorkList(self._jobs, claims, new_rows=self._rows_of_others, is_over=self._is_over)
+            work = WorkList(self._chains, claims, new_rows=self._chains_of_others, is_over=self._is_over)
             await self._work_through(work)
-        if work.done_elsewhere:
-            self._on_progress(Progress(done=self._done + work.done_elsewhere, total=len(self._jobs)))
+        elsewhere = sum(job.place not in self._asked_here and is_answered(job, self._newest) for job in self._jobs)
+        if elsewhere:
+            self._on_progress(Progress(done=self._done + elsewhere, total=len(self._jobs)))
         return RunSummary(
             asked=self._done,
             failed=self._failed,
-            kept=work.done_elsewhere,
-            stopped_by=self._spending.exhausted if self._done + work.done_elsewhere < len(self._jobs) else "",
+            kept=elsewhere,
+            stopped_by=self._spending.exhausted if self._done + elsewhere < len(self._jobs) else "",
             cost=self._spending.cost,
         )
 
     def _is_over(self) -> bool:
         return bool(self._spending.exhausted)
 
-    def _rows_of_others(self) -> Iterator[RunRow]:
-        for row in self._others.read_new() if self._others else ():
-            if row.place not in self._asked_here:
-                self._spending.add(row)
-                yield row
+    def _chains_of_others(self) -> Iterator[Chain]:
+        """Those that have become done since the last call."""
+        rows = [row for row in (self._others.read_new() if self._others else ()) if row.place not in self._asked_here]
+        for row in rows:
+            self._spending.add(row)
+            self._newest[row.place] = row
+        touched = (self._chain_of[row.place] for row in rows if row.place in self._chain_of)
+        yield from (chain for chain in touched if chain.is_done(self._newest))
 
-    def _open_session(self, system: Mode, repeat: int) -> RagSession:
+    def _open_asker(self, system: Mode, repeat: int) -> _Asker:
         checkpoints = self._services.settings.checkpoint_url
         if not is_postgres(checkpoints):
             checkpoints = f"sqlite:///{self._store.folder / 'checkpoints.sqlite'}"
         settings = self._services.settings.model_copy(update={"checkpoints": checkpoints, "durability": "exit"})
-        return RagSession(mode=system, context=self._services.context(system, repeat), settings=settings)
+        if self._services.dataset.is_conversational:
+            return TurnAsker(
+                self._services, system, repeat, settings=settings, run_id=self._run_id, newest=self._newest
+            )
+        return _QuestionAsker(
+            RagSession(mode=system, context=self._services.context(system, repeat), settings=settings)
+        )
 
-    async def _work_through(self, work: WorkList[Job]) -> None:
+    async def _work_through(self, work: WorkList[Chain]) -> None:
         async def worker() -> None:
-            while (job := await work.take()) is not None:
-                self._asked_here.add(job.place)
-                await self._ask(job)
-                await work.finish(job)
+            while (chain := await work.take()) is not None:
+                await self._ask_in_turn(chain)
+                await work.finish(chain)
 
         with ungrouped(UserError):
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._services.experiment.concurrency, len(self._jobs))):
+                for _ in range(min(self._services.experiment.concurrency, len(self._chains))):
                     group.create_task(worker())
 
+    async def _ask_in_turn(self, chain: Chain) -> None:
+        for job in chain.jobs:
+            if self._is_over():
+                return
+            if not is_answered(job, self._newest):
+                await self._ask(job)
+
     async def _ask(self, job: Job) -> None:
+        self._asked_here.add(job.place)
         started = time.perf_counter()
         thread_id = thread_id_of(self._run_id, job)
-        result: RagResult | None = None
+        result: RagResult | TurnReply | None = None
         error = ""
         try:
-            session = self._sessions[job.system, job.repeat]
-            result = await session.aask(job.question.question, thread_id=thread_id, repeat=job.repeat)
+            result = await self._askers[job.system, job.repeat].ask(job, thread_id=thread_id)
             error = result.error
         except UserError:
             raise
@@ -177,9 +225,10 @@ class _Work:
             local_models=self._services.local_models,
         )
         with self._store.appending():
-            if result is not None:
+            if result is not None and result.tree is not None:
                 self._trees.append(thread_id, result.tree)
             self._store.append(row)
+        self._newest[row.place] = row
         self._spending.add(row)
         self._done += 1
         self._failed += row.status == "failed"

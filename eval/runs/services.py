@@ -66,7 +66,13 @@ class Services:
             judge_leaves=self.experiment.judge_leaves,
         )
         retriever = self._retriever if system in RETRIEVING else None
-        return RagContext(reader=self._cached(self._reader, repeat), retriever=retriever, judge=judge, limits=limits)
+        return RagContext(
+            reader=self._cached(self._reader, repeat),
+            retriever=retriever,
+            judge=judge,
+            limits=limits,
+            strategy=self.experiment.strategy,
+        )
 
     def _open(self) -> None:
         experiment, settings = self.experiment, self.settings

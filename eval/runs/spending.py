@@ -30,9 +30,8 @@ class Spending:
 
     def add(self, row: RunRow) -> None:
         """Count what one question paid."""
-        if row.tree is not None:
-            self._spent["max_calls"] += row.tree.chat_calls
-            self._spent["max_tokens"] += row.tree.prompt_tokens + row.tree.completion_tokens
+        self._spent["max_calls"] += row.chat_calls
+        self._spent["max_tokens"] += row.tokens
         self.cost += cost_of_row(row, self._prices)
         self._chat_cost += self._cost_of_chat(row)
 
@@ -51,7 +50,7 @@ class Spending:
     def _cost_of_chat(self, row: RunRow) -> Cost:
         if row.paid is not None:
             return self._prices.cost_of(usage for usage in row.paid if usage.kind == "chat")
-        return UNKNOWN if row.tree is not None and row.tree.chat_calls else FREE
+        return UNKNOWN if row.chat_calls else FREE
 
 
 def cost_of_row(row: RunRow, prices: Prices) -> Cost:

@@ -19,6 +19,7 @@ from ...modules.prices import ModelUsage
 from ..metrics.tree import TreeFigures
 from .json_lines import append_line, cut_torn_end
 from .trees import TreeStore
+from .turn_facts import TurnFacts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,19 +51,36 @@ class RunRow:
     status: AnswerStatus
     error: str
     thread_id: str
+    """Of the search; of a turn in a conversation, its request, under whose name its tree is kept too."""
     seconds: float
     """Wall time, queueing at the model included."""
     tree: TreeFigures | None
-    """None where the question failed before it had a tree."""
+    """None where the question failed before it had a tree, or was answered without a search."""
     chunks: tuple[FoundChunk, ...]
     """Of all queries of the tree, the question's own first, by rank."""
     paid: tuple[ModelUsage, ...] | None = None
-    """What each model was asked for, by the tree's call records; None where none were kept."""
+    """What each model was asked for, by the tree's call records, and by what leading the conversation took; None where
+    none were kept.
+    """
+    conversation: TurnFacts | None = None
+    """None of a question that was not asked in a conversation, or of which not even the turn is known."""
 
     @property
     def place(self) -> tuple[str, str, int]:
         """Which question of which system this row answers."""
         return (self.system, self.question_id, self.repeat)
+
+    @property
+    def chat_calls(self) -> int:
+        """Chat calls that were paid, those of the tree and those that led the conversation."""
+        own = self.conversation.own.calls if self.conversation else 0
+        return own + (self.tree.chat_calls if self.tree else 0)
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens of these calls."""
+        own = self.conversation.own.prompt_tokens + self.conversation.own.completion_tokens if self.conversation else 0
+        return own + (self.tree.prompt_tokens + self.tree.completion_tokens if self.tree else 0)
 
 
 Manifest = Mapping[str, object]

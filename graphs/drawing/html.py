@@ -77,10 +77,14 @@ def draw_notebook_html(root: QueryNode, fingerprint: Mapping[str, str]) -> str:
     The frame carries the page in itself (``srcdoc``), so it works in Jupyter, in VS Code and in exported HTML, and
     neither its style nor its script reaches the notebook. A viewer that drops frames shows the text inside it.
     """
-    page = html.escape(draw_html(root, fingerprint))
+    return notebook_frame(draw_html(root, fingerprint), title="search tree", text=draw_text(root))
+
+
+def notebook_frame(page: str, *, title: str, text: str) -> str:
+    """A page in a frame as ``draw_notebook_html`` makes it; ``text`` is for viewers that drop frames."""
     return (
-        f'<iframe sandbox="allow-scripts" title="search tree" width="100%" height="{NOTEBOOK_HEIGHT_PX}" '
-        f'style="border:1px solid #ccc" srcdoc="{page}"><pre>{html.escape(draw_text(root))}</pre></iframe>'
+        f'<iframe sandbox="allow-scripts" title="{title}" width="100%" height="{NOTEBOOK_HEIGHT_PX}" '
+        f'style="border:1px solid #ccc" srcdoc="{html.escape(page)}"><pre>{html.escape(text)}</pre></iframe>'
     )
 
 
@@ -88,8 +92,11 @@ def _asset(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def tree_asset(name: Literal["tree.css", "tree.js"]) -> str:
-    """What any page needs to show the trees of ``query_data``: the style, and the script that comes first."""
+def tree_asset(name: Literal["tree.css", "tree.js", "packs.js"]) -> str:
+    """What any page needs to show the trees of ``query_data``: the style, and the scripts that come first.
+
+    packs.js is for pages that keep them in packs (see packing.py).
+    """
     return _asset(name)
 
 
@@ -102,15 +109,24 @@ def _picture(root: QueryNode, wanted: bool | None) -> str:
     nodes = sum(1 + len(node.chunks) for node in walk_queries(root))
     if wanted is False or (wanted is None and nodes > PICTURE_MAX_NODES):
         return ""
+    return picture_block(lambda: draw_svg(root), required=bool(wanted))
+
+
+def picture_block(draw: Callable[[], str], *, required: bool, css_class: str = "picture") -> str:
+    """A picture at the top of a page, with its zoom; ``""`` where it cannot be drawn.
+
+    Raises:
+        DependencyError: It cannot be drawn, and is required.
+    """
     try:
-        svg = draw_svg(root)
+        svg = draw()
     except DependencyError as error:
-        if wanted:
+        if required:
             raise
         logger.info("The page goes without a picture: %s", error)
         return ""
     zoom = '<button type="button" id="zoom">Whole picture / actual size</button>'
-    return f'<details class="picture" open><summary>Picture</summary>{zoom}<div>{svg}</div></details>'
+    return f'<details class="{css_class}" open><summary>Picture</summary>{zoom}<div>{svg}</div></details>'
 
 
 def _notes(fingerprint: Mapping[str, str]) -> str:

@@ -8,18 +8,6 @@ const entries = [];
 let matches = [];
 let current = -1;
 
-// Make the entry's item, opening every query above it.
-function reveal(entry) {
-  if (entry.parent) {
-    reveal(entry.parent);
-    if (entry.parent.kind === "query") {
-      entry.parent.unfold();
-      entry.parent.card.open = true;
-    }
-  }
-  return render(entry);
-}
-
 function show(entry) {
   reveal(entry);
   document.querySelector(".current")?.classList.remove("current");
@@ -37,7 +25,7 @@ function chosenVerdicts() {
 function filter() {
   const term = document.getElementById("term").value.trim();
   const verdicts = chosenVerdicts();
-  pattern = term ? new RegExp(term.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&"), "gi") : null;
+  pattern = term ? patternOf(term) : null;
   const fits = (entry) =>
     (!verdicts || (entry.kind === "chunk" && verdicts.has(entry.data.label))) &&
     (!pattern || entry.text.search(pattern) >= 0);
@@ -131,13 +119,8 @@ function listen() {
   });
 }
 
-function textOf({ kind, data }) {
-  if (kind === "query") return [data.query, data.answer, data.context];
-  return [data.text, ...[...data.notes, ...data.metadata].map(([, value]) => value)];
-}
-
 const root = collect(TREE.root, "query", null, entries);
-for (const entry of entries) entry.text = textOf(entry).join("\n");
+for (const entry of entries) entry.text = textOf(entry);
 document.getElementById("nodes").append(make("ul", "", render(root)));
 for (const entry of entries) if (entry.kind === "query" && entry.data.depth <= QUERIES_OPEN_TO_DEPTH) {
   reveal(entry);

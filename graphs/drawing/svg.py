@@ -1,4 +1,4 @@
-"""A search tree as an SVG picture; the only place that runs a Graphviz program."""
+"""Pictures as SVG: of a search tree, and of any DOT text; the only place that runs a Graphviz program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 
 from ...modules.errors import DependencyError
 from ..tree_nodes import QueryNode
-from .dot import FONT, draw_dot
+from .boxes import FONT
+from .dot import draw_dot
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK_TITLE = "{http://www.w3.org/1999/xlink}title"
@@ -31,7 +32,16 @@ def draw_svg(root: QueryNode, *, legend: bool = True) -> str:
     Raises:
         DependencyError: Neither ``dot`` nor ``graphviz-pure`` is installed, or the one found cannot draw.
     """
-    return _finish(_render(draw_dot(root, legend=legend)))
+    return render_svg(draw_dot(root, legend=legend), title="search tree")
+
+
+def render_svg(dot: str, *, title: str) -> str:
+    """DOT text as a stand-alone SVG document named ``title``, tooltips as plain titles.
+
+    Raises:
+        DependencyError: See ``draw_svg``.
+    """
+    return _finish(_render(dot), title)
 
 
 def _render(dot: str) -> bytes:
@@ -49,13 +59,13 @@ def _render(dot: str) -> bytes:
     except (OSError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()[-300:]
         raise DependencyError(
-            f"{renderer} could not draw the search tree ({error}{': ' if said else ''}{said}). "
+            f"{renderer} could not draw the tree ({error}{': ' if said else ''}{said}). "
             "Try another Graphviz, or to_html()."
         ) from error
     return done.stdout
 
 
-def _finish(svg: bytes) -> str:
+def _finish(svg: bytes, title: str) -> str:
     """Make tooltips plain titles (Graphviz writes ``xlink:title``, which viewers drop) and name fonts that exist."""
     ET.register_namespace("", SVG)
     picture = ET.fromstring(svg)
@@ -65,8 +75,8 @@ def _finish(svg: bytes) -> str:
         text.attrib.pop("font-family", None)
     for group in picture.iter(f"{{{SVG}}}g"):
         if group.get("class") == "graph":
-            _titles(group)[0].text = "search tree"
-        elif group.get("class", "").startswith(("node", "edge")):
+            _titles(group)[0].text = title
+        elif group.get("class", "").startswith(("node", "edge", "cluster")):
             _move_tooltip(group)
     return ET.tostring(picture, encoding="unicode")
 

@@ -130,3 +130,26 @@ function render(entry) {
   }
   return item;
 }
+
+// Make the entry's item, opening every query above it.
+function reveal(entry) {
+  if (entry.parent) {
+    reveal(entry.parent);
+    if (entry.parent.kind === "query") {
+      entry.parent.unfold();
+      entry.parent.card.open = true;
+    }
+  }
+  return render(entry);
+}
+
+// All that a search looks through in an entry.
+function textOf({ kind, data }) {
+  if (kind === "query") return [data.query, data.answer, data.context].join("\n");
+  return [data.text, ...[...data.notes, ...data.metadata].map(([, value]) => value)].join("\n");
+}
+
+// What finds a text literally, in capitals or not.
+function patternOf(term) {
+  return new RegExp(term.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&"), "gi");
+}

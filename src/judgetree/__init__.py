@@ -2,7 +2,7 @@
 
 >>> import judgetree
 >>> sorted(judgetree.__all__)[:3]
-['CallGate', 'EndpointLLM', 'GeneratedJudge']
+['CallGate', 'Conversation', 'ConversationOptions']
 
 Names are imported when they are first used, so that ``import judgetree`` stays quick.
 """
@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from .graphs.closed_book import build_closed_book as build_closed_book
     from .graphs.context import Limits as Limits
     from .graphs.context import RagContext as RagContext
+    from .graphs.conversation.context import ConversationOptions as ConversationOptions
+    from .graphs.conversation.conversation import Conversation as Conversation
+    from .graphs.conversation.conversations import Conversations as Conversations
     from .graphs.ircot import build_ircot as build_ircot
     from .graphs.iter_retgen import build_iter_retgen as build_iter_retgen
     from .graphs.judge_rag import build_judge_rag as build_judge_rag
     from .graphs.naive_rag import build_naive_rag as build_naive_rag
     from .graphs.rag_graph import RagGraph as RagGraph
+    from .graphs.react import build_react as build_react
     from .graphs.result import RagResult as RagResult
     from .graphs.search_tree import SearchTree as SearchTree
     from .graphs.self_ask import build_self_ask as build_self_ask
@@ -55,6 +59,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "CallGate": "modules.llm",
     "EndpointLLM": "modules.llm",
+    "Conversation": "graphs.conversation.conversation",
+    "ConversationOptions": "graphs.conversation.context",
+    "Conversations": "graphs.conversation.conversations",
     "GeneratedJudge": "modules.judge_generated",
     "GoldFact": "modules.judge_oracle",
     "Index": "modules.index",
@@ -84,6 +91,7 @@ _HOMES = {
     "build_iter_retgen": "graphs.iter_retgen",
     "build_judge_rag": "graphs.judge_rag",
     "build_naive_rag": "graphs.naive_rag",
+    "build_react": "graphs.react",
     "build_self_ask": "graphs.self_ask",
     "create_embeddings": "modules.embeddings",
     "create_llm": "modules.llm_factory",

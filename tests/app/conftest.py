@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -15,6 +16,9 @@ import pytest
 from judgetree.app.cli import main
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
+from judgetree.modules.embeddings import create_embeddings
+from judgetree.modules.settings import load_settings
+from tests.app.talks import DRUM, embedded_texts
 
 COLLECTION = "notes"
 SUB_QUESTION = "How thick is the wall of the drum?"
@@ -98,7 +102,7 @@ def indexed_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def scripted() -> Iterator[ScriptedServer]:
-    with ScriptedServer([CHAIN, CHINESE]) as server:
+    with ScriptedServer([CHAIN, CHINESE], dialogues=[DRUM]) as server:
         yield server
 
 
@@ -136,6 +140,29 @@ def cli(capsys: pytest.CaptureFixture[str], surroundings: dict[str, str]) -> Cli
         captured = capsys.readouterr()
         assert "Traceback" not in captured.err
         return Outcome(status=status, out=captured.out, err=captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def talking_home(indexed_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with the vectors of a dialogue, whose computing would take most of a test's time."""
+    own = tmp_path_factory.mktemp("talking") / "home"
+    shutil.copytree(indexed_home, own)
+    create_embeddings("local:use", load_settings(home=own)).embed_documents([*embedded_texts(), CHAIN.question])
+    return own
+
+
+@pytest.fixture
+def chat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, talking_home: Path, cli: Cli) -> Cli:
+    """``judgetree chat`` over the corpus, with these lines on a pipe; ``options`` stand for those of conversation s."""
+    own = tmp_path / "home"
+    shutil.copytree(talking_home, own)
+    monkeypatch.setenv("JUDGETREE_HOME", str(own))
+
+    def run(*lines: str, options: tuple[str, ...] = ("-c", COLLECTION, "--session", "s")) -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        return cli("chat", *options)
 
     return run
 

@@ -78,7 +78,7 @@ def test_the_closed_book_needs_no_collection(cli: Cli, scripted: ScriptedServer)
     assert (done.status, done.out) == (0, "40 mm\n")
 
 
-@pytest.mark.parametrize("mode", ["ircot", "iter_retgen", "self_ask"])
+@pytest.mark.parametrize("mode", ["ircot", "iter_retgen", "self_ask", "react"])
 def test_baselines_take_the_second_step_in_further_rounds(
     cli: Cli, home: Path, scripted: ScriptedServer, mode: str
 ) -> None:
@@ -88,6 +88,25 @@ def test_baselines_take_the_second_step_in_further_rounds(
     asked = scripted.requests.total()
     assert cli("ask", CHAIN.question, *options).out == "40 mm\n"
     assert scripted.requests.total() == asked
+
+
+@pytest.mark.parametrize(
+    ("strategy", "answer"), [("map_reduce", "40 mm"), ("refine", "40 mm"), ("map_rerank", REFUSAL)]
+)
+def test_strategies_read_passage_by_passage_and_are_remembered(
+    cli: Cli, home: Path, scripted: ScriptedServer, strategy: str, answer: str
+) -> None:
+    thread = new_thread()
+    options = ("--mode", "naive", "--topk", "4", "--strategy", strategy, "--thread-id", thread)
+    scripted.configure(faults={"500": 1.0})
+    assert cli("ask", CHAIN.question, "-c", COLLECTION, *options).status == 1
+    scripted.configure(faults={})
+    done = cli("ask", "--resume", "--thread-id", thread)
+    assert (done.status, done.out) == (0, f"{answer}\n"), done.err
+    assert not scripted.requests["read"]
+    other = cli("ask", "--resume", "--thread-id", thread, "--strategy", "stuff")
+    assert other.status == 2
+    assert "reader.strategy" in other.err
 
 
 def test_a_baseline_that_failed_is_listed_as_such_and_goes_on_where_it_stopped(

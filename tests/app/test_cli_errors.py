@@ -25,6 +25,7 @@ from tests.app.conftest import CHAIN, COLLECTION, Cli
         (("  ", "-c", COLLECTION), "question is empty"),
         (("What?", "-c", COLLECTION, "--mode", "wise"), "judge"),
         (("What?", "-c", COLLECTION, "--search-type", "deep"), "hybrid"),
+        (("What?", "-c", COLLECTION, "--strategy", "skim"), "map_rerank"),
         (("What?", "-c", COLLECTION, "--topk", "0"), "topk"),
         (("What?", "-c", COLLECTION, "--max-depth", "-1"), "max-depth"),
     ],

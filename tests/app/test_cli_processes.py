@@ -33,13 +33,15 @@ def test_help_imports_nothing_heavy() -> None:
 def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from typing import get_args
 
-    from judgetree.app.cli import JudgeName, ModeName, SearchTypeName
+    from judgetree.app.cli import JudgeName, ModeName, SearchTypeName, StrategyName
     from judgetree.graphs.result import Mode
+    from judgetree.modules.answer_strategies import AnswerStrategy
     from judgetree.modules.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge_factory import JudgeKind
     from judgetree.modules.search_target import SEARCH_TYPES
 
     assert get_args(ModeName) == get_args(Mode)
+    assert get_args(StrategyName) == get_args(AnswerStrategy)
     assert set(get_args(JudgeName)) == set(get_args(JudgeKind))
     assert set(get_args(SearchTypeName)) == set(SEARCH_TYPES)
     monkeypatch.setenv("COLUMNS", "200")

@@ -56,7 +56,7 @@ def test_a_sub_run_has_a_tree_of_its_own(cli: Cli, thread: str) -> None:
     assert cli("tree", child.thread_id).out.startswith(f"Q: {SUB_QUESTION}\n")
 
 
-@pytest.mark.parametrize("mode", ["naive", "llm", "ircot", "iter_retgen", "self_ask"])
+@pytest.mark.parametrize("mode", ["naive", "llm", "ircot", "iter_retgen", "self_ask", "react"])
 def test_other_modes_have_trees_too(cli: Cli, home: Path, mode: str) -> None:
     name = new_thread()
     cli("ask", CHINESE.question, "-c", COLLECTION, "--mode", mode, "--thread-id", name)

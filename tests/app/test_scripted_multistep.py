@@ -10,11 +10,15 @@ from judgetree.modules.prompts import REFUSAL, Message, reader_messages
 from judgetree.modules.prompts_multistep import (
     FINAL_ANSWER,
     FINAL_THOUGHT,
+    FINISH,
     THOUGHT_SYSTEM,
+    Observed,
     draft_messages,
     follow_up_messages,
+    parse_action,
     parse_follow_up,
     parse_thought,
+    react_messages,
     thought_messages,
 )
 from tests.app.conftest import CHAIN, SUB_QUESTION
@@ -61,9 +65,38 @@ def test_a_follow_up_asks_for_the_first_fact_that_is_not_answered(answered: list
     assert parse_follow_up(reply(follow_up_messages(CHAIN.question, answered))) == asked
 
 
+def observed(*passages: str) -> list[Observed]:
+    """The question's search, then one for each fact, with what they found."""
+    queries = [CHAIN.question, *(fact.question for fact in CHAIN.supporting)]
+    return [
+        Observed(query=query, passages=found, thought="More is needed." if number else "")
+        for number, (query, found) in enumerate(zip(queries, passages, strict=False))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("passages", "query"),
+    [
+        (("",), FIRST_QUESTION),
+        ((NAMED,), SUB_QUESTION),
+        ((THICK,), FIRST_QUESTION),
+        (("noise", NAMED), SUB_QUESTION),
+        (("noise", NAMED, "40 mm is the height of the drum."), SUB_QUESTION),
+    ],
+)
+def test_an_agent_searches_for_the_first_fact_that_it_has_not_observed(passages: tuple[str, ...], query: str) -> None:
+    assert parse_action(reply(react_messages(CHAIN.question, observed(*passages)))).query == query
+
+
+@pytest.mark.parametrize("passages", [(f"{NAMED}\n\n{THICK}",), (NAMED, "noise", THICK)])
+def test_an_agent_finishes_with_the_answer_once_it_has_observed_every_fact(passages: tuple[str, ...]) -> None:
+    assert reply(react_messages(CHAIN.question, observed(*passages))).endswith(f"\n{FINISH}[40 mm]")
+
+
 def test_of_a_question_that_it_does_not_know_it_says_nothing() -> None:
     assert reply(thought_messages("Who?", NAMED, [])) == NOTHING_KNOWN
     assert reply(follow_up_messages("Who?", [])) == f"{FINAL_ANSWER} {REFUSAL}"
+    assert reply(react_messages("Who?", [Observed(query="Who?", passages=NAMED)])).endswith(f"{FINISH}[{REFUSAL}]")
 
 
 def test_other_prompts_are_left_to_the_other_script() -> None:

@@ -11,6 +11,7 @@ from .measurement import as_markdown
 
 BENCHMARKS = (
     "standards_accuracy",
+    "dialogues",
     "throughput",
     "faults",
     "ideal_depth",
@@ -23,6 +24,8 @@ BENCHMARKS = (
     "eval_kills",
     "eval_replay",
     "eval_report",
+    "conversations",
+    "conversation_kills",
 )
 
 

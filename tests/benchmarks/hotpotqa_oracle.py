@@ -146,6 +146,7 @@ class GoldReader:
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
+        on_thinking: Callable[[str], None] | None = None,
     ) -> Completion:
         """See ``llm.ChatLLM.complete``."""
         meter.reserve()

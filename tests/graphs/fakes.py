@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from langchain_core.documents import Document
 
+from judgetree.modules.growing_text import Listeners
 from judgetree.modules.llm import PLAIN_TEXT, CallOptions, Completion
 from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, Message
+from judgetree.modules.thinking import ThinkingText
 from judgetree.modules.usage import CallMeter
 
 
@@ -33,7 +35,7 @@ class TableRetriever:
 
 
 class FakeLLM:
-    """Answers with what ``reply`` returns for the messages; keeps the calls and how many ran at once."""
+    """Answers with what ``reply`` returns for the messages, also thinking in ``<think>``; keeps the calls."""
 
     model = "fake"
 
@@ -48,17 +50,24 @@ class FakeLLM:
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
+        on_thinking: Callable[[str], None] | None = None,
     ) -> Completion:
         meter.reserve()
         started = time.perf_counter()
         self.calls.append(list(messages))
         await asyncio.sleep(0)
-        text = self._reply(messages)
-        if on_text is not None:
-            for end in range(1, len(text) + 1):
-                on_text(text[:end])
+        reply, growing, listeners = (
+            self._reply(messages),
+            ThinkingText(),
+            Listeners(on_text=on_text, on_thinking=on_thinking),
+        )
+        for character in reply:
+            growing.feed(character)
+            listeners.tell(text=growing.answer, thinking=growing.thinking)
+        growing.finish()
+        listeners.tell(text=growing.answer, thinking=growing.thinking)
         meter.record(kind="chat", model=self.model, started=started, prompt_tokens=10, completion_tokens=2)
-        return Completion(text=text, thinking="", finish_reason="stop")
+        return Completion(text=growing.answer, thinking=growing.thinking, finish_reason="stop")
 
 
 def reader_that_needs(*facts: tuple[str, str]) -> Callable[[Sequence[Message]], str]:

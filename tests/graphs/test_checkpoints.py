@@ -12,10 +12,11 @@ from filelock import FileLock
 from langchain_core.documents import Document
 from langgraph.checkpoint.base import empty_checkpoint
 
-from judgetree.graphs.checkpoints import open_checkpointer, open_checkpointer_sync, serializer
+from judgetree.graphs.checkpoints import keep_latest, open_checkpointer, open_checkpointer_sync, serializer
 from judgetree.graphs.context import RagContext
 from judgetree.graphs.naive_rag import build_naive_rag
 from judgetree.graphs.search_tree import SearchTree
+from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import SettingsError
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 
@@ -45,6 +46,29 @@ def test_a_run_is_saved_and_read_back(url: str, request: pytest.FixtureRequest) 
         assert tree.root.answer == "answer"
         assert [node.text for node in tree.chunk_nodes()] == ["text with 汉字 and \N{GRINNING FACE}"]
         assert request.node.name in [summary.thread_id for summary in graph.list_threads()]
+
+
+def test_of_a_pruned_thread_the_newest_state_is_left_and_others_are_not_touched(
+    url: str, request: pytest.FixtureRequest
+) -> None:
+    pruned, other = f"{request.node.name}-pruned", f"{request.node.name}-other"
+    with build_naive_rag(checkpointer=url, context=context()) as graph:
+        for thread in (pruned, other):
+            graph.invoke("q", {"configurable": {"thread_id": thread}})
+        before = SearchTree.from_history(graph, pruned)
+        unpruned = len(list(graph.get_state_history({"configurable": {"thread_id": other}})))
+
+        async def prune() -> None:
+            store = await graph.aopen_store()
+            assert store is not None
+            await keep_latest(store, pruned)
+
+        background_loop().run(prune())
+        left = len(list(graph.get_state_history({"configurable": {"thread_id": pruned}})))
+        after = SearchTree.from_history(graph, pruned)
+        assert (after.root.answer, after.root.chunks, after.usage) == ("answer", before.root.chunks, before.usage)
+        assert left == (unpruned if url == "memory:" else 1)
+        assert len(list(graph.get_state_history({"configurable": {"thread_id": other}}))) == unpruned > 1
 
 
 def test_the_same_store_serves_synchronous_graphs(url: str, request: pytest.FixtureRequest) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.checkpoint.base import empty_checkpoint
 
 from judgetree.graphs.closed_book import build_closed_book
 from judgetree.graphs.context import Limits, RagContext
@@ -115,6 +116,19 @@ def test_a_thread_is_refused_to_another_question_or_other_settings(
 def test_resuming_an_unknown_thread_is_an_error(graph: RagGraph) -> None:
     with pytest.raises(UnknownThread, match="never written"):
         graph.invoke(None, thread("nobody"))
+
+
+def test_a_thread_that_was_killed_before_it_took_its_question_in_begins_anew(graph: RagGraph) -> None:
+    async def kill() -> None:
+        store = await graph.aopen_store()
+        assert store is not None
+        config: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        await store.aput(config, empty_checkpoint(), {"source": "input", "step": -1, "parents": {}}, {})
+
+    background_loop().run(kill())
+    with pytest.raises(UnknownThread):
+        graph.invoke(None, thread("t"))
+    assert graph.invoke(ROOT, thread("t"))["answer"] == "Vellin"
 
 
 @pytest.mark.parametrize("question", ["", "   ", {}, {"query": ""}])

@@ -24,18 +24,28 @@ from judgetree.modules.prompts_multistep import (
     DRAFT_SYSTEM,
     FINAL_ANSWER,
     FINAL_THOUGHT,
+    FINISH,
+    FOLLOW_UP,
     FOLLOW_UP_SYSTEM,
+    REACT_SYSTEM,
+    SEARCH,
     STEP_VERSIONS,
     THOUGHT_SYSTEM,
 )
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 
-IN_ROUNDS: tuple[Mode, ...] = ("ircot", "iter_retgen", "self_ask")
+IN_ROUNDS: tuple[Mode, ...] = ("ircot", "iter_retgen", "self_ask", "react")
 ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
 CLASS, OIL, NOISE = chunk("a", "KS-1 is class Delta."), chunk("b", "Delta needs Vellin."), chunk("n", "noise")
 TABLE = {ROOT: [CLASS, NOISE], SUB: [OIL, CLASS], f"{ROOT} {SUB}": [OIL, CLASS]}
 
 Reply = Callable[[Sequence[Message]], str]
+
+
+def asking(messages: Sequence[Message], question: str) -> str:
+    """The question as the system of this prompt wants it written."""
+    forms = {FOLLOW_UP_SYSTEM: f"{FOLLOW_UP} {question}", REACT_SYSTEM: f"{SEARCH}[{question}]"}
+    return forms.get(messages[0][1], question)
 
 
 def good_model(messages: Sequence[Message]) -> str:
@@ -47,7 +57,9 @@ def good_model(messages: Sequence[Message]) -> str:
     if system == THOUGHT_SYSTEM:
         return f"{FINAL_THOUGHT} Vellin" if knows else SUB
     if system == FOLLOW_UP_SYSTEM:
-        return f"{FINAL_ANSWER} Vellin" if knows else f"Follow up: {SUB}"
+        return f"{FINAL_ANSWER} Vellin" if knows else asking(messages, SUB)
+    if system == REACT_SYSTEM:
+        return f"{FINISH}[Vellin]" if knows else asking(messages, SUB)
     assert system == DRAFT_SYSTEM
     return SUB
 
@@ -57,8 +69,7 @@ def endless_model() -> Reply:
     numbers = itertools.count(1)
 
     def reply(messages: Sequence[Message]) -> str:
-        question = f"Which oil does class {next(numbers)} need?"
-        return f"Follow up: {question}" if messages[0][1] == FOLLOW_UP_SYSTEM else question
+        return asking(messages, f"Which oil does class {next(numbers)} need?")
 
     return reply
 
@@ -189,7 +200,7 @@ def test_a_run_that_fails_midway_is_resumed_and_pays_nothing_twice(mode: Mode, f
 
 
 @pytest.mark.parametrize("depth", range(4))
-@pytest.mark.parametrize(("mode", "calls_a_round"), [("ircot", 1), ("iter_retgen", 1), ("self_ask", 2)])
+@pytest.mark.parametrize(("mode", "calls_a_round"), [("ircot", 1), ("iter_retgen", 1), ("self_ask", 2), ("react", 1)])
 def test_depth_counts_the_rounds_after_the_first(mode: Mode, calls_a_round: int, depth: int) -> None:
     reader = FakeLLM(endless_model())
     final = SYSTEMS[mode].build(context=context_of(reader, depth=depth)).invoke(ROOT)
@@ -220,8 +231,7 @@ def test_without_depth_a_system_is_naive(mode: Mode) -> None:
 @pytest.mark.parametrize("mode", IN_ROUNDS)
 def test_what_was_searched_for_before_is_not_searched_for_again(mode: Mode) -> None:
     def reply(messages: Sequence[Message]) -> str:
-        prefix = "Follow up: " if messages[0][1] == FOLLOW_UP_SYSTEM else ""
-        return REFUSAL if messages[0][1] == READER_SYSTEM else f"{prefix}{SUB.upper()}"
+        return REFUSAL if messages[0][1] == READER_SYSTEM else asking(messages, SUB.upper())
 
     final = graph_of(mode, reply).invoke(ROOT)
     assert len(final["steps"]) == 2

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -56,10 +56,11 @@ def ask(
     meter: CallMeter | None = None,
     *,
     on_text: Callable[[str], None] | None = None,
+    on_thinking: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Completion:
     meter = meter or CallMeter(node="generate")
-    call = llm.complete(QUESTION, meter=meter, options=CallOptions(**options), on_text=on_text)
+    call = llm.complete(QUESTION, meter=meter, options=CallOptions(**options), on_text=on_text, on_thinking=on_thinking)
     return background_loop().run(asyncio.wait_for(call, PATIENCE_S))
 
 
@@ -69,8 +70,8 @@ def saying(*replies: ChatReply) -> Callable[[ChatRequest], ChatReply]:
     return lambda _: next(left)
 
 
-Answer = tuple[int, dict[str, str], str]
-"""Status, headers and body, as they are."""
+Answer = tuple[int, dict[str, str], str | Iterable[bytes]]
+"""Status, headers and body, as they are; a body in pieces is sent piece by piece."""
 
 
 class RawEndpoint(ThreadingHTTPServer):
@@ -88,6 +89,7 @@ class RawEndpoint(ThreadingHTTPServer):
 
 
 class _RawHandler(BaseHTTPRequestHandler):
+    disable_nagle_algorithm = True
     server: RawEndpoint
 
     def do_POST(self) -> None:
@@ -98,7 +100,8 @@ class _RawHandler(BaseHTTPRequestHandler):
         for name, value in {"Content-Type": "application/json", **headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body.encode())
+        for piece in [body.encode()] if isinstance(body, str) else body:
+            self.wfile.write(piece)
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

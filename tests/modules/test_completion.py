@@ -1,85 +1,16 @@
-"""The answer apart from the thinking, whole and while it is still being written."""
+"""What a message holds: answer, thinking and first tokens, whole and while it is still being written."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
 
-from judgetree.modules.completion import (
-    TokenLogprob,
-    completion_of,
-    growing_answer,
-    split_thinking,
-    storable,
-)
-
-plain = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(lambda text: "think>" not in text)
-answers = plain.map(str.strip).filter(bool)
-
-
-# --- whole texts ---
-
-
-@given(thinking=plain, answer=plain, gap=st.sampled_from(["", "\n", "\n\n  "]))
-def test_split_gives_back_what_was_put_together(thinking: str, answer: str, gap: str) -> None:
-    expected = (answer.strip(), thinking.strip())
-    assert split_thinking(f"<think>{thinking}</think>{gap}{answer}") == expected
-    assert split_thinking(f"{thinking}</think>{gap}{answer}") == expected, "the opening tag may be left out"
-
-
-@given(thinking=plain, answer=plain)
-def test_split_takes_a_text_that_is_never_closed_for_thinking(thinking: str, answer: str) -> None:
-    assert split_thinking(f"{answer}<think>{thinking}") == (answer.strip(), thinking.strip())
-    assert split_thinking(answer) == (answer.strip(), "")
-
-
-@given(first=plain, second=plain, answer=plain)
-def test_split_goes_by_the_last_closing_tag(first: str, second: str, answer: str) -> None:
-    text, thinking = split_thinking(f"<think>{first}</think> {second}</think> {answer}")
-    assert text == answer.strip()
-    assert thinking == f"{first}</think> {second}".strip()
-
-
-# --- growing texts ---
-
-
-@given(thinking=plain, answer=answers, cuts=st.lists(st.integers(0, 80), max_size=12))
-def test_growing_answer_only_grows_and_never_shows_thinking(thinking: str, answer: str, cuts: list[int]) -> None:
-    text = f"<think>{thinking}</think>\n{answer}"
-    shown = [growing_answer(text[:cut]) for cut in sorted(cuts)]
-    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(shown))
-    assert all(answer.startswith(part) for part in shown)
-
-
-@given(answer=answers)
-def test_growing_answer_shows_all_but_what_may_begin_a_tag(answer: str) -> None:
-    assert growing_answer(answer) == answer or "<" in answer[-7:]
-    assert growing_answer(f"{answer} end") == f"{answer} end"
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("", ""),
-        ("<", ""),
-        ("<think", ""),
-        ("<think>six", ""),
-        ("<think>six</thin", ""),
-        ("<think>six</think>", ""),
-        ("<think>six</think> 42", "42"),
-        ("6 <", "6"),
-        ("6 < 9", "6 < 9"),
-        ("see </", "see"),
-        ("see <br>", "see <br>"),
-    ],
-)
-def test_growing_answer_holds_back_the_beginning_of_a_tag(text: str, shown: str) -> None:
-    assert growing_answer(text) == shown
-
+from judgetree.modules.completion import GrowingCompletion, TokenLogprob, completion_of, storable
 
 # --- messages ---
 
@@ -100,6 +31,8 @@ def message(text: str, *, reasoning: str = "", finish_reason: str = "stop", **me
         (message("42", reasoning="six"), "42", "six"),
         (message("", reasoning="42"), "42", ""),
         (message("", reasoning="six</think>42"), "42", "six"),
+        (message("42", reasoning="<think>six</think>\n"), "42", "six"),
+        (message("<think>five</think>42", reasoning="six"), "42", "six"),
         (message("<think>six</think>", reasoning="42"), "42", ""),
         (message("", reasoning="six by", finish_reason="length"), "", "six by"),
         (message("4", reasoning="six", finish_reason="length"), "4", "six"),
@@ -143,6 +76,42 @@ def test_first_token_is_empty_when_the_endpoint_gives_no_logprobs(logprobs: obje
 def test_first_token_without_alternatives_is_the_token_itself() -> None:
     completion = completion_of(message("yes", logprobs={"content": [{"token": "yes", "logprob": -0.1}]}))
     assert completion.first_token == (TokenLogprob(token="yes", logprob=-0.1),)
+
+
+# --- messages that are still being written ---
+
+
+def written(content: str, reasoning: str, cuts: Sequence[int]) -> list[AIMessageChunk]:
+    """A message cut into pieces: its reasoning first."""
+
+    def pieces(text: str) -> list[str]:
+        return [text[start:end] for start, end in itertools.pairwise([0, *sorted(cuts), len(text)])]
+
+    return [
+        *(AIMessageChunk(content="", additional_kwargs={"reasoning": piece}) for piece in pieces(reasoning) if piece),
+        *(AIMessageChunk(content=piece) for piece in pieces(content)),
+    ]
+
+
+texts = st.lists(st.sampled_from(["<think>", "</think>", "</", "<th", "六乘九", "🤔", " ", "42 "]), max_size=8).map(
+    "".join
+)
+
+
+@given(content=texts, reasoning=texts, cuts=st.lists(st.integers(0, 40), max_size=8))
+def test_growing_completion_arrives_at_that_of_the_whole_message(content: str, reasoning: str, cuts: list[int]) -> None:
+    growing = GrowingCompletion()
+    for piece in written(f"{content} 54", f"{reasoning} end", cuts):  # nothing is held back
+        growing.feed(piece)
+    whole = completion_of(message(f"{content} 54", reasoning=f"{reasoning} end", finish_reason="length"))
+    assert (growing.text, growing.thinking) == (whole.text, whole.thinking)
+
+
+def test_growing_completion_takes_reasoning_for_thinking_until_the_message_has_ended() -> None:
+    growing = GrowingCompletion()
+    growing.feed(AIMessageChunk(content="", additional_kwargs={"reasoning": "42"}))
+    assert (growing.text, growing.thinking) == ("", "42")
+    assert completion_of(message("", reasoning="42")).text == "42"
 
 
 # --- what can be saved ---

@@ -131,11 +131,22 @@ def test_kept_answer_takes_its_place_in_the_budget(cache: CompletionCache) -> No
         ask(llm, CallMeter(node="judge", budget=budget))
 
 
-def test_kept_answer_is_told_as_text(cache: CompletionCache) -> None:
-    ask(CachedLLM(numbered(), cache))
-    told: list[str] = []
-    run(CachedLLM(numbered(), cache).complete(QUESTION, meter=CallMeter(node="generate"), on_text=told.append))
-    assert told == ["1"]
+@pytest.mark.parametrize("mode", ["off", "write"])
+def test_listeners_hear_of_a_call_that_is_paid_for(cache: CompletionCache, mode: CacheMode) -> None:
+    texts, thinking = list[str](), list[str]()
+    llm = CachedLLM(FakeLLM(lambda _: "<think>hm</think>54"), cache, mode=mode)
+    listeners = {"on_text": texts.append, "on_thinking": thinking.append}
+    run(llm.complete(QUESTION, meter=CallMeter(node="generate"), **listeners))
+    assert (texts, thinking) == (["5", "54"], ["h", "hm"])
+
+
+def test_listeners_hear_of_a_kept_answer_at_once(cache: CompletionCache) -> None:
+    ask(CachedLLM(FakeLLM(lambda _: "<think>hm</think>54"), cache))
+    texts, thinking = list[str](), list[str]()
+    llm = CachedLLM(numbered(), cache)
+    listeners = {"on_text": texts.append, "on_thinking": thinking.append}
+    run(llm.complete(QUESTION, meter=CallMeter(node="generate"), **listeners))
+    assert (texts, thinking) == (["54"], ["hm"])
 
 
 def test_two_processes_agree_on_what_was_kept_first(cache: CompletionCache, tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ class FakeLLM:
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
+        on_thinking: Callable[[str], None] | None = None,
     ) -> Completion:
         meter.reserve()
         self.asked.append(tuple(messages))

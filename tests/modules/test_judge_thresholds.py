@@ -64,6 +64,7 @@ class SilentLLM:
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
+        on_thinking: Callable[[str], None] | None = None,
     ) -> Completion:
         raise AssertionError("it was asked")
 

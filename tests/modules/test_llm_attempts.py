@@ -188,7 +188,6 @@ MALFORMED_STREAMS = {
     "null for choices": (200, {"Content-Type": "text/event-stream"}, 'data: {"choices": null}\n\n'),
     "null for delta": (200, {"Content-Type": "text/event-stream"}, 'data: {"choices": [{"delta": null}]}\n\n'),
     "error": (200, {"Content-Type": "text/event-stream"}, 'data: {"error": {"message": "overloaded"}}\n\n'),
-    "no stream": chat_reply("42"),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,21 +12,31 @@ from judgetree.modules.prompts_multistep import (
     DRAFT_SYSTEM,
     FINAL_ANSWER,
     FINAL_THOUGHT,
+    FINISH,
     FOLLOW_UP,
     FOLLOW_UP_SYSTEM,
     LONGEST_QUERY,
+    NOTHING_OBSERVED,
+    REACT_SYSTEM,
+    SEARCH,
     STEP_VERSIONS,
     THOUGHT_SYSTEM,
+    Observed,
     draft_messages,
     follow_up_messages,
+    parse_action,
     parse_draft,
     parse_follow_up,
     parse_thought,
+    react_messages,
     thought_messages,
 )
 
 MARKED = st.lists(
-    st.sampled_from(["Follow up:", FINAL_ANSWER, FINAL_THOUGHT, "\n", "**", "Who?", "否", ".", " "]) | st.text()
+    st.sampled_from(
+        ["Follow up:", FINAL_ANSWER, FINAL_THOUGHT, SEARCH, FINISH, "\n", "**", "Who?", "否", ".", " ", "[", "]", "("]
+    )
+    | st.text()
 )
 
 
@@ -45,13 +57,30 @@ def test_prompts_hold_what_they_are_given() -> None:
     )
 
 
-@pytest.mark.parametrize("system", [THOUGHT_SYSTEM, DRAFT_SYSTEM, FOLLOW_UP_SYSTEM])
+def test_an_agent_is_shown_its_searches_in_order_each_with_its_thought_and_what_it_found() -> None:
+    observed = [
+        Observed(query="Who?", passages="[1] a.md\nAda."),
+        Observed(query="Where?", passages="", thought="It is Ada."),
+    ]
+    assert react_messages("Who?", observed) == [
+        ("system", REACT_SYSTEM),
+        (
+            "user",
+            "Question: Who?\n\n"
+            "Action: Search[Who?]\nObservation:\n[1] a.md\nAda.\n\n"
+            f"Thought: It is Ada.\nAction: Search[Where?]\nObservation:\n{NOTHING_OBSERVED}\n\n"
+            "Question: Who?",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("system", [THOUGHT_SYSTEM, DRAFT_SYSTEM, FOLLOW_UP_SYSTEM, REACT_SYSTEM])
 def test_every_prompt_asks_for_the_language_of_the_question(system: str) -> None:
     assert "Write in the language of the question" in system
 
 
 def test_every_system_has_a_version_of_its_own() -> None:
-    assert len(set(STEP_VERSIONS.values())) == len(STEP_VERSIONS) == 3
+    assert len(set(STEP_VERSIONS.values())) == len(STEP_VERSIONS) == 4
 
 
 # --- a sentence of reasoning ---
@@ -141,12 +170,76 @@ def test_a_reply_without_a_follow_up_ends_the_questions(reply: str) -> None:
     assert parse_follow_up(reply) == ""
 
 
+# --- an action ---
+
+
+@pytest.mark.parametrize(
+    ("reply", "query"),
+    [
+        (f"Thought: Who was it?\n{SEARCH}[founder of Rome]", "founder of Rome"),
+        ("Thought 2: Who was it?\nAction 2: Search[founder of Rome]", "founder of Rome"),
+        ("Thought: Who was it? Action: Search[founder of Rome]", "founder of Rome"),
+        ("**Thought:** Who was it?\n**Action:** Search[founder of Rome]", "founder of Rome"),
+        ("Thought: Who was it?\n`Search[founder of Rome]`", "founder of Rome"),
+        ('Thought: Who was it?\nAction: Search("founder of Rome")', "founder of Rome"),
+        ("Thought: Who was it?\nACTION: SEARCH: founder of Rome", "founder of Rome"),
+        ("Thought: Who was it?\nAction: Search\nAction Input: founder of Rome", "founder of Rome"),
+        ("Thought: Who was it?\nAction:\nSearch[\nfounder of Rome\n]", "founder of Rome"),
+        ("Thought: Who was it?\nAction: Search[founder of Rome", "founder of Rome"),
+        ("思考：Who was it?\n行动：搜索【罗马的建立者】", "罗马的建立者"),
+        ("Who was it?\nAction: Search[the item [0] of f] and more", "the item [0] of f"),
+        ("Thought: Who was it?\nAction: Search[Mars (god)] or so", "Mars (god)"),
+    ],
+)
+def test_a_search_is_found_in_what_models_write_around_it(reply: str, query: str) -> None:
+    action = parse_action(reply)
+    assert (action.thought, action.query) == ("Who was it?", query)
+
+
+def test_what_is_made_up_after_the_first_action_is_passed_over() -> None:
+    made_up = "Observation: Romulus.\nThought: So it is he.\nAction: Finish[Romulus]"
+    assert parse_action(f"Thought: a\nAction: Search[b]\n{made_up}").query == "b"
+    assert parse_action(f"{made_up}\nAction: Search[b]").query == ""
+
+
+def test_an_observation_that_is_made_up_is_no_thought() -> None:
+    action = parse_action("Thought: a\nObservation: Romulus.\nAction: Search[b]")
+    assert (action.thought, action.query) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"Thought: It is known. {FINISH}[Romulus]",
+        "Action: Finish: Romulus",
+        "行动：完成[罗慕路斯]",
+        "Action: Lookup[Romulus]",
+        "Thought: I should search for Romulus [1], and finish (soon).",
+        "Searching: Romulus",
+        "",
+    ],
+)
+def test_a_reply_that_does_not_search_is_kept_whole_and_asks_for_nothing(reply: str) -> None:
+    action = parse_action(reply)
+    assert (action.thought, action.query) == (reply, "")
+
+
+def test_a_search_without_end_does_not_become_a_query_without_end() -> None:
+    action = parse_action(f"Thought: {'why ' * 10_000}\n{SEARCH}[{'oil ' * 10_000}")
+    assert (len(action.thought), len(action.query)) == (LONGEST_QUERY - 1, LONGEST_QUERY - 1)
+
+
 # --- whatever comes ---
 
 
 @given(MARKED.map("".join))
 def test_whatever_comes_is_read_as_one_line_of_bounded_length(reply: str) -> None:
-    for query in (parse_thought(reply).text, parse_draft(reply), parse_follow_up(reply)):
+    for query in (
+        parse_thought(reply).text,
+        parse_draft(reply),
+        parse_follow_up(reply),
+        *asdict(parse_action(reply)).values(),
+    ):
         assert len(query) <= LONGEST_QUERY
         assert query == " ".join(query.split())
 

@@ -19,8 +19,9 @@ NAMES = (
     "01_index_and_ask",
     "02_look_at_a_tree",
     "03_batch_evaluation",
-    "04_retrieval",
-    "05_graph_by_hand",
+    "04_conversation",
+    "05_retrieval",
+    "06_graph_by_hand",
 )
 CELL_TIMEOUT_S = 240
 
@@ -162,8 +163,33 @@ def test_batch_evaluation_when_run(run: Callable[[str], Outputs]) -> None:
     assert {"manifest.json", "rows.jsonl", "trees.jsonl", "report.html"} <= set(said["files"].split())
 
 
+def test_conversation_when_run(run: Callable[[str], Outputs]) -> None:
+    said = run("04_conversation")
+
+    assert "understood as: Which rank must the person in charge of Scheme Osprey have?" in said["ask"]
+    assert [line.split(": ")[1].split("   ")[0] for line in said["ask"].splitlines() if " from search: " in line] == [
+        "Scheme Osprey",
+        "Level Cedar",
+        "640 hours",
+    ]
+    assert "answered from history: 1.5 times the rated load   3 calls" in said["from-history"]
+    assert said["branch"].splitlines()[-2:] == ["[1, 2, 3] on branch-2", "[1, 2, 3] on main"]
+    assert "answered from history: at once" in said["branch"]
+    assert "source 1: equipment/kv-104-steam-drums.pdf, score 2" in said["stream"]
+    assert said["stream"].splitlines()[-1] == "answered"
+    assert "text/html" in said["page"]
+    assert "image/svg+xml" in said["svg"]
+    assert said["fail"].startswith("failed | Model 'scripted'")
+    assert "open: At what height does KV-185" in said["fail"]
+    assert "answered 1.08 m | resumed: True" in said["resume"]
+    assert "requests that reached the model: 1" in said["resume"]
+    assert "turns: 2" in said["resume"]
+    assert said["options"].startswith("Which rank must the person in charge of Scheme Osprey have?\nLevel Cedar from ")
+    assert "monday: 3 turns, 2 branches" in said["list"]
+
+
 def test_retrieval_when_run(run: Callable[[str], Outputs]) -> None:
-    said = run("04_retrieval")
+    said = run("05_retrieval")
 
     assert said["check-args"].count("SearchArgumentError: ") == 5
     assert "threshold 0.99: 0 chunks" in said["thresholds"]
@@ -181,7 +207,7 @@ def test_retrieval_when_run(run: Callable[[str], Outputs]) -> None:
 
 
 def test_graph_by_hand_when_run(run: Callable[[str], Outputs]) -> None:
-    said = run("05_graph_by_hand")
+    said = run("06_graph_by_hand")
 
     assert "answered: 1080 hours  (gold: 1080 hours)" in said["invoke"]
     assert "    scores [2, 0, 0], next nothing" in said["state-history"].splitlines()

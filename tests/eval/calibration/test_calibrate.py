@@ -285,6 +285,7 @@ class Sayer:
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
         on_text: Callable[[str], None] | None = None,
+        on_thinking: Callable[[str], None] | None = None,
     ) -> Completion:
         p_yes = self._alone if list(messages) == alone_messages("q", "p") else self._needed
         said = (("maybe", 1.0),) if p_yes is None else (("yes", p_yes), ("no", 1.0 - p_yes))

@@ -11,7 +11,7 @@ from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.runs.experiment import Experiment, RankerType, load_experiment
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.rankers import RANKERS
-from tests.eval.dataset_files import hotpot_row, write_list
+from tests.eval.dataset_files import hotpot_row, write_lines, write_list
 
 ids = st.lists(st.text(), unique=True, max_size=20)
 
@@ -41,6 +41,33 @@ def test_sample_keeps_file_order_and_the_whole_corpus(tmp_path: Path) -> None:
     assert (len(sampled.questions), sampled.documents) == (4, whole.documents)
     among = choose_questions(whole, Experiment(dataset=spec, sample=1, ids=("q3", "q4")))
     assert {question.id for question in among.questions} < {"q3", "q4"}
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> str:
+    """Three dialogues of four turns each."""
+    rows = [
+        {"dialogue_id": f"d{dialogue}", "turn": turn, "question": f"And {turn}?", "context": "A mill.", "answer": "yes"}
+        for dialogue in range(3)
+        for turn in range(1, 5)
+    ]
+    return f"quac:{write_lines(tmp_path, *rows)}"
+
+
+@pytest.mark.parametrize("choice", [{"ids": ("d1_3",)}, {"sample": 2, "seed": 1}, {"limit": 6}])
+def test_turns_come_with_their_paths(talks: str, choice: dict[str, object]) -> None:
+    whole = load_dataset(talks)
+    chosen = choose_questions(whole, load_experiment(None, dataset=talks, **choice))
+    names = [question.id for question in chosen.questions]
+    assert all(question.turn is not None and question.turn.parent in {"", *names} for question in chosen.questions)
+    if "ids" in choice:
+        assert names == ["d1_1", "d1_2", "d1_3"]
+        assert [question.id for question in load_dataset(talks, ids="d1_3").questions] == names
+
+
+def test_turns_whose_history_is_given_are_chosen_alone(talks: str) -> None:
+    chosen = choose_questions(load_dataset(talks), Experiment(dataset=talks, ids=("d1_3", "d2_2"), history="given"))
+    assert [question.id for question in chosen.questions] == ["d1_3", "d2_2"]
 
 
 def test_sample_and_limit_exclude_each_other() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, EvalQuestion
+from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, DialogueTurn, EvalQuestion
 from judgetree.evaluation.datasets.rows import (
     RowReader,
     content_document,
@@ -182,6 +182,7 @@ def test_a_choice_that_does_not_fit_is_refused(choice: dict[str, object], messag
         {"type": "bridge"},
         {"hops": 2},
         {"supporting": ("Title 0",)},
+        {"turn": DialogueTurn(dialogue_id="d", number=1)},
     ],
 )
 def test_the_digest_sees_every_field_of_a_question(changes: dict[str, object]) -> None:
@@ -189,6 +190,27 @@ def test_the_digest_sees_every_field_of_a_question(changes: dict[str, object]) -
     other = with_digests(replace(whole, questions=(question(0, **changes), *whole.questions[1:])))
     assert other.digest != whole.digest
     assert other.corpus_digest == whole.corpus_digest
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dialogue_id": "e"},
+        {"number": 2},
+        {"parent": "q1"},
+        {"history": (("Who?", "He."),)},
+        {"rewrite": "Which one?"},
+        {"topic_switch": True},
+        {"from_history": False},
+    ],
+)
+def test_the_digest_sees_every_field_of_a_turn(changes: dict[str, object]) -> None:
+    turn = DialogueTurn(dialogue_id="d", number=1)
+    other = replace(turn, **changes)  # type: ignore[arg-type]
+    one, two = (
+        with_digests(Dataset(name="tiny", questions=(question(0, turn=each), question(1)))) for each in (turn, other)
+    )
+    assert one.digest != two.digest
 
 
 @pytest.mark.parametrize("changes", [{"key": "k"}, {"text": "t"}, {"title": "t"}, {"metadata": {"year": 1999}}])

@@ -98,6 +98,24 @@ def test_runs_that_differ_in_more_than_the_system_are_refused_unless_forced(tmp_
     assert len(compare_runs(a, b, force=True)) == 2
 
 
+def test_runs_whose_reader_takes_in_its_evidence_otherwise_are_unlike(tmp_path: Path, file: Path) -> None:
+    a = write_run(tmp_path / "a", file, {"judge": 3})
+    b = write_run(tmp_path / "b", file, {"judge": 5}, strategy="refine")
+    with pytest.raises(SettingsError, match="strategy: 'stuff' and 'refine'; refine_prompt: None and "):
+        compare_runs(a, b)
+
+
+def test_runs_need_only_those_prompts_in_common_that_both_use(tmp_path: Path, file: Path) -> None:
+    a = write_run(tmp_path / "a", file, {"naive": 3}, systems=("naive",))
+    b = write_run(tmp_path / "b", file, {"naive": 5}, systems=("llm", "naive"))
+    assert len(compare_runs(a, b)) == 2
+    manifest = json.loads((b / "manifest.json").read_text(encoding="utf-8"))
+    manifest["identity"]["reader_prompt"] = "another"
+    RunStore(b).write_manifest(manifest)
+    with pytest.raises(SettingsError, match="reader_prompt"):
+        compare_runs(a, b)
+
+
 def test_one_system_alone_cannot_be_compared(tmp_path: Path, file: Path) -> None:
     with pytest.raises(SettingsError, match="holds one system"):
         compare_runs(write_run(tmp_path / "a", file, {"judge": 3}))

@@ -257,6 +257,24 @@ def test_directory_in_use_is_refused_and_its_holder_named(bench: Bench) -> None:
         run_experiment(bench.experiment, bench.out, settings=bench.settings)
 
 
+def test_strategy_is_read_by_and_belongs_to_what_a_run_directory_shares(bench: Bench) -> None:
+    experiment = bench.more(systems=("naive",), topk=2, ids=("chain",))
+    run_experiment(experiment, bench.out, settings=bench.settings)
+    identity = (RunStore(bench.out).read_manifest() or {})["identity"]
+    assert isinstance(identity, dict)
+    assert identity["strategy"] == "stuff"
+    assert not identity.keys() & {"map_reduce_prompt", "refine_prompt", "map_rerank_prompt"}
+    other = experiment.model_copy(update={"strategy": "refine"})
+    with pytest.raises(SettingsError, match="strategy: 'stuff' there, 'refine' now"):
+        run_experiment(other, bench.out, settings=bench.settings)
+
+    bench.server.reset()
+    run_experiment(other, bench.out.with_name("refined"), settings=bench.settings)
+    assert not bench.server.requests["read"], "the passages are read one by one"
+    rows = RunStore(bench.out.with_name("refined")).read_rows()
+    assert [(row.prediction, calls(row)) for row in rows] == [("40 mm", 2)]
+
+
 def test_manifest_tells_what_was_run_and_no_secret(bench: Bench) -> None:
     spec = bench.settings.llm.replace("://", "://ada:lovelace@")
     settings = bench.settings.model_copy(update={"llm": spec})

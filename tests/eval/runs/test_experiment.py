@@ -28,6 +28,7 @@ def test_arguments_win_over_the_file(tmp_path: Path) -> None:
         ("dataset: x:y\ntopk: 0\n", "topk: Input should be greater than or equal to 1"),
         ("dataset: x:y\nspeed: 3\n", "speed: Extra inputs are not permitted.*Keys: dataset, split"),
         ("dataset: x:y\nsystems: [rag]\n", r"systems\.0: Input should be 'llm', 'naive', 'iter_retgen', 'ircot'"),
+        ("dataset: x:y\nstrategy: skim\n", "strategy: Input should be 'stuff', 'map_reduce', 'refine' or 'map_rerank'"),
         ("topk: 3\n", "dataset: Field required"),
         ("- a\n- b\n", "is not a mapping"),
         ("dataset: [\n", "cannot be read"),
@@ -51,6 +52,7 @@ def test_identity_leaves_out_what_a_run_may_go_on_with() -> None:
     one = Experiment(dataset="hotpotqa:a.json", limit=3, concurrency=2)
     assert one.identity() == one.model_copy(update={"limit": 9, "concurrency": 4, "repeats": 2}).identity()
     assert one.identity() != one.model_copy(update={"topk": 4}).identity()
+    assert one.identity() != one.model_copy(update={"strategy": "refine"}).identity()
 
 
 def test_password_of_a_model_is_not_written_down() -> None:

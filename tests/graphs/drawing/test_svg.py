@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judgetree.graphs.drawing.dot import CARD_WIDTH_PT
+from judgetree.graphs.drawing.boxes import CARD_WIDTH_PT
 from judgetree.graphs.drawing.layout import printable
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.state import JsonScalar

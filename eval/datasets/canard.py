@@ -1,0 +1,96 @@
+"""CANARD (Elgohary et al. 2019, EMNLP): questions of QuAC with rewrites by hand that are understood alone.
+
+A row is ``QuAC_dialog_id``, ``Question_no`` (from 1 on), ``Question``, ``Rewrite`` and ``History``: title and section
+of the page, then question and answer of every turn before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import Field
+
+from .dialogue_turns import History, in_line, turn_of
+from .quac import UNANSWERABLE
+from .questions import Dataset, DialogueTurn, EvalQuestion
+from .rows import DatasetRow, Filled, RowReader, Text, language_tag, with_digests
+
+_BEFORE_THE_TURNS = 2
+"""Title and section, which begin every history."""
+
+
+def load_canard(path: Path) -> Dataset:
+    """Questions of a CANARD file (a JSON list or JSON Lines), dialogue by dialogue.
+
+    Ids are ``<QuAC_dialog_id>_<Question_no>``; QuAC counts its own ids otherwise. Title and section are passed over:
+    a user has not said them.
+
+    A row does not tell the answer to its own question. It is taken from the history of a later turn, where that has
+    the very same question in its place; the last question of a dialogue, at least, has ``answers_known`` False.
+    "CANNOTANSWER" makes a question unanswerable. Caution: that means from QuAC's section of the page, and there are no
+    documents here. Over a corpus of one's own, refusal need not be the right answer.
+
+    Raises:
+        LoadingError: The file cannot be read or has no good row.
+    """
+    reader = RowReader(file=Path(path))
+    questions = in_line(reader.rows(_read, key=lambda question: question.id))
+    told = _told_later(questions)
+    return with_digests(
+        Dataset(
+            name="canard",
+            questions=tuple(_finished(question, told) for question in questions),
+            malformed=reader.checked(),
+        )
+    )
+
+
+class _Row(DatasetRow):
+    history: tuple[Text, ...] = Field(validation_alias="History", min_length=_BEFORE_THE_TURNS)
+    dialogue_id: Filled = Field(validation_alias="QuAC_dialog_id")
+    number: int = Field(validation_alias="Question_no", ge=1)
+    question: Filled = Field(validation_alias="Question")
+    rewrite: Filled = Field(validation_alias="Rewrite")
+
+
+def _read(content: object) -> EvalQuestion:
+    row = _Row.model_validate(content)
+    said = [text.strip() for text in row.history[_BEFORE_THE_TURNS:]]
+    if len(said) % 2:
+        raise ValueError("History: its last question has no answer")
+    return EvalQuestion(
+        id=f"{row.dialogue_id}_{row.number}",
+        question=row.question,
+        answers=(),
+        answers_known=False,
+        lang=language_tag(row.question),
+        turn=DialogueTurn(
+            dialogue_id=row.dialogue_id,
+            number=row.number,
+            history=tuple(zip(said[::2], said[1::2], strict=True)),
+            rewrite=row.rewrite,
+        ),
+    )
+
+
+def _told_later(questions: Iterable[EvalQuestion]) -> Mapping[str, History]:
+    """By dialogue, the longest history that one of its turns has."""
+    longest: dict[str, History] = {}
+    for question in questions:
+        turn = turn_of(question)
+        longest[turn.dialogue_id] = max(longest.get(turn.dialogue_id, ()), turn.history, key=len)
+    return longest
+
+
+def _finished(question: EvalQuestion, told: Mapping[str, History]) -> EvalQuestion:
+    turn = turn_of(question)
+    history = tuple((asked, "" if answer == UNANSWERABLE else answer) for asked, answer in turn.history)
+    finished = replace(question, turn=replace(turn, history=history))
+    asked, answer = dict(enumerate(told[turn.dialogue_id], start=1)).get(turn.number, ("", ""))
+    if asked != question.question or not answer:
+        return finished
+    if answer == UNANSWERABLE:
+        return replace(finished, answers_known=True, type="unanswerable")
+    return replace(finished, answers_known=True, answers=(answer,))

@@ -1,0 +1,165 @@
+"""How conversations went: rewrites, what each form of a question finds, what is reused, and what a turn takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TypeGuard, get_args
+
+import pandas as pd
+
+from ...modules.turns import AnsweredFrom
+from ..metrics.rewrites import QueryForm
+from ..metrics.statistics import mean_interval
+from .turn_columns import FORMS, REUSE_METRICS, REWRITE_METRICS, TURN_METRICS, form_metrics
+
+FORM_NAMES: Mapping[QueryForm, str] = {
+    "raw": "as asked",
+    "joined": "all questions joined",
+    "rewrite": "our stand-alone question",
+    "human": "the human's",
+}
+SOURCES: tuple[AnsweredFrom, ...] = get_args(AnsweredFrom)
+ALL, FOLLOW_UPS = "all", "follow-ups"
+_COLUMNS = ["system", "metric", "part", "mean", "low", "high", "n"]
+
+
+def conversation_frame(frame: pd.DataFrame, *, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
+    """A row for each system, metric and part: mean over turns, 95 % bootstrap interval, number of turns.
+
+    ``part`` is "all" or "follow-ups", the turns that have another one before them. Metrics are columns of
+    ``turn_columns.turn_columns``, and ``from_search`` and so on, the shares by what an answer rests on. Turns of a
+    dialogue are taken as independent. Empty for a run without dialogues.
+
+    Args:
+        frame: As from ``frames.question_frame``; repeats of a turn count as their mean.
+        ks: As its columns have them, or some of them.
+        seed: Of the bootstrap.
+    """
+    if "answered_from" not in frame:
+        return pd.DataFrame(columns=_COLUMNS)
+    known = [source for source in SOURCES if (frame["answered_from"] == source).any()]
+    shares = {f"from_{source}": _is(frame["answered_from"], source) for source in known}
+    turns = frame.assign(**shares)
+    metrics = (*REWRITE_METRICS, *REUSE_METRICS, *form_metrics(ks), *shares, *TURN_METRICS)
+    records = [
+        {"system": system, "metric": metric, "part": part, **asdict(mean_interval(values, seed=seed))}
+        for system, own in turns.groupby("system", sort=False)
+        for metric in metrics
+        for part, rows in ((ALL, own), (FOLLOW_UPS, own[own["follow_up"].eq(True)]))
+        if (values := _by_question(rows, metric))
+    ]
+    return pd.DataFrame.from_records(records, columns=_COLUMNS)
+
+
+def conversation_lines(frame: pd.DataFrame, *, ks: Sequence[int], history: str) -> list[str]:
+    """The section "Conversation" in Markdown; nothing for a run without dialogues.
+
+    Args:
+        frame: As from ``conversation_frame``.
+        ks: As it was made with.
+        history: The experiment's ``history``.
+    """
+    if frame.empty:
+        return []
+    means = {
+        (str(each["system"]), str(each["metric"]), str(each["part"])): each for each in frame.to_dict(orient="records")
+    }
+    systems = list(dict.fromkeys(str(system) for system in frame["system"]))
+    whose = "the systems' own answers" if history == "own" else "the data set's turns"
+    lines = [
+        "",
+        "## Conversation",
+        "",
+        f"Turns were asked after {whose}. Means over the turns that did not fail; shares in per cent; in brackets 95 % "
+        "bootstrap intervals, which take turns as independent.",
+    ]
+    for table in (_rewrite_table(means, systems), _form_table(means, systems, ks), _reuse_table(means, systems)):
+        lines += table
+    return lines
+
+
+_Means = Mapping[tuple[str, str, str], Mapping[Hashable, object]]
+"""By system, metric and part."""
+
+
+def _is(column: pd.Series, source: str) -> pd.Series:
+    return column.map(lambda of: float(of == source), na_action="ignore")
+
+
+def _by_question(rows: pd.DataFrame, metric: str) -> list[float]:
+    values = pd.to_numeric(rows[metric]).groupby(rows["question_id"], sort=False).mean().dropna()
+    return [float(value) for value in values]
+
+
+def _rewrite_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
+    if not any(metric in REWRITE_METRICS for _, metric, _ in means):
+        return
+    head = ["rewrite", "n", "ROUGE-1 recall of the human's", "of follow-ups", "exact", "of follow-ups"]
+    columns = [(metric, part) for metric in REWRITE_METRICS for part in (ALL, FOLLOW_UPS)]
+    yield from _table(
+        head,
+        (
+            [system, _count(means, system, REWRITE_METRICS[0], ALL), *(_cell(means, system, *each) for each in columns)]
+            for system in systems
+        ),
+    )
+
+
+def _form_table(means: _Means, systems: Sequence[str], ks: Sequence[int]) -> Iterator[str]:
+    names = {f"{name}@{k}": words for k in ks for name, words in (("recall", "supporting"), ("all", "all supporting"))}
+    heads = [f"{words} @{name.partition('@')[2]}" for name, words in names.items() for _ in (ALL, FOLLOW_UPS)]
+    heads[1::2] = ["of follow-ups"] * len(names)
+    rows = [
+        [system, FORM_NAMES[form], _count(means, system, f"{form}_{next(iter(names))}", ALL), *cells]
+        for system in systems
+        for form in FORMS
+        if any(cells := [_cell(means, system, f"{form}_{name}", part) for name in names for part in (ALL, FOLLOW_UPS)])
+    ]
+    if rows:
+        yield ""
+        yield (
+            "Above, a turn that was answered without a search is in no mean of retrieval; here, every turn whose "
+            "documents are known was searched for in each form of its question."
+        )
+        yield from _table(["search", "with the question", "n", *heads], rows)
+
+
+def _reuse_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
+    sources = [source for source in SOURCES if any(metric == f"from_{source}" for _, metric, _ in means)]
+    named = ["answered anew" if source == "search" else f"from {source.replace('_', ' ')}" for source in sources]
+    rows = []
+    for system in systems:
+        cells = [_cell(means, system, metric, FOLLOW_UPS) for metric in REUSE_METRICS]
+        cells += [_cell(means, system, f"from_{source}", ALL) for source in sources]
+        cells += [_cell(means, system, metric, ALL, scale=1.0) for metric in TURN_METRICS]
+        rows.append([system, _count(means, system, "turn_calls", ALL), *cells])
+    yield from _table(["turns", "n", "follow-ups that reuse", "of these wrongly", *named, "calls", "tokens"], rows)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield from ("", _line(head), _line(["---"] * len(head)))
+    yield from map(_line, rows)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _count(means: _Means, system: str, metric: str, part: str) -> str:
+    return str(means.get((system, metric, part), {}).get("n", 0))
+
+
+def _cell(means: _Means, system: str, metric: str, part: str, *, scale: float = 100.0) -> str:
+    """ "91.3 (88.0 to 94.1)", the mean alone without an interval, or ``""``."""
+    found = means.get((system, metric, part), {})
+    mean, low, high = (found.get(name) for name in ("mean", "low", "high"))
+    if not isinstance(mean, float):
+        return ""
+    interval = f" ({low * scale:.1f} to {high * scale:.1f})" if _is_number(low) and _is_number(high) else ""
+    return f"{mean * scale:.1f}{interval}"
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, float) and not math.isnan(value)

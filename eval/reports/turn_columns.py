@@ -1,0 +1,104 @@
+"""What a row tells of a turn in a conversation, as columns of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+from ..datasets.questions import EvalQuestion
+from ..metrics.retrieval import all_supporting, supporting_recall
+from ..metrics.reuse import AnsweredTurn
+from ..metrics.rewrites import QueryForm, RewriteScores, rewrite_scores
+from ..runs.store import RunRow
+from ..runs.turn_facts import TurnFacts
+
+FORMS: tuple[QueryForm, ...] = get_args(QueryForm)
+REWRITE_METRICS = ("rewrite_rouge1_recall", "rewrite_exact")
+REUSE_METRICS = ("reuses", "reuses_wrongly")
+TURN_METRICS = ("turn_calls", "turn_tokens")
+
+
+def form_metrics(ks: Sequence[int]) -> tuple[str, ...]:
+    """Columns of what each form of a question finds among its first k documents: ``raw_recall@3``, ``raw_all@3``, …"""
+    return tuple(f"{form}_{name}@{k}" for form in FORMS for k in ks for name in ("recall", "all"))
+
+
+def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: Sequence[int]) -> dict[str, object]:
+    """What a row tells of its turn, by column; nothing for a question that is no turn of a dialogue.
+
+    Rates and scores are numbers in [0, 1]. What cannot be told is None: all that an answer would tell where the turn
+    failed, ``reuses`` of a first turn, ``reuses_wrongly`` of a turn that reuses nothing.
+
+    Args:
+        row: The row.
+        question: Its question.
+        em: Exact match of the answer; None where nobody knows what is right.
+        ks: See ``form_metrics``.
+    """
+    turn, facts = question.turn, row.conversation
+    if turn is None:
+        return {}
+    length = facts.path_length if facts else len(turn.history) + 1
+    return {
+        "dialogue_id": turn.dialogue_id,
+        "turn": turn.number,
+        "path_length": length,
+        "follow_up": length > 1,
+        "topic_switch": turn.topic_switch,
+        "human_rewrite": turn.rewrite,
+        "session_id": facts.session_id if facts else "",
+        "rag_thread_id": facts.rag_thread_id if facts else "",
+        "standalone_query": facts.standalone_query if facts else "",
+        "answered_from": facts.answered_from if facts else None,
+        "reused_chunks": len(facts.reused) if facts else 0,
+        "own_calls": facts.own.calls if facts else 0,
+        "own_cached_calls": facts.own.cached_calls if facts else 0,
+        "own_tokens": facts.own.prompt_tokens + facts.own.completion_tokens if facts else 0,
+        **dict.fromkeys((*REWRITE_METRICS, *REUSE_METRICS, *TURN_METRICS, *form_metrics(ks))),
+        **(_told(row, question, facts, em=em, ks=ks) if facts and facts.answered_from else {}),
+    }
+
+
+def _told(
+    row: RunRow, question: EvalQuestion, facts: TurnFacts, *, em: float | None, ks: Sequence[int]
+) -> dict[str, object]:
+    """Of a turn that was answered."""
+    usage = [usage.as_if_uncached() for usage in row.paid or () if usage.kind == "chat"]
+    calls, tokens = sum(one.calls for one in usage), sum(one.prompt_tokens + one.completion_tokens for one in usage)
+    from_history = facts.answered_from == "history"
+    turn = AnsweredTurn(
+        number=facts.path_length,
+        from_history=from_history,
+        kept_chunks=0 if from_history else len(facts.reused),
+        is_right=None if em is None else em == 1.0,
+        topic_switch=question.turn.topic_switch if question.turn else None,
+        calls=calls,
+        tokens=tokens,
+    )
+    harm = turn.reuses_wrongly if turn.reuses else None
+    rewrite = _rewrite_scores(facts.standalone_query, question)
+    return {
+        "rewrite_rouge1_recall": rewrite.rouge1_recall if rewrite else None,
+        "rewrite_exact": rewrite.exact if rewrite else None,
+        "reuses": float(turn.reuses) if turn.is_follow_up else None,
+        "reuses_wrongly": None if harm is None else float(harm),
+        "turn_calls": turn.calls,
+        "turn_tokens": turn.tokens,
+        **_retrieved(facts, question, ks),
+    }
+
+
+def _rewrite_scores(standalone: str, question: EvalQuestion) -> RewriteScores | None:
+    human = question.turn.rewrite if question.turn else ""
+    if not any(letter.isalnum() for letter in human):
+        return None
+    return rewrite_scores(standalone, human, lang=question.lang)
+
+
+def _retrieved(facts: TurnFacts, question: EvalQuestion, ks: Sequence[int]) -> dict[str, float | None]:
+    scores: dict[str, float | None] = {}
+    for form, keys in facts.retrieved.items():
+        for k in ks:
+            scores[f"{form}_recall@{k}"] = supporting_recall(keys, question.supporting, k=k)
+            scores[f"{form}_all@{k}"] = all_supporting(keys, question.supporting, k=k)
+    return scores

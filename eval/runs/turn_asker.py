@@ -1,0 +1,203 @@
+"""Asks the turns of dialogues in conversations that a system leads, and says what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ...graphs.conversation.conversation import FIRST
+from ...graphs.conversation.conversations import Conversations
+from ...graphs.result import Mode
+from ...graphs.search_tree import SearchTree
+from ...modules.errors import UnknownThread
+from ...modules.prices import ModelUsage, usage_by_model
+from ...modules.settings import Settings
+from ...modules.turns import PathSpans, QaPair, rag_thread_of
+from ...modules.usage import CallRecord
+from ..datasets.questions import DialogueTurn, EvalQuestion
+from .claims import Place
+from .jobs import Job, leads_conversations, session_id_of
+from .services import Services
+from .store import RunRow
+from .turn_calls import NotedLLM, noted_calls
+from .turn_evidence import EvidenceReader
+from .turn_facts import TurnFacts, TurnReply
+
+
+class TurnAsker:
+    """Conversations of one system and repeat; use it on judgetree's own loop.
+
+    Where the systems lead their own conversations, a turn follows the answer that the system gave to its parent, and is
+    failed without being asked if that one failed. A turn whose parent is not among the questions begins a path, after
+    the data set's history.
+
+    Where the history is given, each turn is the only one of a conversation, which nobody goes on with: nothing is
+    remembered of it.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        system: Mode,
+        repeat: int,
+        *,
+        settings: Settings,
+        run_id: str,
+        newest: Mapping[Place, RunRow],
+    ) -> None:
+        """``settings`` say where conversations are kept; ``newest`` holds the rows of turns that others follow."""
+        context = services.context(system, repeat)
+        self._run_id = run_id
+        self._newest = newest
+        self._turns = {question.id: turn_of(question) for question in services.dataset.questions}
+        self._leads = leads_conversations(services.experiment, services.dataset.questions)
+        self._evidence = EvidenceReader(context.retriever, services.dataset.key_field)
+        self._model = context.reader.model
+        self._conversations = Conversations(
+            mode=system,
+            context=replace(context, reader=NotedLLM(context.reader)),
+            settings=settings.model_copy(update={"conversation_collection": memory_of(run_id)}),
+            options=services.experiment.conversation.to_options(),
+            memory=None if self._leads else NoMemory(),
+        )
+
+    async def ask(self, job: Job, *, thread_id: str) -> TurnReply:
+        """Answer one turn; ``thread_id`` names the request, so that a turn that was answered before is given back.
+
+        Raises:
+            UserError: See ``Conversation.ask``.
+        """
+        turn = turn_of(job.question)
+        path = self._path_before(job) if self._leads else []
+        if path is None:
+            return _not_asked(turn)
+        before = path[0].conversation if path else None
+        session_id = session_id_of(self._run_id, job, by_dialogue=self._leads)
+        with noted_calls() as calls:
+            result = await self._conversations.conversation(session_id).aask(
+                job.question.question,
+                parent_turn_id=before.turn_id if before else FIRST,
+                request_id=thread_id,
+                chat_history=() if before else turn.history,
+            )
+        rag_thread_id = result.turn["rag_thread_id"] if result.turn else rag_thread_of(session_id, result.turn_id)
+        tree = await self._tree(rag_thread_id)
+        facts = TurnFacts(
+            dialogue_id=turn.dialogue_id,
+            number=turn.number,
+            session_id=session_id,
+            turn_id=result.turn_id,
+            rag_thread_id=rag_thread_id if tree else "",
+            path_length=1 + (before.path_length if before else len(turn.history)),
+            own=_own_usage(result.turn, tree, calls, self._model),
+        )
+        if result.turn is not None:
+            evidence = await self._evidence.read(job.question, result.turn, tree, path)
+            facts = replace(
+                facts,
+                standalone_query=result.turn["standalone_query"],
+                answered_from=result.turn["answered_from"],
+                reused=evidence.reused,
+                retrieved=evidence.retrieved,
+            )
+        return TurnReply(answer=result.answer, status=result.status, tree=tree, facts=facts, error=result.error)
+
+    async def aclose(self) -> None:
+        """Close store and memory."""
+        await self._conversations.aclose()
+
+    def _path_before(self, job: Job) -> list[RunRow] | None:
+        """The rows of the turns before it, the nearest first; None where one of them has no answer to follow."""
+        rows: list[RunRow] = []
+        parent = turn_of(job.question).parent
+        while parent in self._turns:
+            row = self._newest.get((job.system, parent, job.repeat))
+            if row is None or row.attempt != job.attempt or row.status == "failed":
+                return None
+            rows.append(row)
+            parent = self._turns[parent].parent
+        return rows
+
+    async def _tree(self, rag_thread_id: str) -> SearchTree | None:
+        if not rag_thread_id:
+            return None
+        try:
+            return await SearchTree.afrom_history(self._conversations.rag, rag_thread_id)
+        except UnknownThread:
+            return None
+
+
+class NoMemory:
+    """A ``TurnMemory`` for conversations of one turn, after which nobody asks: it keeps nothing and costs nothing."""
+
+    def missing(self, session_id: str, turn_ids: Collection[str]) -> set[str]:
+        """None: there is nothing to make up for."""
+        return set()
+
+    def add_turns(self, session_id: str, turns: Sequence[QaPair]) -> None:
+        """Do nothing."""
+
+    def get_recent_history(self, session_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
+        """Nothing."""
+        return []
+
+    def retrieve_relevant_history(
+        self,
+        session_id: str,
+        query: str,
+        top_k: int,
+        *,
+        spans: PathSpans | None = None,
+        below_number: int | None = None,
+    ) -> list[tuple[QaPair, float]]:
+        """Nothing."""
+        return []
+
+    def turns_of(self, session_id: str, turn_ids: Collection[str] | None = None) -> list[QaPair]:
+        """Nothing."""
+        return []
+
+    def sessions(self) -> list[str]:
+        """None."""
+        return []
+
+    def delete_turns(self, session_id: str, turn_ids: Collection[str] | None = None) -> int:
+        """0."""
+        return 0
+
+
+def memory_of(run_id: str) -> str:
+    """The collection that remembers the turns of a run, and of no other."""
+    return f"eval_turns_{run_id.replace('-', '')}"
+
+
+def turn_of(question: EvalQuestion) -> DialogueTurn:
+    """Where a question stands; one that stands alone is the only turn of its dialogue."""
+    return question.turn or DialogueTurn(dialogue_id=question.id, number=1)
+
+
+def _not_asked(turn: DialogueTurn) -> TurnReply:
+    why = f"The turn before it, {turn.parent}, or one before that, failed: it was not asked."
+    length = len(turn.history) + 1
+    facts = TurnFacts(dialogue_id=turn.dialogue_id, number=turn.number, session_id="", path_length=length)
+    return TurnReply(answer="", status="failed", tree=None, facts=facts, error=why)
+
+
+def _own_usage(turn: QaPair | None, tree: SearchTree | None, noted: Iterable[CallRecord], model: str) -> ModelUsage:
+    """What the turn asked of the model beside its search.
+
+    What was paid is told by the turn itself, also of calls that were made before an interruption; of a turn that failed
+    as far as it was noted, like the calls that the cache answered.
+    """
+    of_search = {record["call_id"] for node in tree.query_nodes() for record in node.usage} if tree else set()
+    own = {record["call_id"]: record for record in noted if record["call_id"] not in of_search}
+    usage = next(iter(usage_by_model(own.values())), ModelUsage(model=model, kind="chat"))
+    if turn is None:
+        return usage
+    whole, search = turn["usage"], tree.usage if tree else None
+    return replace(
+        usage,
+        calls=whole["llm_calls"] - (search["llm_calls"] if search else 0),
+        prompt_tokens=whole["prompt_tokens"] - (search["prompt_tokens"] if search else 0),
+        completion_tokens=whole["completion_tokens"] - (search["completion_tokens"] if search else 0),
+    )

@@ -1,0 +1,60 @@
+"""Which model calls a turn makes while it is being answered, seen from outside of its conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from ...modules.completion import Completion
+from ...modules.llm import PLAIN_TEXT, CallOptions, ChatLLM
+from ...modules.prompts import Message
+from ...modules.usage import CallMeter, CallRecord
+
+_NOTED: ContextVar[list[CallRecord] | None] = ContextVar("noted_calls", default=None)
+
+
+class NotedLLM:
+    """A chat model whose calls are noted for the turn that makes them; see ``noted_calls``."""
+
+    def __init__(self, inner: ChatLLM) -> None:
+        self._inner = inner
+
+    @property
+    def model(self) -> str:
+        """The inner model's name."""
+        return self._inner.model
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        on_text: Callable[[str], None] | None = None,
+        on_thinking: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """See ``ChatLLM.complete``."""
+        before = len(meter.records)
+        try:
+            return await self._inner.complete(
+                messages, meter=meter, options=options, on_text=on_text, on_thinking=on_thinking
+            )
+        finally:
+            noted = _NOTED.get()
+            if noted is not None:
+                noted.extend(meter.records[before:])
+
+
+@contextmanager
+def noted_calls() -> Iterator[list[CallRecord]]:
+    """Records of the calls that the task and those it starts make meanwhile; those made at once may stand there twice.
+
+    The calls of other tasks, which answer other turns, are not among them.
+    """
+    noted: list[CallRecord] = []
+    token = _NOTED.set(noted)
+    try:
+        yield noted
+    finally:
+        _NOTED.reset(token)

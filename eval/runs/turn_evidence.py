@@ -1,0 +1,82 @@
+"""What an answer in a conversation rests on that its turn did not find, and what each form of its question finds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...graphs.context import ChunkRetriever
+from ...graphs.search_tree import SearchTree
+from ...modules.errors import JudgetreeError, UserError
+from ...modules.turns import QaPair
+from ...modules.usage import CallMeter
+from ..datasets.questions import EvalQuestion
+from ..metrics.rewrites import QueryForm, query_forms
+from .rows import key_of
+from .store import RunRow
+from .turn_facts import ReusedChunk
+
+logger = logging.getLogger(__name__)
+
+_Hits = Mapping[str, str]
+"""Chunk id to the key of its document, best first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnEvidence:
+    """See ``TurnFacts``."""
+
+    reused: tuple[ReusedChunk, ...] = ()
+    retrieved: Mapping[QueryForm, tuple[str, ...]] = field(default_factory=dict)
+
+
+class EvidenceReader:
+    """Tells the evidence of turns apart, with searches of its own that no turn pays for."""
+
+    def __init__(self, retriever: ChunkRetriever | None, key_field: str) -> None:
+        """``retriever``: that of the system, None where it has none; ``key_field`` of a chunk names its document."""
+        self._retriever = retriever
+        self._key_field = key_field
+
+    async def read(
+        self, question: EvalQuestion, turn: QaPair, tree: SearchTree | None, path: Sequence[RunRow]
+    ) -> TurnEvidence:
+        """The evidence of an answered turn; ``path`` holds the rows of the turns before it.
+
+        A search of a turn joins the chunks that were kept for it with those that it finds. Kept are those that an
+        earlier turn had found, and that the same search does not find when it is made again.
+
+        Raises:
+            UserError: The collection cannot be searched.
+        """
+        earlier = {chunk.chunk_id: chunk.key for row in path for chunk in row.chunks}
+        known = [ref["chunk_id"] for ref in turn["chunks"] if ref["chunk_id"] in earlier]
+        standalone = turn["standalone_query"]
+        if tree is not None:
+            joined = {chunk.chunk_id for chunk in tree.root.chunks if tree.root.depth_of(chunk) == 0}
+            known = [chunk_id for chunk_id in known if chunk_id in joined]
+        forms = query_forms(question, standalone) if question.supporting and self._retriever else {}
+        again = [standalone] if tree is not None and known else []
+        hits = {text: await self._search(text) for text in dict.fromkeys([*forms.values(), *again])}
+        by_itself = hits.get(standalone, {}) if tree is not None else {}
+        return TurnEvidence(
+            reused=tuple(ReusedChunk(key=earlier[each], chunk_id=each) for each in known if each not in by_itself),
+            retrieved={form: tuple(hits[text].values()) for form, text in forms.items()},
+        )
+
+    async def _search(self, query: str) -> _Hits:
+        if self._retriever is None:
+            return {}
+        try:
+            hits = await self._retriever.asearch(query, meter=CallMeter(node="query_form"))
+        except UserError:
+            raise
+        except JudgetreeError as error:
+            logger.warning("%r was not searched for (%s); its turn counts as if nothing were found", query, error)
+            return {}
+        ids = [str(chunk.metadata["chunk_id"]) for chunk, _ in hits]
+        return {
+            chunk_id: key_of(chunk.metadata, self._key_field, chunk_id)
+            for chunk_id, (chunk, _) in zip(ids, hits, strict=True)
+        }

@@ -1,0 +1,274 @@
+"""How one question of a conversation is asked: its turn opened or found again, answered, and told of."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from langchain_core.runnables import RunnableConfig
+
+from ...modules.errors import JudgetreeError, SettingsError, UserError
+from ...modules.turns import OpenTurn, QaPair, rag_thread_of, utc_now
+from ..checkpoints import store_errors
+from ..snapshots import is_absent, is_finished
+from . import branches
+from .events import ConversationEvent, DoneEvent, ErrorEvent, Listener, SessionEvent, SourceEvent, Stream
+from .history import load_history
+from .record import ConversationRecord
+from .result import TurnResult
+from .saving import remember
+from .sources import chunks_of
+from .state import ConversationState, TurnState, new_conversation
+from .store import turn_thread
+
+if TYPE_CHECKING:
+    from .conversations import Conversations
+
+FIRST = ""
+"""As a parent: begin anew, as a first turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One question; see ``Conversation.ask``."""
+
+    query: str
+    parent_turn_id: str | None
+    request_id: str
+    regenerate: bool
+    chat_history: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Begun:
+    """A turn that was opened, or found again."""
+
+    turn: OpenTurn
+    branch: str
+    """Its branch's name."""
+    resumed: bool
+    state: ConversationState
+    """The conversation with the turn open."""
+    saved: QaPair | None = None
+    """The turn itself, if it is answered already."""
+
+
+class Asking:
+    """Asks the questions of one conversation, one after the other; use it on judgetree's own loop."""
+
+    def __init__(self, conversations: Conversations, record: ConversationRecord) -> None:
+        self._all = conversations
+        self._record = record
+        self._session_id = record.session_id
+
+    async def stream(self, request: Request) -> AsyncIterator[ConversationEvent]:
+        """The events of one question as they come; whoever stops listening cancels the turn, which stays open."""
+        events: asyncio.Queue[ConversationEvent | None] = asyncio.Queue()
+        asked = asyncio.create_task(self.ask(request, events.put_nowait))
+        asked.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await asked
+        finally:
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+
+    async def ask(self, request: Request, listener: Listener | None) -> TurnResult:
+        """See ``Conversation.ask``."""
+        started = time.perf_counter()
+        tell = listener or _nobody
+        try:
+            if not request.query.strip():
+                raise SettingsError("The question is empty.")
+            opened = await self._all.open()
+            async with opened.locks.hold(self._session_id):
+                with store_errors(self._all.settings.checkpoint_url):
+                    begun = await self._begin(request)
+                    tell(self._session_event(begun))
+                    saved, error = await self._answer(begun, request, listener)
+                    sources = await chunks_of(saved["chunks"], self._all.rag) if saved and self._shows(listener) else []
+        except UserError as failure:
+            tell(ErrorEvent(message=str(failure)))
+            raise
+        for number, chunk in enumerate(sources, start=1):
+            tell(_source_event(number, chunk.page_content, chunk.metadata))
+        if error:
+            tell(ErrorEvent(message=error))
+        options = self._all.options
+        result = TurnResult(
+            session_id=self._session_id,
+            answer=saved["answer"] if saved else "",
+            status=saved["status"] if saved else "failed",
+            turn=saved,
+            turn_id=begun.turn["turn_id"],
+            branch=begun.branch,
+            resumed=begun.resumed,
+            wall_s=time.perf_counter() - started,
+            error=error,
+            source_documents=tuple(sources) if options.return_source_documents else None,
+            generated_question=saved["standalone_query"] if saved and options.return_generated_question else None,
+        )
+        tell(DoneEvent(result=result))
+        return result
+
+    def _shows(self, listener: Listener | None) -> bool:
+        return listener is not None or self._all.options.return_source_documents
+
+    async def _begin(self, request: Request) -> _Begun:
+        """The turn that answers the request, saved before anything is asked of a model."""
+        opened = await self._all.open()
+        store = opened.store
+        saved_state = await store.load(self._session_id)
+        state = saved_state or new_conversation(utc_now())
+        if (answered := await self._answered(state, request)) is not None:
+            return answered
+        parent = await self._parent(state, request.parent_turn_id)
+        going_on = branches.resumable(
+            state,
+            query=request.query,
+            parent_turn_id=parent["turn_id"] if parent else FIRST,
+            request_id=request.request_id,
+            regenerate=request.regenerate,
+        )
+        if going_on is not None:
+            return _Begun(
+                turn=going_on, branch=state["branches"][going_on["branch_id"]]["name"], resumed=True, state=state
+            )
+        changes = branches.opened(state, query=request.query, parent=parent, request_id=request.request_id)
+        cut_off = None if self._session_id in opened.wound_up else parent
+        left = [turn["turn_id"] for turn in (state["open_turn"], cut_off) if turn is not None]
+        await store.delete_threads(map(self._thread_of, left))
+        now_open = cast(ConversationState, {**state, **changes})
+        if saved_state is None:
+            await store.begin(self._session_id, now_open)
+        else:
+            await store.save(self._session_id, changes)
+        turn = cast(OpenTurn, changes["open_turn"])
+        return _Begun(turn=turn, branch=changes["branches"][turn["branch_id"]]["name"], resumed=False, state=now_open)
+
+    async def _answered(self, state: ConversationState, request: Request) -> _Begun | None:
+        """The turn that the request has led to before; None if there is none.
+
+        It is known by its id; or it is the same question again, and whoever asked it was never told of its answer.
+        """
+        for turn in reversed(state["chat_history"]):
+            is_known = bool(request.request_id) and turn["request_id"] == request.request_id
+            if is_known:
+                branches.refuse_other_question(turn["query"], request.query, request.request_id)
+            if is_known or _is_repeated(state, turn, request):
+                was_cut_off = await self._wind_up(turn, state)
+                if is_known or was_cut_off:
+                    name = state["branches"][turn["branch_id"]]["name"]
+                    return _Begun(turn=_open_turn_of(turn), branch=name, resumed=True, state=state, saved=turn)
+        return None
+
+    async def _wind_up(self, turn: QaPair, state: ConversationState) -> bool:
+        """Whether a saved turn was cut off before its thread was deleted; what was left to do is done then."""
+        opened = await self._all.open()
+        thread_id = self._thread_of(turn["turn_id"])
+        if is_absent(await opened.graph.aget_state({"configurable": {"thread_id": thread_id}})):
+            return False
+        await remember(opened.memory, self._session_id, state["chat_history"])
+        await opened.store.delete_threads([thread_id])
+        return True
+
+    async def _parent(self, state: ConversationState, parent_turn_id: str | None) -> QaPair | None:
+        if parent_turn_id is None:
+            parent_turn_id = state["branches"][state["active_branch"]]["head_turn_id"]
+        if parent_turn_id == FIRST:
+            return None
+        found = await self._record.find(state, parent_turn_id)
+        if found is None:
+            raise SettingsError(
+                f"The conversation {self._session_id!r} has no turn {parent_turn_id!r} to follow. "
+                "Give the turn_id of one of its turns (history(), turns()), or none for the newest."
+            )
+        return found
+
+    async def _answer(self, begun: _Begun, request: Request, listener: Listener | None) -> tuple[QaPair | None, str]:
+        """The saved turn, or None and why it failed."""
+        if begun.saved is not None:
+            return begun.saved, ""
+        try:
+            return await self._run(begun, request.chat_history, listener), ""
+        except UserError:
+            raise
+        except JudgetreeError as failure:
+            return None, str(failure)
+
+    async def _run(self, begun: _Begun, given: list[tuple[str, str]], listener: Listener | None) -> QaPair:
+        opened = await self._all.open()
+        stream = Stream(listener) if listener else None
+        context = await self._all.turn_context(self._session_id, begun.state, stream)
+        opened.wound_up.discard(self._session_id)
+        thread_id = self._thread_of(begun.turn["turn_id"])
+        config: RunnableConfig = {
+            "configurable": {"thread_id": thread_id},
+            "metadata": {"conversation_id": self._session_id},
+        }
+        known = await opened.graph.aget_state(config) if begun.resumed else None
+        final: Mapping[str, object]
+        if known is None or is_absent(known):
+            context.tell("load_history")
+            start = await load_history(context, begun.turn, given)
+            final = await opened.graph.ainvoke(start, config, context=context, durability="sync")
+        elif is_finished(known):
+            final = known.values
+        else:
+            final = await opened.graph.ainvoke(None, config, context=context, durability="sync")
+        await opened.store.delete_threads([thread_id])
+        opened.wound_up.add(self._session_id)
+        return cast(TurnState, final)["turn"]
+
+    def _thread_of(self, turn_id: str) -> str:
+        return turn_thread(rag_thread_of(self._session_id, turn_id))
+
+    def _session_event(self, begun: _Begun) -> SessionEvent:
+        turn = begun.turn
+        return SessionEvent(
+            session_id=self._session_id,
+            turn_id=turn["turn_id"],
+            parent_turn_id=turn["parent_turn_id"],
+            turn_number=turn["turn_number"],
+            branch=begun.branch,
+            resumed=begun.resumed,
+        )
+
+
+def _nobody(event: ConversationEvent) -> None:
+    pass
+
+
+def _is_repeated(state: ConversationState, turn: QaPair, request: Request) -> bool:
+    """Whether a request may be the one again that a turn has answered: it asks the same in the same place."""
+    if request.regenerate or turn["query"] != request.query or (request.request_id and turn["request_id"]):
+        return False
+    if request.parent_turn_id is None:
+        return turn["turn_id"] == state["branches"][state["active_branch"]]["head_turn_id"]
+    return turn["parent_turn_id"] == request.parent_turn_id
+
+
+def _open_turn_of(turn: QaPair) -> OpenTurn:
+    return OpenTurn(
+        turn_id=turn["turn_id"],
+        parent_turn_id=turn["parent_turn_id"],
+        branch_id=turn["branch_id"],
+        turn_number=turn["turn_number"],
+        query=turn["query"],
+        request_id=turn["request_id"],
+    )
+
+
+def _source_event(number: int, text: str, metadata: Mapping[str, object]) -> SourceEvent:
+    score = metadata.get("score")
+    return SourceEvent(
+        number=number,
+        chunk_id=str(metadata["chunk_id"]),
+        source=str(metadata.get("source", "")),
+        score=score if isinstance(score, int) else None,
+        text=text,
+    )

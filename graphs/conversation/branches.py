@@ -1,0 +1,164 @@
+"""What happens to a conversation's branches and its open turn, as pure functions from state to changes."""
+
+from __future__ import annotations
+
+import uuid
+from typing import cast
+
+from ...modules.errors import SettingsError
+from ...modules.turns import MAIN_BRANCH, Branch, Branches, OpenTurn, QaPair, new_branch
+from .state import ConversationState
+
+
+def resumable(
+    state: ConversationState, *, query: str, parent_turn_id: str, request_id: str, regenerate: bool
+) -> OpenTurn | None:
+    """The open turn, if this is the same request, or the same question under the same parent; else None.
+
+    Raises:
+        SettingsError: The request's id belongs to another question.
+    """
+    turn = state["open_turn"]
+    if turn is None:
+        return None
+    if request_id and turn["request_id"] == request_id:
+        refuse_other_question(turn["query"], query, request_id)
+        return turn
+    is_same = turn["query"] == query and turn["parent_turn_id"] == parent_turn_id
+    return turn if is_same and not regenerate and not (request_id and turn["request_id"]) else None
+
+
+def refuse_other_question(known: str, query: str, request_id: str) -> None:
+    """Do nothing if a request asks what it asked before.
+
+    Raises:
+        SettingsError: It does not.
+    """
+    if known != query:
+        raise SettingsError(
+            f"The request {request_id!r} has asked {known!r} before, and asks {query!r} now. "
+            "Give each request an id of its own."
+        )
+
+
+def opened(state: ConversationState, *, query: str, parent: QaPair | None, request_id: str) -> ConversationState:
+    """The changes that open a turn under ``parent``, or as a first turn.
+
+    It goes on the branch that ends there, else on a new one. An open turn that nobody goes on with is given up, with
+    the branch that was made for it.
+    """
+    branches = dict(state["branches"])
+    given_up = state["open_turn"]
+    if given_up is not None and _is_empty(branches[given_up["branch_id"]]):
+        del branches[given_up["branch_id"]]
+    active = state["active_branch"] if state["active_branch"] in branches else MAIN_BRANCH
+    branch = _ending_at(branches, active, parent)
+    if branch is None:
+        branch = new_branch(uuid.uuid4().hex[:12], free_name(branches), forked_from=parent)
+        branches[branch["branch_id"]] = branch
+    turn = OpenTurn(
+        turn_id=str(uuid.uuid4()),
+        parent_turn_id=parent["turn_id"] if parent else "",
+        branch_id=branch["branch_id"],
+        turn_number=parent["turn_number"] + 1 if parent else 1,
+        query=query,
+        request_id=request_id,
+    )
+    return ConversationState(branches=branches, active_branch=active, open_turn=turn)
+
+
+def branch_named(branches: Branches, name: str) -> Branch:
+    """The branch of that name.
+
+    Raises:
+        SettingsError: There is none; the message lists those there are.
+    """
+    found = next((branch for branch in branches.values() if branch["name"] == name), None)
+    if found is None:
+        there = ", ".join(branch["name"] for branch in branches.values())
+        raise SettingsError(f"There is no branch {name!r}. Branches: {there}.")
+    return found
+
+
+def switched(state: ConversationState, name: str) -> ConversationState:
+    """The changes that make a branch the one that is spoken in.
+
+    Raises:
+        SettingsError: See ``branch_named``.
+    """
+    return ConversationState(active_branch=branch_named(state["branches"], name)["branch_id"])
+
+
+def renamed(state: ConversationState, name: str, new_name: str) -> ConversationState:
+    """The changes that give a branch another name.
+
+    Raises:
+        SettingsError: There is no such branch, or the new name is empty or taken.
+    """
+    branch = branch_named(state["branches"], name)
+    wanted = new_name.strip()
+    if not wanted or any(b["name"] == wanted and b is not branch for b in state["branches"].values()):
+        raise SettingsError(f"{new_name!r} cannot be a branch's name: it is {'taken' if wanted else 'empty'}.")
+    changed = branch | {"name": wanted}
+    return ConversationState(branches={**state["branches"], branch["branch_id"]: changed})
+
+
+def without_branch(state: ConversationState, name: str) -> ConversationState:
+    """The changes that take a branch away, with those of its turns that the state holds.
+
+    Raises:
+        SettingsError: There is no such branch, it is the main or the active one, it has an open turn, or others fork
+            from it.
+    """
+    branch = branch_named(state["branches"], name)
+    branch_id, open_turn = branch["branch_id"], state["open_turn"]
+    forks = [b["name"] for b in state["branches"].values() if b["parent_branch_id"] == branch_id]
+    why = ""
+    if branch_id == MAIN_BRANCH:
+        why = "it is the first one; delete the conversation instead"
+    elif branch_id == state["active_branch"]:
+        why = "it is the active one; switch to another first"
+    elif forks:
+        why = f"{', '.join(forks)} fork from it; delete them first"
+    elif open_turn is not None and open_turn["branch_id"] == branch_id:
+        why = "a turn of it is not answered yet; ask its question again first"
+    if why:
+        raise SettingsError(f"The branch {name!r} cannot be deleted: {why}.")
+    return ConversationState(
+        branches={key: value for key, value in state["branches"].items() if key != branch_id},
+        chat_history=[turn for turn in state["chat_history"] if turn["branch_id"] != branch_id],
+    )
+
+
+def without_last_turn(state: ConversationState, last: QaPair, parent: QaPair | None) -> ConversationState:
+    """The changes that take back the newest turn of the active branch.
+
+    Raises:
+        SettingsError: Another branch forks from it.
+    """
+    forks = [b["name"] for b in state["branches"].values() if b["forked_from"] == last["turn_id"]]
+    if forks:
+        raise SettingsError(f"The last turn cannot be undone: {', '.join(forks)} fork from it; delete them first.")
+    branch = state["branches"][last["branch_id"]]
+    head = {"head_turn_id": parent["turn_id"] if parent else "", "head_number": parent["turn_number"] if parent else 0}
+    return ConversationState(
+        branches={**state["branches"], last["branch_id"]: cast(Branch, branch | head)},
+        chat_history=[turn for turn in state["chat_history"] if turn["turn_id"] != last["turn_id"]],
+    )
+
+
+def free_name(branches: Branches) -> str:
+    """``branch-2`` and so on: the first that no branch has."""
+    taken = {branch["name"] for branch in branches.values()}
+    return next(name for number in range(2, len(taken) + 3) if (name := f"branch-{number}") not in taken)
+
+
+def _ending_at(branches: Branches, active: str, parent: QaPair | None) -> Branch | None:
+    """The branch whose newest turn is ``parent``; the active one before others."""
+    wanted = parent["turn_id"] if parent else ""
+    ordered = [branches[active], *branches.values()]
+    return next((branch for branch in ordered if branch["head_turn_id"] == wanted), None)
+
+
+def _is_empty(branch: Branch) -> bool:
+    return branch["branch_id"] != MAIN_BRANCH and branch["head_turn_id"] == branch["forked_from"]

@@ -1,0 +1,66 @@
+"""The model calls that lead a conversation. One that fails for good gives None, so that the turn can go on without."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from ...modules.completion import Completion
+from ...modules.errors import ModelCallError
+from ...modules.prompts import Message
+from ...modules.structured_reply import ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
+from ...modules.usage import CallMeter
+from .context import TurnContext
+
+logger = logging.getLogger(__name__)
+
+Reply = TypeVar("Reply", bound=BaseModel)
+
+MAX_REPAIRS = 1
+"""Further calls after a reply that cannot be used."""
+
+
+async def ask_json(
+    context: TurnContext, messages: Sequence[Message], reply: type[Reply], *, meter: CallMeter
+) -> Reply | None:
+    """The model's reply as JSON; None if it failed, or wrote nothing usable at the second try either."""
+
+    def read(completion: Completion) -> Reply:
+        return parse_json_reply(completion.text, reply)
+
+    try:
+        return await ask_until_usable(
+            context.chat, messages, closed_schema(reply), read, meter=meter, max_repairs=MAX_REPAIRS
+        )
+    except (ReplyProblem, ModelCallError) as error:
+        logger.warning("%s: no usable reply (%s); the turn goes on without it", meter.node, error)
+        return None
+
+
+async def ask_text(context: TurnContext, messages: Sequence[Message], *, meter: CallMeter) -> str | None:
+    """The model's reply as it is; None if it failed."""
+    try:
+        completion = await context.services.reader.complete(messages, meter=meter)
+    except ModelCallError as error:
+        logger.warning("%s: the model failed (%s); the turn goes on without it", meter.node, error)
+        return None
+    return completion.text
+
+
+async def answer_live(context: TurnContext, messages: Sequence[Message], *, meter: CallMeter) -> str:
+    """An answer, shown as it grows.
+
+    Raises:
+        ModelCallError: The model failed after its last attempt; the turn stays open.
+    """
+    stream = context.stream
+    completion = await context.services.reader.complete(
+        messages,
+        meter=meter,
+        on_text=stream.on_text if stream else None,
+        on_thinking=stream.on_thinking if stream else None,
+    )
+    return completion.text

@@ -1,0 +1,125 @@
+"""What the nodes of a turn need besides its state: services, and how the conversation is led. None of it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ...modules.structured_reply import JsonChat
+from ...modules.turns import PathSpans, QaPair
+from ...modules.web_search import WebSearch
+from ..context import RagContext, RunEvent
+from ..rag_graph import RagGraph
+from .events import Stream, TreeEvent
+from .state import ConversationState
+from .store import ConversationStore
+
+HistoryRenderer = Callable[[Sequence[tuple[str, str]]], str]
+"""Writes (question, answer) pairs down for a prompt."""
+
+
+class TurnMemory(Protocol):
+    """Remembers all turns of a conversation; ``modules.conversation_memory.ConversationMemory`` is one.
+
+    Its methods block; they are called in threads.
+    """
+
+    def missing(self, session_id: str, turn_ids: Collection[str]) -> set[str]:
+        """Those of the turns that it does not have."""
+        ...
+
+    def add_turns(self, session_id: str, turns: Sequence[QaPair]) -> None:
+        """Keep turns, each once."""
+        ...
+
+    def get_recent_history(self, session_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
+        """The newest turns of a path, oldest first."""
+        ...
+
+    def retrieve_relevant_history(
+        self,
+        session_id: str,
+        query: str,
+        top_k: int,
+        *,
+        spans: PathSpans | None = None,
+        below_number: int | None = None,
+    ) -> list[tuple[QaPair, float]]:
+        """The turns of a path most like the query, best first."""
+        ...
+
+    def turns_of(self, session_id: str, turn_ids: Collection[str] | None = None) -> list[QaPair]:
+        """Turns by id, or all."""
+        ...
+
+    def sessions(self) -> list[str]:
+        """Ids of the conversations that have turns."""
+        ...
+
+    def delete_turns(self, session_id: str, turn_ids: Collection[str] | None = None) -> int:
+        """Forget turns by id, or all; how many that were."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationOptions:
+    """How a conversation is led. The first five are those of LangChain's ``ConversationalRetrievalChain``."""
+
+    rephrase_question: bool = True
+    """Let the reader answer the stand-alone question; without it the search alone gets that, and the reader the
+    question as it was asked."""
+    return_source_documents: bool = False
+    """Give the chunks that an answer rests on back with it, as documents."""
+    return_generated_question: bool = False
+    """Give the stand-alone question back too."""
+    get_chat_history: HistoryRenderer | None = None
+    """Writes the history down for prompts in place of our own way."""
+    response_if_no_docs_found: str | None = None
+    """The answer where a search finds nothing at all; None leaves it to the reader."""
+    answer_without_evidence: bool = False
+    """Where the evidence does not answer, answer from history and general knowledge, and mark the turn so."""
+    direct_answer: bool = False
+    """Ask first whether a message is small talk, which needs no search. One call a turn."""
+    web_or_rag: bool = False
+    """Ask for each search whether the web is the better place. One call a search; needs a ``web`` service."""
+    summary_memory: bool = False
+    """Fold turns that are too old for a prompt into a running summary. One call in ``max_recent_turns`` turns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnLimits:
+    """How much of a conversation a prompt shows."""
+
+    max_recent_turns: int = 10
+    """Newest turns of the path."""
+    max_relevant_turns: int = 3
+    """Older turns of the path that are most like the question."""
+    max_tokens: int = 8192
+    """Tokens that one prompt may have; evidence of earlier turns over half of it is digested."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnContext:
+    """The services of one turn."""
+
+    conversation_id: str
+    conversation: ConversationState
+    """As it was when the turn was opened; nobody else writes to it until the turn is saved."""
+    rag: RagGraph
+    services: RagContext
+    """Those of the search; its reader also leads the conversation."""
+    chat: JsonChat
+    """The same model, for replies as JSON."""
+    memory: TurnMemory
+    store: ConversationStore
+    options: ConversationOptions = field(default_factory=ConversationOptions)
+    limits: TurnLimits = field(default_factory=TurnLimits)
+    web: WebSearch | None = None
+    stream: Stream | None = None
+    """Told of answer, thinking and progress as they come; None where nobody listens."""
+
+    def tell(self, node: str, event: RunEvent | None = None) -> None:
+        """Tell that a step has begun, or that the search has come further."""
+        if self.stream is not None:
+            self.stream.listener(TreeEvent(node=node, event=event or {}))

@@ -1,0 +1,233 @@
+"""One conversation: its questions, its history and its branches."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import BaseMessage
+
+from ...modules.background_loop import background_loop
+from ...modules.errors import CollectionError, SettingsError
+from ...modules.memory_schema import checked_id
+from ...modules.turns import Branch, OpenTurn, QaPair, is_on_path, pairs_of, path_spans
+from ..checkpoints import store_errors
+from ..search_tree import SearchTree
+from . import branches
+from .asking import FIRST, Asking, Request
+from .events import ConversationEvent, Listener
+from .record import ConversationRecord
+from .result import TurnResult
+from .state import new_conversation
+from .tree import ConversationTree, read_conversation
+
+if TYPE_CHECKING:
+    from .conversations import Conversations
+
+__all__ = ["FIRST", "Conversation", "GivenHistory"]
+
+GivenHistory = Sequence[tuple[str, str] | BaseMessage]
+"""Earlier turns as (question, answer) pairs or as messages."""
+
+
+class Conversation:
+    """A handle on one conversation, made by ``Conversations.conversation``.
+
+    All methods may be called from any thread, notebook cell or event loop. Turns of one conversation wait for each
+    other; those of different ones run at the same time.
+    """
+
+    def __init__(self, conversations: Conversations, session_id: str) -> None:
+        if not session_id.strip():
+            raise SettingsError("A conversation needs a name: any text that is not empty.")
+        try:
+            checked_id("session_id", session_id)
+        except CollectionError as error:
+            raise SettingsError(f"A conversation cannot have this name: {error}") from error
+        self.session_id = session_id
+        self._all = conversations
+        self._record = ConversationRecord(conversations, session_id)
+        self._asking = Asking(conversations, self._record)
+
+    def ask(
+        self,
+        query: str,
+        *,
+        parent_turn_id: str | None = None,
+        request_id: str = "",
+        regenerate: bool = False,
+        chat_history: GivenHistory = (),
+        on_event: Listener | None = None,
+    ) -> TurnResult:
+        """Answer one question of the conversation.
+
+        A turn that was begun and not finished (a crash, Ctrl-C, a model that failed) goes on when the same request, or
+        the same question under the same parent, comes again; what was paid for is not paid again. A model that fails
+        gives a result with status "failed".
+
+        Args:
+            query: The question as it is asked.
+            parent_turn_id: The earlier turn that it follows; its history is the path to that one. None takes the newest
+                turn of the active branch, ``FIRST`` begins anew.
+            request_id: The caller's own name for the request. One that was answered, within the turns that the
+                conversation's state holds, is given back at no cost.
+            regenerate: Begin a new turn even if the same question is open.
+            chat_history: Earlier turns that the caller keeps; they take the place of the conversation's own.
+            on_event: Called, on judgetree's own thread, with each event of the turn.
+
+        Raises:
+            UserError: Something to mend: settings, collection, an unknown parent, key, model name.
+            LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
+        """
+        return background_loop().run(
+            self._asking.ask(_request(query, parent_turn_id, request_id, regenerate, chat_history), on_event)
+        )
+
+    async def aask(
+        self,
+        query: str,
+        *,
+        parent_turn_id: str | None = None,
+        request_id: str = "",
+        regenerate: bool = False,
+        chat_history: GivenHistory = (),
+        on_event: Listener | None = None,
+    ) -> TurnResult:
+        """See ``ask``."""
+        return await background_loop().hop(
+            self._asking.ask(_request(query, parent_turn_id, request_id, regenerate, chat_history), on_event)
+        )
+
+    def stream(
+        self,
+        query: str,
+        *,
+        parent_turn_id: str | None = None,
+        request_id: str = "",
+        regenerate: bool = False,
+        chat_history: GivenHistory = (),
+    ) -> Iterator[ConversationEvent]:
+        """The events of ``ask``, as they come; the last one is a ``DoneEvent``, which holds the result."""
+        return background_loop().iterate(
+            self._asking.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
+        )
+
+    async def astream(
+        self,
+        query: str,
+        *,
+        parent_turn_id: str | None = None,
+        request_id: str = "",
+        regenerate: bool = False,
+        chat_history: GivenHistory = (),
+    ) -> AsyncIterator[ConversationEvent]:
+        """See ``stream``."""
+        events = self._asking.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
+        async for event in background_loop().aiterate(events):
+            yield event
+
+    def regenerate(self, *, on_event: Listener | None = None) -> TurnResult:
+        """Ask the newest question of the active branch again, as a new turn beside the old one, on a new branch.
+
+        Raises:
+            SettingsError: Nothing has been asked yet.
+        """
+        history = self.history()
+        if not history:
+            raise SettingsError(f"The conversation {self.session_id!r} has no turn yet.")
+        last = history[-1]
+        return self.ask(last["query"], parent_turn_id=last["parent_turn_id"], regenerate=True, on_event=on_event)
+
+    def history(self) -> list[QaPair]:
+        """The turns of the active branch, from the first on."""
+        state, turns = background_loop().run(self._record.all_turns())
+        if state is None:
+            return []
+        branch = state["branches"][state["active_branch"]]
+        spans = path_spans(state["branches"], branch["branch_id"], branch["head_number"])
+        return sorted((t for t in turns if is_on_path(t, spans)), key=lambda turn: turn["turn_number"])
+
+    def turns(self) -> list[QaPair]:
+        """All turns of all branches, in the order in which they were answered."""
+        return background_loop().run(self._record.all_turns())[1]
+
+    def search_tree(self, turn: QaPair) -> SearchTree | None:
+        """The search tree of a turn; None where nothing was searched for, or where it is gone."""
+        return background_loop().run(self._record.search_tree(turn))
+
+    def tree(self) -> ConversationTree:
+        """All turns with their search trees, as data to keep, hand on and look at; no model is called.
+
+        Costs one reading of the history per thread of every search tree.
+        """
+        return background_loop().run(self._tree())
+
+    async def atree(self) -> ConversationTree:
+        """See ``tree``."""
+        return await background_loop().hop(self._tree())
+
+    def branches(self) -> list[Branch]:
+        """All branches, the first one first."""
+        state = background_loop().run(self._record.load())
+        return [] if state is None else list(state["branches"].values())
+
+    @property
+    def active_branch(self) -> str:
+        """Name of the branch that is spoken in."""
+        state = background_loop().run(self._record.load()) or new_conversation("")
+        return state["branches"][state["active_branch"]]["name"]
+
+    @property
+    def open_turn(self) -> OpenTurn | None:
+        """The turn that was begun and not finished; asking its question again goes on with it."""
+        state = background_loop().run(self._record.load())
+        return state["open_turn"] if state else None
+
+    def switch(self, branch: str) -> None:
+        """Go on with another branch.
+
+        Raises:
+            SettingsError: There is no such branch, or no such conversation.
+        """
+        background_loop().run(self._record.change(lambda state: branches.switched(state, branch)))
+
+    def rename_branch(self, branch: str, new_name: str) -> None:
+        """Give a branch another name.
+
+        Raises:
+            SettingsError: There is no such branch, or the new name is empty or taken.
+        """
+        background_loop().run(self._record.change(lambda state: branches.renamed(state, branch, new_name)))
+
+    def delete_branch(self, branch: str) -> int:
+        """Delete a branch with its turns and their search trees; how many turns that were.
+
+        Raises:
+            SettingsError: It is the main or the active one, others fork from it, or there is none of that name.
+        """
+        return background_loop().run(self._record.delete_branch(branch))
+
+    def undo(self) -> QaPair:
+        """Take back the newest turn of the active branch, with its search tree.
+
+        Raises:
+            SettingsError: Nothing has been asked yet, or another branch forks from it.
+        """
+        return background_loop().run(self._record.undo())
+
+    async def _tree(self) -> ConversationTree:
+        state, turns = await self._record.all_turns()
+        with store_errors(self._all.settings.checkpoint_url):
+            return await read_conversation(self.session_id, state, turns, self._all.rag)
+
+
+def _request(
+    query: str, parent_turn_id: str | None, request_id: str, regenerate: bool, chat_history: GivenHistory
+) -> Request:
+    return Request(
+        query=query,
+        parent_turn_id=parent_turn_id,
+        request_id=request_id,
+        regenerate=regenerate,
+        chat_history=pairs_of(chat_history),
+    )

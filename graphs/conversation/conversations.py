@@ -1,0 +1,344 @@
+"""All conversations over one collection: their services, their store and their memory, opened once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import datetime
+from types import TracebackType
+from typing import Self, Unpack
+
+from ...modules.background_loop import background_loop
+from ...modules.conversation_memory import ConversationMemory
+from ...modules.embeddings import create_embeddings
+from ...modules.errors import SettingsError
+from ...modules.memory_backfill import backfill
+from ...modules.settings import Settings, load_settings
+from ...modules.structured_reply import JsonChat
+from ...modules.web_search import SearxngSearch, WebSearch
+from ..checkpoints import store_errors
+from ..context import RagContext
+from ..rag_graph import RagGraph
+from ..session import RagSession, SessionOptions
+from .context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
+from .conversation import Conversation
+from .events import Stream
+from .expiry import ExpiryReport, delete_old, now_utc
+from .locks import ConversationLocks
+from .state import ConversationState
+from .store import ConversationStore, ConversationSummary
+from .turn_graph import CompiledTurn, build_turn_graph
+
+_MEMORY_EMBEDDINGS = "local:use"
+"""Where the settings leave the choice to the documents' language: one memory serves collections of any."""
+_JSON_TOKENS = 1024
+"""Most tokens of a reply that leads the conversation."""
+
+
+class ConversationsArguments(SessionOptions, total=False):
+    """The keyword arguments of ``Conversations``."""
+
+    options: ConversationOptions
+    limits_of_prompts: TurnLimits
+    memory: TurnMemory
+    web: WebSearch
+
+
+class Conversations:
+    """Conversations over one collection, as many at a time as there are; use it in a ``with`` statement.
+
+    ::
+
+        with Conversations("standards", mode="judge") as conversations:
+            chat = conversations.conversation("monday")
+            print(chat.ask("Which gasket seals a Rating F40 flange?"))
+            print(chat.ask("And how hot may it become?"))
+
+    Args:
+        collection: Name of the collection that is searched; not needed for ``mode="llm"``.
+        options: How conversations are led.
+        limits_of_prompts: How much of a conversation a prompt shows; None takes the settings'.
+        memory: Where all turns are remembered; None takes the settings' Milvus collection.
+        web: Where ``web_or_rag`` searches the web; None takes SearXNG at the settings' address, if they name one.
+        **session: The keyword arguments of ``RagSession``: mode, topk, judge, limits, settings, …
+    """
+
+    def __init__(
+        self,
+        collection: str = "",
+        *,
+        options: ConversationOptions | None = None,
+        limits_of_prompts: TurnLimits | None = None,
+        memory: TurnMemory | None = None,
+        web: WebSearch | None = None,
+        **session: Unpack[SessionOptions],
+    ) -> None:
+        self.settings: Settings = session.setdefault("settings", load_settings())
+        self.options = options or ConversationOptions()
+        self.limits = limits_of_prompts or TurnLimits(
+            max_recent_turns=self.settings.max_recent_turns,
+            max_relevant_turns=self.settings.max_relevant_turns,
+            max_tokens=self.settings.llm_max_tokens,
+        )
+        self._web = web or (SearxngSearch(self.settings.searxng_url) if self.settings.searxng_url else None)
+        if self.options.web_or_rag and self._web is None:
+            raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
+        self._session = RagSession(collection, **session)
+        self._given_memory = memory
+        self._opening = asyncio.Lock()
+        self._opened: Opened | None = None
+        self._resources = AsyncExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def rag(self) -> RagGraph:
+        """The graph that searches, whose threads are the turns' search trees."""
+        return self._session.graph
+
+    def conversation(self, session_id: str) -> Conversation:
+        """The conversation of that name, be it new or not; nothing is read or written yet.
+
+        Raises:
+            SettingsError: The name is empty.
+        """
+        return Conversation(self, session_id)
+
+    def prepare(self) -> None:
+        """Open collection, models, store and memory now rather than at the first question.
+
+        Raises:
+            UserError: Something to mend: settings, collection, key, model name.
+        """
+        background_loop().run(self._prepare())
+
+    def summaries(self) -> list[ConversationSummary]:
+        """All conversations of the store, the one that was last spoken in first."""
+        return background_loop().run(self.asummaries())
+
+    async def asummaries(self) -> list[ConversationSummary]:
+        """See ``summaries``."""
+        return await background_loop().hop(self._summaries())
+
+    def delete(self, session_id: str) -> int:
+        """Delete a conversation with its turns in the memory and all its threads; how many threads that were.
+
+        Raises:
+            SettingsError: There is no such conversation.
+        """
+        return background_loop().run(self.adelete(session_id))
+
+    async def adelete(self, session_id: str) -> int:
+        """See ``delete``."""
+        return await background_loop().hop(self._delete(session_id))
+
+    def delete_old_conversations(
+        self,
+        days: int,
+        *,
+        dry_run: bool = False,
+        on_progress: Callable[[int, int], None] | None = None,
+        clock: Callable[[], datetime] = now_utc,
+    ) -> ExpiryReport:
+        """Delete the conversations that nobody has spoken in for ``days`` times 24 hours or longer, with all they have.
+
+        One that is answering a question is left alone. Sessions that only the memory knows go too, as soon as their
+        newest turn is that old; a memory that several stores share must be given the longest of their times. After an
+        interruption the next call does the rest.
+
+        Args:
+            days: At least 1.
+            dry_run: Say what would go, and delete nothing.
+            on_progress: Called, on judgetree's own thread, with (done, total) of the old conversations and sessions.
+            clock: The time it is.
+
+        Raises:
+            SettingsError: ``days`` is not such a number, or the store fails.
+            CollectionError: The memory fails.
+        """
+        return background_loop().run(self._delete_old(days, dry_run, on_progress, clock))
+
+    async def adelete_old_conversations(
+        self,
+        days: int,
+        *,
+        dry_run: bool = False,
+        on_progress: Callable[[int, int], None] | None = None,
+        clock: Callable[[], datetime] = now_utc,
+    ) -> ExpiryReport:
+        """See ``delete_old_conversations``."""
+        return await background_loop().hop(self._delete_old(days, dry_run, on_progress, clock))
+
+    def cleanup_expired_conversations(
+        self,
+        *,
+        dry_run: bool = False,
+        on_progress: Callable[[int, int], None] | None = None,
+        clock: Callable[[], datetime] = now_utc,
+    ) -> ExpiryReport:
+        """``delete_old_conversations`` with the setting ``conversation_expire_days``."""
+        return self.delete_old_conversations(
+            self.settings.conversation_expire_days, dry_run=dry_run, on_progress=on_progress, clock=clock
+        )
+
+    async def acleanup_expired_conversations(
+        self,
+        *,
+        dry_run: bool = False,
+        on_progress: Callable[[int, int], None] | None = None,
+        clock: Callable[[], datetime] = now_utc,
+    ) -> ExpiryReport:
+        """See ``cleanup_expired_conversations``."""
+        return await self.adelete_old_conversations(
+            self.settings.conversation_expire_days, dry_run=dry_run, on_progress=on_progress, clock=clock
+        )
+
+    def backfill(self, session_id: str | None = None, *, dry_run: bool = False) -> int:
+        """Put turns that another program has written into the memory in a line; how many there are.
+
+        See ``memory_backfill.backfill``. Done again it finds nothing to do.
+
+        Args:
+            session_id: One session; None for all.
+            dry_run: Count, and change nothing.
+
+        Raises:
+            SettingsError: The memory was given, and is none of judgetree's.
+            CollectionError: The memory fails.
+        """
+        return background_loop().run(self._backfill(session_id, dry_run=dry_run))
+
+    async def abackfill(self, session_id: str | None = None, *, dry_run: bool = False) -> int:
+        """See ``backfill``."""
+        return await background_loop().hop(self._backfill(session_id, dry_run=dry_run))
+
+    def close(self) -> None:
+        """Close store and memory and free the collection; the next question opens them again."""
+        background_loop().run(self._close())
+
+    async def aclose(self) -> None:
+        """See ``close``."""
+        await background_loop().hop(self._close())
+
+    # --- on judgetree's own loop ---
+
+    async def open(self) -> Opened:
+        """Store, memory and locks; for use on judgetree's own loop."""
+        async with self._opening:
+            if self._opened is None:
+                self._opened = await self._open()
+            return self._opened
+
+    async def turn_context(
+        self, session_id: str, conversation: ConversationState, stream: Stream | None
+    ) -> TurnContext:
+        """The services of one turn; opens what is not open yet."""
+        opened = await self.open()
+        services = await self._session.open_services()
+        return TurnContext(
+            conversation_id=session_id,
+            conversation=conversation,
+            rag=self.rag,
+            services=services,
+            chat=opened.chat_of(services),
+            memory=opened.memory,
+            store=opened.store,
+            options=self.options,
+            limits=self.limits,
+            web=self._web,
+            stream=stream,
+        )
+
+    async def _prepare(self) -> None:
+        await self.open()
+        await self._session.open_services()
+
+    async def _open(self) -> Opened:
+        url = self.settings.checkpoint_url
+        with store_errors(url):
+            saver = await self.rag.aopen_store()
+        assert saver is not None, "a session keeps its threads"
+        locks = ConversationLocks(url)
+        self._resources.push_async_callback(locks.aclose)
+        return Opened(store=ConversationStore(saver), memory=self._memory(), locks=locks, graph=build_turn_graph(saver))
+
+    def _memory(self) -> TurnMemory:
+        if self._given_memory is not None:
+            return self._given_memory
+        settings = self.settings
+        spec = _MEMORY_EMBEDDINGS if settings.embeddings == "auto" else settings.embeddings
+        memory = ConversationMemory(
+            create_embeddings(spec, settings),
+            collection=settings.conversation_collection,
+            uri=settings.milvus_address,
+            token=settings.milvus_token.get_secret_value(),
+        )
+        self._resources.push_async_callback(asyncio.to_thread, memory.close)
+        return memory
+
+    async def _summaries(self) -> list[ConversationSummary]:
+        opened = await self.open()
+        with store_errors(self.settings.checkpoint_url):
+            return await opened.store.summaries()
+
+    async def _delete(self, session_id: str) -> int:
+        opened = await self.open()
+        async with opened.locks.hold(session_id):
+            with store_errors(self.settings.checkpoint_url):
+                if await opened.store.load(session_id) is None:
+                    raise SettingsError(f"There is no conversation {session_id!r}. `judgetree conversations list`.")
+                # The memory first: what is left after a failure is still a conversation, which can be deleted again.
+                await asyncio.to_thread(opened.memory.delete_turns, session_id)
+                return await opened.store.delete_threads(await opened.store.threads_of(session_id))
+
+    async def _delete_old(
+        self, days: int, dry_run: bool, on_progress: Callable[[int, int], None] | None, clock: Callable[[], datetime]
+    ) -> ExpiryReport:
+        opened = await self.open()
+        with store_errors(self.settings.checkpoint_url):
+            return await delete_old(opened, days, dry_run=dry_run, on_progress=on_progress, clock=clock)
+
+    async def _backfill(self, session_id: str | None, *, dry_run: bool) -> int:
+        opened = await self.open()
+        memory = opened.memory
+        if not isinstance(memory, ConversationMemory):
+            raise SettingsError("Only a ConversationMemory can be backfilled. Give one as memory=…, or none.")
+        unlinked = await asyncio.to_thread(memory.records_without_parent, session_id)
+        done = 0
+        for session in unlinked:
+            async with opened.locks.hold(session):
+                done += await asyncio.to_thread(backfill, memory, session, dry_run=dry_run)
+        return done
+
+    async def _close(self) -> None:
+        self._opened = None
+        await self._resources.aclose()
+        await self._session.aclose()
+
+
+class Opened:
+    """What all conversations share while they are open."""
+
+    def __init__(
+        self, *, store: ConversationStore, memory: TurnMemory, locks: ConversationLocks, graph: CompiledTurn
+    ) -> None:
+        self.store = store
+        self.memory = memory
+        self.locks = locks
+        self.graph = graph
+        self.wound_up: set[str] = set()
+        """Conversations whose last turn has ended as it should in this process, with nothing left behind."""
+        self._chat: JsonChat | None = None
+
+    def chat_of(self, services: RagContext) -> JsonChat:
+        """The reader, for replies as JSON; one for all turns, so that its formats are found out once."""
+        if self._chat is None:
+            self._chat = JsonChat(services.reader, max_tokens=_JSON_TOKENS)
+        return self._chat

@@ -1,0 +1,119 @@
+"""What a turn tells while it runs, as typed events: session, thinking, content, source, tree progress, error, done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ...modules.growing_text import Deltas
+from ..context import RunEvent
+
+if TYPE_CHECKING:
+    from .result import TurnResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionEvent:
+    """The turn has begun; nothing has been asked of a model yet."""
+
+    type: ClassVar = "session"
+    session_id: str
+    turn_id: str
+    parent_turn_id: str
+    turn_number: int
+    branch: str
+    """Its name."""
+    resumed: bool
+    """Whether the turn was begun before, and goes on or is given back."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThinkingEvent:
+    """The model thinks on."""
+
+    type: ClassVar = "thinking"
+    text: str
+    """What has come since the last such event; all, if ``restarted``."""
+    restarted: bool = False
+    """What came before does not count: the call is tried again, or another one follows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContentEvent:
+    """The answer grows."""
+
+    type: ClassVar = "content"
+    text: str
+    """As in ``ThinkingEvent``."""
+    restarted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceEvent:
+    """A chunk that the answer rests on; one event each, best first, before the turn is done."""
+
+    type: ClassVar = "source"
+    number: int
+    """From 1 on."""
+    chunk_id: str
+    source: str
+    score: int | None
+    """The judge's, 0 to 2; None where it gave none."""
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeEvent:
+    """The search, or another step of the turn, has come further."""
+
+    type: ClassVar = "tree"
+    node: str
+    """The step, by the name of its graph node."""
+    event: RunEvent
+    """As in ``context.RunEvent`` where it is the search's, else ``{}``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorEvent:
+    """The turn could not be finished; it stays open, and the same question goes on with it."""
+
+    type: ClassVar = "error"
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoneEvent:
+    """The turn is saved. Always the last event, also after an error."""
+
+    type: ClassVar = "done"
+    result: TurnResult
+
+
+ConversationEvent = SessionEvent | ThinkingEvent | ContentEvent | SourceEvent | TreeEvent | ErrorEvent | DoneEvent
+Listener = Callable[[ConversationEvent], None]
+
+
+def event_document(event: ConversationEvent) -> dict[str, object]:
+    """An event as plain data that ``json.dumps`` takes, with its ``type``."""
+    told = event.result.to_document() if isinstance(event, DoneEvent) else asdict(event)
+    return {"type": event.type, **told}
+
+
+class Stream:
+    """Turns the growing texts of a turn's calls into events."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self._content = Deltas()
+        self._thinking = Deltas()
+
+    def on_text(self, answer: str) -> None:
+        """The answer so far."""
+        text, restarted = self._content.feed(answer)
+        self.listener(ContentEvent(text=text, restarted=restarted))
+
+    def on_thinking(self, thinking: str) -> None:
+        """The thinking so far."""
+        text, restarted = self._thinking.feed(thinking)
+        self.listener(ThinkingEvent(text=text, restarted=restarted))

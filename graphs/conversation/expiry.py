@@ -1,0 +1,162 @@
+"""Conversations that nobody has spoken in for days: found, and deleted with all that is kept of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ...modules.errors import ConversationBusy, LoadingError, SettingsError
+from ...modules.memory_schema import moment_us
+from .state import ConversationState
+from .store import StoredConversation
+
+if TYPE_CHECKING:
+    from .conversations import Opened
+
+logger = logging.getLogger(__name__)
+
+_DAY_US = 24 * 60 * 60 * 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpiryReport:
+    """What has been deleted, or would be."""
+
+    conversations: tuple[str, ...]
+    """Ids of those in the store."""
+    turns: int
+    """In the memory, those of ``orphans`` included."""
+    threads: int
+    """In the store: of the conversations, their turns and their search trees."""
+    dry_run: bool
+    """Whether nothing was deleted."""
+    orphans: tuple[str, ...] = ()
+    """Ids of those that only the memory knew."""
+    busy: tuple[str, ...] = ()
+    """Ids of old ones that were left alone because they were answering a question."""
+    unreadable: tuple[str, ...] = ()
+    """Ids of those that were left alone because a newer judgetree has written them, or they are damaged."""
+
+
+def now_utc() -> datetime:
+    """The time it is."""
+    return datetime.now(UTC)
+
+
+async def delete_old(
+    opened: Opened,
+    days: int,
+    *,
+    dry_run: bool,
+    on_progress: Callable[[int, int], None] | None,
+    clock: Callable[[], datetime],
+) -> ExpiryReport:
+    """See ``Conversations.delete_old_conversations``. It reads every checkpoint of the store once."""
+    sweep = _Sweep(opened=opened, newest_us=_newest_us(days, clock()), dry_run=dry_run)
+    stored = await opened.store.all_threads()
+    remembered = await asyncio.to_thread(opened.memory.sessions)
+    old = [each for each, kept in stored.items() if await sweep.finds_old(each, kept)]
+    orphans = [session for session in remembered if session not in stored]
+    for done, conversation_id in enumerate((*old, *orphans), start=1):
+        await sweep.delete_if_free(conversation_id, stored.get(conversation_id))
+        if on_progress is not None:
+            on_progress(done, len(old) + len(orphans))
+    return sweep.report()
+
+
+@dataclass(kw_only=True)
+class _Sweep:
+    """One pass over what may be old, and what came of it."""
+
+    opened: Opened
+    newest_us: int
+    """The newest time that is old, in microseconds since 1970."""
+    dry_run: bool
+    conversations: list[str] = field(default_factory=list)
+    turns: int = 0
+    threads: int = 0
+    orphans: list[str] = field(default_factory=list)
+    busy: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+
+    def report(self) -> ExpiryReport:
+        return ExpiryReport(
+            conversations=tuple(self.conversations),
+            turns=self.turns,
+            threads=self.threads,
+            dry_run=self.dry_run,
+            orphans=tuple(self.orphans),
+            busy=tuple(self.busy),
+            unreadable=tuple(self.unreadable),
+        )
+
+    async def finds_old(self, conversation_id: str, kept: StoredConversation) -> bool:
+        """Whether a conversation is old, as far as that can be said without its lock."""
+        try:
+            return await self._old_state(conversation_id, kept) is not None
+        except LoadingError as error:
+            logger.warning("left alone: %s", error)
+            self.unreadable.append(conversation_id)
+            return False
+
+    async def delete_if_free(self, conversation_id: str, kept: StoredConversation | None) -> None:
+        """Delete a conversation, or with ``kept=None`` what the memory has of it, if it is still old."""
+        try:
+            async with self.opened.locks.hold(conversation_id, wait=False):
+                if kept is not None:
+                    await self._delete(conversation_id, kept)
+                else:
+                    await self._delete_orphan(conversation_id)
+        except ConversationBusy:
+            self.busy.append(conversation_id)
+
+    async def _delete(self, conversation_id: str, kept: StoredConversation) -> None:
+        """The memory goes first and its own thread last, so that what an interruption leaves is found again as old."""
+        state = await self._old_state(conversation_id, kept)  # it may have been spoken in since it was found
+        if state is None:
+            return
+        store, memory = self.opened.store, self.opened.memory
+        # Going on with an open turn writes threads long before it changes the state.
+        threads: Sequence[str] = await store.threads_of(conversation_id) if state["open_turn"] else kept.threads
+        if self.dry_run:
+            self.turns += len(await asyncio.to_thread(memory.turns_of, conversation_id))
+            self.threads += len(threads)
+        else:
+            self.turns += await asyncio.to_thread(memory.delete_turns, conversation_id)
+            self.threads += await store.delete_threads(threads)
+        self.conversations.append(conversation_id)
+
+    async def _delete_orphan(self, session_id: str) -> None:
+        if await self.opened.store.load(session_id) is not None:
+            return  # somebody has begun it since
+        memory = self.opened.memory
+        turns = await asyncio.to_thread(memory.turns_of, session_id)
+        moments = [moment for turn in turns if (moment := moment_us(turn["timestamp"])) is not None]
+        if not moments or max(moments) > self.newest_us:
+            return
+        if not self.dry_run:
+            await asyncio.to_thread(memory.delete_turns, session_id)
+        self.turns += len(turns)
+        self.orphans.append(session_id)
+
+    async def _old_state(self, conversation_id: str, kept: StoredConversation) -> ConversationState | None:
+        """The state of a conversation that is old; None if it is not, or is gone."""
+        state = await self.opened.store.load(conversation_id)
+        if state is None:
+            return None
+        moment = moment_us(state["updated_at"])
+        if moment is None:  # of version 1, which kept the times that it was given, or none
+            moment = moment_us(kept.written_at)
+        return state if moment is not None and moment <= self.newest_us else None
+
+
+def _newest_us(days: object, now: datetime) -> int:
+    if not isinstance(days, int) or isinstance(days, bool) or days < 1:
+        raise SettingsError(f"days={days!r} cannot be an age. Allowed: whole numbers of days from 1 on.")
+    moment = moment_us(now.astimezone(UTC).isoformat())
+    assert moment is not None, "that is how a datetime is written"
+    return moment - days * _DAY_US

@@ -1,0 +1,135 @@
+"""What is kept of one conversation, in its state and in the memory, and how that is changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ...modules.errors import SettingsError, UnknownThread
+from ...modules.turns import QaPair
+from ..checkpoints import store_errors
+from ..search_tree import SearchTree
+from . import branches
+from .state import ConversationState
+from .store import ConversationStore
+
+if TYPE_CHECKING:
+    from .conversations import Conversations
+
+Change = Callable[[ConversationState], ConversationState]
+
+
+class ConversationRecord:
+    """Reads and changes one conversation; use it on judgetree's own loop.
+
+    Every method raises ``SettingsError`` where the checkpoint store fails, ``CollectionError`` where the memory does.
+    """
+
+    def __init__(self, conversations: Conversations, session_id: str) -> None:
+        self.session_id = session_id
+        self._all = conversations
+
+    async def load(self) -> ConversationState | None:
+        """Its state; None if nothing was ever asked."""
+        store = (await self._all.open()).store
+        with store_errors(self._all.settings.checkpoint_url):
+            return await store.load(self.session_id)
+
+    async def all_turns(self) -> tuple[ConversationState | None, list[QaPair]]:
+        """Its state, and all turns of all branches in the order in which they were answered."""
+        state = await self.load()
+        if state is None:
+            return None, []
+        memory = (await self._all.open()).memory
+        remembered = await asyncio.to_thread(memory.turns_of, self.session_id)
+        # The state is the truth; what a failed deletion has left in the memory belongs to no branch.
+        by_id = {turn["turn_id"]: turn for turn in (*remembered, *state["chat_history"])}
+        known = [turn for turn in by_id.values() if turn["turn_number"] <= _last_number(state, turn["branch_id"])]
+        return state, sorted(known, key=lambda turn: (turn["timestamp"], turn["turn_number"]))
+
+    async def find(self, state: ConversationState, turn_id: str) -> QaPair | None:
+        """The turn of that id, from the state or else from the memory; None if there is none."""
+        for turn in state["chat_history"]:
+            if turn["turn_id"] == turn_id:
+                return turn
+        memory = (await self._all.open()).memory
+        return next(iter(await asyncio.to_thread(memory.turns_of, self.session_id, [turn_id])), None)
+
+    async def search_tree(self, turn: QaPair) -> SearchTree | None:
+        """The search tree of a turn; None where nothing was searched for, or where it is gone."""
+        if not turn["rag_thread_id"]:
+            return None
+        try:
+            return await SearchTree.afrom_history(self._all.rag, turn["rag_thread_id"])
+        except UnknownThread:
+            return None
+
+    async def change(self, change: Change) -> None:
+        """Save what ``change`` makes of the state, with no turn in between.
+
+        Raises:
+            SettingsError: (Also) there is no such conversation.
+        """
+        opened = await self._all.open()
+        async with opened.locks.hold(self.session_id):
+            with store_errors(self._all.settings.checkpoint_url):
+                await opened.store.save(self.session_id, change(await self._known_state(opened.store)))
+
+    async def delete_branch(self, name: str) -> int:
+        """Delete a branch with its turns and their search trees; how many turns that were.
+
+        Raises:
+            SettingsError: (Also) see ``branches.without_branch``.
+        """
+        opened = await self._all.open()
+        async with opened.locks.hold(self.session_id):
+            with store_errors(self._all.settings.checkpoint_url):
+                state = await self._known_state(opened.store)
+                changes = branches.without_branch(state, name)
+                branch_id = branches.branch_named(state["branches"], name)["branch_id"]
+                gone = [turn for turn in (await self.all_turns())[1] if turn["branch_id"] == branch_id]
+                await self._forget(gone, changes)
+        return len(gone)
+
+    async def undo(self) -> QaPair:
+        """Take back the newest turn of the active branch, with its search tree.
+
+        Raises:
+            SettingsError: (Also) the branch has no turn of its own, or another one forks from it.
+        """
+        opened = await self._all.open()
+        async with opened.locks.hold(self.session_id):
+            with store_errors(self._all.settings.checkpoint_url):
+                state = await self._known_state(opened.store)
+                head = state["branches"][state["active_branch"]]["head_turn_id"]
+                last = await self.find(state, head) if head else None
+                if last is None or last["branch_id"] != state["active_branch"]:
+                    raise SettingsError("There is nothing to undo: the active branch has no turn of its own.")
+                parent = await self.find(state, last["parent_turn_id"]) if last["parent_turn_id"] else None
+                await self._forget([last], branches.without_last_turn(state, last, parent))
+        return last
+
+    async def _known_state(self, store: ConversationStore) -> ConversationState:
+        state = await store.load(self.session_id)
+        if state is None:
+            raise SettingsError(f"There is no conversation {self.session_id!r} yet. Ask something first.")
+        return state
+
+    async def _forget(self, turns: Sequence[QaPair], changes: ConversationState) -> None:
+        """Turns out of the memory, then out of the state by its ``changes``, then their search trees.
+
+        In this order, since the memory is brought up to date from the state: a turn that a crash has left in the state
+        comes back whole.
+        """
+        opened = await self._all.open()
+        await asyncio.to_thread(opened.memory.delete_turns, self.session_id, [turn["turn_id"] for turn in turns])
+        await opened.store.save(self.session_id, changes)
+        for turn in turns:
+            if turn["rag_thread_id"]:
+                await opened.store.delete_threads(await opened.store.tree_threads(turn["rag_thread_id"]))
+
+
+def _last_number(state: ConversationState, branch_id: str) -> int:
+    branch = state["branches"].get(branch_id)
+    return branch["head_number"] if branch else 0

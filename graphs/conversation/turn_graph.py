@@ -1,0 +1,140 @@
+"""The graph of one turn: from a question and the turns before it to an answer that is saved."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from ...modules.turns import count_tokens
+from ..checkpoints import Saver
+from . import nodes
+from .context import TurnContext
+from .state import TurnState
+
+CompiledTurn = CompiledStateGraph[TurnState, TurnContext, TurnState, TurnState]
+
+Search = Literal["web_or_rag", "call_rag"]
+Understanding = Literal["select_turns", "web_or_rag", "call_rag"]
+
+
+def build_turn_graph(saver: Saver) -> CompiledTurn:
+    """The graph of a turn: run it on the turn's thread from ``history.load_history``, with ``durability="sync"``.
+
+    ::
+
+        question and history ─ no turns before ─────────────────────────────> call_rag ─> save_turn
+              └ fold_summary, if due ─> select_turns ─ none matters ─────────────^  ^
+                                            │ unknown ─> condense ──────────────────┤
+                                            └ some ─> assess_history ─ no ──────────┤
+                                               │ digest_evidence ─^  └ yes ─> answer_from_history ─> save_turn
+                                               └ too long ─^                        └ a refusal ─> call_rag
+
+    ``direct_answer`` stands before ``select_turns`` and ``web_or_rag`` before ``call_rag`` where the options say so,
+    ``answer_from_knowledge`` behind it.
+    """
+    builder = StateGraph(TurnState, context_schema=TurnContext)
+    for node in (
+        nodes.fold_summary,
+        nodes.direct_answer,
+        nodes.select_turns,
+        nodes.digest_evidence,
+        nodes.assess_history,
+        nodes.answer_from_history,
+        nodes.condense,
+        nodes.web_or_rag,
+        nodes.search_web,
+        nodes.call_rag,
+        nodes.answer_from_knowledge,
+        nodes.save_turn,
+    ):
+        builder.add_node(node.__name__, node)
+    search = ["web_or_rag", "call_rag"]
+    understanding = ["select_turns", *search]
+    builder.add_conditional_edges(START, to_first_step, ["fold_summary", "direct_answer", *understanding])
+    builder.add_conditional_edges("fold_summary", to_direct_answer, ["direct_answer", *understanding])
+    builder.add_conditional_edges("direct_answer", after_direct_answer, ["save_turn", *understanding])
+    builder.add_conditional_edges(
+        "select_turns", after_selection, ["condense", "digest_evidence", "assess_history", *search]
+    )
+    builder.add_edge("digest_evidence", "assess_history")
+    builder.add_conditional_edges("assess_history", after_assessment, ["answer_from_history", "condense", *search])
+    builder.add_conditional_edges("answer_from_history", after_answer, ["save_turn", "condense", *search])
+    builder.add_conditional_edges("condense", to_search, search)
+    builder.add_conditional_edges("web_or_rag", after_route, ["search_web", "call_rag"])
+    builder.add_conditional_edges("search_web", after_search, ["answer_from_knowledge", "save_turn"])
+    builder.add_conditional_edges("call_rag", after_search, ["answer_from_knowledge", "save_turn"])
+    builder.add_edge("answer_from_knowledge", "save_turn")
+    builder.add_edge("save_turn", END)
+    return builder.compile(checkpointer=saver, name="turn")
+
+
+def to_first_step(
+    state: TurnState, runtime: Runtime[TurnContext]
+) -> Literal["fold_summary", "direct_answer"] | Understanding:
+    """A summary that is due comes first."""
+    return "fold_summary" if state["to_fold"] else to_direct_answer(state, runtime)
+
+
+def to_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["direct_answer"] | Understanding:
+    """Small talk is looked for only where that is wanted."""
+    return "direct_answer" if runtime.context.options.direct_answer else _to_understanding(state, runtime)
+
+
+def after_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn"] | Understanding:
+    """Small talk is done."""
+    return "save_turn" if "answer" in state else _to_understanding(state, runtime)
+
+
+def after_selection(
+    state: TurnState, runtime: Runtime[TurnContext]
+) -> Literal["condense", "digest_evidence", "assess_history"] | Search:
+    """A question that leans on no turn is searched for as it is; one of which that is not known is condensed.
+
+    Evidence over half of what a prompt may have is digested.
+    """
+    if state["selected"] is None:
+        return "condense"
+    if not state["selected"]:
+        return to_search(state, runtime)
+    too_long = count_tokens(state["passages"]) > runtime.context.limits.max_tokens // 2
+    return "digest_evidence" if too_long else "assess_history"
+
+
+def after_assessment(
+    state: TurnState, runtime: Runtime[TurnContext]
+) -> Literal["answer_from_history", "condense"] | Search:
+    """What the earlier turns can answer they do."""
+    return "answer_from_history" if state.get("answered_from") == "history" else _to_condensed_search(state, runtime)
+
+
+def after_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn", "condense"] | Search:
+    """A refusal from history does not end the turn."""
+    return "save_turn" if "answer" in state else _to_condensed_search(state, runtime)
+
+
+def to_search(state: TurnState, runtime: Runtime[TurnContext]) -> Search:
+    """The web is thought of only where that is wanted."""
+    return "web_or_rag" if runtime.context.options.web_or_rag else "call_rag"
+
+
+def after_route(state: TurnState) -> Literal["search_web", "call_rag"]:
+    """To the web or to the collection."""
+    return "search_web" if state["answered_from"] == "web" else "call_rag"
+
+
+def after_search(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["answer_from_knowledge", "save_turn"]:
+    """General knowledge helps out only where that is wanted."""
+    helps_out = runtime.context.options.answer_without_evidence and state["status"] == "refused"
+    return "answer_from_knowledge" if helps_out else "save_turn"
+
+
+def _to_understanding(state: TurnState, runtime: Runtime[TurnContext]) -> Understanding:
+    return "select_turns" if state["history"] or state["summary"] else to_search(state, runtime)
+
+
+def _to_condensed_search(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["condense"] | Search:
+    """An assessment has rewritten the question already, unless it failed."""
+    return to_search(state, runtime) if state.get("standalone_query") else "condense"

@@ -1,0 +1,99 @@
+"""Boxes of text as Graphviz DOT, for every drawing that is made of them.
+
+Boxes get their width from here and not from Graphviz, whose built-in metrics take a Chinese character for a blank.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .layout import glyph_ems, printable, wrap
+
+FONT = "Helvetica"
+CARD_WIDTH_PT = 262
+BADGE_WIDTH_PT = 18
+TEXT_SIZE_PT = 10
+SMALL_SIZE_PT = 8.5
+LINE_HEIGHT = 1.35
+INK, FAINT_INK, ALARM_INK = "#1A1A1A", "#555555", "#A3260C"
+NODE_STYLE = f'node [fontname="{FONT}", fontsize={TEXT_SIZE_PT}, fontcolor="{INK}", margin="0.08,0.06"];'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How one kind of node is drawn: told apart by colour, by outline and in words, so that grey prints will do."""
+
+    fill: str
+    line: str
+    style: str = "filled"
+    pen_width: float = 1.2
+
+
+def box(name: str, css_class: str, shape: str, look: Look, rows: Iterable[str], tooltip: str) -> str:
+    """A node of that name and id, with rows of a table in it and a tooltip of any length."""
+    return (
+        f'  {name} [id="{name}", class="{css_class}", shape={shape}, style="{look.style}", fillcolor="{look.fill}", '
+        f'color="{look.line}", penwidth={look.pen_width}, tooltip={quoted(tooltip)}, label={_table(rows)}];'
+    )
+
+
+def _table(rows: Iterable[str]) -> str:
+    cells = "".join(rows)
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0" WIDTH="{CARD_WIDTH_PT}">{cells}</TABLE>>'
+
+
+def badge_row(mark: str, colour: str, text: str, *, ink: str = INK, width: int = BADGE_WIDTH_PT) -> str:
+    """A table row that begins with a badge; its text is one line, however long."""
+    words = font(f"\u00a0{text}", ink=ink, bold=True)
+    rest = CARD_WIDTH_PT - width
+    return f'<TR>{badge(mark, colour, width=width)}<TD ALIGN="LEFT" WIDTH="{rest}">{words}</TD></TR>'
+
+
+def badge(mark: str, colour: str, *, width: int = BADGE_WIDTH_PT) -> str:
+    """A table cell with a white mark on a colour."""
+    return f'<TD WIDTH="{width}" HEIGHT="15" BGCOLOR="{colour}">{font(mark, ink="#FFFFFF", bold=True)}</TD>'
+
+
+def text_rows(lines: Sequence[str], *, size: float = TEXT_SIZE_PT, ink: str = INK, bold: bool = False) -> str:
+    """A table row a line, its height given: Graphviz sets bold lines so tight that Chinese ones touch."""
+    height = round(size * LINE_HEIGHT)
+    return "".join(
+        f'<TR><TD COLSPAN="2" ALIGN="LEFT" HEIGHT="{height}">{font(line, size=size, ink=ink, bold=bold)}</TD></TR>'
+        for line in lines
+    )
+
+
+def font(text: str, *, size: float = TEXT_SIZE_PT, ink: str, bold: bool = False) -> str:
+    """Text of one size and ink, escaped."""
+    # Here entities are read before \N and the like are expanded, so only a doubled backslash stays one.
+    escaped = html.escape(text).replace("\\", "\\\\")
+    weight = f"<B>{escaped}</B>" if bold else escaped
+    return f'<FONT POINT-SIZE="{size}" COLOR="{ink}">{weight}</FONT>'
+
+
+def box_lines(text: str, max_lines: int, *, size: float = TEXT_SIZE_PT, bold: bool = False) -> list[str]:
+    """The text in lines as wide as a box; the last ends in "…" where it was cut short."""
+    ems = CARD_WIDTH_PT / size / (1.08 if bold else 1)
+    return wrap(text, ems, max_lines=max_lines, measure=glyph_ems)
+
+
+def legend_label(entries: Sequence[tuple[str, str, str]], totals: str) -> str:
+    """A label that says what badges mean (mark, colour, words), and below them the totals."""
+    cells = "".join(
+        f'{badge(mark, colour)}<TD ALIGN="LEFT">{font(f"{words}   ", ink=INK)}</TD>' for mark, colour, words in entries
+    )
+    span = max(2 * len(entries), 1)
+    below = f'<TR><TD COLSPAN="{span}" ALIGN="LEFT">{font(totals, ink=FAINT_INK)}</TD></TR>'
+    above = f"<TR>{cells}</TR>" if cells else ""
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="3" CELLPADDING="2">{above}{below}</TABLE>>'
+
+
+def quoted(text: str) -> str:
+    """A DOT string of several lines, for a tooltip.
+
+    Graphviz reads a tooltip's entities, and its backslashes twice (both ``dot`` 2.43 and graphviz-pure 16.1 do).
+    """
+    lines = printable(text).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return '"' + "\\n".join(html.escape(line).replace("\\", "\\" * 4) for line in lines) + '"'

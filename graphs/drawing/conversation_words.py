@@ -1,0 +1,95 @@
+"""What every drawing of a conversation says in words: what an answer rests on, where a branch comes from, totals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import get_args
+
+from ...modules.turns import AnsweredFrom, ChunkRef, QaPair
+from ..conversation.turn_tree import Lane, Reuse, TurnTree
+from ..search_tree import SearchTree
+from .words import count_of, usage_words
+
+ANSWERED_WORDS: dict[AnsweredFrom, str] = {
+    "search": "from a search",
+    "history": "from earlier turns",
+    "web": "from the web",
+    "knowledge": "from general knowledge",
+    "small_talk": "small talk",
+}
+OPEN_WORDS = "not answered yet"
+
+
+def basis_words(turn: QaPair) -> str:
+    """What the answer rests on, and on how many sources: "from a search · 2 sources"."""
+    words = ANSWERED_WORDS[turn["answered_from"]]
+    return f"{words} · {count_of(len(turn['chunks']), 'source')}" if turn["chunks"] else words
+
+
+def said_words(turn: QaPair) -> str:
+    """The answer, marked where it is a refusal."""
+    return f"[refused] {turn['answer']}".rstrip() if turn["status"] == "refused" else turn["answer"]
+
+
+def standalone_words(turn: QaPair) -> str:
+    """The stand-alone question; ``""`` where it is the one that was asked."""
+    return turn["standalone_query"] if turn["standalone_query"] != turn["query"] else ""
+
+
+def open_search_words(tree: TurnTree) -> str:
+    """Size of the open turn's search tree as far as it has come; ``""`` without one."""
+    return _size_words(tree.open_tree) if tree.open_tree else ""
+
+
+def search_words(tree: TurnTree, turn: QaPair) -> str:
+    """Size of its search tree on one line; ``""`` where nothing was searched for."""
+    if not turn["rag_thread_id"]:
+        return ""
+    found = tree.tree_of(turn)
+    return _size_words(found) if found else "search tree: gone"
+
+
+def _size_words(tree: SearchTree) -> str:
+    chunks = sum(1 for _ in tree.chunk_nodes())
+    return f"search tree: {count_of(tree.sub_runs + 1, 'query')}, {count_of(chunks, 'chunk')}"
+
+
+def reuse_words(reuse: Reuse) -> str:
+    """Which turn's evidence a turn answers from: "turn 3 answers from what turn 1 found: a.md, b.md"."""
+    sources = ", ".join(dict.fromkeys(map(source_words, reuse.chunks)))
+    return (
+        f"turn {reuse.used_in['turn_number']} answers from what turn {reuse.found_in['turn_number']} found: {sources}"
+    )
+
+
+def source_words(ref: ChunkRef) -> str:
+    """Where a chunk comes from, or else its id."""
+    return ref["source"] or ref["chunk_id"]
+
+
+def origin_of(tree: TurnTree, lane: Lane) -> str:
+    """Where a branch begins: "from turn 3 of main"; ``""`` where it begins with a first turn."""
+    branch = lane.branch
+    if not branch["forked_from"]:
+        return ""
+    names = {other["branch_id"]: other["name"] for other in tree.branches}
+    parent = names.get(branch["parent_branch_id"], branch["parent_branch_id"])
+    return f"from turn {branch['fork_number']} of {parent}"
+
+
+def conversation_words(tree: TurnTree) -> str:
+    """Size and cost of the whole conversation on one line."""
+    turns, branches = count_of(len(tree.turns), "turn"), len(tree.branches)
+    parts = [turns, f"{branches:,} {'branch' if branches == 1 else 'branches'}", usage_words(tree.usage)]
+    return " · ".join([*parts, "one turn open"] if tree.open_turn else parts)
+
+
+def answered_counts(tree: TurnTree) -> dict[AnsweredFrom, int]:
+    """How many answers rest on what, as far as it occurs."""
+    counts = Counter(turn["answered_from"] for turn in tree.turns)
+    return {kind: counts[kind] for kind in get_args(AnsweredFrom) if counts[kind]}
+
+
+def refusals(tree: TurnTree) -> int:
+    """How many turns were refused."""
+    return sum(turn["status"] == "refused" for turn in tree.turns)

@@ -1,0 +1,92 @@
+"""A retriever that understands follow-up questions, as a LangChain ``Runnable`` for chains of any kind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+
+from ..modules.background_loop import background_loop
+from ..modules.errors import ModelCallError, ModelSetupError, SettingsError
+from ..modules.llm import ChatLLM
+from ..modules.prompts import is_refusal
+from ..modules.prompts_conversation import condense_messages, render_pairs
+from ..modules.turns import pairs_of
+from ..modules.usage import CallMeter
+
+logger = logging.getLogger(__name__)
+
+ChatHistory = Sequence[tuple[str, str] | BaseMessage]
+"""Earlier turns, oldest first: (question, answer) tuples or messages."""
+
+
+def create_history_aware_retriever(
+    llm: ChatLLM,
+    retriever: Runnable[str, Sequence[Document]],
+    *,
+    get_chat_history: Callable[[ChatHistory], str] | None = None,
+) -> Runnable[Mapping[str, object], list[Document]]:
+    """A retriever for ``{"input": question, "chat_history": [...]}``; best first, as the one inside gives them.
+
+    A question with history is condensed first: one model call makes it stand alone. Without history it goes to the
+    retriever as it is, and no model is called; so it does where the model gives nothing usable. It may be invoked from
+    anywhere: the model is called on judgetree's own loop, the retriever where the caller is.
+
+    Args:
+        llm: Condenses.
+        retriever: A ``Retriever``, any of LangChain's, or another runnable from a question to documents.
+        get_chat_history: Turns what stands under ``chat_history`` into text, ``""`` for none; without it, this may be
+            (question, answer) tuples and messages, oldest first.
+
+    Invoking raises:
+        SettingsError: The input has another form.
+        ModelSetupError: The endpoint refuses the key, the model's name or the request.
+        LoopReentryError: ``invoke`` with history on judgetree's own loop; use ``ainvoke`` there.
+    """
+    render = get_chat_history or _rendered
+
+    def search(given: Mapping[str, object], config: RunnableConfig) -> list[Document]:
+        query, history = _read(given, render)
+        if history:
+            query = background_loop().run(_condensed(llm, history, query))
+        return list(retriever.invoke(query, config))
+
+    async def asearch(given: Mapping[str, object], config: RunnableConfig) -> list[Document]:
+        query, history = _read(given, render)
+        if history:
+            query = await background_loop().hop(_condensed(llm, history, query))
+        return list(await retriever.ainvoke(query, config))
+
+    return RunnableLambda(search, asearch, name="history_aware_retriever")
+
+
+async def _condensed(llm: ChatLLM, history: str, query: str) -> str:
+    try:
+        completion = await llm.complete(condense_messages(history, query), meter=CallMeter(node="condense"))
+    except ModelSetupError:
+        raise
+    except ModelCallError as error:  # also what an endpoint's empty reply comes to
+        logger.warning("The question is searched for as it was asked, since it cannot be condensed: %s", error)
+        return query
+    return query if is_refusal(completion.text) else completion.text
+
+
+def _read(given: Mapping[str, object], render: Callable[[ChatHistory], str]) -> tuple[str, str]:
+    """Question and history as text, ``""`` where there is none."""
+    if not isinstance(given, Mapping) or not isinstance(query := given.get("input"), str) or not query.strip():
+        raise SettingsError(f'The input {given!r:.80} holds no question. Give {{"input": "…", "chat_history": […]}}.')
+    history = given.get("chat_history")
+    return query, render(cast(ChatHistory, history)).strip() if history else ""
+
+
+def _rendered(history: ChatHistory) -> str:
+    if not isinstance(history, Sequence) or isinstance(history, str):
+        raise SettingsError(
+            f"chat_history is {history!r:.80}. Allowed: a list of (question, answer) tuples or messages; for another "
+            "form give get_chat_history."
+        )
+    return render_pairs(pairs_of(history))

@@ -1,0 +1,79 @@
+"""The newest turns of conversations, remembered for a while."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+
+from .turns import PathSpans, QaPair
+
+_Key = tuple[str, int, frozenset[tuple[str, int]] | None]
+_Load = Callable[[], list[QaPair]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Remembered:
+    turns: list[QaPair]
+    until: float
+
+
+class RecentTurns:
+    """Answers to "the newest ``limit`` turns" by session, limit and path; safe between threads.
+
+    Args:
+        ttl_s: Seconds that an answer is good for; 0 remembers nothing.
+        clock: Seconds, from anywhere on.
+        capacity: Answers kept; the one that was not used for longest goes first.
+    """
+
+    def __init__(self, *, ttl_s: float, clock: Callable[[], float], capacity: int = 1000) -> None:
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self._capacity = capacity
+        self._remembered: OrderedDict[_Key, _Remembered] = OrderedDict()
+        self._loading: dict[_Key, object] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._remembered)
+
+    def get(self, session_id: str, limit: int, spans: PathSpans | None, load: _Load) -> list[QaPair]:
+        """What ``load`` gives, or gave within the time; the caller may change it.
+
+        What was loaded while the session was dropped is not remembered.
+        """
+        key = (session_id, limit, None if spans is None else frozenset(spans.items()))
+        ticket = object()
+        with self._lock:
+            known = self._remembered.get(key)
+            if known is not None and self._clock() < known.until:
+                self._remembered.move_to_end(key)
+                return deepcopy(known.turns)
+            self._loading[key] = ticket
+        turns = None
+        try:
+            turns = load()
+        finally:
+            with self._lock:
+                if self._loading.get(key) is ticket:
+                    del self._loading[key]
+                    self._keep(key, turns)
+        return deepcopy(turns)
+
+    def drop(self, session_id: str) -> None:
+        """Forget what is remembered of a session."""
+        with self._lock:
+            for entries in (self._remembered, self._loading):
+                for key in [key for key in entries if key[0] == session_id]:
+                    del entries[key]
+
+    def _keep(self, key: _Key, turns: list[QaPair] | None) -> None:
+        self._remembered.pop(key, None)
+        if turns is None or self._ttl_s <= 0:
+            return
+        self._remembered[key] = _Remembered(turns=turns, until=self._clock() + self._ttl_s)
+        if len(self._remembered) > self._capacity:
+            self._remembered.popitem(last=False)

@@ -1,0 +1,60 @@
+"""Dialogues played through conversations, turn by turn, and what is to be known of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from judgetree.evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn, standalone_question
+from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversation.result import TurnResult
+from judgetree.modules.turns import QaPair
+from tests.benchmarks.corpus import is_right
+
+Played = Mapping[int, TurnResult]
+"""Number of a turn in its dialogue to what came of it."""
+
+
+async def play(talks: Conversations, dialogue: Dialogue, session_id: str) -> Played:
+    """All turns of a dialogue in one conversation, each after its parent."""
+    talk, results = talks.conversation(session_id), dict[int, TurnResult]()
+    for turn in dialogue.turns:
+        parent = results[turn.parent].turn_id if turn.parent else None
+        results[turn.turn] = await talk.aask(turn.question, parent_turn_id=parent)
+    return results
+
+
+async def play_all(talks: Conversations, dialogues: Iterable[Dialogue]) -> dict[str, Played]:
+    """All dialogues at the same time, each in a conversation of its name; by name."""
+    rows = list(dialogues)
+    played = await asyncio.gather(*(play(talks, dialogue, dialogue.id) for dialogue in rows))
+    return {dialogue.id: results for dialogue, results in zip(rows, played, strict=True)}
+
+
+async def ask_alone(talks: Conversations, dialogues: Iterable[Dialogue]) -> dict[str, Played]:
+    """Every turn's stand-alone question as the first turn of a conversation of its own; by dialogue."""
+    rows = [(dialogue, turn) for dialogue in dialogues for turn in dialogue.turns]
+    results = await asyncio.gather(
+        *(talks.conversation(f"{dialogue.id}/{turn.turn}").aask(turn.standalone) for dialogue, turn in rows)
+    )
+    alone: dict[str, dict[int, TurnResult]] = {}
+    for (dialogue, turn), result in zip(rows, results, strict=True):
+        alone.setdefault(dialogue.id, {})[turn.turn] = result
+    return {dialogue_id: dict(turns) for dialogue_id, turns in alone.items()}
+
+
+def turn_is_right(dialogue: Dialogue, turn: DialogueTurn, played: Played) -> bool:
+    """Whether the answer is the gold one, or a refusal where nothing can be known."""
+    result = played[turn.turn]
+    return is_right(standalone_question(dialogue, turn.turn), result.answer, result.status)
+
+
+def saved(result: TurnResult) -> QaPair:
+    """The turn as it was saved."""
+    assert result.turn is not None, result.error
+    return result.turn
+
+
+def chunk_ids(result: TurnResult) -> set[str]:
+    """The chunks that the answer rests on."""
+    return {ref["chunk_id"] for ref in saved(result)["chunks"]}

@@ -1,0 +1,80 @@
+"""A dialogue about the drum and its ladder, which the scripted server can lead over the corpus of these tests."""
+
+from __future__ import annotations
+
+from judgetree.evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn
+from judgetree.evaluation.datasets.standards_qa import SupportingFact
+from judgetree.modules.prompts import REFUSAL
+
+FIRST = "Which vessel does Norm A name?"
+THICKNESS, STANDALONE_THICKNESS = "How thick is its wall?", "How thick is the wall of the drum?"
+AGAIN = "Which vessel was that again?"
+PAINT = "How are ladders painted?"
+COST = "And what do they cost?"
+NAMED = SupportingFact(source="a.md", quote="Norm A names the drum.", question=FIRST, answer="the drum")
+THICK = SupportingFact(
+    source="b.md", quote="The drum's wall is 40 mm thick.", question=STANDALONE_THICKNESS, answer="40 mm"
+)
+PAINTED = SupportingFact(source="deep/ladders.txt", quote="Ladders are painted grey.", question=PAINT, answer="grey")
+DRUM = Dialogue(
+    id="en-dialogue-01",
+    lang="en",
+    kind="switch",
+    turns=(
+        DialogueTurn(
+            turn=1,
+            parent=None,
+            question=FIRST,
+            standalone=FIRST,
+            answer="the drum",
+            type="single",
+            supporting=(NAMED,),
+        ),
+        DialogueTurn(
+            turn=2,
+            parent=1,
+            question=THICKNESS,
+            standalone=STANDALONE_THICKNESS,
+            answer="40 mm",
+            type="single",
+            supporting=(THICK,),
+            relevant_turns=(1,),
+        ),
+        DialogueTurn(
+            turn=3,
+            parent=2,
+            question=AGAIN,
+            standalone="Which vessel is it that Norm A names?",
+            answer="the drum",
+            type="single",
+            supporting=(NAMED,),
+            relevant_turns=(1,),
+            from_history=True,
+        ),
+        DialogueTurn(
+            turn=4,
+            parent=3,
+            question=PAINT,
+            standalone=PAINT,
+            answer="grey",
+            type="single",
+            supporting=(PAINTED,),
+            topic_switch=True,
+        ),
+        DialogueTurn(
+            turn=5,
+            parent=4,
+            question=COST,
+            standalone="What do ladders cost?",
+            answer="",
+            type="unanswerable",
+            relevant_turns=(4,),
+        ),
+    ),
+)
+
+
+def embedded_texts() -> list[str]:
+    """What is embedded while the dialogue is led: queries, and turns to be remembered."""
+    turns = [(turn.standalone, turn.answer or REFUSAL) for turn in DRUM.turns]
+    return [text for query, answer in turns for text in (query, f"{query}\n{answer}")]

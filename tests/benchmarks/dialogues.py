@@ -1,0 +1,99 @@
+"""The project's own dialogues, all turns of all of them, led by the scripted model; and each turn's question alone.
+
+The scripted model knows what each question means and what each passage holds, so this proves the machinery, not the
+method: what is missing then was not found, or was lost between turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn, load_dialogues
+from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversation.result import TurnResult
+from judgetree.graphs.result import Mode
+from judgetree.modules.settings import Settings
+from tests.app.played import ask_alone, chunk_ids, play_all, saved, turn_is_right
+
+from .corpus import COLLECTION, DATA, indexed_standards, questions, settings_for
+from .measurement import Row
+
+MODES: tuple[Mode, ...] = ("judge", "naive")
+TOPK = 5
+CALLS_FROM_HISTORY = 3
+
+
+class Asked(NamedTuple):
+    """One turn, in its dialogue and alone."""
+
+    turn: DialogueTurn
+    is_right: bool
+    is_right_alone: bool
+    result: TurnResult
+    alone: TurnResult
+
+
+def measure() -> list[Row]:
+    """Rows for each mode."""
+    dialogues = load_dialogues(DATA / "standards_dialogues.jsonl")
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder, ScriptedServer(questions(), dialogues=dialogues) as server:
+        settings = settings_for(Path(folder), server.base_url)
+        with indexed_standards(settings):
+            pass
+        for mode in MODES:
+            rows += _rows_of(mode, list(_asked(mode, dialogues, settings)))
+    return rows
+
+
+def _asked(mode: Mode, dialogues: Sequence[Dialogue], settings: Settings) -> Iterator[Asked]:
+    own = settings.model_copy(
+        update={"checkpoints": f"sqlite:///{settings.home / mode}.sqlite", "conversation_collection": f"talks_{mode}"}
+    )
+    with Conversations(COLLECTION, mode=mode, topk=TOPK, settings=own) as talks:
+        played, alone = asyncio.run(play_all(talks, dialogues)), asyncio.run(ask_alone(talks, dialogues))
+    for dialogue in dialogues:
+        mine, by_itself = played[dialogue.id], alone[dialogue.id]
+        for turn in dialogue.turns:
+            right, right_alone = (turn_is_right(dialogue, turn, each) for each in (mine, by_itself))
+            yield Asked(turn, right, right_alone, mine[turn.turn], by_itself[turn.turn])
+
+
+def _rows_of(mode: Mode, asked: Sequence[Asked]) -> list[Row]:
+    lost = [each for each in asked if each.is_right_alone and not each.is_right]
+    switches = [each for each in asked if each.turn.topic_switch]
+    strangers = [each for each in switches if not chunk_ids(each.result) <= chunk_ids(each.alone)]
+    from_history = [each for each in asked if each.turn.from_history and each.turn.type == "single" and each.is_right]
+    searched = [each for each in from_history if _searched_or_dear(each.result)]
+    right, alone = sum(each.is_right for each in asked), sum(each.is_right_alone for each in asked)
+    return [
+        Row(what=f"{mode}, turns answered right", measured=f"{right}/{len(asked)}; their questions alone {alone}"),
+        Row(
+            what=f"{mode}, right alone and wrong in its dialogue",
+            measured=f"{len(lost)}/{alone}",
+            required="none",
+            holds=not lost,
+        ),
+        Row(
+            what=f"{mode}, topic switches that use a chunk which their own search does not find",
+            measured=f"{len(strangers)}/{len(switches)}",
+            required="none",
+            holds=not strangers,
+        ),
+        Row(
+            what=f"{mode}, right single-fact turns from history that searched or took over {CALLS_FROM_HISTORY} calls",
+            measured=f"{len(searched)}/{len(from_history)}",
+            required="none",
+            holds=not searched,
+        ),
+    ]
+
+
+def _searched_or_dear(result: TurnResult) -> bool:
+    turn = saved(result)
+    return bool(turn["rag_thread_id"]) or turn["usage"]["llm_calls"] > CALLS_FROM_HISTORY

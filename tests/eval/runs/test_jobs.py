@@ -1,0 +1,100 @@
+"""What is to be asked of dialogues: whole conversations, each of one attempt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
+from judgetree.evaluation.runs.experiment import Experiment
+from judgetree.evaluation.runs.jobs import Job, chains_of, plan_jobs, session_id_of, thread_id_of
+from judgetree.evaluation.runs.store import RunRow
+from tests.eval.runs.test_spending import ROW
+
+OWN = Experiment(dataset="x:y", systems=("naive", "judge"))
+TURNS = [
+    EvalQuestion(
+        id=f"{dialogue}{number}",
+        question=f"And {number}?",
+        answers=("yes",),
+        turn=DialogueTurn(dialogue_id=dialogue, number=number, parent=f"{dialogue}{number - 1}" if number > 1 else ""),
+    )
+    for dialogue in "ab"
+    for number in (1, 2, 3)
+]
+
+
+def row(question_id: str, *, attempt: int = 0, status: str = "answered", system: str = "naive") -> RunRow:
+    return replace(ROW, system=system, question_id=question_id, repeat=0, attempt=attempt, status=status)  # type: ignore[arg-type]
+
+
+def left(*rows: RunRow, **options: bool) -> dict[str, int]:
+    """Questions that are to be asked of the naive system, with their attempts."""
+    jobs = plan_jobs(OWN, TURNS, rows, **options)
+    return {job.question.id: job.attempt for job in jobs if job.system == "naive"}
+
+
+B = {"b1": 0, "b2": 0, "b3": 0}
+ANEW = {"a1": 1, "a2": 1, "a3": 1, **B}
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "expected"),
+    [
+        ((), {}, {"a1": 0, "a2": 0, "a3": 0, **B}),
+        ((row("a1"), row("a2")), {}, {"a3": 0, **B}),
+        ((row("a1"), row("a2", status="failed")), {}, {"a3": 0, **B}),
+        ((row("a1"), row("a2", status="failed")), {"retry_failed": True}, ANEW),
+        ((row("a1"), row("a2")), {"retry_failed": True}, {"a3": 0, **B}),
+        ((row("a1"),), {"force": True}, ANEW),
+        ((row("a1", attempt=1), row("a2"), row("a3")), {}, {"a2": 1, "a3": 1, **B}),
+        ((row("a1", attempt=1), row("a2", status="failed")), {"retry_failed": True}, {"a2": 1, "a3": 1, **B}),
+    ],
+)
+def test_dialogue_is_asked_again_as_a_whole_and_an_attempt_that_was_begun_is_finished(
+    rows: tuple[RunRow, ...], options: dict[str, bool], expected: dict[str, int]
+) -> None:
+    assert left(*rows, **options) == expected
+
+
+def test_turns_whose_history_is_given_are_asked_again_one_by_one() -> None:
+    given = OWN.model_copy(update={"history": "given", "systems": ("naive",)})
+    rows = [row(question.id) for question in TURNS[:2]] + [row("a3", status="failed")]
+    again = plan_jobs(given, TURNS[:3], rows, retry_failed=True)
+    assert [(job.question.id, job.attempt) for job in again] == [("a3", 1)]
+
+
+def test_dialogue_is_one_chain_in_its_order_and_a_single_question_one_by_itself() -> None:
+    jobs = plan_jobs(OWN, TURNS, [])
+    chains = chains_of(jobs, by_dialogue=True)
+    assert [chain.place for chain in chains] == [
+        (system, dialogue, 0) for dialogue in "ab" for system in ("naive", "judge")
+    ]
+    assert [job.question.id for job in chains[0].jobs] == ["a1", "a2", "a3"]
+    assert [chain.place for chain in chains_of(jobs, by_dialogue=False)] == [job.place for job in jobs]
+
+
+def test_chain_is_done_once_every_job_has_a_row_of_its_attempt() -> None:
+    (chain,) = chains_of(
+        [Job(system="naive", question=turn, repeat=0, attempt=1) for turn in TURNS[:2]], by_dialogue=True
+    )
+    newest = {each.place: each for each in (row("a1", attempt=1), row("a2"))}
+    assert not chain.is_done(newest)
+    assert chain.is_done({**newest, ("naive", "a2", 0): row("a2", attempt=1)})
+
+
+def test_conversation_is_that_of_run_system_dialogue_repeat_and_attempt() -> None:
+    job = Job(system="naive", question=TURNS[0], repeat=0, attempt=0)
+    others = [
+        replace(job, system="judge"),
+        replace(job, repeat=1),
+        replace(job, attempt=1),
+        replace(job, question=TURNS[3]),
+    ]
+    ids = [session_id_of("run", each, by_dialogue=True) for each in (job, *others)]
+    ids += [session_id_of("other run", job, by_dialogue=True), session_id_of("run", job, by_dialogue=False)]
+    assert len({*ids, thread_id_of("run", job)}) == len(ids) + 1
+    follow_up = replace(job, question=TURNS[1])
+    assert session_id_of("run", follow_up, by_dialogue=True) == ids[0]
+    assert session_id_of("run", follow_up, by_dialogue=False) != ids[-1]

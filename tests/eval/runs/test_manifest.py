@@ -1,0 +1,78 @@
+"""What a run directory is held to when its run goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from judgetree.evaluation.datasets.questions import Dataset, DialogueTurn, EvalQuestion
+from judgetree.evaluation.runs.experiment import Experiment
+from judgetree.evaluation.runs.manifest import identity_of, manifest_of, refuse_other_run, with_prompts
+from judgetree.evaluation.runs.rerun import load_rerun
+from judgetree.evaluation.runs.store import RunStore
+from judgetree.modules.errors import SettingsError
+from judgetree.modules.settings import load_settings
+
+SETTINGS = load_settings(llm="http://127.0.0.1:1/v1#m")
+ALONE = Dataset(name="set", questions=(EvalQuestion(id="q", question="Who?", answers=("Ada",)),))
+TALK = Dataset(
+    name="set",
+    questions=(EvalQuestion(id="q", question="Who?", answers=(), turn=DialogueTurn(dialogue_id="d", number=1)),),
+)
+JUDGES = {"judge_prompt", "logprob_judge_prompt"}
+
+
+def identity(*systems: str, dataset: Dataset = ALONE, **keys: object) -> dict[str, object]:
+    return identity_of(Experiment.model_validate({"dataset": "x:y", "systems": systems, **keys}), dataset, SETTINGS)
+
+
+def prompts(known: dict[str, object]) -> set[str]:
+    return {name for name in known if name.endswith("_prompt")}
+
+
+@pytest.mark.parametrize(
+    ("systems", "keys", "expected"),
+    [
+        (("llm",), {}, {"closed_book_prompt"}),
+        (("naive",), {}, {"reader_prompt"}),
+        (("llm", "judge"), {}, {"closed_book_prompt", "reader_prompt", *JUDGES}),
+        (("ircot",), {"strategy": "refine"}, {"reader_prompt", "ircot_prompt", "refine_prompt"}),
+        (("naive",), {"dataset": TALK}, {"reader_prompt", "conversation_prompt"}),
+    ],
+)
+def test_identity_holds_the_prompts_of_its_systems_alone(
+    systems: tuple[str, ...], keys: dict[str, object], expected: set[str]
+) -> None:
+    dataset = keys.pop("dataset", ALONE)
+    assert isinstance(dataset, Dataset)
+    assert prompts(identity(*systems, dataset=dataset, **keys)) == expected
+
+
+def test_run_goes_on_whatever_prompts_of_other_systems_its_manifest_names() -> None:
+    wanted = identity("naive")
+    for stored in (
+        {**wanted, "judge_prompt": "old", "self_ask_prompt": "old", "gone_prompt": "old"},
+        {name: value for name, value in wanted.items() if name not in ("history", "conversation")},
+    ):
+        refuse_other_run({"identity": stored}, wanted, where="here")
+
+
+def test_prompts_of_new_systems_are_taken_down_and_held_from_then_on() -> None:
+    manifest = {"identity": identity("naive")}
+    refuse_other_run(manifest, identity("naive", "judge"), where="here")
+    grown = with_prompts(manifest, identity("naive", "judge"))
+    assert prompts(dict(grown["identity"])) == {"reader_prompt", *JUDGES}  # type: ignore[call-overload]
+    assert with_prompts(grown, identity("naive")) is grown
+    other = {**identity("judge"), "judge_prompt": "new"}
+    with pytest.raises(SettingsError, match=r"judge_prompt: .* now"):
+        refuse_other_run(grown, other, where="here")
+
+
+def test_limits_of_a_conversation_s_prompts_are_those_of_the_run_that_is_done_again(tmp_path: Path) -> None:
+    then = SETTINGS.model_copy(update={"max_recent_turns": 4, "llm_max_tokens": 999})
+    RunStore(tmp_path).write_manifest(manifest_of(Experiment(dataset="x:y"), TALK, then))
+    rerun = load_rerun(tmp_path, settings=SETTINGS)
+    assert (rerun.settings.max_recent_turns, rerun.settings.llm_max_tokens) == (4, 999)
+    assert identity_of(rerun.experiment, TALK, rerun.settings)["max_recent_turns"] == 4
+    assert "max_recent_turns" not in identity("naive")

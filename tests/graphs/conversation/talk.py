@@ -1,0 +1,153 @@
+"""Conversations over a small table of chunks, led by a scripted model that keeps what it was asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from judgetree.graphs.context import RagContext
+from judgetree.graphs.conversation.context import ConversationOptions, TurnLimits, TurnMemory
+from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.modules import prompts_conversation as ours
+from judgetree.modules.conversation_memory import ConversationMemory
+from judgetree.modules.errors import ModelCallError
+from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, Message
+from judgetree.modules.settings import Settings, load_settings
+from judgetree.modules.web_search import WebSearch
+from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
+
+KINDS = {
+    READER_SYSTEM: "read",
+    ours.SELECT_SYSTEM: "select",
+    ours.ASSESS_SYSTEM: "assess",
+    ours.CONDENSE_SYSTEM: "condense",
+    ours.HISTORY_READER_SYSTEM: "from_history",
+    ours.KNOWLEDGE_SYSTEM: "knowledge",
+    ours.DIGEST_SYSTEM: "digest",
+    ours.SUMMARY_SYSTEM: "summary",
+    ours.SMALL_TALK_SYSTEM: "small_talk",
+    ours.ROUTE_SYSTEM: "route",
+}
+
+CLASS, OIL, SCREW = "Which class is KS-1?", "Which oil does class Delta need?", "Which screws does KS-9 have?"
+TABLE = {
+    CLASS: [chunk("class", "KS-1 is class Delta, and is green.")],
+    OIL: [chunk("oil", "Class Delta needs Vellin.")],
+    SCREW: [chunk("screw", "KS-9 has M8 screws.")],
+}
+ANSWERS = {CLASS: "Delta", OIL: "Vellin", SCREW: "M8"}
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """What the model makes of a question that leans on earlier turns."""
+
+    needs: tuple[int, ...]
+    standalone: str
+    from_history: str = ""
+    """The answer that turns and passages give; ``""`` if they give none."""
+    useful: tuple[int, ...] = ()
+
+
+FOLLOW_UPS = {
+    "And its oil?": FollowUp((1,), OIL),
+    "Which colour has it?": FollowUp((1,), "Which colour has KS-1?", from_history="green", useful=(1,)),
+}
+
+
+class TalkingLLM(FakeLLM):
+    """Plays the model of a conversation: ideal for what it knows, and with ``broken`` kinds of calls on request."""
+
+    def __init__(self, follow_ups: Mapping[str, FollowUp] = FOLLOW_UPS) -> None:
+        super().__init__(self._say)
+        self._follow_ups = follow_ups
+        self.kinds: list[str] = []
+        self.broken: dict[str, Exception | str] = {}
+        """Kind of call to what is raised, or said, instead."""
+
+    def asked(self) -> list[str]:
+        """The kinds of calls since it was last asked for them."""
+        kinds, self.kinds = self.kinds, []
+        return kinds
+
+    def _say(self, messages: Sequence[Message]) -> str:
+        kind = KINDS[messages[0][1]]
+        self.kinds.append(kind)
+        if kind in self.broken:
+            told = self.broken[kind]
+            if isinstance(told, Exception):
+                raise told
+            return told
+        text = messages[-1][1]
+        query = text.rpartition("\n")[2].partition(": ")[2]  # every prompt ends with the question
+        return getattr(self, f"_{kind}")(query, text)
+
+    def _read(self, query: str, text: str) -> str:
+        known = [answer for question, answer in ANSWERS.items() if question == query and answer in text]
+        return known[0] if known else REFUSAL
+
+    def _select(self, query: str, text: str) -> str:
+        return json.dumps({"turns": self._follow_ups[query].needs if query in self._follow_ups else []})
+
+    def _assess(self, query: str, text: str) -> str:
+        follow_up = self._follow_ups[query]
+        answerable = bool(follow_up.from_history) and follow_up.from_history in text
+        useful = list(follow_up.useful)
+        return json.dumps({"question": follow_up.standalone, "useful": useful, "answerable": answerable})
+
+    def _condense(self, query: str, text: str) -> str:
+        return self._follow_ups[query].standalone if query in self._follow_ups else query
+
+    def _from_history(self, query: str, text: str) -> str:
+        return self._follow_ups[query].from_history
+
+    def _knowledge(self, query: str, text: str) -> str:
+        return "from memory"
+
+    def _digest(self, query: str, text: str) -> str:
+        return "KS-1 is green [1]"
+
+    def _summary(self, query: str, text: str) -> str:
+        return f"summary of {len(text)} characters"
+
+    def _small_talk(self, query: str, text: str) -> str:
+        is_small = query.startswith("Hello")
+        return json.dumps({"small_talk": is_small, "reply": "Hello!" if is_small else ""})
+
+    def _route(self, query: str, text: str) -> str:
+        return json.dumps({"route": "web" if "weather" in query else "rag"})
+
+
+DOWN = ModelCallError("the model is down")
+
+
+def settings_in(folder: Path, **changes: object) -> Settings:
+    """Settings whose store is a SQLite file in a folder."""
+    return load_settings(**{"home": folder, "checkpoints": f"sqlite:///{folder / 'c.sqlite'}", **changes})
+
+
+def open_conversations(
+    folder: Path,
+    llm: FakeLLM,
+    *,
+    options: ConversationOptions | None = None,
+    limits: TurnLimits | None = None,
+    memory: TurnMemory | None = None,
+    web: WebSearch | None = None,
+    settings: Settings | None = None,
+    retriever: TableRetriever | None = None,
+) -> Conversations:
+    """Conversations with a real store and a real memory, both in a folder."""
+    settings = settings or settings_in(folder)
+    return Conversations(
+        mode="naive",
+        context=RagContext(reader=llm, retriever=retriever or TableRetriever(TABLE)),
+        memory=memory or ConversationMemory(BagOfWordsEmbedder(), uri=settings.milvus_address),
+        options=options,
+        limits_of_prompts=limits,
+        web=web,
+        settings=settings,
+    )

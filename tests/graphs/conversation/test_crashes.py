@@ -1,0 +1,248 @@
+"""Whatever fails in the middle of a turn, the same question again gives one copy of it, and pays for nothing twice."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from judgetree.graphs.conversation.conversation import FIRST
+from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.modules.background_loop import background_loop
+from judgetree.modules.conversation_memory import ConversationMemory
+from judgetree.modules.errors import CollectionError, ModelCallError, SettingsError
+from judgetree.modules.turns import QaPair
+from tests.graphs.conversation.killed_talk import kill_turns
+from tests.graphs.conversation.talk import ANSWERS, CLASS, DOWN, OIL, TalkingLLM, open_conversations, settings_in
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
+
+FOLLOW_UP, CALLS = "And its oil?", ["select", "assess", "read"]
+BOTH = [ANSWERS[CLASS], ANSWERS[OIL]]
+
+
+class FailingMemory(ConversationMemory):
+    """A real memory, of which methods fail on request."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(BagOfWordsEmbedder(), uri=settings_in(folder).milvus_address)
+        self.broken: dict[str, Exception] = {}
+
+    def missing(self, session_id: str, turn_ids: Collection[str]) -> set[str]:
+        self._fail("missing")
+        return super().missing(session_id, turn_ids)
+
+    def add_turns(self, session_id: str, turns: Sequence[QaPair]) -> None:
+        self._fail("add_turns")
+        super().add_turns(session_id, turns)
+
+    def _fail(self, method: str) -> None:
+        if method in self.broken:
+            raise self.broken[method]
+
+
+class FailingStore:
+    """Makes the saver of open conversations fail from the nth write on, until it is mended."""
+
+    def __init__(self, talks: Conversations, patch: pytest.MonkeyPatch) -> None:
+        self.writes_left = -1
+        """Until it fails; negative: it does not."""
+        self.has_failed = False
+        saver = background_loop().run(talks.open()).store.saver
+        for method in ("aput", "aput_writes", "adelete_thread"):
+            patch.setattr(saver, method, self._failing(getattr(saver, method)))
+
+    def fail_after(self, writes: int) -> None:
+        self.writes_left, self.has_failed = writes, False
+
+    def mend(self) -> None:
+        self.writes_left = -1
+
+    def _failing(self, write: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+        async def failing(*arguments: object, **options: object) -> object:
+            if self.writes_left == 0:
+                self.has_failed = True
+                raise sqlite3.OperationalError("disk I/O error")
+            self.writes_left -= 1
+            return await write(*arguments, **options)
+
+        return failing
+
+
+@pytest.fixture
+def llm() -> TalkingLLM:
+    return TalkingLLM()
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[FailingMemory]:
+    with FailingMemory(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def talks(tmp_path: Path, llm: TalkingLLM, memory: FailingMemory) -> Iterator[Conversations]:
+    with open_conversations(tmp_path, llm, memory=memory) as opened:
+        yield opened
+
+
+def answers(turns: Sequence[QaPair]) -> list[str]:
+    return [turn["answer"] for turn in turns]
+
+
+def own_threads(talks: Conversations, session_id: str) -> list[str]:
+    threads = background_loop().run(background_loop().run(talks.open()).store.threads_of(session_id))
+    return [thread for thread in threads if thread.startswith("turn:")]
+
+
+@pytest.mark.parametrize(
+    ("is_first", "request_id"), [(True, "request"), (False, "")], ids=["first turn, with an id", "later turn, without"]
+)
+def test_a_store_that_fails_at_any_write_costs_one_call_and_no_turn(
+    talks: Conversations,
+    llm: TalkingLLM,
+    memory: FailingMemory,
+    monkeypatch: pytest.MonkeyPatch,
+    is_first: bool,
+    request_id: str,
+) -> None:
+    store = FailingStore(talks, monkeypatch)
+    query, calls = (CLASS, ["read"]) if is_first else (FOLLOW_UP, CALLS)
+    expected = BOTH[: 1 if is_first else 2]
+    step = 0
+    store.has_failed = True
+    while store.has_failed:
+        talk = talks.conversation(f"fails after {step} writes")
+        if not is_first:
+            talk.ask(CLASS)
+        llm.asked()
+        store.fail_after(step)
+        try:
+            talk.ask(query, request_id=request_id)
+        except SettingsError as error:
+            assert "cannot be used: disk I/O error. Check JUDGETREE_CHECKPOINTS" in str(error)
+        store.mend()
+        assert answers(talk.history()) in (expected[:-1], expected), "no half turn"
+
+        result = talk.ask(query, request_id=request_id) if store.has_failed else None
+        assert result is None or result.answer == expected[-1]
+        assert answers(talk.history()) == answers(talk.turns()) == answers(memory.turns_of(talk.session_id)) == expected
+        assert len(llm.asked()) <= len(calls) + 1, "the one in flight, whose reply was not written yet"
+        assert own_threads(talks, talk.session_id) == []
+        assert talk.open_turn is None
+        step += 1
+    assert step > 10
+
+
+@pytest.mark.parametrize("place", range(len(CALLS)))
+def test_a_turn_that_crashes_in_a_call_goes_on_with_that_call(
+    talks: Conversations, llm: TalkingLLM, place: int
+) -> None:
+    talk = talks.conversation("s")
+    talk.ask(CLASS)
+    llm.asked()
+    llm.broken = {CALLS[place]: RuntimeError("a bug")}
+    with pytest.raises(RuntimeError, match="a bug"):
+        talk.ask(FOLLOW_UP)
+    assert llm.asked() == CALLS[: place + 1]
+    assert answers(talk.history()) == BOTH[:1]
+    llm.broken = {}
+    assert talk.ask(FOLLOW_UP).resumed
+    assert llm.asked() == CALLS[place:]
+    assert answers(talk.turns()) == BOTH
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_a_turn_whose_model_is_down_is_kept_once(talks: Conversations, llm: TalkingLLM, kind: str) -> None:
+    talk = talks.conversation("s")
+    talk.ask(CLASS)
+    llm.broken = {kind: DOWN}
+    first = talk.ask(FOLLOW_UP, request_id="request")
+    assert answers(talk.history()) == (BOTH[:1] if first.status == "failed" else BOTH)
+    llm.broken = {}
+    again = talk.ask(FOLLOW_UP, request_id="request")
+    assert (again.turn_id, again.resumed) == (first.turn_id, True)
+    assert answers(talk.turns()) == BOTH
+
+
+@pytest.mark.parametrize("error", [CollectionError("Milvus is gone"), ModelCallError("the embedder is down")], ids=repr)
+def test_a_memory_that_cannot_be_written_is_made_up_for_at_the_next_turn(
+    talks: Conversations, memory: FailingMemory, llm: TalkingLLM, error: Exception
+) -> None:
+    talk = talks.conversation("s")
+    memory.broken = {"add_turns": error}
+    assert talk.ask(CLASS).status == "answered"
+    assert memory.turns_of("s") == []
+    memory.broken = {}
+    talk.ask(FOLLOW_UP)
+    assert answers(talk.turns()) == answers(memory.turns_of("s")) == BOTH
+    assert llm.asked() == ["read", *CALLS]
+
+
+def test_a_turn_that_crashes_between_state_and_memory_is_given_back_and_remembered(
+    talks: Conversations, memory: FailingMemory, llm: TalkingLLM
+) -> None:
+    talk = talks.conversation("s")
+    memory.broken = {"add_turns": RuntimeError("a bug")}
+    with pytest.raises(RuntimeError, match="a bug"):
+        talk.ask(CLASS)
+    assert memory.turns_of("s") == []
+    memory.broken = {}
+    result = talk.ask(CLASS)
+    assert (result.answer, result.resumed) == (ANSWERS[CLASS], True)
+    assert talk.turns() == memory.turns_of("s") == [result.turn]
+    assert llm.asked() == ["read"]
+
+
+def test_a_memory_that_cannot_be_read_leaves_the_turn_open(
+    talks: Conversations, memory: FailingMemory, llm: TalkingLLM
+) -> None:
+    talk = talks.conversation("s")
+    talk.ask(CLASS)
+    memory.broken = {"missing": CollectionError("Milvus is gone")}
+    with pytest.raises(CollectionError, match="Milvus is gone"):
+        talk.ask(FOLLOW_UP)
+    assert (talk.open_turn or {})["query"] == FOLLOW_UP
+    memory.broken = {}
+    assert talk.ask(FOLLOW_UP).resumed
+    assert answers(talk.turns()) == BOTH
+    assert llm.asked() == ["read", *CALLS]
+
+
+def test_a_question_that_is_asked_again_on_purpose_is_a_turn_of_its_own(talks: Conversations) -> None:
+    talk = talks.conversation("s")
+    results = [talk.ask(CLASS), talk.ask(CLASS), talk.ask(CLASS, request_id="a"), talk.ask(CLASS, request_id="b")]
+    assert len({result.turn_id for result in results}) == 4
+    assert not any(result.resumed for result in results)
+    assert len(talk.history()) == 4
+
+
+def test_an_answer_that_nobody_was_told_of_is_not_given_back_later(
+    talks: Conversations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = talks.conversation("s")
+    with monkeypatch.context() as patch:
+        saver = background_loop().run(talks.open()).store.saver
+
+        async def fail(thread_id: str) -> None:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        patch.setattr(saver, "adelete_thread", fail)
+        with pytest.raises(SettingsError):
+            talk.ask(CLASS)
+    (untold,) = talk.history()
+    assert own_threads(talks, "s")
+    talk.ask(FOLLOW_UP)
+    assert own_threads(talks, "s") == []
+    assert talk.ask(CLASS, parent_turn_id=FIRST).turn_id != untold["turn_id"]
+    assert len(talk.turns()) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="its processes are forked")
+def test_turns_whose_process_is_killed_are_there_once(tmp_path: Path) -> None:
+    talk = kill_turns(tmp_path, kills=4)
+    assert talk.kills == 4
+    assert talk.is_whole, talk
+    assert talk.calls_made_twice <= talk.kills, "one at most was in flight at each"

@@ -1,0 +1,227 @@
+"""The page of a conversation: without a browser what it carries and its locks, with one what a reader sees."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from judgetree.graphs.drawing.html import csp_hash
+from judgetree.modules.errors import DependencyError
+from tests.browser import look_at, needs_browser
+from tests.graphs.drawing.talks import conversation, long_talk
+
+
+class Elements(HTMLParser):
+    """Every start tag with its attributes, and the text of script elements by their id."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: dict[str | None, str] = {}
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem == "script":
+            self.scripts[self.tags[-1][1].get("id")] = data
+
+
+def part(page: str, name: str) -> object:
+    return json.loads(Elements(page).scripts[name])
+
+
+def unpacked(pack: object) -> object:
+    return json.loads(gzip.decompress(base64.b64decode(str(pack))))
+
+
+def test_page_asks_for_nothing_outside_itself() -> None:
+    page = conversation().to_html(picture=True)
+    tags = Elements(page).tags
+    assert not [tag for tag, _ in tags if tag in {"link", "img", "iframe", "object", "base", "image"}]
+    addresses = [value for _, attrs in tags for name, value in attrs.items() if name.split(":")[-1] in ("src", "href")]
+    assert [value for value in addresses if not (value or "").startswith("#")] == []
+    assert set(re.findall(r"https?://[^\s\"'<>]+", page)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_policy_allows_this_script_and_style_alone() -> None:
+    page = conversation().to_html(picture=True)
+    tags = Elements(page).tags
+    policy = next(attrs["content"] for tag, attrs in tags if attrs.get("http-equiv"))
+    assert policy is not None
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert not [name for _, attrs in tags for name in attrs if name == "style" or name.startswith("on")]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.text() | st.text(st.sampled_from("<>/!-&\"'\u2028scriptSCRIPT$ {}\n")))
+def test_text_never_becomes_markup(text: str) -> None:
+    plain, page = (Elements(conversation(given).to_html(picture=False)) for given in ("plain", text))
+    assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
+
+
+def test_page_carries_every_turn_and_each_text_of_its_trees_once() -> None:
+    page = conversation("x").to_html(picture=False)
+    index, trees, texts = part(page, "index"), part(page, "trees"), unpacked(part(page, "texts"))
+    assert isinstance(index, dict)
+    assert isinstance(trees, list)
+    assert [branch["turns"] for branch in index["branches"]] == [[0, 1, 2], [3, 4]]
+    assert [turn["status"] for turn in index["turns"]] == ["answered", "answered", "refused", "answered", "open"]
+    assert index["turns"][1]["sources"][0]["finder"] == 0
+    assert [tree is None for tree in trees] == [False, True, True, True, False]
+    root = unpacked(trees[0])
+    assert texts[root["chunks"][0]["child"]["chunks"][0]["text"]] == "deep down: needle x"
+    assert len(texts) == len(set(texts)) == 4
+
+
+def test_page_without_script_shows_the_conversation_as_text() -> None:
+    page = conversation("x").to_html(picture=False)
+    noscript = page[page.index("<noscript>") : page.index("</noscript>")]
+    assert html.escape("A: 堰边  (from earlier turns") in noscript
+
+
+def test_page_goes_without_picture_when_none_can_be_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "dot").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "dot").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "<svg" not in conversation().to_html()
+    with pytest.raises(DependencyError):
+        conversation().to_html(picture=True)
+
+
+def test_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
+    (tag, frame), *_ = Elements(conversation()._repr_html_()).tags
+    assert (tag, frame["sandbox"]) == ("iframe", "allow-scripts")
+    assert frame["srcdoc"] == conversation().to_html()
+
+
+def elements_of(page: str, folder: Path, address: str = "") -> str:
+    """The page's elements after its script ran without a word on the console."""
+    file = folder / "page.html"
+    file.write_text(page, encoding="utf-8")
+    look = look_at(file, address)
+    assert look.console == []
+    return look.elements
+
+
+def acting(page: str, action: str) -> str:
+    """The page with a reader's action at the end of its script, which its policy then allows."""
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    changed = f"{script}\n{action}"
+    return page.replace(script, changed).replace(csp_hash(script), csp_hash(changed))
+
+
+def shown_turns(dom: str) -> list[str]:
+    """Questions of the turns that are not hidden, in the order of the page."""
+    dom = re.sub(r"</?mark>", "", dom[dom.index('<main id="branches">') :])
+    card = r'<li(?: class="")?( hidden="")?><details class="turn card.*?<span class="title">(.*?)</span>'
+    cards = re.findall(card, dom, re.DOTALL)
+    return [html.unescape(query) for hidden, query in cards if not hidden]
+
+
+@needs_browser
+def test_browser_lists_the_turns_by_branch_and_runs_nothing_of_their_text(tmp_path: Path) -> None:
+    dom = elements_of(conversation().to_html(), tmp_path, "#turn=main-1")
+    assert [query.split("?")[0] for query in shown_turns(dom)] == [
+        "First",
+        "And it",
+        "磨坊在哪里",
+        "The weather",
+        "Open",
+    ]
+    assert ">5 turns</output>" in dom
+    assert '<span class="badge">active</span>' in dom
+    assert "from turn 1 of main</a>" in dom
+    assert "<title>owned</title>" not in dom
+    assert not re.search(r"<img\b", dom)
+
+
+@needs_browser
+def test_browser_opens_a_turn_to_its_sources_and_its_whole_search_tree(tmp_path: Path) -> None:
+    page = acting(conversation("x").to_html(picture=False), "TURNS[2].card.open = true;")
+    dom = elements_of(page, tmp_path, "#turn=main-1")
+    first, refused = dom.index('<div class="body">'), dom.index("磨坊在哪里?</span>")
+    opened = dom[first:refused]
+    assert "<dt>answer</dt><dd>x</dd>" in opened
+    for seen in ("weir.md", "Search tree", "Searched?", "needle x", "第二层?"):
+        assert seen in opened
+    assert '<h3>Search tree</h3><p class="faint">gone</p>' in dom[refused:]
+    assert dom.count('<div class="body">') - opened.count('<div class="body">') == 1, "the other turns are closed"
+
+
+@needs_browser
+def test_browser_opens_the_turn_that_is_clicked_in_the_picture(tmp_path: Path) -> None:
+    click = 'document.querySelector("#t1 text").dispatchEvent(new MouseEvent("click", { bubbles: true }));'
+    dom = elements_of(acting(conversation("x").to_html(picture=True), click), tmp_path)
+    (current,) = re.findall(r'<details class="turn card ([\w-]+) current" open="">', dom)
+    assert current == "from-history"
+    assert "<dt>stands alone</dt><dd>Where is it? x</dd>" in dom
+    assert ">found by turn 1</a>" in dom
+
+
+@needs_browser
+def test_browser_finds_turns_by_text_and_by_how_they_were_answered(tmp_path: Path) -> None:
+    found = {
+        ("weir.md", "", False): ["First? x", "And it?"],
+        ("堰", "", False): ["And it?"],
+        ("where IS it", "", False): ["And it?"],
+        ("NEEDLE", "", False): [],
+        ("NEEDLE", "", True): ["First? x"],
+        ("", "refused", False): ["磨坊在哪里?"],
+        ("", "open", False): ["Open? x"],
+        ("weir.md", "history", False): ["And it?"],
+        ("", "", False): ["First? x", "And it?", "磨坊在哪里?", "The weather?", "Open? x"],
+    }
+    searching = f"""
+    (async () => {{
+      await ready;
+      const found = [];
+      for (const [term, from, deep] of {json.dumps(list(found))}) {{
+        Object.assign(control("search"), {{ value: term }});
+        Object.assign(control("from"), {{ value: from }});
+        Object.assign(control("deep"), {{ checked: deep }});
+        await search();
+        found.push(TURNS.filter((turn) => turn.item.checkVisibility()).map((turn) => turn.query));
+      }}
+      document.body.append(make("pre", "found", JSON.stringify(found)));
+    }})();"""
+    dom = elements_of(acting(conversation("x").to_html(picture=False), searching), tmp_path)
+    (seen,) = re.findall(r'<pre class="found">(.*?)</pre>', dom)
+    assert json.loads(html.unescape(seen)) == list(found.values())
+
+
+@needs_browser
+def test_search_in_the_address_opens_what_it_found_in_a_tree(tmp_path: Path) -> None:
+    dom = elements_of(conversation("x").to_html(picture=False), tmp_path, "#search=deep+down&deep=1&turn=main-1")
+    assert shown_turns(dom) == ["First? x", "Open? x"]
+    assert ">2 of 5 turns</output>" in dom
+    assert "<pre><mark>deep down</mark>: needle x</pre>" in dom
+
+
+@needs_browser
+def test_page_of_five_hundred_turns_is_made_and_searched_within_seconds(tmp_path: Path) -> None:
+    tree = long_talk(500)
+    started = sum(os.times()[:2])
+    page = tree.to_html()
+    assert sum(os.times()[:2]) - started < 5, "CPU seconds of this process"
+    assert len(page) < 5_000_000
+    dom = elements_of(page, tmp_path, "#search=text+of+r499&deep=1&turn=main-499")
+    assert ">1 of 500 turns</output>" in dom
+    assert "<mark>text of r499</mark>" in dom

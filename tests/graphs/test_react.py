@@ -1,0 +1,86 @@
+"""ReAct: a thought and a search a round, each observation shown; the reader sees the passages of all rounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from judgetree.graphs.react import build_react
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.state import RagState
+from judgetree.modules.prompts import reader_messages
+from judgetree.modules.prompts_multistep import FINISH, REACT_SYSTEM, SEARCH, Observed, react_messages
+from tests.graphs.fakes import FakeLLM
+from tests.graphs.test_systems import ROOT, SUB, context_of, thread
+
+FOUND = "[1] a.md\nKS-1 is class Delta.\n\n[2] n.md\nnoise"
+FOUND_NEXT = "[1] b.md\nDelta needs Vellin.\n\n[2] a.md\nKS-1 is class Delta."
+ELSEWHERE = "oils of class Gamma"
+
+
+def model(*replies: str) -> FakeLLM:
+    """An agent that says ``replies``, in order, and a reader that says "Vellin"."""
+    said = iter(replies)
+    return FakeLLM(lambda messages: next(said) if messages[0][1] == REACT_SYSTEM else "Vellin")
+
+
+def run(*replies: str, depth: int = 3, calls: int = 60) -> tuple[RagState, FakeLLM]:
+    agent = model(*replies)
+    return build_react(context=context_of(agent, depth=depth, calls=calls)).invoke(ROOT), agent
+
+
+def test_each_search_is_a_round_until_it_finishes() -> None:
+    final, agent = run(f"Thought: one\n{SEARCH}[{ELSEWHERE}]", f"Thought: two\n{SEARCH}[{SUB}]", f"{FINISH}[Vellin]")
+    assert [step["query"] for step in final["steps"]] == [ROOT, ELSEWHERE, SUB]
+    assert [step["text"] for step in final["steps"]] == ["one", "two", f"{FINISH}[Vellin]"]
+    assert len(agent.calls) == 4
+
+
+def test_the_agent_sees_each_search_with_its_thought_and_all_that_it_found() -> None:
+    _, agent = run(f"Thought: one\n{SEARCH}[{ELSEWHERE}]", f"Thought: two\n{SEARCH}[{SUB}]", f"{FINISH}[Vellin]")
+    observed = [
+        Observed(query=ROOT, passages=FOUND),
+        Observed(query=ELSEWHERE, passages="", thought="one"),
+        Observed(query=SUB, passages=FOUND_NEXT, thought="two"),
+    ]
+    assert agent.calls[:3] == [react_messages(ROOT, observed[:shown]) for shown in (1, 2, 3)]
+
+
+def test_the_reader_answers_from_the_passages_of_all_rounds_and_not_from_what_the_agent_wrote() -> None:
+    final, agent = run(f"Thought: secret\n{SEARCH}[{SUB}]", f"{FINISH}[something else]")
+    assert final["context"] == f"{FOUND}\n\n[3] b.md\nDelta needs Vellin."
+    assert agent.calls[-1] == reader_messages(ROOT, final["context"])
+    assert final["answer"] == "Vellin"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [f"{FINISH}[Vellin]", f"{FINISH}[]", "I wonder about oils.", f"{SEARCH}[{ROOT.lower()}]", f"{SEARCH}[]", ""],
+)
+def test_what_is_no_new_search_ends_the_rounds_after_one_call(reply: str) -> None:
+    final, agent = run(reply)
+    assert [step["query"] for step in final["steps"]] == [ROOT]
+    assert (len(agent.calls), final["status"]) == (2, "answered")
+
+
+def test_no_action_is_paid_that_could_not_be_a_search() -> None:
+    final, agent = run(f"{SEARCH}[{SUB}]", depth=1)
+    assert (len(agent.calls), len(final["steps"])) == (2, 2)
+    assert final["steps"][-1]["text"] == ""
+
+
+def test_a_spent_budget_leaves_the_passages_that_were_found() -> None:
+    final, agent = run(f"{SEARCH}[{SUB}]", depth=9, calls=2)
+    assert len(agent.calls) == 2
+    assert "Delta needs Vellin." in final["context"]
+
+
+def test_the_tree_tells_which_search_found_a_passage() -> None:
+    graph = build_react(context=context_of(model(f"{SEARCH}[{ELSEWHERE}]", f"{SEARCH}[{SUB}]", f"{FINISH}[Vellin]")))
+    graph.invoke(ROOT, thread("t"))
+    tree = SearchTree.from_history(graph, "t")
+    assert [(chunk.chunk_id, chunk.round, chunk.found_by) for chunk in tree.chunk_nodes()] == [
+        ("a", 0, ROOT),
+        ("n", 0, ROOT),
+        ("b", 2, SUB),
+    ]
+    assert tree.usage["llm_calls"] == 4

@@ -1,0 +1,127 @@
+"""Thinking apart from the answer, in texts that are cut anywhere."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgetree.modules.thinking import ThinkingText, split_thinking, whole_text
+
+plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<"), max_size=20)
+answers = plain.map(str.strip).filter(bool)
+tagged = st.lists(
+    st.one_of(plain, st.sampled_from(["<think>", "</think>", "<", "</", "<thi", "nk>", "think>", "六乘九", "🤔"])),
+    max_size=8,
+).map("".join)
+cuts = st.lists(st.integers(0, 120), max_size=12)
+
+
+def pieces_of(text: str, cuts: list[int]) -> list[str]:
+    return [text[start:end] for start, end in itertools.pairwise([0, *sorted(cuts), len(text)])]
+
+
+def paragraphs(text: str) -> str:
+    return "\n\n".join(part.strip() for part in re.split("</?think>", text) if part.strip())
+
+
+# --- whole texts ---
+
+
+@given(thinking=plain, answer=plain, gap=st.sampled_from(["", "\n", "\n\n  "]))
+def test_split_gives_back_what_was_put_together(thinking: str, answer: str, gap: str) -> None:
+    expected = (answer.strip(), thinking.strip())
+    assert split_thinking(f"<think>{thinking}</think>{gap}{answer}") == expected
+    assert split_thinking(f"{thinking}</think>{gap}{answer}") == expected, "the opening tag may be left out"
+
+
+@given(thinking=plain, answer=plain)
+def test_split_takes_what_is_never_closed_for_thinking(thinking: str, answer: str) -> None:
+    assert split_thinking(f"{answer}<think>{thinking}") == (answer.strip(), thinking.strip())
+    assert split_thinking(answer) == (answer.strip(), "")
+
+
+@given(before=tagged, thinking=plain, answer=plain)
+def test_split_goes_by_the_last_closing_tag(before: str, thinking: str, answer: str) -> None:
+    text, thought = split_thinking(f"{before}</think>{thinking}</think> {answer}")
+    assert text == answer.strip()
+    assert thought.split() == paragraphs(f"{before}</think>{thinking}").split()
+
+
+@given(tagged)
+def test_split_leaves_no_tag_and_loses_nothing_else(text: str) -> None:
+    parts = split_thinking(text)
+    assert not any(tag in part for part in parts for tag in ("<think>", "</think>"))
+    left = "".join("".join(parts).split())
+    assert sorted(left) == sorted("".join(re.sub("</?think>", " ", text).split()))
+
+
+def test_everything_is_the_text_in_its_order() -> None:
+    assert whole_text("a <think>b</think><think></think> c <think>d").everything == "a\n\nb\n\nc\n\nd"
+
+
+# --- growing texts ---
+
+
+@given(text=tagged, cuts=cuts)
+def test_text_in_pieces_is_the_text_as_a_whole(text: str, cuts: list[int]) -> None:
+    growing = ThinkingText()
+    for piece in pieces_of(text, cuts):
+        growing.feed(piece)
+    growing.finish()
+    assert (growing.answer, growing.thinking) == split_thinking(text)
+
+
+@given(blocks=st.lists(st.tuples(plain, plain), min_size=1, max_size=3), is_opened=st.booleans(), cuts=cuts)
+def test_nothing_of_a_tag_is_ever_shown(blocks: list[tuple[str, str]], is_opened: bool, cuts: list[int]) -> None:
+    text = "".join(f"<think>{thinking}</think>{answer}" for thinking, answer in blocks)
+    growing = ThinkingText()
+    for piece in pieces_of(text if is_opened else text.removeprefix("<think>"), cuts):
+        growing.feed(piece)
+        assert "<" not in growing.answer + growing.thinking
+
+
+@given(thinking=plain, answer=answers, cuts=cuts)
+def test_both_texts_only_grow_where_the_tags_are_in_order(thinking: str, answer: str, cuts: list[int]) -> None:
+    growing, shown = ThinkingText(), [("", "")]
+    for piece in pieces_of(f"<think>{thinking}</think>\n{answer}", cuts):
+        growing.feed(piece)
+        shown.append((growing.answer, growing.thinking))
+    for earlier, later in itertools.pairwise(shown):
+        assert later[0].startswith(earlier[0])
+        assert later[1].startswith(earlier[1])
+    assert shown[-1] == (answer, thinking.strip())
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "thinking"),
+    [
+        ("", "", ""),
+        ("<", "", ""),
+        ("<think", "", ""),
+        ("<think>six", "", "six"),
+        ("<think>six</thin", "", "six"),
+        ("<think>six</think>", "", "six"),
+        ("<think>six</think> 42", "42", "six"),
+        ("six</think> 42", "42", "six"),
+        ("<think>six</think> 42 <think>nine", "42", "six\n\nnine"),
+        ("<think>six</think> 42 <think>nine</think>", "", "six\n\n42\n\nnine"),
+        ("6 <", "6", ""),
+        ("6 < 9", "6 < 9", ""),
+        ("6 << 9", "6 << 9", ""),
+        ("see </", "see", ""),
+        ("see <br>", "see <br>", ""),
+        ("<<think>six", "<", "six"),
+    ],
+)
+def test_growing_text_holds_back_no_more_than_the_beginning_of_a_tag(text: str, answer: str, thinking: str) -> None:
+    growing = ThinkingText()
+    growing.feed(text)
+    assert (growing.answer, growing.thinking) == (answer, thinking)
+
+
+def test_text_that_ends_like_the_beginning_of_a_tag_is_whole_when_it_is_finished() -> None:
+    assert split_thinking("6 <") == ("6 <", "")
