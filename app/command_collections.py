@@ -11,6 +11,7 @@ from ..graphs.drawing.words import count_of
 from ..modules.collection_content import stored_files
 from ..modules.collection_schema import list_collections, read_collection_info
 from ..modules.errors import CollectionError
+from ..modules.memory_schema import is_memory
 from ..modules.milvus_connection import MilvusConnection, connect, is_address
 from ..modules.settings import Settings, load_settings
 from .exit_status import OK
@@ -48,7 +49,7 @@ def run_collections(*, as_json: bool) -> int:
 
 
 def read_collections(settings: Settings) -> list[CollectionSummary]:
-    """The collections, sorted by name; none, and no folder made, where there is no database yet.
+    """The collections of documents, sorted by name; none, and no folder made, where there is no database yet.
 
     Raises:
         CollectionError: The database cannot be opened.
@@ -67,6 +68,8 @@ def database_exists(settings: Settings) -> bool:
 
 def _summaries(connection: MilvusConnection) -> Iterator[CollectionSummary]:
     for name in list_collections(connection.client):
+        if is_memory(connection.client, name):
+            continue
         try:
             info = read_collection_info(connection.client, name)
         except CollectionError as error:

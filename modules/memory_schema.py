@@ -130,6 +130,11 @@ def memory_info(embedder: str, dimension: int) -> CollectionInfo:
     )
 
 
+def is_memory(client: MilvusClient, name: str) -> bool:
+    """Whether a collection holds conversations, and no documents."""
+    return MEMORY_PROPERTY in (client.describe_collection(name).get("properties") or {})
+
+
 def read_memory_info(client: MilvusClient, name: str) -> CollectionInfo:
     """What an existing collection remembers.
 

@@ -12,6 +12,7 @@ import pytest
 
 import judgetree
 from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 
 REPO = Path(__file__).parents[1]
@@ -25,14 +26,16 @@ def blocks(language: str) -> list[str]:
 def test_the_python_blocks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(REPO / "data", "data")
     rows = load_standards_qa("data/standards_qa.jsonl")
-    with ScriptedServer(rows) as server:
+    with ScriptedServer(rows, dialogues=load_dialogues("data/standards_dialogues.jsonl")) as server:
         monkeypatch.setenv("JUDGETREE_LLM", f"{server.base_url}#scripted")
         with judgetree.open_index("standards", judgetree.load_settings(), data_path=Path("data/standards")) as index:
             index.get_index_done()
         namespace: dict[str, object] = {"questions": [row.question for row in rows[:2]]}
         for block in blocks("python"):
             exec(compile(block, "README.md", "exec"), namespace)
-    assert "35 minutes answered" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "35 minutes answered" in said
+    assert "1.5 times the rated load history 3" in said
 
 
 @pytest.mark.parametrize("command", sorted(set(re.findall(r"judgetree (\w+)(?= |$)", "\n".join(blocks("sh"))))))

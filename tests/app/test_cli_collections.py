@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,11 @@ def test_collections_are_listed(cli: Cli, home: Path) -> None:
     assert done.status == 0
     assert done.out.split()[:5] == [COLLECTION, str(len(CORPUS)), "chunks", str(len(CORPUS)), "files"]
     assert "local:use" in done.out
+
+
+def test_memory_of_conversations_is_no_collection_to_ask(cli: Cli, chat: Cli) -> None:
+    assert chat(CHAIN.question).status == 0
+    assert [found["name"] for found in json.loads(cli("collections", "--json").out)] == [COLLECTION]
 
 
 def test_listing_makes_no_database(cli: Cli, tmp_path: Path) -> None:
