@@ -90,7 +90,7 @@ class ChatCommands:
 
     def open_question(self) -> Question | None:
         """The turn that is not answered yet, to be gone on with; None if there is none."""
-        waiting = self._talk.open_turn
+        waiting, self._follows = self._talk.open_turn, None
         return Question(query=waiting["query"], parent_turn_id=waiting["parent_turn_id"]) if waiting else None
 
     def prompt(self) -> str:
@@ -125,7 +125,8 @@ class ChatCommands:
     def _tree(self, number: str) -> None:
         turn = self._turn(number)
         if not turn["rag_thread_id"]:
-            say(f"Turn {turn['turn_number']} searched no documents: its answer is {ORIGINS[turn['answered_from']]}.")
+            origin = ORIGINS[turn["answered_from"]]
+            say(f"Turn {turn['turn_number']} searched no documents{f': its answer is {origin}' if origin else ''}.")
             return
         self._tell(self._tree_of(turn).to_text(width=width()))
 
@@ -139,7 +140,7 @@ class ChatCommands:
         return tree
 
     def _regenerate(self, _: str) -> Question:
-        last = self._turn("")
+        last, self._follows = self._turn(""), None
         return Question(query=last["query"], parent_turn_id=last["parent_turn_id"], regenerate=True)
 
     def _resume(self, _: str) -> Question:
@@ -149,13 +150,15 @@ class ChatCommands:
         return waiting
 
     def _undo(self, _: str) -> None:
-        say(f"taken back: {self._talk.undo()['query']}", style="dim")
+        undone, self._follows = self._talk.undo(), None
+        say(f"taken back: {undone['query']}", style="dim")
 
     def _rename(self, name: str) -> None:
         self._talk.rename_branch(self._talk.active_branch, name)
 
     def _draw(self, name: str) -> None:
-        write_conversation(self._talk.tree(), files_by_suffix(name))
+        files = files_by_suffix(name)  # what is wrong with the name is told before all trees are read
+        write_conversation(self._talk.tree(), files)
 
     def _help(self, _: str) -> None:
         self._tell(HELP)

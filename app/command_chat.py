@@ -76,7 +76,7 @@ def run_chat(options: ChatOptions, *, session_id: str | None, as_json: bool) -> 
             session = ChatSession(talk, commands, lines, new_view=JsonTurn if as_json else ShownTurn)
             return session.run()
         finally:
-            if talk.branches():
+            if settings.checkpoint_url != "memory:" and talk.branches():
                 say(f"come back: {options.command(session_id)}", style="dim")
 
 

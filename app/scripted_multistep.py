@@ -7,8 +7,7 @@ questions of a file: they say what the evidence leaves to be asked, and say the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from ..modules.prompts import REFUSAL, Message
 from ..modules.prompts_multistep import (
@@ -26,20 +25,13 @@ from ..modules.prompts_multistep import (
     react_messages,
     thought_messages,
 )
-from .scripted_answers import ChatReply, PromptMismatch, ScriptedAnswers
+from .scripted_answers import ChatReply, ScriptedAnswers
+from .scripted_evidence import EvidenceScript, play
 
 NOTHING_KNOWN = "Nothing is known about this."
 _EARLIER_ACTION = re.compile(
     rf"\n\n(?:{re.escape(THOUGHT)} .*\n)?{re.escape(SEARCH)}\[.*\]\n{re.escape(OBSERVATION)}\n"
 )
-
-
-class _Script(NamedTuple):
-    """How one kind of prompt is taken apart and answered."""
-
-    pattern: re.Pattern[str]
-    """Of the user message, with the groups ``query`` and ``evidence``."""
-    reply: Callable[[ScriptedAnswers, str, str], str]
 
 
 def step_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
@@ -48,18 +40,7 @@ def step_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatRep
     Raises:
         PromptMismatch: The system message is one of ours, but the user message does not follow its template.
     """
-    system = next((text for role, text in messages if role == "system"), "")
-    user = next((text for role, text in messages if role == "user"), "")
-    script = _SCRIPTS.get(system)
-    if script is None:
-        return None
-    match = script.pattern.fullmatch(user)
-    if match is None:
-        raise PromptMismatch(
-            f"The user message does not follow the template that belongs to its system message: {user[:80]!r}. "
-            "Build it with the functions of judgetree.modules.prompts_multistep."
-        )
-    return ChatReply(text=script.reply(answers, match["query"], match["evidence"]))
+    return play(_SCRIPTS, answers, messages, module="prompts_multistep")
 
 
 def _thought(answers: ScriptedAnswers, query: str, evidence: str) -> str:
@@ -102,14 +83,14 @@ def _pattern(messages: list[Message], evidence: str = _EVIDENCE) -> tuple[str, r
     return system, re.compile(pattern, re.DOTALL)
 
 
-def _scripts() -> Mapping[str, _Script]:
+def _scripts() -> Mapping[str, EvidenceScript]:
     thought = _pattern(thought_messages(_QUERY, _EVIDENCE, [_THOUGHTS]))
     draft = _pattern(draft_messages(_QUERY, _EVIDENCE))
     follow_up = _pattern(follow_up_messages(_QUERY, []), NO_FOLLOW_UP_YET)
     action = _pattern(react_messages(_QUERY, [Observed(query=_QUERY, passages=_EVIDENCE)]))
     replies = (_thought, _draft, _follow_up, _action)
     return {
-        system: _Script(pattern, reply)
+        system: EvidenceScript(pattern, reply)
         for (system, pattern), reply in zip((thought, draft, follow_up, action), replies, strict=True)
     }
 

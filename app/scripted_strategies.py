@@ -7,8 +7,7 @@ questions of a file, and of a passage no more than stands there: where an answer
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from ..modules.prompts import REFUSAL, Message
 from ..modules.prompts_strategies import (
@@ -21,18 +20,11 @@ from ..modules.prompts_strategies import (
     refine_messages,
     scored_messages,
 )
-from .scripted_answers import ChatReply, PromptMismatch, ScriptedAnswers
+from .scripted_answers import ChatReply, ScriptedAnswers
+from .scripted_evidence import EvidenceScript, play
 
 SURE = 90
 """Confidence of an answer that the passage gives; of a refusal it is 0."""
-
-
-class _Script(NamedTuple):
-    """How one kind of prompt is taken apart and answered."""
-
-    pattern: re.Pattern[str]
-    """Of the user message, with the groups ``query`` and ``evidence``."""
-    reply: Callable[[ScriptedAnswers, str, str], str]
 
 
 def strategy_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
@@ -41,18 +33,7 @@ def strategy_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> Cha
     Raises:
         PromptMismatch: The system message is one of ours, but the user message does not follow its template.
     """
-    system = next((text for role, text in messages if role == "system"), "")
-    user = next((text for role, text in messages if role == "user"), "")
-    script = _SCRIPTS.get(system)
-    if script is None:
-        return None
-    match = script.pattern.fullmatch(user)
-    if match is None:
-        raise PromptMismatch(
-            f"The user message does not follow the template that belongs to its system message: {user[:80]!r}. "
-            "Build it with the functions of judgetree.modules.prompts_strategies."
-        )
-    return ChatReply(text=script.reply(answers, match["query"], match["evidence"]))
+    return play(_SCRIPTS, answers, messages, module="prompts_strategies")
 
 
 def _note(answers: ScriptedAnswers, query: str, passage: str) -> str:
@@ -90,7 +71,7 @@ def _pattern(messages: list[Message]) -> tuple[str, re.Pattern[str]]:
     return system, re.compile(pattern.replace(_FROM, "(?P<evidence>.*", 1).replace(_TO, ".*)", 1), re.DOTALL)
 
 
-def _scripts() -> Mapping[str, _Script]:
+def _scripts() -> Mapping[str, EvidenceScript]:
     whole = _FROM + _TO
     replies = (
         (note_messages(_QUERY, whole), _note),
@@ -100,7 +81,8 @@ def _scripts() -> Mapping[str, _Script]:
         (scored_messages(_QUERY, whole), _scored),
     )
     return {
-        system: _Script(pattern, reply) for (system, pattern), reply in ((_pattern(m), reply) for m, reply in replies)
+        system: EvidenceScript(pattern, reply)
+        for (system, pattern), reply in ((_pattern(m), reply) for m, reply in replies)
     }
 
 

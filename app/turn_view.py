@@ -166,11 +166,13 @@ class _Thinking:
         self._is_open = False
 
     def grow(self, text: str, *, restarted: bool) -> None:
-        if not is_live(sys.stderr) or not text:
+        if not is_live(sys.stderr):
             return
         self._status.clear()
         if restarted:
             self.end()
+        if not text:
+            return
         self._is_open = True
         notes().print(Text(printable(text), style="dim"), end="")
 

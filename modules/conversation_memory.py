@@ -167,7 +167,9 @@ class ConversationMemory:
             condition += f" and {NUMBER_FIELD} < {below_number:d}"
         if not self._rows.open():
             return []
-        hits = self._rows.search(self.embedder.embed_query(query), condition, TURN_COLUMNS, top_k)
+        hits = self._rows.search(
+            self.embedder.embed_query(query[:_EMBEDDED_CHARACTERS]), condition, TURN_COLUMNS, top_k
+        )
         found = [(to_turn(row), score) for row, score in hits]
         return sorted(found, key=lambda hit: (-hit[1], hit[0]["turn_id"]))
 
@@ -231,7 +233,8 @@ class ConversationMemory:
     def _note(self, session_id: str, turn_ids: Iterable[str]) -> None:
         if len(self._there) >= _PLACES_REMEMBERED:
             self._there = set()
-        self._there |= {(session_id, turn_id) for turn_id in turn_ids}
+        # A new set, since another thread may be going through this one.
+        self._there = self._there | {(session_id, turn_id) for turn_id in turn_ids}
 
     def _newest_by_time(self, session_id: str, limit: int) -> list[QaPair]:
         """Milvus cannot sort. But as many turns as wanted from some time on are the newest, whatever time that is."""

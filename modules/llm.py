@@ -258,7 +258,12 @@ class EndpointLLM:
                 listeners.tell(text=growing.text, thinking=growing.thinking)
         if not pieces:
             raise ValueError("the stream ended without an answer")
-        return pieces[0] + pieces[1:]
+        reasons = [str(reason) for piece in pieces if (reason := piece.response_metadata.get("finish_reason"))]
+        if not reasons:
+            raise ValueError("the stream broke off before the answer's end")
+        message = pieces[0] + pieces[1:]
+        message.response_metadata["finish_reason"] = reasons[-1]  # adding pieces up strings them together
+        return message
 
     def _stop_streaming(self) -> None:
         if self._streams:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from langchain_core.messages import BaseMessage
 
@@ -81,6 +81,8 @@ class OpenTurn(TypedDict):
     turn_number: int
     query: str
     request_id: str
+    given_history: NotRequired[str]
+    """Digest of a history that the caller keeps; ``""``, or missing, where the conversation's own counts."""
 
 
 class Branch(TypedDict):

@@ -220,7 +220,8 @@ class _Work:
             place=(job.system, job.repeat, job.attempt),
             thread_id=thread_id,
             error=error,
-            seconds=time.perf_counter() - started,
+            # A turn is also measured once it is answered, which is no part of its time.
+            seconds=result.wall_s if isinstance(result, TurnReply) else time.perf_counter() - started,
             key_field=self._services.dataset.key_field,
             local_models=self._services.local_models,
         )

@@ -100,7 +100,14 @@ class TurnAsker:
                 reused=evidence.reused,
                 retrieved=evidence.retrieved,
             )
-        return TurnReply(answer=result.answer, status=result.status, tree=tree, facts=facts, error=result.error)
+        return TurnReply(
+            answer=result.answer,
+            status=result.status,
+            tree=tree,
+            facts=facts,
+            wall_s=result.wall_s,
+            error=result.error,
+        )
 
     async def aclose(self) -> None:
         """Close store and memory."""

@@ -64,5 +64,7 @@ class TurnReply:
     tree: SearchTree | None
     """None where nothing was searched for."""
     facts: TurnFacts
+    wall_s: float = 0.0
+    """Seconds from the question to its answer; 0 where it was not asked."""
     error: str = ""
     """Why it failed; ``""`` otherwise."""

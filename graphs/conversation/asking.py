@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -40,6 +42,13 @@ class Request:
     request_id: str
     regenerate: bool
     chat_history: list[tuple[str, str]]
+
+    @property
+    def history_digest(self) -> str:
+        """Of the history that the caller keeps; ``""`` where the conversation's own counts."""
+        if not self.chat_history:
+            return ""
+        return hashlib.sha256(json.dumps(self.chat_history).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,22 +142,37 @@ class Asking:
             parent_turn_id=parent["turn_id"] if parent else FIRST,
             request_id=request.request_id,
             regenerate=request.regenerate,
+            given_history=request.history_digest,
         )
         if going_on is not None:
             return _Begun(
                 turn=going_on, branch=state["branches"][going_on["branch_id"]]["name"], resumed=True, state=state
             )
-        changes = branches.opened(state, query=request.query, parent=parent, request_id=request.request_id)
-        cut_off = None if self._session_id in opened.wound_up else parent
-        left = [turn["turn_id"] for turn in (state["open_turn"], cut_off) if turn is not None]
-        await store.delete_threads(map(self._thread_of, left))
+        changes = branches.opened(
+            state,
+            query=request.query,
+            parent=parent,
+            request_id=request.request_id,
+            given_history=request.history_digest,
+        )
         now_open = cast(ConversationState, {**state, **changes})
         if saved_state is None:
             await store.begin(self._session_id, now_open)
         else:
             await store.save(self._session_id, changes)
+        await self._clear_away(state)
         turn = cast(OpenTurn, changes["open_turn"])
         return _Begun(turn=turn, branch=changes["branches"][turn["branch_id"]]["name"], resumed=False, state=now_open)
+
+    async def _clear_away(self, before: ConversationState) -> None:
+        """Delete what an open turn that was given up has left, and the thread of a last turn that was cut off."""
+        opened = await self._all.open()
+        if given_up := before["open_turn"]:
+            root = rag_thread_of(self._session_id, given_up["turn_id"])
+            await opened.store.delete_threads([turn_thread(root), *await opened.store.tree_threads(root)])
+        last = before["chat_history"][-1]["turn_id"] if before["chat_history"] else ""
+        if last and opened.wound_up.get(self._session_id) != last:
+            await opened.store.delete_threads([self._thread_of(last)])
 
     async def _answered(self, state: ConversationState, request: Request) -> _Begun | None:
         """The turn that the request has led to before; None if there is none.
@@ -204,7 +228,6 @@ class Asking:
         opened = await self._all.open()
         stream = Stream(listener) if listener else None
         context = await self._all.turn_context(self._session_id, begun.state, stream)
-        opened.wound_up.discard(self._session_id)
         thread_id = self._thread_of(begun.turn["turn_id"])
         config: RunnableConfig = {
             "configurable": {"thread_id": thread_id},
@@ -221,7 +244,7 @@ class Asking:
         else:
             final = await opened.graph.ainvoke(None, config, context=context, durability="sync")
         await opened.store.delete_threads([thread_id])
-        opened.wound_up.add(self._session_id)
+        opened.wound_up[self._session_id] = begun.turn["turn_id"]
         return cast(TurnState, final)["turn"]
 
     def _thread_of(self, turn_id: str) -> str:
@@ -245,7 +268,12 @@ def _nobody(event: ConversationEvent) -> None:
 
 def _is_repeated(state: ConversationState, turn: QaPair, request: Request) -> bool:
     """Whether a request may be the one again that a turn has answered: it asks the same in the same place."""
-    if request.regenerate or turn["query"] != request.query or (request.request_id and turn["request_id"]):
+    if (
+        request.regenerate
+        or request.chat_history
+        or turn["query"] != request.query
+        or (request.request_id and turn["request_id"])
+    ):
         return False
     if request.parent_turn_id is None:
         return turn["turn_id"] == state["branches"][state["active_branch"]]["head_turn_id"]

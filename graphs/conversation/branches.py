@@ -11,9 +11,17 @@ from .state import ConversationState
 
 
 def resumable(
-    state: ConversationState, *, query: str, parent_turn_id: str, request_id: str, regenerate: bool
+    state: ConversationState,
+    *,
+    query: str,
+    parent_turn_id: str,
+    request_id: str,
+    regenerate: bool,
+    given_history: str = "",
 ) -> OpenTurn | None:
     """The open turn, if this is the same request, or the same question under the same parent; else None.
+
+    ``given_history``: digest of a history that the caller keeps; one that differs makes another question.
 
     Raises:
         SettingsError: The request's id belongs to another question.
@@ -25,6 +33,7 @@ def resumable(
         refuse_other_question(turn["query"], query, request_id)
         return turn
     is_same = turn["query"] == query and turn["parent_turn_id"] == parent_turn_id
+    is_same = is_same and turn.get("given_history", "") == given_history
     return turn if is_same and not regenerate and not (request_id and turn["request_id"]) else None
 
 
@@ -41,7 +50,9 @@ def refuse_other_question(known: str, query: str, request_id: str) -> None:
         )
 
 
-def opened(state: ConversationState, *, query: str, parent: QaPair | None, request_id: str) -> ConversationState:
+def opened(
+    state: ConversationState, *, query: str, parent: QaPair | None, request_id: str, given_history: str = ""
+) -> ConversationState:
     """The changes that open a turn under ``parent``, or as a first turn.
 
     It goes on the branch that ends there, else on a new one. An open turn that nobody goes on with is given up, with
@@ -64,6 +75,8 @@ def opened(state: ConversationState, *, query: str, parent: QaPair | None, reque
         query=query,
         request_id=request_id,
     )
+    if given_history:
+        turn["given_history"] = given_history
     return ConversationState(branches=branches, active_branch=active, open_turn=turn)
 
 
@@ -130,8 +143,8 @@ def without_branch(state: ConversationState, name: str) -> ConversationState:
     )
 
 
-def without_last_turn(state: ConversationState, last: QaPair, parent: QaPair | None) -> ConversationState:
-    """The changes that take back the newest turn of the active branch.
+def without_last_turn(state: ConversationState, last: QaPair) -> ConversationState:
+    """The changes that take back the newest turn of the active branch, and give up an open turn that follows it.
 
     Raises:
         SettingsError: Another branch forks from it.
@@ -140,8 +153,10 @@ def without_last_turn(state: ConversationState, last: QaPair, parent: QaPair | N
     if forks:
         raise SettingsError(f"The last turn cannot be undone: {', '.join(forks)} fork from it; delete them first.")
     branch = state["branches"][last["branch_id"]]
-    head = {"head_turn_id": parent["turn_id"] if parent else "", "head_number": parent["turn_number"] if parent else 0}
+    head = {"head_turn_id": last["parent_turn_id"], "head_number": last["turn_number"] - 1}
+    follows = (state["open_turn"] or {}).get("parent_turn_id") == last["turn_id"]
     return ConversationState(
+        open_turn=None if follows else state["open_turn"],
         branches={**state["branches"], last["branch_id"]: cast(Branch, branch | head)},
         chat_history=[turn for turn in state["chat_history"] if turn["turn_id"] != last["turn_id"]],
     )

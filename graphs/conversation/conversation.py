@@ -107,7 +107,11 @@ class Conversation:
         regenerate: bool = False,
         chat_history: GivenHistory = (),
     ) -> Iterator[ConversationEvent]:
-        """The events of ``ask``, as they come; the last one is a ``DoneEvent``, which holds the result."""
+        """The events of ``ask``, as they come; the last one is a ``DoneEvent``, which holds the result.
+
+        Raises:
+            UserError: See ``ask``; an ``ErrorEvent`` comes before it.
+        """
         return background_loop().iterate(
             self._asking.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
         )

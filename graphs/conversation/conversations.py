@@ -13,7 +13,6 @@ from ...modules.background_loop import background_loop
 from ...modules.conversation_memory import ConversationMemory
 from ...modules.embeddings import create_embeddings
 from ...modules.errors import SettingsError
-from ...modules.memory_backfill import backfill
 from ...modules.settings import Settings, load_settings
 from ...modules.structured_reply import JsonChat
 from ...modules.web_search import SearxngSearch, WebSearch
@@ -26,6 +25,7 @@ from .conversation import Conversation
 from .events import Stream
 from .expiry import ExpiryReport, delete_old, now_utc
 from .locks import ConversationLocks
+from .record import ConversationRecord
 from .state import ConversationState
 from .store import ConversationStore, ConversationSummary
 from .turn_graph import CompiledTurn, build_turn_graph
@@ -313,8 +313,7 @@ class Conversations:
         unlinked = await asyncio.to_thread(memory.records_without_parent, session_id)
         done = 0
         for session in unlinked:
-            async with opened.locks.hold(session):
-                done += await asyncio.to_thread(backfill, memory, session, dry_run=dry_run)
+            done += await ConversationRecord(self, session).backfill(memory, dry_run=dry_run)
         return done
 
     async def _close(self) -> None:
@@ -333,8 +332,8 @@ class Opened:
         self.memory = memory
         self.locks = locks
         self.graph = graph
-        self.wound_up: set[str] = set()
-        """Conversations whose last turn has ended as it should in this process, with nothing left behind."""
+        self.wound_up: dict[str, str] = {}
+        """Conversation to its last turn that has ended as it should in this process, with nothing left behind."""
         self._chat: JsonChat | None = None
 
     def chat_of(self, services: RagContext) -> JsonChat:

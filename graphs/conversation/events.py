@@ -76,7 +76,7 @@ class TreeEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorEvent:
-    """The turn could not be finished; it stays open, and the same question goes on with it."""
+    """The turn could not be finished. If it had begun, it stays open, and the same question goes on with it."""
 
     type: ClassVar = "error"
     message: str
@@ -84,7 +84,8 @@ class ErrorEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class DoneEvent:
-    """The turn is saved. Always the last event, also after an error."""
+    """The turn is saved, or has failed: the last event. After a mistake of the caller's, who gets that raised, there is
+    none."""
 
     type: ClassVar = "done"
     result: TurnResult

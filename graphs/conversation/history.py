@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...modules.turns import OpenTurn, QaPair, imported_turn, is_on_path, path_spans, utc_now
-from .context import TurnContext
+from .context import TurnContext, TurnLimits
 from .state import TurnState
 
 
@@ -43,19 +43,19 @@ async def _read_history(context: TurnContext, turn: OpenTurn) -> _History:
     if not spans:
         return _History(turns=[])
     limits, folds = context.limits, context.options.summary_memory
-    wanted = 2 * limits.max_recent_turns if folds else limits.max_recent_turns
-    path = [pair for pair in state["chat_history"] if is_on_path(pair, spans)]
-    path.sort(key=lambda pair: pair["turn_number"])
+    wanted = turns_of_state(limits, folds=folds)
+    path = {pair["turn_number"]: pair for pair in state["chat_history"] if is_on_path(pair, spans)}
     if len(path) < min(wanted, last):
-        path = await asyncio.to_thread(context.memory.get_recent_history, context.conversation_id, wanted, spans=spans)
-    summary, recent = _after_summary(path[-wanted:]) if folds else ("", path[-wanted:])
-    to_fold: tuple[QaPair, ...] = ()
-    if folds and len(recent) >= wanted:
-        to_fold = tuple(recent[: -limits.max_recent_turns])
-        recent = recent[-limits.max_recent_turns :]
-    recent = _within(recent, limits.max_tokens // 4)
+        older = await asyncio.to_thread(context.memory.get_recent_history, context.conversation_id, wanted, spans=spans)
+        path = {pair["turn_number"]: pair for pair in older} | path  # what the state says is newer
+    ordered = [path[number] for number in sorted(path)][-wanted:]
+    summary, recent = _after_summary(ordered) if folds else ("", ordered)
+    to_fold: list[QaPair] = []
+    if folds and len(recent) >= 2 * limits.max_recent_turns:
+        to_fold = first_within(recent[: -limits.max_recent_turns], limits.max_tokens // 2)
+    recent = newest_within(recent[-limits.max_recent_turns :] if to_fold else recent, limits.max_tokens // 4)
     relevant = await _relevant(context, turn["query"], spans, recent[0]["turn_number"] if recent else last + 1)
-    return _History(turns=[*relevant, *recent], summary=summary, to_fold=to_fold)
+    return _History(turns=[*relevant, *recent], summary=summary, to_fold=tuple(to_fold))
 
 
 def _given_turns(pairs: Sequence[tuple[str, str]], timestamp: str) -> list[QaPair]:
@@ -84,15 +84,35 @@ def _after_summary(path: list[QaPair]) -> tuple[str, list[QaPair]]:
     return "", path
 
 
-def _within(turns: list[QaPair], tokens: int) -> list[QaPair]:
-    """The newest turns that have no more tokens together, and the newest in any case."""
+def turns_of_state(limits: TurnLimits, *, folds: bool) -> int:
+    """How many turns of a path are looked at: what a prompt shows, and with a summary what that may have to take in.
+
+    A fold is due every ``max_recent_turns`` turns, once there are twice as many; one that fails is tried again at the
+    next turn, so that there are some more.
+    """
+    return limits.max_recent_turns * (4 if folds else 1)
+
+
+def first_within(turns: Sequence[QaPair], tokens: int) -> list[QaPair]:
+    """The first turns, as many as have no more tokens together, and the very first in any case."""
     kept: list[QaPair] = []
-    for turn in reversed(turns):
+    for turn in turns:
         tokens -= turn["token_count"]
         if kept and tokens < 0:
             break
-        kept.insert(0, turn)
+        kept.append(turn)
     return kept
+
+
+def newest_within(turns: Sequence[QaPair], tokens: int) -> list[QaPair]:
+    """The newest turns, as many as have no more tokens together, and the very newest in any case."""
+    return first_within(turns[::-1], tokens)[::-1]
+
+
+def in_line(*turns: QaPair) -> list[QaPair]:
+    """Turns of one path, each once, in the order of the path."""
+    by_number = {turn["turn_number"]: turn for turn in turns}
+    return [by_number[number] for number in sorted(by_number)]
 
 
 async def _relevant(context: TurnContext, query: str, spans: dict[str, int], below_number: int) -> list[QaPair]:
@@ -108,4 +128,4 @@ async def _relevant(context: TurnContext, query: str, spans: dict[str, int], bel
         spans=spans,
         below_number=below_number,
     )
-    return sorted((turn for turn, _ in found), key=lambda turn: turn["turn_number"])
+    return in_line(*first_within([turn for turn, _ in found], context.limits.max_tokens // 8))

@@ -36,6 +36,7 @@ from ..state import RagState
 from ..tree_nodes import walk_chunks
 from .calls import answer_live, ask_json, ask_text
 from .context import TurnContext
+from .history import in_line, newest_within
 from .saving import remember, saved_turn
 from .sources import chunks_of
 from .state import TurnState
@@ -50,7 +51,8 @@ async def fold_summary(state: TurnState, runtime: Runtime[TurnContext]) -> Updat
     folded = state["to_fold"]
     summary = await ask_text(context, summary_messages(state["summary"], folded), meter=meter)
     if not summary:
-        return {"history": [*folded, *state["history"]], "usage": meter.records}
+        unfolded = newest_within(in_line(*folded, *state["history"]), context.limits.max_tokens // 4)
+        return {"history": unfolded, "usage": meter.records}
     return {"summary": summary, "folded": True, "usage": meter.records}
 
 
@@ -190,7 +192,7 @@ async def answer_from_knowledge(state: TurnState, runtime: Runtime[TurnContext])
         token_budget=context.limits.max_tokens,
     )
     answer = await answer_live(context, messages, meter=meter)
-    return _answer(answer, "knowledge") | {"usage": meter.records}
+    return _answer(answer, "knowledge") | {"chunks": [], "usage": meter.records}
 
 
 async def save_turn(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
@@ -220,7 +222,7 @@ def _selected(state: TurnState) -> list[QaPair]:
 
 def _history(state: TurnState, context: TurnContext) -> str:
     """The history for a prompt: the turns that matter, or all where that is not known."""
-    turns = _selected(state) or state["history"]
+    turns = state["history"] if state.get("selected") is None else _selected(state)
     if context.options.get_chat_history is not None:
         return context.options.get_chat_history([(turn["query"], turn["answer"]) for turn in turns])
     return render_turns(turns, summary=state["summary"])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from ...modules.conversation_memory import ConversationMemory, by_time
 from ...modules.errors import SettingsError, UnknownThread
-from ...modules.turns import QaPair
+from ...modules.memory_backfill import backfill
+from ...modules.turns import MAIN_BRANCH, QaPair
 from ..checkpoints import store_errors
 from ..search_tree import SearchTree
 from . import branches
-from .state import ConversationState
+from .state import ConversationState, new_conversation
 from .store import ConversationStore
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class ConversationRecord:
         # The state is the truth; what a failed deletion has left in the memory belongs to no branch.
         by_id = {turn["turn_id"]: turn for turn in (*remembered, *state["chat_history"])}
         known = [turn for turn in by_id.values() if turn["turn_number"] <= _last_number(state, turn["branch_id"])]
-        return state, sorted(known, key=lambda turn: (turn["timestamp"], turn["turn_number"]))
+        return state, sorted(known, key=by_time)
 
     async def find(self, state: ConversationState, turn_id: str) -> QaPair | None:
         """The turn of that id, from the state or else from the memory; None if there is none."""
@@ -60,10 +62,11 @@ class ConversationRecord:
         """The search tree of a turn; None where nothing was searched for, or where it is gone."""
         if not turn["rag_thread_id"]:
             return None
-        try:
-            return await SearchTree.afrom_history(self._all.rag, turn["rag_thread_id"])
-        except UnknownThread:
-            return None
+        with store_errors(self._all.settings.checkpoint_url):
+            try:
+                return await SearchTree.afrom_history(self._all.rag, turn["rag_thread_id"])
+            except UnknownThread:
+                return None
 
     async def change(self, change: Change) -> None:
         """Save what ``change`` makes of the state, with no turn in between.
@@ -106,9 +109,38 @@ class ConversationRecord:
                 last = await self.find(state, head) if head else None
                 if last is None or last["branch_id"] != state["active_branch"]:
                     raise SettingsError("There is nothing to undo: the active branch has no turn of its own.")
-                parent = await self.find(state, last["parent_turn_id"]) if last["parent_turn_id"] else None
-                await self._forget([last], branches.without_last_turn(state, last, parent))
+                await self._forget([last], branches.without_last_turn(state, last))
         return last
+
+    async def backfill(self, memory: ConversationMemory, *, dry_run: bool) -> int:
+        """Put turns of the memory that have no parent in a line on the main branch, which then ends with them.
+
+        Gives back how many there are. A conversation that only the memory knew is there afterwards.
+        """
+        opened = await self._all.open()
+        async with opened.locks.hold(self.session_id):
+            with store_errors(self._all.settings.checkpoint_url):
+                state = await opened.store.load(self.session_id)
+                if state is not None and not dry_run:  # its own turns come first
+                    await asyncio.to_thread(memory.add_turns, self.session_id, state["chat_history"])
+                done = await asyncio.to_thread(backfill, memory, self.session_id, dry_run=dry_run)
+                if done and not dry_run:
+                    await self._end_main_with(await asyncio.to_thread(memory.turns_of, self.session_id), state)
+        return done
+
+    async def _end_main_with(self, turns: Sequence[QaPair], state: ConversationState | None) -> None:
+        store = (await self._all.open()).store
+        line = sorted((t for t in turns if t["branch_id"] == MAIN_BRANCH), key=lambda turn: turn["turn_number"])
+        known = state or new_conversation(line[0]["timestamp"])
+        head = {"head_turn_id": line[-1]["turn_id"], "head_number": line[-1]["turn_number"]}
+        changes = ConversationState(
+            title=known["title"] or line[0]["query"],
+            branches={**known["branches"], MAIN_BRANCH: known["branches"][MAIN_BRANCH] | head},
+        )
+        if state is None:
+            await store.begin(self.session_id, cast(ConversationState, {**known, **changes}))
+        else:
+            await store.save(self.session_id, changes)
 
     async def _known_state(self, store: ConversationStore) -> ConversationState:
         state = await store.load(self.session_id)

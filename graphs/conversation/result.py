@@ -39,7 +39,8 @@ class TurnResult:
     error: str = ""
     """Why the turn failed; ``""`` otherwise."""
     source_documents: tuple[Document, ...] | None = None
-    """The chunks that the answer rests on, best first; None unless ``return_source_documents`` asks for them."""
+    """The chunks of the collection that the answer rests on, best first; None unless ``return_source_documents`` asks
+    for them. Of web pages only the addresses are kept, in the turn's ``chunks``."""
     generated_question: str | None = None
     """The question as it stands alone; None unless ``return_generated_question`` asks for it."""
 

@@ -10,12 +10,10 @@ from ...modules.errors import CollectionError, ModelCallError
 from ...modules.turns import Branch, QaPair, count_tokens, utc_now
 from ...modules.usage import UsageTotals, total_usage
 from .context import TurnContext, TurnLimits, TurnMemory
+from .history import turns_of_state
 from .state import ConversationState, TurnState
 
 logger = logging.getLogger(__name__)
-
-PRUNE_EVERY = 10
-"""Turns after which a conversation forgets its earlier states: SQLite keeps the whole state at each write."""
 
 
 async def saved_turn(state: TurnState, context: TurnContext) -> tuple[QaPair, list[QaPair]]:
@@ -40,8 +38,6 @@ async def saved_turn(state: TurnState, context: TurnContext) -> tuple[QaPair, li
             open_turn=None,
         ),
     )
-    if turn["turn_number"] % PRUNE_EVERY == 0:
-        await context.store.prune(context.conversation_id)
     return turn, [*folded.values(), turn]
 
 
@@ -60,8 +56,7 @@ def within_limits(turns: Sequence[QaPair], limits: TurnLimits, *, folds: bool) -
     """
     kept: list[QaPair] = []
     tokens = 0
-    shown = limits.max_recent_turns * (2 if folds else 1)
-    for turn in reversed(turns[-(shown + 1) :]):
+    for turn in reversed(turns[-(turns_of_state(limits, folds=folds) + 1) :]):
         tokens += turn["token_count"]
         if kept and tokens > limits.max_tokens:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 _PREFIX = "conversation:"
 _KIND = {"kind": "conversation"}
+PRUNE_EVERY = 20
+"""Writes after which a conversation forgets its earlier states, and at the first of a process: SQLite keeps the whole
+state at each, and only the newest is ever read."""
 PAGE_CHECKPOINTS = 2000
 
 
@@ -64,6 +68,7 @@ class ConversationStore:
     def __init__(self, saver: Saver, *, page_checkpoints: int = PAGE_CHECKPOINTS) -> None:
         self.saver = saver
         self._page_checkpoints = page_checkpoints
+        self._writes: Counter[str] = Counter()
         self._older: set[str] = set()
         """Conversations that are stored as an older version has them."""
         builder = StateGraph(ConversationState)
@@ -95,14 +100,11 @@ class ConversationStore:
         await self._write(conversation_id, {**older, **changes, "updated_at": utc_now()})
         self._older.discard(conversation_id)
 
-    async def prune(self, conversation_id: str) -> None:
-        """Forget what the conversation's own thread was before; its newest state is all that is ever read."""
-        await keep_latest(self.saver, conversation_thread(conversation_id))
-
     async def summaries(self) -> list[ConversationSummary]:
         """All conversations, the one that was last spoken in first. Reads each one's newest state.
 
-        One that cannot be read (see ``load``) is left out, with a warning.
+        One that an older version has written is there once it has been written to again. One that cannot be read (see
+        ``load``) is left out, with a warning.
         """
         states = self.saver.alist(None, filter=dict(_KIND))
         ids = dict.fromkeys([_conversation_of(saved) async for saved in states])
@@ -175,6 +177,9 @@ class ConversationStore:
         config = _config_of(conversation_id)
         config["metadata"] = {"conversation_id": conversation_id, **_KIND}
         await self._graph.aupdate_state(config, cast("dict[str, object]", values), as_node="record")
+        if self._writes[conversation_id] % PRUNE_EVERY == 0:
+            await keep_latest(self.saver, conversation_thread(conversation_id))
+        self._writes[conversation_id] += 1
 
 
 @asynccontextmanager

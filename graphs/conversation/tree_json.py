@@ -65,6 +65,7 @@ class _OpenTurnDocument(BaseModel):
     turn_number: int
     query: str
     request_id: str
+    given_history: str = ""
 
 
 class _BranchDocument(BaseModel):
@@ -149,7 +150,7 @@ def load_conversation(text: str) -> TurnTreeFields:
         turns=tuple(cast(QaPair, turn.model_dump()) for turn in found.turns),
         trees={thread_id: _search_tree(document) for thread_id, document in found.trees.items()},
         active_branch=found.active_branch,
-        open_turn=cast(OpenTurn, found.open_turn.model_dump()) if found.open_turn else None,
+        open_turn=cast(OpenTurn, found.open_turn.model_dump(exclude_unset=True)) if found.open_turn else None,
     )
 
 

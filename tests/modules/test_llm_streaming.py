@@ -167,6 +167,20 @@ def test_what_a_broken_attempt_has_shown_is_withdrawn(raw: RawEndpoint) -> None:
     assert shown == Shown(texts=["42"], thinking=["five", ""])
 
 
+def test_stream_that_breaks_off_is_no_answer(raw: RawEndpoint) -> None:
+    status, headers, body = stream_reply({"content": "4 mill"})
+    broken_off = body.partition("\n\n")[0] + "\n\n"
+    raw.will_send((status, headers, broken_off), stream_reply({"content": "4 millimetres"}))
+    assert Shown().ask(llm_at(raw.base_url)).text == "4 millimetres"
+
+
+def test_repeated_reason_of_an_end_is_that_reason(raw: RawEndpoint) -> None:
+    status, headers, body = stream_reply({"content": "42"})
+    *events, done, _ = body.split("\n\n")
+    raw.will_send((status, headers, "\n\n".join([*events, events[-1], done, ""])))
+    assert Shown().ask(llm_at(raw.base_url)).finish_reason == "stop"
+
+
 def test_stream_that_is_kept_alive_without_an_event_is_given_up(raw: RawEndpoint) -> None:
     is_over = threading.Event()
 

@@ -11,7 +11,7 @@ from judgetree.graphs.conversation.conversation import FIRST, Conversation
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.turns import QaPair
-from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TalkingLLM, open_conversations
+from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations
 
 
 @pytest.fixture
@@ -126,6 +126,21 @@ def test_undo_takes_back_the_newest_turn(talk: Conversation, llm: TalkingLLM) ->
     assert talk.history() == []
     with pytest.raises(SettingsError, match="nothing to undo"):
         talk.undo()
+
+
+def test_undo_gives_up_an_open_turn_that_follows_the_undone_one(talk: Conversation, llm: TalkingLLM) -> None:
+    ask(talk, CLASS)
+    ask(talk, SCREW)
+    llm.broken["read"] = DOWN
+    assert talk.ask(OIL, request_id="r").status == "failed"
+    talk.undo()
+    assert talk.open_turn is None
+    del llm.broken["read"]
+    again = talk.ask(OIL, request_id="r")
+    assert again.turn is not None
+    assert (again.turn["turn_number"], queries(talk)) == (2, [CLASS, OIL])
+    talk.undo()
+    assert queries(talk) == [CLASS]
 
 
 def test_turn_that_a_branch_forks_from_is_not_undone(talk: Conversation) -> None:

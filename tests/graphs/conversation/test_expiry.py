@@ -374,3 +374,20 @@ def test_backfill_links_one_session_or_all_and_does_so_once(
     assert (talks.backfill(dry_run=True), talks.backfill(), talks.backfill()) == (2, 2, 0)
     assert [turn["turn_number"] for turn in memory.turns_of("b")] == [1, 2, 3]
     assert talks.backfill("nobody") == 0
+
+
+def test_backfilled_turns_are_gone_on_with(tmp_path: Path, talks: Conversations, memory: MemoryWithHooks) -> None:
+    talks.conversation("known").ask(CLASS)
+    memory.add_turns("foreign", [make_turn(1)])
+    with closing(connect(settings_in(tmp_path).milvus_address)) as connection:
+        for session_id in ("foreign", "known"):
+            row = foreign_row(f"{session_id}-late", session_id, "a question", "2099-02-02")
+            connection.client.upsert("conversations", [row])
+    assert talks.backfill() == 2
+    for session_id in ("foreign", "known"):
+        talk = talks.conversation(session_id)
+        assert [turn["turn_number"] for turn in talk.history()] == [1, 2]
+        turn = talk.ask(SCREW).turn
+        assert turn is not None
+        assert (turn["turn_number"], turn["parent_turn_id"]) == (3, f"{session_id}-late")
+        assert len(talk.history()) == 3

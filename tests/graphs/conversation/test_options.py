@@ -18,7 +18,7 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.prompts import REFUSAL
 from judgetree.modules.turns import QaPair
-from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, FollowUp, TalkingLLM, open_conversations
+from tests.graphs.conversation.talk import CLASS, DOWN, KINDS, OIL, SCREW, FollowUp, TalkingLLM, open_conversations
 from tests.graphs.fakes import TableRetriever, chunk
 
 Open = Callable[..., Conversations]
@@ -175,6 +175,17 @@ def test_history_that_the_caller_keeps_takes_the_place_of_our_own(
     assert len(talk.history()) == 1
 
 
+def test_open_turn_with_another_history_of_the_caller_is_another_turn(opened: Open, llm: TalkingLLM) -> None:
+    talk = opened().conversation("s")
+    llm.broken["read"] = DOWN
+    assert talk.ask("And its oil?", chat_history=[(CLASS, "Delta")]).status == "failed"
+    del llm.broken["read"]
+    llm.asked()
+    result = talk.ask("And its oil?", chat_history=[(SCREW, "M8")])
+    assert not result.resumed
+    assert llm.asked()[0] == "select"
+
+
 def test_evidence_over_half_of_a_prompt_is_digested(opened: Open, llm: TalkingLLM) -> None:
     talk = opened(limits=TurnLimits(max_tokens=16)).conversation("s")
     talk.ask(CLASS)
@@ -217,6 +228,9 @@ def test_summary_memory_folds_old_turns_once_and_shows_the_summary(opened: Open,
     assert kinds == [0, 0, 0, 0, 1, 0, 1]
     shown = [messages[1][1] for messages in llm.calls if '{"turns"' in messages[0][1]]
     assert "Summary of the turns before:\nsummary of" in shown[-1]
+    folds = [messages[1][1] for messages in llm.calls if KINDS[messages[0][1]] == "summary"]
+    assert "Summary of the turns before:" not in folds[0]
+    assert "Summary of the turns before:\nsummary of" in folds[1], "the second summary takes in the first"
     assert [turn["turn_number"] for turn in talk.history() if turn["summary"]] == [2, 4]
 
 

@@ -6,7 +6,7 @@ import json
 import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal, TypedDict, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Literal, NotRequired, TypedDict, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 import pytest
 from langchain_core.runnables import RunnableConfig
@@ -166,13 +166,15 @@ def test_every_part_of_a_state_stands_in_the_stored_one() -> None:
 
 
 def misfits(value: object, hint: object, place: str = "") -> list[str]:
-    """Places at which plain data is not what the annotation says; a ``TypedDict`` must have all its keys."""
+    """Places at which plain data is not what the annotation says; of a ``TypedDict`` only optional keys may lack."""
     origin, arguments = get_origin(hint), get_args(hint)
     if is_typeddict(hint):
         if not isinstance(value, dict):
             return [place]
         hints = get_type_hints(hint)
-        wrong = [f"{place}.{key}" for key in hints.keys() ^ value.keys()]
+        extras = get_type_hints(hint, include_extras=True)
+        optional = {key for key, extra in extras.items() if get_origin(extra) is NotRequired}
+        wrong = [f"{place}.{key}" for key in (hints.keys() ^ value.keys()) - optional]
         return wrong + [each for key in hints.keys() & value.keys() for each in misfits(value[key], hints[key], key)]
     if origin is list and isinstance(value, list):
         return [each for item in value for each in misfits(item, arguments[0], place)]
