@@ -72,8 +72,6 @@ def _told(
         kept_chunks=0 if from_history else len(facts.reused),
         is_right=None if em is None else em == 1.0,
         topic_switch=question.turn.topic_switch if question.turn else None,
-        calls=calls,
-        tokens=tokens,
     )
     harm = turn.reuses_wrongly if turn.reuses else None
     rewrite = _rewrite_scores(facts.standalone_query, question)
@@ -82,8 +80,8 @@ def _told(
         "rewrite_exact": rewrite.exact if rewrite else None,
         "reuses": float(turn.reuses) if turn.is_follow_up else None,
         "reuses_wrongly": None if harm is None else float(harm),
-        "turn_calls": turn.calls,
-        "turn_tokens": turn.tokens,
+        "turn_calls": calls,
+        "turn_tokens": tokens,
         **_retrieved(facts, question, ks),
     }
 

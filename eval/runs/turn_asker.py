@@ -78,7 +78,7 @@ class TurnAsker:
                 job.question.question,
                 parent_turn_id=before.turn_id if before else FIRST,
                 request_id=thread_id,
-                chat_history=() if before else turn.history,
+                chat_history=_unasked_history(turn, path),
             )
         rag_thread_id = result.turn["rag_thread_id"] if result.turn else rag_thread_of(session_id, result.turn_id)
         tree = await self._tree(rag_thread_id)
@@ -181,6 +181,16 @@ def memory_of(run_id: str) -> str:
 def turn_of(question: EvalQuestion) -> DialogueTurn:
     """Where a question stands; one that stands alone is the only turn of its dialogue."""
     return question.turn or DialogueTurn(dialogue_id=question.id, number=1)
+
+
+def _unasked_history(turn: DialogueTurn, path: Sequence[RunRow]) -> list[tuple[str, str]]:
+    """What the conversation itself cannot know: a path that begins with turns of the set which were never asked of it.
+
+    Then those come first, and the turns that were asked after them; ``path`` has these, the nearest first.
+    """
+    unasked = turn.history[: max(0, len(turn.history) - len(path))]
+    asked = [(row.question, row.prediction) for row in reversed(path)]
+    return [*unasked, *asked] if unasked else []
 
 
 def _not_asked(turn: DialogueTurn) -> TurnReply:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.evaluation.metrics.reuse import AnsweredTurn, reuse_figures
+from judgetree.evaluation.metrics.reuse import AnsweredTurn
 
 TURNS = st.builds(
     AnsweredTurn,
@@ -11,8 +11,6 @@ TURNS = st.builds(
     kept_chunks=st.integers(0, 2),
     is_right=st.sampled_from([None, True, False]),
     topic_switch=st.sampled_from([None, True, False]),
-    calls=st.integers(0, 9),
-    tokens=st.integers(0, 999),
 )
 
 
@@ -38,30 +36,7 @@ def test_reuse_is_wrong_with_a_wrong_answer_or_on_a_new_topic(
     assert (turn.reuses, turn.reuses_wrongly) == (reuses, wrongly)
 
 
-def test_figures_by_hand() -> None:
-    turns = [
-        AnsweredTurn(number=1, calls=5, tokens=900),
-        AnsweredTurn(number=2, from_history=True, is_right=True, calls=1, tokens=100),
-        AnsweredTurn(number=3, from_history=True, is_right=False, calls=1, tokens=100),
-        AnsweredTurn(number=4, kept_chunks=2, calls=3, tokens=300),
-        AnsweredTurn(number=5, calls=5, tokens=600),
-    ]
-    figures = reuse_figures(turns)
-    assert (figures.turns, figures.follow_ups, figures.reusing) == (5, 4, 3)
-    assert (figures.reuse_rate, figures.wrong_reuse_rate) == (3 / 4, 1 / 2)
-    assert (figures.calls_per_turn, figures.tokens_per_turn) == (3.0, 400.0)
-
-
-def test_where_there_is_nothing_to_count_there_is_no_figure() -> None:
-    none = reuse_figures([])
-    assert (none.reuse_rate, none.wrong_reuse_rate, none.calls_per_turn, none.tokens_per_turn) == (None,) * 4
-    first = reuse_figures([AnsweredTurn(number=1, calls=2, tokens=8)])
-    assert (first.reuse_rate, first.wrong_reuse_rate, first.calls_per_turn) == (None, None, 2.0)
-
-
-@given(st.lists(TURNS, max_size=8))
-def test_figures_are_shares_and_the_order_does_not_matter(turns: list[AnsweredTurn]) -> None:
-    figures = reuse_figures(turns)
-    assert reuse_figures(turns[::-1]) == figures
-    assert figures.reusing <= figures.follow_ups <= figures.turns == len(turns)
-    assert all(0 <= rate <= 1 for rate in (figures.reuse_rate, figures.wrong_reuse_rate) if rate is not None)
+@given(TURNS)
+def test_what_is_not_reused_does_no_harm(turn: AnsweredTurn) -> None:
+    assert turn.reuses or turn.reuses_wrongly is False
+    assert not (turn.number == 1 and turn.reuses)

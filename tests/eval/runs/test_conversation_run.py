@@ -15,7 +15,7 @@ from judgetree.evaluation.runs.trees import TreeStore
 from judgetree.evaluation.runs.turn_asker import memory_of
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.modules.errors import SettingsError, UserError
-from tests.app.talks import FIRST, STANDALONE_THICKNESS, THICKNESS
+from tests.app.talks import DRUM, FIRST, STANDALONE_THICKNESS, THICKNESS
 from tests.eval.dataset_files import write_list
 from tests.eval.dialogue_bench import FORK, LINE, TURNS, Bench, facts, opened, turn
 
@@ -183,6 +183,22 @@ def test_dialogues_without_a_corpus_are_asked_of_the_model_alone(bench: Bench, t
     assert facts(second).standalone_query == STANDALONE_THICKNESS
     assert facts(second).retrieved == {}
     assert (first.tree is not None, second.tree is not None) == (True, True)
+
+
+def test_turns_that_the_set_has_and_the_run_has_not_asked_are_history_of_all_that_follow(
+    bench: Bench, tmp_path: Path
+) -> None:
+    first, second, third = DRUM.turns[:3]
+    said = [{"role": "user", "text": turn.question} for turn in (first, second)]
+    file = write_list(
+        tmp_path,
+        {"id": "1_2", "topic_id": "1", "turn": 2, "history": said[:1], "question": second.question, "rewrite": "x"},
+        {"id": "1_3", "topic_id": "1", "turn": 3, "history": said, "question": third.question, "rewrite": "x"},
+    )
+    assert bench.run(dataset=f"cast:{file}", systems=("llm",)).failed == 0
+    rows = bench.rows()
+    assert [facts(rows["llm", name]).path_length for name in ("1_2", "1_3")] == [2, 3]
+    assert facts(rows["llm", "1_3"]).standalone_query == third.standalone
 
 
 def test_pilot_asks_paths_and_the_run_goes_on_from_them(bench: Bench) -> None:
