@@ -154,9 +154,10 @@ def without_last_turn(state: ConversationState, last: QaPair) -> ConversationSta
         raise SettingsError(f"The last turn cannot be undone: {', '.join(forks)} fork from it; delete them first.")
     branch = state["branches"][last["branch_id"]]
     head = {"head_turn_id": last["parent_turn_id"], "head_number": last["turn_number"] - 1}
-    follows = (state["open_turn"] or {}).get("parent_turn_id") == last["turn_id"]
+    waiting = state["open_turn"]
+    follows = waiting is not None and waiting["parent_turn_id"] == last["turn_id"]
     return ConversationState(
-        open_turn=None if follows else state["open_turn"],
+        open_turn=None if follows else waiting,
         branches={**state["branches"], last["branch_id"]: cast(Branch, branch | head)},
         chat_history=[turn for turn in state["chat_history"] if turn["turn_id"] != last["turn_id"]],
     )

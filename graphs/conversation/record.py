@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from ...modules.conversation_memory import ConversationMemory, by_time
 from ...modules.errors import SettingsError, UnknownThread
 from ...modules.memory_backfill import backfill
-from ...modules.turns import MAIN_BRANCH, QaPair
+from ...modules.turns import MAIN_BRANCH, Branch, QaPair
 from ..checkpoints import store_errors
 from ..search_tree import SearchTree
 from . import branches
@@ -132,10 +132,14 @@ class ConversationRecord:
         store = (await self._all.open()).store
         line = sorted((t for t in turns if t["branch_id"] == MAIN_BRANCH), key=lambda turn: turn["turn_number"])
         known = state or new_conversation(line[0]["timestamp"])
-        head = {"head_turn_id": line[-1]["turn_id"], "head_number": line[-1]["turn_number"]}
+        last = line[-1]
+        main: Branch = known["branches"][MAIN_BRANCH] | {
+            "head_turn_id": last["turn_id"],
+            "head_number": last["turn_number"],
+        }
         changes = ConversationState(
             title=known["title"] or line[0]["query"],
-            branches={**known["branches"], MAIN_BRANCH: known["branches"][MAIN_BRANCH] | head},
+            branches={**known["branches"], MAIN_BRANCH: main},
         )
         if state is None:
             await store.begin(self.session_id, cast(ConversationState, {**known, **changes}))

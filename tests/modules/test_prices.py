@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -116,12 +118,14 @@ def test_records_are_summed_by_model_and_kind_with_cached_ones_apart() -> None:
 
 
 def test_table_that_comes_along_names_a_source_and_a_date_for_every_price() -> None:
+    table = tomllib.loads((files("judgetree.modules") / "prices.toml").read_text(encoding="utf-8"))
     prices = load_prices()
-    for model, kind in (("gpt-4o-mini", "chat"), ("qwen-plus", "chat"), ("text-embedding-3-small", "embedding")):
-        price = prices.of(model, kind)  # type: ignore[arg-type]
-        assert price is not None
-        assert price.source
-        assert price.date is not None
+    for kind, models in table.items():
+        for model in models:
+            price = prices.of(model, kind)
+            assert price is not None, model
+            assert price.source, model
+            assert price.date is not None, model
     assert prices.of("gpt-4o-mini-2024-07-18") == prices.of("gpt-4o-mini")
     assert prices.of("gpt-4o-2024-05-13") != prices.of("gpt-4o")
 
