@@ -68,7 +68,7 @@ def _rows_of(mode: Mode, asked: Sequence[Asked]) -> list[Row]:
     lost = [each for each in asked if each.is_right_alone and not each.is_right]
     switches = [each for each in asked if each.turn.topic_switch]
     strangers = [each for each in switches if not chunk_ids(each.result) <= chunk_ids(each.alone)]
-    from_history = [each for each in asked if each.turn.from_history and each.turn.type == "single" and each.is_right]
+    from_history = [each for each in asked if each.turn.from_history and each.is_right]
     searched = [each for each in from_history if _searched_or_dear(each.result)]
     right, alone = sum(each.is_right for each in asked), sum(each.is_right_alone for each in asked)
     return [
@@ -86,7 +86,7 @@ def _rows_of(mode: Mode, asked: Sequence[Asked]) -> list[Row]:
             holds=not strangers,
         ),
         Row(
-            what=f"{mode}, right single-fact turns from history that searched or took over {CALLS_FROM_HISTORY} calls",
+            what=f"{mode}, right turns from history that searched or took over {CALLS_FROM_HISTORY} calls",
             measured=f"{len(searched)}/{len(from_history)}",
             required="none",
             holds=not searched,
