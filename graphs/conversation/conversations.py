@@ -36,15 +36,6 @@ _JSON_TOKENS = 1024
 """Most tokens of a reply that leads the conversation."""
 
 
-class ConversationsArguments(SessionOptions, total=False):
-    """The keyword arguments of ``Conversations``."""
-
-    options: ConversationOptions
-    limits_of_prompts: TurnLimits
-    memory: TurnMemory
-    web: WebSearch
-
-
 class Conversations:
     """Conversations over one collection, as many at a time as there are; use it in a ``with`` statement.
 

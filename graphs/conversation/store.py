@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 
 from ...modules.errors import LoadingError
 from ...modules.turns import Branch, OpenTurn, utc_now
-from ..checkpoints import Saver, keep_latest, open_checkpointer
+from ..checkpoints import Saver, keep_latest
 from ..snapshots import is_absent
 from .state import SCHEMA_VERSION, ConversationState, migrate
 
@@ -180,17 +179,6 @@ class ConversationStore:
         if self._writes[conversation_id] % PRUNE_EVERY == 0:
             await keep_latest(self.saver, conversation_thread(conversation_id))
         self._writes[conversation_id] += 1
-
-
-@asynccontextmanager
-async def open_conversation_store(url: str) -> AsyncIterator[ConversationStore]:
-    """The conversations of a checkpoint store, bound to the running loop.
-
-    Raises:
-        SettingsError, DependencyError: See ``checkpoints.open_checkpointer``.
-    """
-    async with open_checkpointer(url) as saver:
-        yield ConversationStore(saver)
 
 
 def conversation_thread(conversation_id: str) -> str:

@@ -7,8 +7,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from judgetree.graphs.checkpoints import open_checkpointer
 from judgetree.graphs.conversation.state import new_conversation
-from judgetree.graphs.conversation.store import open_conversation_store
+from judgetree.graphs.conversation.store import ConversationStore
 from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.modules.milvus_connection import connect
 from judgetree.modules.settings import Settings, load_settings
@@ -96,7 +97,8 @@ def test_the_turns_of_a_deleted_branch_are_gone(cli: Cli, chat: Cli) -> None:
 
 def test_old_conversations_expire_and_newer_ones_stay(cli: Cli, spoken: Settings) -> None:
     async def begin_long_ago() -> None:
-        async with open_conversation_store(spoken.checkpoint_url) as store:
+        async with open_checkpointer(spoken.checkpoint_url) as saver:
+            store = ConversationStore(saver)
             await store.begin("old", new_conversation("2020-01-01T00:00:00.000000+00:00"))
 
     asyncio.run(begin_long_ago())

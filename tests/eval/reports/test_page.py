@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import html
-import json
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -26,6 +23,7 @@ from judgetree.graphs.state import AnswerStatus, JsonScalar
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
 from tests.browser import look_at, needs_browser
 from tests.eval.dataset_files import hotpot_row, write_list
+from tests.html_pages import Elements, part, unpacked
 
 ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"\u2028&lt;$x"
 QUESTIONS = ("Which river drives the mill?", "磨坊在哪里?", f"What of {ATTACK}")
@@ -144,31 +142,6 @@ def page(written: Path) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path
-
-
-class Elements(HTMLParser):
-    """Every start tag with its attributes, and the text of script elements by their id."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: dict[str | None, str] = {}
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        if self.cdata_elem == "script":
-            self.scripts[self.tags[-1][1].get("id")] = data
-
-
-def part(page: str, name: str) -> object:
-    return json.loads(Elements(page).scripts[name])
-
-
-def unpacked(pack: object) -> object:
-    return json.loads(gzip.decompress(base64.b64decode(str(pack))))
 
 
 def test_page_asks_for_nothing_outside_itself(page: str) -> None:

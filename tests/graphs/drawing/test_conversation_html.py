@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import html
 import json
 import os
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -20,31 +18,7 @@ from judgetree.graphs.drawing.html import csp_hash
 from judgetree.modules.errors import DependencyError
 from tests.browser import look_at, needs_browser
 from tests.graphs.drawing.talks import conversation, long_talk
-
-
-class Elements(HTMLParser):
-    """Every start tag with its attributes, and the text of script elements by their id."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: dict[str | None, str] = {}
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        if self.cdata_elem == "script":
-            self.scripts[self.tags[-1][1].get("id")] = data
-
-
-def part(page: str, name: str) -> object:
-    return json.loads(Elements(page).scripts[name])
-
-
-def unpacked(pack: object) -> object:
-    return json.loads(gzip.decompress(base64.b64decode(str(pack))))
+from tests.html_pages import Elements, part, unpacked
 
 
 def test_page_asks_for_nothing_outside_itself() -> None:
