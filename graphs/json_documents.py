@@ -10,6 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ..modules.errors import LoadingError
+from ..modules.formats import FORMAT_KEY, Thing, refuse_other_format
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 Document = TypeVar("Document", bound=BaseModel)
@@ -37,30 +38,27 @@ def parse_json(text: str, *, what: str) -> object:
         raise LoadingError(f"This is not a {what}: no JSON ({error}).") from error
 
 
-def check_document(
-    document: object, kind: type[Document], *, what: str, format_name: str, version: int, again: str
-) -> Document:
+def check_document(document: object, kind: type[Document], *, what: str, thing: Thing, again: str) -> Document:
     """The document as what it says it is.
 
     Args:
         document: As JSON gives it.
         kind: Its fields.
         what: What it should be, in words.
-        format_name: What it must have as ``format``.
-        version: What it must have as ``schema_version``.
-        again: What to do where the version is another.
+        thing: What its ``format`` must name.
+        again: What to do where the format is another.
 
     Raises:
-        LoadingError: It is something else, of another version, or damaged.
+        LoadingError: It is something else, of another format, or damaged.
     """
-    if not isinstance(document, dict) or document.get("format") != format_name:
-        raise LoadingError(f'This is not a {what}: the JSON has no "format": "{format_name}".')
-    if document.get("schema_version") != version:
-        given = document.get("schema_version")
-        raise LoadingError(
-            f"This {what} has schema_version {given!r}; this judgetree reads {version}. "
-            f"Read it with the judgetree that wrote it, or {again}."
-        )
+    if not isinstance(document, dict):
+        raise LoadingError(f"This is not a {what}: the JSON holds no object.")
+    refuse_other_format(
+        document.get(FORMAT_KEY),
+        thing,
+        where=f"This {what}",
+        remedy=f"Read it with the judgetree that wrote it, or {again}.",
+    )
     try:
         return kind.model_validate(document)
     except ValidationError as error:

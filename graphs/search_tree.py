@@ -59,7 +59,7 @@ class SearchTree:
         """The tree that ``to_json`` wrote, equal to it in every field.
 
         Raises:
-            LoadingError: The text is no JSON, no search tree, damaged, or of an unknown version.
+            LoadingError: The text is no JSON, no search tree, damaged, or of another format.
         """
         root, fingerprint = load_tree(text)
         return cls(root=root, fingerprint=fingerprint)
@@ -105,7 +105,7 @@ class SearchTree:
         )
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The tree as a JSON document that says its format and schema version.
+        """The tree as a JSON document that says its format.
 
         Raises:
             ValueError: Some metadata holds a number that is not finite, which JSON cannot say.

@@ -8,17 +8,16 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict
 
+from ..modules.formats import FORMAT_KEY, format_of
 from ..modules.usage import CallKind, CallRecord
 from .json_documents import check_document, parse_json, write_document
 from .state import AnswerStatus, JsonScalar
 from .tree_nodes import ChunkNode, QueryNode, ThreadStatus
 
-FORMAT = "judgetree.search_tree"
-SCHEMA_VERSION = 1
 _STRICT = ConfigDict(extra="forbid", strict=True)
 _WHAT = "search tree"
 
-# The document's schema stands apart from the dataclasses, so that they may change while version 1 stays readable.
+# The document's schema stands apart from the dataclasses, so that a change of those does not change the format.
 
 
 class _CallDocument(BaseModel):
@@ -72,8 +71,7 @@ class _QueryDocument(BaseModel):
 
 class _TreeDocument(BaseModel):
     model_config = _STRICT
-    format: Literal["judgetree.search_tree"]
-    schema_version: Literal[1]
+    format: Literal["judgetree-search-tree/2"]
     fingerprint: dict[str, str]
     root: _QueryDocument
 
@@ -90,8 +88,7 @@ def dump_tree(root: QueryNode, fingerprint: Mapping[str, str], *, indent: int | 
 def tree_document(root: QueryNode, fingerprint: Mapping[str, str]) -> dict[str, object]:
     """The tree as what JSON is made of, to stand in a document of its own or in a larger one."""
     return {
-        "format": FORMAT,
-        "schema_version": SCHEMA_VERSION,
+        FORMAT_KEY: format_of("search-tree"),
         "fingerprint": dict(fingerprint),
         "root": asdict(root),
     }
@@ -101,7 +98,7 @@ def load_tree(text: str) -> tuple[QueryNode, dict[str, str]]:
     """Root and fingerprint out of what ``dump_tree`` wrote.
 
     Raises:
-        LoadingError: The text is no JSON, or no search tree, or of a version that this judgetree does not know.
+        LoadingError: The text is no JSON, or no search tree, or of another format.
     """
     return read_tree_document(parse_json(text, what=_WHAT))
 
@@ -110,14 +107,13 @@ def read_tree_document(document: object) -> tuple[QueryNode, dict[str, str]]:
     """Root and fingerprint out of a ``tree_document``.
 
     Raises:
-        LoadingError: It is no search tree, or damaged, or of a version that this judgetree does not know.
+        LoadingError: It is no search tree, or damaged, or of another format.
     """
     tree = check_document(
         document,
         _TreeDocument,
         what=_WHAT,
-        format_name=FORMAT,
-        version=SCHEMA_VERSION,
+        thing="search-tree",
         again="build the tree again from its checkpoints",
     )
     return tree.root.node(), tree.fingerprint

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal
 
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES
 from .errors import CollectionError
+from .formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from .stop_words import STOP_WORDS
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
-SCHEMA_VERSION = 1
 PROPERTY = "judgetree"
 PK_FIELD = "pk"
 TEXT_FIELD = "text"
@@ -52,18 +52,28 @@ class CollectionInfo:
     """Chinese, Japanese and Korean letters among all, in [0, 1], when the collection was made."""
     chunk_size: int = CHUNK_SIZE
     chunk_overlap: int = CHUNK_OVERLAP
-    schema_version: int = SCHEMA_VERSION
 
-    def to_json(self) -> str:
-        """The description to store."""
-        return json.dumps({PROPERTY: asdict(self)})
+    def to_json(self, thing: Thing = "collection") -> str:
+        """The description to store, with the format of what the collection holds."""
+        return json.dumps({FORMAT_KEY: format_of(thing), PROPERTY: asdict(self)})
 
     @classmethod
-    def from_json(cls, description: str) -> CollectionInfo | None:
-        """Read a description; None when judgetree did not write it."""
+    def from_json(cls, description: str, thing: Thing = "collection", *, where: str) -> CollectionInfo | None:
+        """Read the description of the collection ``where``; None when judgetree did not write it.
+
+        Raises:
+            CollectionError: It has another format than judgetree reads.
+        """
         try:
-            return cls(**json.loads(description)[PROPERTY])
+            document = json.loads(description)
+            kept = dict(document[PROPERTY])
         except (ValueError, KeyError, TypeError):
+            return None
+        remedy = "Choose another name for the collection, and put its content in again under that name."
+        refuse_other_format(document.get(FORMAT_KEY), thing, where=where, remedy=remedy, error=CollectionError)
+        try:
+            return cls(**kept)
+        except TypeError:
             return None
 
 
@@ -118,14 +128,10 @@ def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
     described = client.describe_collection(name)
     # Milvus Lite keeps properties but forgets the description.
     texts = (described.get("description"), (described.get("properties") or {}).get(PROPERTY))
-    info = next((found for text in texts if text and (found := CollectionInfo.from_json(str(text)))), None)
+    where = f"The collection {name!r}"
+    info = next((found for text in texts if text and (found := CollectionInfo.from_json(str(text), where=where))), None)
     if info is None:
         raise CollectionError(f"The collection {name!r} was not made by judgetree. Choose another name.")
-    if info.schema_version != SCHEMA_VERSION:
-        raise CollectionError(
-            f"The collection {name!r} has schema version {info.schema_version}, this judgetree writes "
-            f"{SCHEMA_VERSION}. Index the documents under another name."
-        )
     return info
 
 

@@ -50,7 +50,7 @@ class CompletionCache(SqliteCache):
     """Completions by everything that was asked for them."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _SCHEMA, what="model cache")
+        super().__init__(path, _SCHEMA, thing="model-cache")
 
     def get(self, key: bytes) -> KeptCall | None:
         """What is kept under a key; None if nothing is."""

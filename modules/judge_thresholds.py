@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 
 from .errors import SettingsError
+from .formats import FORMAT_KEY, format_of, refuse_other_format
 from .prompts import alone_messages, needed_messages, version_of
 from .settings import Settings
 
@@ -130,13 +132,16 @@ def read_calibrations(file: Path) -> Mapping[str, Mapping[str, Calibration]]:
     """What is kept, by ``model_key`` and then by ``YES_NO_VERSION``; empty where there is no file.
 
     Raises:
-        SettingsError: The file cannot be read, or is damaged.
+        SettingsError: The file cannot be read, is damaged, or has another format.
     """
     try:
-        return _KEPT.validate_json(file.read_bytes())
+        document = json.loads(file.read_bytes())
+        written: Mapping[str, object] = document if isinstance(document, dict) else {}
+        refuse_other_format(written.get(FORMAT_KEY), "judge-thresholds", where="It", error=SettingsError)
+        return _KEPT.validate_python(written.get("models"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValidationError, SettingsError) as error:
+    except (OSError, ValueError, SettingsError) as error:
         fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise SettingsError(
             f"The judge's thresholds in {file} cannot be used: {fault} Mend the file, or delete it and run "
@@ -157,7 +162,8 @@ def keep_calibration(file: Path, model: str, calibration: Calibration) -> None:
         kept = {name: dict(versions) for name, versions in read_calibrations(file).items()}
         kept.setdefault(model_key(model), {})[YES_NO_VERSION] = calibration
         half = file.with_suffix(".half")
-        half.write_bytes(_KEPT.dump_json(kept, indent=2) + b"\n")
+        document = {FORMAT_KEY: format_of("judge-thresholds"), "models": _KEPT.dump_python(kept)}
+        half.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         half.replace(file)
 
 

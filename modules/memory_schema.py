@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from .chunking import MAX_TEXT_BYTES
-from .collection_schema import DENSE_FIELD, DENSE_INDEX, PK_FIELD, SCHEMA_VERSION, CollectionInfo
+from .collection_schema import DENSE_FIELD, DENSE_INDEX, PK_FIELD, CollectionInfo
 from .errors import CollectionError
 from .filters import quoted, text_in
 from .turns import PathSpans, QaPair, imported_turn
@@ -107,7 +107,7 @@ def create_memory(client: MilvusClient, name: str, info: CollectionInfo) -> None
         max_length=MAX_TEXT_BYTES,
         nullable=True,
     )
-    properties = {MEMORY_PROPERTY: info.to_json()}
+    properties = {MEMORY_PROPERTY: info.to_json("memory")}
     with _unless_made(lambda: client.has_collection(name)):
         client.create_collection(name, schema=schema, properties=properties, consistency_level="Strong")
 
@@ -139,19 +139,14 @@ def read_memory_info(client: MilvusClient, name: str) -> CollectionInfo:
     """What an existing collection remembers.
 
     Raises:
-        CollectionError: It is no memory of conversations, or one of another judgetree.
+        CollectionError: It is no memory of conversations, or one of another format.
     """
     properties = client.describe_collection(name).get("properties") or {}
-    info = CollectionInfo.from_json(str(properties.get(MEMORY_PROPERTY, "")))
+    info = CollectionInfo.from_json(str(properties.get(MEMORY_PROPERTY, "")), "memory", where=f"The memory {name!r}")
     if info is None:
         raise CollectionError(
             f"The collection {name!r} does not hold conversations of judgetree. Choose another name "
             "(JUDGETREE_CONVERSATION_COLLECTION)."
-        )
-    if info.schema_version != SCHEMA_VERSION:
-        raise CollectionError(
-            f"The memory {name!r} has schema version {info.schema_version}, this judgetree writes {SCHEMA_VERSION}. "
-            "Choose another name (JUDGETREE_CONVERSATION_COLLECTION)."
         )
     return info
 

@@ -13,11 +13,15 @@ from typing import Self, TypeVar
 
 from filelock import FileLock
 
+from .errors import SettingsError
+from .formats import Thing, format_of, refuse_other_format
+
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _BUSY_TIMEOUT_S = 30.0
+_FORMAT_TABLE = "CREATE TABLE format (format TEXT NOT NULL)"
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
@@ -26,16 +30,17 @@ class SqliteCache:
 
     Threads may share an object, processes may share the file; an object must not cross a ``fork``. A corrupt file is
     warned about and made anew, and one that cannot be read or written (rights, full disk) is warned about and left
-    alone from then on, as if it were empty.
+    alone from then on, as if it were empty. Only a file of another format is refused, with a ``SettingsError``.
 
     The file is opened, and its folder made, at the first use.
     """
 
-    def __init__(self, path: Path, schema: str, *, what: str) -> None:
-        """``schema``: a CREATE TABLE IF NOT EXISTS; ``what``: its name in warnings, such as "vector cache"."""
+    def __init__(self, path: Path, schema: str, *, thing: Thing) -> None:
+        """``schema``: a CREATE TABLE IF NOT EXISTS; ``thing``: what the file holds, in its format and in warnings."""
         self.path = path
         self._schema = schema
-        self._what = what
+        self._thing: Thing = thing
+        self._what = thing.replace("-", " ")
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._closer: Callable[[], object] = lambda: None
@@ -73,13 +78,31 @@ class SqliteCache:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._file_lock():
-                self._connection = _connect(self.path)
-                self._closer = weakref.finalize(self, self._connection.close)
+                connection = _connect(self.path)
+                self._closer = weakref.finalize(self, connection.close)
+                self._check_format(connection)
+                self._connection = connection
                 # Switching to WAL does not wait for other processes, whatever the busy timeout; hence the file lock.
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
                 self._connection.execute(self._schema)
         return self._connection
+
+    def _check_format(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file of another format; a file without tables gets the format."""
+        tables = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables:
+            connection.execute(_FORMAT_TABLE)
+            connection.execute("INSERT INTO format VALUES (?)", (format_of(self._thing),))
+            return
+        row = connection.execute("SELECT format FROM format").fetchone() if "format" in tables else None
+        refuse_other_format(
+            row[0] if row else None,
+            self._thing,
+            where=f"The {self._what} {self.path}",
+            remedy="Delete the file; what it held is computed again when it is needed.",
+            error=SettingsError,
+        )
 
     def _rebuild(self, error: Exception) -> None:
         self.close()

@@ -36,7 +36,7 @@ class VectorCache(SqliteCache):
     """Vectors by (name of the embedder, text)."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _SCHEMA, what="vector cache")
+        super().__init__(path, _SCHEMA, thing="vector-cache")
 
     def get_many(self, embedder: str, texts: Sequence[str]) -> dict[str, Vector]:
         """The vectors that are there, by text; a text without one is left out."""

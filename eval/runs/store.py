@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ...graphs.state import AnswerStatus
 from ...modules.errors import LoadingError, SettingsError
+from ...modules.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from ...modules.prices import ModelUsage
 from ..metrics.tree import TreeFigures
 from .json_lines import append_line, cut_torn_end
@@ -85,6 +86,8 @@ class RunRow:
 
 Manifest = Mapping[str, object]
 _ROW = TypeAdapter(RunRow)
+_ROW_HEAD = f'{{"{FORMAT_KEY}":"{format_of("rows")}",'.encode()
+"""How each line of the rows file begins."""
 
 
 def newest_attempts(rows: Iterable[RunRow]) -> list[RunRow]:
@@ -156,7 +159,7 @@ class RunStore:
         """What the run was made of; None before its first start.
 
         Raises:
-            LoadingError: The file is damaged.
+            LoadingError: The file is damaged, or has another format.
         """
         if not self._manifest_file.exists():
             return None
@@ -164,12 +167,14 @@ class RunStore:
             content = json.loads(self._manifest_file.read_text(encoding="utf-8"))
         except ValueError as error:
             raise LoadingError(f"{self._manifest_file} is damaged ({error}). Give another --out.") from error
+        _refuse_other_format(content, "run", where=f"The run in {self.folder}")
         return dict(content)
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Replace the manifest."""
         half = self._manifest_file.with_suffix(".half")
-        half.write_text(json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+        written = {**manifest, FORMAT_KEY: format_of("run")}
+        half.write_text(json.dumps(written, indent=2, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
         half.replace(self._manifest_file)
 
     def read_rows(self) -> list[RunRow]:
@@ -190,7 +195,7 @@ class RunStore:
 
     def append(self, row: RunRow) -> None:
         """Add a row, in one write; it survives the process as soon as this returns."""
-        append_line(self.rows_file, _ROW.dump_json(row))
+        append_line(self.rows_file, _ROW_HEAD + _ROW.dump_json(row)[1:])
 
     def mend(self) -> None:
         """Cut off the torn ends that a kill in the middle of a write has left in the files of rows and of trees."""
@@ -212,7 +217,7 @@ class RowTail:
         A last line without its line break is left for the next call: it is being written, or was cut off by a kill.
 
         Raises:
-            LoadingError: A line is damaged.
+            LoadingError: A line is damaged, or has another format.
         """
         if not self._file.exists():
             return []
@@ -226,8 +231,19 @@ class RowTail:
             if not line.strip():
                 continue
             try:
+                if not line.startswith(_ROW_HEAD):
+                    _refuse_other_format(json.loads(line), "rows", where=f"{self._file}, line {self._lines_read}")
                 rows.append(_ROW.validate_json(line))
-            except ValidationError as error:
-                fault = f"{self._file}, line {self._lines_read} is damaged: {error.errors()[0]['msg']}."
+            except ValueError as error:
+                fault = f"{self._file}, line {self._lines_read} is damaged: {_fault(error)}."
                 raise LoadingError(f"{fault} Take that line out of the file; its question is asked again.") from error
         return rows
+
+
+def _refuse_other_format(document: object, thing: Thing, *, where: str) -> None:
+    found = document.get(FORMAT_KEY) if isinstance(document, dict) else None
+    refuse_other_format(found, thing, where=where, remedy="Give another --out, and run the questions again.")
+
+
+def _fault(error: ValueError) -> str:
+    return str(error.errors()[0]["msg"] if isinstance(error, ValidationError) else error)

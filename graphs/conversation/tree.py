@@ -60,12 +60,12 @@ class ConversationTree(TurnTree):
         """The tree that ``to_json`` wrote, equal to it in every field.
 
         Raises:
-            LoadingError: The text is no JSON, no conversation tree, damaged, or of an unknown version.
+            LoadingError: The text is no JSON, no conversation tree, damaged, or of another format.
         """
         return cls(**load_conversation(text))
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The tree as a JSON document that says its format and schema version; search trees are documents within it.
+        """The tree as a JSON document that says its format; search trees are documents within it.
 
         Raises:
             ValueError: A score or some metadata is a number that is not finite, which JSON cannot say.

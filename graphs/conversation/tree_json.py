@@ -6,18 +6,17 @@ from typing import Literal, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict
 
+from ...modules.formats import FORMAT_KEY, format_of
 from ...modules.turns import AnsweredFrom, Branch, OpenTurn, QaPair, TurnStatus
 from ..json_documents import check_document, parse_json, write_document
 from ..search_tree import SearchTree
 from ..tree_json import read_tree_document, tree_document
 from .turn_tree import TurnTree
 
-FORMAT = "judgetree.conversation_tree"
-SCHEMA_VERSION = 1
 _WHAT = "conversation tree"
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
-# The document's schema stands apart from the turns', so that they may change while version 1 stays readable.
+# The document's schema stands apart from the turns', so that a change of those does not change the format.
 
 
 class _ChunkDocument(BaseModel):
@@ -81,8 +80,7 @@ class _BranchDocument(BaseModel):
 
 class _ConversationDocument(BaseModel):
     model_config = _STRICT
-    format: Literal["judgetree.conversation_tree"]
-    schema_version: Literal[1]
+    format: Literal["judgetree-conversation-tree/2"]
     conversation_id: str
     title: str
     branches: list[_BranchDocument]
@@ -116,8 +114,7 @@ def dump_conversation(tree: TurnTree, *, indent: int | None) -> str:
         for thread_id, found in tree.trees.items()
     }
     document = {
-        "format": FORMAT,
-        "schema_version": SCHEMA_VERSION,
+        FORMAT_KEY: format_of("conversation-tree"),
         "conversation_id": tree.conversation_id,
         "title": tree.title,
         "branches": tree.branches,
@@ -133,14 +130,13 @@ def load_conversation(text: str) -> TurnTreeFields:
     """What ``dump_conversation`` wrote, field by field.
 
     Raises:
-        LoadingError: The text is no JSON, or no conversation tree, or of a version that this judgetree does not know.
+        LoadingError: The text is no JSON, or no conversation tree, or of another format.
     """
     found = check_document(
         parse_json(text, what=_WHAT),
         _ConversationDocument,
         what=_WHAT,
-        format_name=FORMAT,
-        version=SCHEMA_VERSION,
+        thing="conversation-tree",
         again="build it again from its conversation",
     )
     return TurnTreeFields(

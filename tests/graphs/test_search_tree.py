@@ -25,7 +25,6 @@ from langgraph.types import Overwrite, Send, interrupt
 
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.state import ChunkPatch, JsonScalar, RagState
-from judgetree.graphs.tree_json import SCHEMA_VERSION
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
 from judgetree.modules.errors import LoadingError, UnknownThread
 from judgetree.modules.usage import CallRecord
@@ -393,12 +392,11 @@ def test_networkx_graph_leads_from_query_over_chunk_to_sub_question(tmp_path: Pa
     assert nx.is_arborescence(graph)
 
 
-def test_json_says_its_format_and_version_and_keeps_chinese_readable() -> None:
+def test_json_says_its_format_and_keeps_chinese_readable() -> None:
     text = SearchTree(root=QueryNode(thread_id="t", query="谁?")).to_json()
 
     assert "谁?" in text
-    assert json.loads(text)["format"] == "judgetree.search_tree"
-    assert json.loads(text)["schema_version"] == SCHEMA_VERSION
+    assert json.loads(text)["format"] == "judgetree-search-tree/2"
 
 
 @pytest.mark.parametrize("surrogate", ["\ud83d", "a\udc00b"])
@@ -415,9 +413,9 @@ GOOD = json.loads(SearchTree(root=QueryNode(thread_id="t", query="q")).to_json()
     ("text", "message"),
     [
         ("", "no JSON"),
-        ("[1]", 'the JSON has no "format"'),
-        ('{"root": {}}', 'the JSON has no "format"'),
-        (json.dumps(GOOD | {"schema_version": 99}), "schema_version 99; this judgetree reads 1"),
+        ("[1]", "the JSON holds no object"),
+        ('{"root": {}}', "has no format"),
+        (json.dumps(GOOD | {"format": "judgetree-search-tree/99"}), "tree/99'; this judgetree reads 'judgetree-s"),
         (json.dumps(GOOD | {"root": GOOD["root"] | {"depth": "deep"}}), "damaged at root.depth"),
         (json.dumps(GOOD | {"root": GOOD["root"] | {"status": "lost"}}), "damaged at root.status"),
         (json.dumps(GOOD | {"root": GOOD["root"] | {"surprise": 1}}), "damaged at root.surprise"),

@@ -303,11 +303,11 @@ class TestDescription:
         assert index.vector_store_name not in index.collections()
 
     def test_a_description_survives_json(self) -> None:
-        assert CollectionInfo.from_json(INFO.to_json()) == INFO
+        assert CollectionInfo.from_json(INFO.to_json(), where="It") == INFO
 
-    @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"judgetree": 1}', '{"judgetree": {"other": 1}}'])
+    @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"judgetree": 1}'])
     def test_other_descriptions_are_not_ours(self, text: str) -> None:
-        assert CollectionInfo.from_json(text) is None
+        assert CollectionInfo.from_json(text, where="It") is None
 
 
 class TestRefusals:

@@ -128,7 +128,7 @@ def test_graph_joins_turns_their_evidence_and_their_search_trees(talk: Talk) -> 
 
 def test_json_is_read_back_without_loss(talk: Talk) -> None:
     text = talk.tree.to_json(indent=2)
-    assert json.loads(text)["format"] == "judgetree.conversation_tree"
+    assert json.loads(text)["format"] == "judgetree-conversation-tree/2"
     assert ConversationTree.from_json(text) == talk.tree
 
 
@@ -153,11 +153,10 @@ def test_score_that_json_cannot_say_is_refused(talk: Talk) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "judgetree.search_tree"}, 'no "format": "judgetree.conversation_tree"'),
-        ({"schema_version": 2}, r"schema_version 2; this judgetree reads 1\. .* build it again"),
+        ({"format": "judgetree-search-tree/2"}, "reads 'judgetree-conversation-tree/2' only. .* build it again"),
         ({"title": 3}, "damaged at title"),
         ({"turns": [{}]}, r"damaged at turns\.0\.turn_id"),
-        ({"trees": {"t": {"format": "x"}}}, "This is not a search tree"),
+        ({"trees": {"t": {"format": "x"}}}, "This search tree has the format 'x'"),
     ],
 )
 def test_what_is_no_conversation_tree_is_refused(talk: Talk, change: dict[str, object], message: str) -> None:

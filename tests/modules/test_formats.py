@@ -1,0 +1,69 @@
+"""Formats of saved data: a reader takes its own and refuses any other by name."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from judgetree.evaluation.runs.store import RunStore
+from judgetree.graphs.conversation.tree import ConversationTree
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.modules.collection_schema import CollectionInfo
+from judgetree.modules.completion_cache import CompletionCache
+from judgetree.modules.errors import CollectionError, LoadingError, SettingsError, UserError
+from judgetree.modules.formats import Thing, format_of, refuse_other_format
+from judgetree.modules.judge_thresholds import read_calibrations
+from judgetree.modules.vector_cache import VectorCache
+
+
+def test_other_format_is_refused_with_what_was_found_and_what_is_read() -> None:
+    refuse_other_format("judgetree-rows/2", "rows", where="x")
+    with pytest.raises(SettingsError, match=r"x has the format 'judgetree-rows/1'; .* 'judgetree-rows/2' only\. Go\."):
+        refuse_other_format("judgetree-rows/1", "rows", where="x", remedy="Go.", error=SettingsError)
+    with pytest.raises(LoadingError, match=r"x has no format; .* 'judgetree-run/2' only\.$"):
+        refuse_other_format(None, "run", where="x")
+
+
+def old_sqlite(file: Path) -> Path:
+    """A cache as it was written before files said their format."""
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE completions (key BLOB PRIMARY KEY)")
+    connection.close()
+    return file
+
+
+def written(file: Path, content: object) -> Path:
+    file.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    return file
+
+
+INFO = {"embedders": {"dense": "e"}, "dimensions": {"dense": 2}, "analyzer": "standard", "cjk_share": 0.0}
+UNVERSIONED = json.dumps({"judgetree": INFO | {"schema_version": 1}})
+READERS: dict[Thing, Callable[[Path], object]] = {
+    "collection": lambda _: CollectionInfo.from_json(UNVERSIONED, where="It"),
+    "memory": lambda _: CollectionInfo.from_json(UNVERSIONED, "memory", where="It"),
+    "conversation-tree": lambda _: ConversationTree.from_json('{"format": "judgetree.conversation_tree"}'),
+    "search-tree": lambda _: SearchTree.from_json('{"format": "judgetree.search_tree", "schema_version": 1}'),
+    "judge-thresholds": lambda folder: read_calibrations(written(folder / "thresholds.json", {"model": {}})),
+    "model-cache": lambda folder: CompletionCache(old_sqlite(folder / "c.sqlite")).get(b"key"),
+    "vector-cache": lambda folder: VectorCache(old_sqlite(folder / "v.sqlite")).dimension_of("embedder"),
+    "run": lambda folder: RunStore(written(folder / "manifest.json", {"run_id": "1"}).parent).read_manifest(),
+    "rows": lambda folder: RunStore(written(folder / "rows.jsonl", {"system": "judge"}).parent).read_rows(),
+}
+
+
+@pytest.mark.parametrize("thing", READERS)
+def test_what_earlier_versions_wrote_is_refused_by_name(thing: Thing, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"judgetree reads '{format_of(thing)}' only"):
+        READERS[thing](tmp_path)
+
+
+def test_collection_does_not_pass_for_a_memory() -> None:
+    info = CollectionInfo(embedders={"dense": "e"}, dimensions={"dense": 2}, analyzer="standard", cjk_share=0.0)
+    assert CollectionInfo.from_json(info.to_json("memory"), "memory", where="It") == info
+    with pytest.raises(CollectionError, match="has the format 'judgetree-memory/2'"):
+        CollectionInfo.from_json(info.to_json("memory"), where="It")
