@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from langchain_core.documents import Document
 
+from .material import as_line, as_material
 from .prompts import is_refusal
 
 _PAIR = "Supplementary question: "
@@ -29,7 +30,7 @@ def render_evidence(chunks: Iterable[Document]) -> str:
 
 def render_sub_answer(question: str, answer: str) -> str:
     """A supplementary question with its answer, as evidence has them."""
-    return f"{_PAIR}{question}\nAnswer: {answer}"
+    return f"{_PAIR}{as_line(question)}\nAnswer: {as_material(answer)}"
 
 
 def split_evidence(context: str, chunks: Iterable[Document]) -> tuple[str, ...]:
@@ -60,7 +61,8 @@ def _opening(context: str, number: int, chunks: Iterable[Document]) -> tuple[str
 
 
 def _render(number: int, chunk: Document) -> str:
-    passage = f"[{number}] {chunk.metadata.get('source', '')}\n{chunk.page_content}"
+    source = as_line(str(chunk.metadata.get("source", "")))
+    passage = f"[{number}] {source}\n{as_material(chunk.page_content)}"
     sub_answer = str(chunk.metadata.get("sub_answer") or "")
     if is_refusal(sub_answer):
         return passage

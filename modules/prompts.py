@@ -11,6 +11,8 @@ import hashlib
 import json
 import re
 
+from .material import as_line, as_material
+
 Message = tuple[str, str]
 """(role, text), role being "system", "user" or, for what a model said before, "assistant"."""
 
@@ -71,24 +73,25 @@ def version_of(*templates: str) -> str:
 
 def judge_messages(query: str, passage: str) -> list[Message]:
     """Ask for a whole verdict as JSON (``JUDGE_SCHEMA``)."""
-    return [("system", JUDGE_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}")]
+    return [("system", JUDGE_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{as_material(passage)}")]
 
 
 def needed_messages(query: str, passage: str) -> list[Message]:
     """Ask, for yes or no, whether the passage is needed; the query stands before the passage and after it."""
     question = NEEDED_QUESTION.replace("{query}", query)  # not format: a query may hold braces
-    return [("system", NEEDED_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}\n\n{question}")]
+    return [("system", NEEDED_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{as_material(passage)}\n\n{question}")]
 
 
 def alone_messages(query: str, passage: str) -> list[Message]:
     """Ask, for yes or no, whether the passage alone answers; shares its prefix with ``needed_messages``."""
-    return [("system", NEEDED_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}\n\n{ALONE_QUESTION}")]
+    user = f"Query: {query}\n\nPassage:\n{as_material(passage)}\n\n{ALONE_QUESTION}"
+    return [("system", NEEDED_SYSTEM), ("user", user)]
 
 
 def sub_question_messages(query: str, passage: str, *, rejected: str = "") -> list[Message]:
     """Ask for the question about the missing fact; ``rejected`` is an earlier try that could not be used."""
-    again = f"\n\nNot usable, write another one: {rejected}" if rejected else ""
-    return [("system", SUB_QUESTION_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{passage}{again}")]
+    again = f"\n\nNot usable, write another one: {as_line(rejected)}" if rejected else ""
+    return [("system", SUB_QUESTION_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{as_material(passage)}{again}")]
 
 
 def reader_messages(query: str, context: str) -> list[Message]:

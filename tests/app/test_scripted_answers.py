@@ -16,6 +16,7 @@ from judgetree.app.scripted_answers import (
 )
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.modules import prompts
+from judgetree.modules.material import as_material
 from judgetree.modules.prompts import REFUSAL
 
 RIVET, STEEL, COATING = (
@@ -72,9 +73,10 @@ one_liners = st.lists(anything, max_size=4).map(lambda parts: "".join(parts).rep
 
 @given(query=one_liners, passage=passages)
 def test_every_template_comes_apart_as_it_was_built(query: str, passage: str) -> None:
-    assert parse_prompt(prompts.judge_messages(query, passage)) == Prompt(kind="judge", query=query, passage=passage)
-    assert parse_prompt(prompts.needed_messages(query, passage)) == Prompt(kind="needed", query=query, passage=passage)
-    assert parse_prompt(prompts.alone_messages(query, passage)) == Prompt(kind="alone", query=query, passage=passage)
+    shown = as_material(passage)
+    assert parse_prompt(prompts.judge_messages(query, passage)) == Prompt(kind="judge", query=query, passage=shown)
+    assert parse_prompt(prompts.needed_messages(query, passage)) == Prompt(kind="needed", query=query, passage=shown)
+    assert parse_prompt(prompts.alone_messages(query, passage)) == Prompt(kind="alone", query=query, passage=shown)
     assert parse_prompt(prompts.reader_messages(query, passage)) == Prompt(kind="read", query=query, passage=passage)
     assert parse_prompt(prompts.closed_book_messages(query)) == Prompt(kind="closed_book", query=query)
 
@@ -84,7 +86,7 @@ def test_a_sub_question_request_comes_apart_with_and_without_a_rejected_try(
     query: str, passage: str, rejected: str
 ) -> None:
     assume("write another one" not in passage + rejected)
-    expected = Prompt(kind="sub_question", query=query, passage=passage)
+    expected = Prompt(kind="sub_question", query=query, passage=as_material(passage))
     assert parse_prompt(prompts.sub_question_messages(query, passage)) == expected
     assert parse_prompt(prompts.sub_question_messages(query, passage, rejected=rejected)) == expected
 

@@ -105,8 +105,8 @@ def test_knowledge_comes_before_summary_then_recent_then_relevant() -> None:
     ("knowledge", "kept"),
     [
         (evidence(["a", "b" * 400]), "[1] 1.md\na"),
-        (evidence(["a\n\nb", "c" * 400]), "[1] 1.md\na\n\nb"),
-        (evidence(["a\n\n[3] no number of ours", "c" * 400]), "[1] 1.md\na\n\n[3] no number of ours"),
+        (evidence(["a\n\nb", "c" * 400]), "[1] 1.md\na\nb"),
+        (evidence(["a\n\n[3] no number of ours", "c" * 400]), "[1] 1.md\na\n    [3] no number of ours"),
         (evidence(["a" * 400, "b"]), ""),
         (f"A digest.\n\n{'d' * 400}", "A digest."),
         ("", ""),

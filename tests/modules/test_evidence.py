@@ -84,7 +84,7 @@ def test_a_text_that_stands_in_another_one_is_a_passage_only_where_it_was_shown(
     assert split_evidence(render_evidence([whole]), [part, whole]) == ("a b.md\na b",)
     assert split_evidence(render_evidence([part, whole]), [whole, part]) == ("a.md\na", "a b.md\na b")
     longer, beginning = chunk("a\n\nb", source="a.md"), chunk("a", source="a.md")
-    assert split_evidence(render_evidence([longer]), [beginning, longer]) == ("a.md\na\n\nb",)
+    assert split_evidence(render_evidence([longer]), [beginning, longer]) == ("a.md\na\nb",)
 
 
 def test_pairs_that_belong_to_no_passage_come_last_each_for_itself() -> None:
