@@ -14,7 +14,7 @@ from ..graphs.result import Mode, RagResult
 from ..graphs.session import RagSession
 from ..graphs.snapshots import is_absent
 from ..modules.answer_strategies import AnswerStrategy
-from ..modules.errors import SettingsError
+from ..modules.errors import ModelSetupError, SettingsError
 from ..modules.settings import Settings, load_settings
 from .exit_status import FAILED, OK
 from .live_tree import LiveQuery, LiveTree
@@ -133,7 +133,7 @@ def ask_and_watch(asked: Asked, settings: Settings, *, streams: bool = True) -> 
         ) as session:
             try:
                 result = session.ask(asked.question, thread_id=asked.thread_id, resume=asked.resume, on_event=tell)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, ModelSetupError):
                 watcher.stop()
                 _say_how_to_resume(session, asked.thread_id)
                 raise

@@ -23,7 +23,8 @@ from langchain_core.exceptions import ModelError
 from pydantic import SecretStr
 
 from .chunking import CJK_THRESHOLD
-from .errors import SETUP_STATUS, ModelCallError, ModelSetupError, SettingsError
+from .endpoint_failure import endpoint_failure
+from .errors import ModelCallError, SettingsError
 from .local_encoders import find_minilm, find_multilingual, load_minilm, load_multilingual
 from .settings import Settings
 from .vector_cache import RecentVectors, Vector, VectorCache
@@ -177,7 +178,8 @@ class EndpointEmbedder(Embedder):
 
         Raises:
             ModelCallError: The endpoint failed after the last attempt, or sent something else.
-            ModelSetupError: It refused the key, the model's name or the texts.
+            ModelSetupError: It can serve no request: key, account, model or address are wrong.
+            ModelRequestError: It refused the texts for good.
         """
         try:
             return self._checked(texts, self._client.embed_documents(texts))
@@ -197,11 +199,10 @@ class EndpointEmbedder(Embedder):
         return vectors
 
     def _failure(self, error: Exception) -> ModelCallError:
-        status = getattr(error, "status_code", None)
-        what = f"The embedding model {self.name} failed: {' '.join(str(error).split())[:300] or type(error).__name__}"
-        if status in SETUP_STATUS:
-            return ModelSetupError(f"{what}. To do: check the API key, the model's name and its longest input.")
-        return ModelCallError(what)
+        found = endpoint_failure(error)
+        what = found.what or " ".join(str(error).split())[:300] or type(error).__name__
+        to_do = f". To do: {found.remedy}." if found.remedy else ""
+        return found.error_class(f"The embedding model {self.name} failed: {what}{to_do}", status=found.status)
 
 
 class CachedEmbedder(Embedder):

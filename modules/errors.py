@@ -13,7 +13,8 @@
     │   ├── LoopReentryError      a sync call made from judgetree's own event loop
     │   └── DependencyError       an optional package that is not installed
     ├── ModelCallError            a model endpoint failed after the last attempt
-    │   └── ModelSetupError       (also a UserError) it refused the key, the model's name or the request
+    │   ├── ModelSetupError       (also a UserError) it can serve no request: key, model, account or address are wrong
+    │   └── ModelRequestError     it refused this one request for good; others may be answered
     └── BudgetSpent               the tree's allowance of model calls is used up (caught inside the graphs)
 
 A message says what failed, which value, what is allowed and what to do. Errors of other libraries are wrapped once,
@@ -25,8 +26,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SETUP_STATUS = frozenset({400, 401, 403, 404, 405, 413, 415, 422})
-"""HTTP statuses with which a model endpoint refuses a call for good: a ``ModelSetupError`` each."""
+_SETUP_STATUS = frozenset({401, 402, 403, 404, 405, 407, 410})
+"""HTTP statuses about the key, the account, the address or the model, whatever was asked."""
+_SETUP_CODES = frozenset(
+    {"arrearage", "billing_hard_limit_reached", "billing_not_active", "insufficient_quota", "invalid_api_key"}
+)
+"""Error codes that say the same behind an HTTP 400 or 429: DashScope's and OpenAI's, in lower case."""
+_LATER_STATUS = frozenset({408, 409, 425, 429})
+"""HTTP statuses of the 400s with which the same request may succeed later."""
 
 
 class JudgetreeError(Exception):
@@ -80,23 +87,40 @@ class DependencyError(UserError):
 class ModelCallError(JudgetreeError):
     """A model endpoint failed after the last attempt; trying again later may help."""
 
-
-class ModelSetupError(ModelCallError, UserError):
-    """A model endpoint refused the key, the model's name or the request; trying again does not help."""
-
     def __init__(self, message: str, *, status: int | None = None) -> None:
-        """``status`` is the HTTP status of the refusal; None where there was none."""
+        """``status`` is the HTTP status of the last reply; None where there was none."""
         super().__init__(message)
         self.status = status
 
-    @property
-    def refuses_all(self) -> bool:
-        """Whether any other request would be too, for its key or its model; a 400 may be the prompt's own."""
-        return self.status in (401, 403, 404)
+
+class ModelSetupError(ModelCallError, UserError):
+    """A model endpoint can serve no request at all: its key, account, model or address must be mended first."""
+
+
+class ModelRequestError(ModelCallError):
+    """A model endpoint refused one request for good, such as for its length or content; others may be answered."""
 
 
 class BudgetSpent(JudgetreeError):
     """The search tree's allowance of model calls is used up."""
+
+
+def error_class_of(status: int | None, code: str = "") -> type[ModelCallError]:
+    """What an HTTP status of a model endpoint means, with the error's own code where it has one.
+
+    ``ModelSetupError`` and ``ModelRequestError`` are refusals for good; after a plain ``ModelCallError`` the same
+    request may succeed.
+
+    >>> error_class_of(400).__name__, error_class_of(429).__name__
+    ('ModelRequestError', 'ModelCallError')
+    >>> error_class_of(429, "insufficient_quota").__name__
+    'ModelSetupError'
+    """
+    if status is None or not 400 <= status < 500:
+        return ModelCallError
+    if status in _SETUP_STATUS or code.casefold() in _SETUP_CODES:
+        return ModelSetupError
+    return ModelCallError if status in _LATER_STATUS else ModelRequestError
 
 
 @contextmanager

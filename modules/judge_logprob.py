@@ -11,7 +11,7 @@ from dataclasses import replace
 from langchain_core.documents import Document
 
 from .completion import TokenLogprob
-from .errors import BudgetSpent, ModelCallError, ModelSetupError
+from .errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
 from .judge import Judge, Verdict, sub_question_problem
 from .judge_thresholds import LogprobThresholds, thresholds_for
 from .llm import CallOptions, ChatLLM
@@ -116,7 +116,7 @@ class LogprobJudge:
         None where neither yes nor no was among the likeliest replies, and for P(alone) where it is not asked for.
 
         Raises:
-            ModelSetupError: The endpoint gives no log probabilities, or refuses the request.
+            ModelSetupError: The endpoint gives no log probabilities, or can serve no request.
             ModelCallError: It failed after the last attempt.
         """
         try:
@@ -150,7 +150,7 @@ class LogprobJudge:
         """
         try:
             completion = await self._llm.complete(messages, meter=meter, options=_ONE_WORD)
-        except ModelSetupError as error:
+        except ModelRequestError as error:
             # Some endpoints refuse the parameter instead of ignoring it.
             if self._gives_logprobs is None and "logprob" in str(error).casefold():
                 raise _WithoutLogprobs from error

@@ -25,7 +25,8 @@ from pydantic import SecretStr
 
 from .chat_client import came_whole
 from .completion import Completion, GrowingCompletion, TokenLogprob, completion_of
-from .errors import SETUP_STATUS, ModelCallError, ModelSetupError
+from .endpoint_failure import EndpointFailure, endpoint_failure
+from .errors import ModelCallError
 from .growing_text import Listeners
 from .prompts import Message
 from .rate_limit import RateLimit, estimated_tokens
@@ -99,7 +100,8 @@ class ChatLLM(Protocol):
 
         Raises:
             ModelCallError: The last attempt failed too.
-            ModelSetupError: The endpoint refused the key, the model's name or the request.
+            ModelSetupError: The endpoint can serve no request: key, account, model or address are wrong.
+            ModelRequestError: The endpoint refused this request for good.
             BudgetSpent: The tree may make no more calls; none was made.
         """
         ...
@@ -206,8 +208,9 @@ class EndpointLLM:
                     _refuse_empty(completion)
                 break
             except (*_CLIENT_ERRORS, *_MALFORMED_REPLY) as error:
-                failure = self._failure(error, attempt)
-                if attempt >= self._attempts or isinstance(failure, ModelSetupError) or isinstance(error, _CutOff):
+                found = endpoint_failure(error)
+                failure = self._failure(error, found, attempt)
+                if attempt >= self._attempts or found.is_final or isinstance(error, _CutOff):
                     self._record(meter, started, attempt, used, error=str(failure))
                     raise failure from error
                 await self._back_off(error, attempt, failure)
@@ -290,18 +293,19 @@ class EndpointLLM:
             params |= {"logprobs": True, "top_logprobs": options.top_logprobs}
         return params
 
-    def _failure(self, error: Exception, attempt: int) -> ModelCallError:
-        status = getattr(error, "status_code", None)
+    def _failure(self, error: Exception, found: EndpointFailure, attempt: int) -> ModelCallError:
         where = f"Model {self.model!r} at {without_secrets(self.base_url)}"
-        what = " ".join(self._without_key(without_secrets(str(error))).split())[:300] or type(error).__name__
+        said = " ".join(self._without_key(without_secrets(str(error))).split())[:300] or type(error).__name__
         if isinstance(error, _MALFORMED_REPLY) and not isinstance(error, ValueError):
-            what = f"its reply is no chat completion ({type(error).__name__}: {what})"
-        if status in SETUP_STATUS:
-            remedy = {401: "check the API key", 403: "check what the key may use", 404: "check the model's name"}
-            advice = remedy.get(int(status), "check the request and the model's limits")
-            message = f"{where} refused the call (HTTP {status}): {what}. To do: {advice}."
-            return ModelSetupError(message, status=int(status))
-        return ModelCallError(f"{where} failed in attempt {attempt} of {self._attempts}: {what}")
+            said = f"its reply is no chat completion ({type(error).__name__}: {said})"
+        if found.is_final and found.status is not None:
+            what = f"refused the call (HTTP {found.status}): {said}"
+        elif found.what:
+            what = f"cannot be reached: {found.what} (attempt {attempt} of {self._attempts})"
+        else:
+            what = f"failed in attempt {attempt} of {self._attempts}: {said}"
+        to_do = f". To do: {found.remedy}." if found.remedy else ""
+        return found.error_class(f"{where} {what}{to_do}", status=found.status)
 
     def _without_key(self, text: str) -> str:
         key = self._chat.openai_api_key

@@ -11,7 +11,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from .errors import SETUP_STATUS, ModelCallError, ModelSetupError, SearchArgumentError, SettingsError
+from .endpoint_failure import endpoint_failure
+from .errors import ModelCallError, SearchArgumentError, SettingsError, error_class_of
 
 if TYPE_CHECKING:
     from pymilvus.client.abstract import BaseRanker
@@ -158,9 +159,13 @@ class DashScopeReranker:
             KeyError,
             AttributeError,
         ) as error:
-            raise ModelCallError(f"{self.name} cannot be used: {type(error).__name__}: {error}") from error
+            found = endpoint_failure(error)
+            what = found.what or f"{type(error).__name__}: {error}"
+            raise found.error_class(f"{self.name} cannot be used: {what}{_to_do(found.remedy)}") from error
         if reply.status_code != _OK:  # HTTP errors come back as replies
-            raise _failure(reply.status_code)(f"{self.name} answered {reply.status_code}: {reply.code} {reply.message}")
+            failure = error_class_of(reply.status_code, str(reply.code))
+            message = f"{self.name} answered {reply.status_code}: {reply.code} {reply.message}"
+            raise failure(message, status=reply.status_code)
         output = reply.output
         results = output.get("results") if isinstance(output, Mapping) else None
         return _read_results(results, len(documents), top_n, self.name)
@@ -207,8 +212,8 @@ _PARSER_ERRORS = (ValueError, TypeError, KeyError, AttributeError)
 """What the SDK lets through when a reply is not what it expects."""
 
 
-def _failure(status: int) -> type[ModelCallError]:
-    return ModelSetupError if status in SETUP_STATUS else ModelCallError
+def _to_do(remedy: str) -> str:
+    return f". To do: {remedy}." if remedy else ""
 
 
 def _post(url: str, body: Mapping[str, object], api_key: str, timeout_s: float) -> Mapping[str, object]:
@@ -220,11 +225,14 @@ def _post(url: str, body: Mapping[str, object], api_key: str, timeout_s: float) 
         response.raise_for_status()
         reply = response.json()
     except httpx.HTTPStatusError as error:
-        answer = f"{error.response.status_code}: {error.response.text[:200]}"
-        failure = _failure(error.response.status_code)
-        raise failure(f"The rerank endpoint {url} answered {answer}. Check address, model and key.") from error
+        status = error.response.status_code
+        message = f"The rerank endpoint {url} answered {status}: {error.response.text[:200]}"
+        raise error_class_of(status)(f"{message}. Check address, model and key.", status=status) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise ModelCallError(f"The rerank endpoint {url} cannot be reached: {error or type(error).__name__}") from error
+        found = endpoint_failure(error)
+        what = found.what or str(error) or type(error).__name__
+        message = f"The rerank endpoint {url} cannot be reached: {what}{_to_do(found.remedy)}"
+        raise found.error_class(message) from error
     except ValueError as error:
         raise ModelCallError(f"The rerank endpoint {url} did not answer with JSON.") from error
     if not isinstance(reply, dict):

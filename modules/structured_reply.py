@@ -13,7 +13,7 @@ import json_repair
 from pydantic import BaseModel, ValidationError
 
 from .completion import Completion
-from .errors import CacheMiss, ModelSetupError
+from .errors import CacheMiss, ModelRequestError
 from .llm import CallOptions, ChatLLM, JsonFormat
 from .prompts import JSON_REPAIR, Message
 from .thinking import split_thinking
@@ -60,7 +60,8 @@ class JsonChat:
 
         Raises:
             ModelCallError: The endpoint failed after its last attempt.
-            ModelSetupError: It refused the call in every format, or its key or the model's name.
+            ModelSetupError: It can serve no request.
+            ModelRequestError: It refused the call in every format.
             CacheMiss: Replaying, and the call is not kept in any format.
             BudgetSpent: The tree may make no more calls.
         """
@@ -75,9 +76,9 @@ class JsonChat:
             try:
                 completion = await self._call(messages, schema, meter)
             # A replay holds no refused call, so there a miss may mean that the format had been refused.
-            except (ModelSetupError, CacheMiss) as error:
+            except (ModelRequestError, CacheMiss) as error:
                 weaker = _WEAKER.get(self._format)
-                if weaker is None or (isinstance(error, ModelSetupError) and error.refuses_all):
+                if weaker is None:
                     self._format = "json_schema"  # it was not the format: the next call probes anew
                     raise
                 logger.info("no %s at this endpoint (%s)", self._format, error)

@@ -14,7 +14,7 @@ from ...modules.background_loop import background_loop
 from ...modules.chunking import cjk_share
 from ...modules.completion_cache import CachedLLM, CacheMode, CompletionCache
 from ...modules.embeddings import Embedder, create_embeddings, spec_for_language
-from ...modules.errors import JudgetreeError, LoadingError, ModelSetupError, SettingsError, UserError, ungrouped
+from ...modules.errors import JudgetreeError, LoadingError, SettingsError, UserError, ungrouped
 from ...modules.llm import CallGate, EndpointLLM
 from ...modules.llm_factory import Progress as SetupProgress
 from ...modules.llm_factory import create_llm
@@ -278,6 +278,4 @@ def _score_of(
 
 def _ends_all(error: Exception) -> bool:
     """Whether every further sample would meet the same error."""
-    if isinstance(error, ModelSetupError):
-        return error.refuses_all
     return isinstance(error, UserError) and not isinstance(error, LoadingError)

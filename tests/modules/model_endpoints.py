@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import ssl
+import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from judgetree.app.scripted_answers import ChatReply
@@ -139,3 +142,19 @@ def as_new(server: ScriptedServer) -> ScriptedServer:
     server.reset()
     server.responses = saying(ChatReply(text="42"))
     return server
+
+
+@contextmanager
+def serve_tls(folder: Path) -> Iterator[str]:
+    """The base URL of an endpoint whose certificate nobody has signed but itself."""
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    named = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*make, *named, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with RawEndpoint() as endpoint:
+        endpoint.socket = context.wrap_socket(endpoint.socket, server_side=True)
+        threading.Thread(target=endpoint.serve_forever, args=(0.01,), daemon=True).start()
+        yield endpoint.base_url.replace("http://", "https://")
+        endpoint.shutdown()

@@ -25,7 +25,7 @@ from judgetree.modules.embeddings import (
     create_embeddings,
     spec_for_language,
 )
-from judgetree.modules.errors import ModelCallError, ModelSetupError, SettingsError
+from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError, SettingsError
 from judgetree.modules.settings import Settings
 from judgetree.modules.vector_cache import VectorCache
 
@@ -228,7 +228,8 @@ def test_endpoint_is_tried_again(endpoint: EmbeddingEndpoint, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("failures", "error"), [([500], ModelCallError), ([401], ModelSetupError), ([404], ModelSetupError)]
+    ("failures", "error"),
+    [([500], ModelCallError), ([401], ModelSetupError), ([404], ModelSetupError), ([400], ModelRequestError)],
 )
 def test_endpoint_that_fails_raises_our_errors(
     endpoint: EmbeddingEndpoint, tmp_path: Path, failures: list[int], error: type[ModelCallError]

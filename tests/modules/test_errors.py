@@ -58,6 +58,7 @@ def test_user_errors_are_those_that_the_caller_can_mend() -> None:
     assert {name for name, cls in CLASSES.items() if not issubclass(cls, errors.UserError)} == {
         "JudgetreeError",
         "ModelCallError",
+        "ModelRequestError",
         "BudgetSpent",
     }
 
@@ -90,8 +91,34 @@ def test_errors_of_other_kinds_stay_in_their_group() -> None:
         pass
 
 
+SETUP, REQUEST, LATER = errors.ModelSetupError, errors.ModelRequestError, errors.ModelCallError
+
+
 @pytest.mark.parametrize(
-    ("status", "refuses_all"), [(401, True), (403, True), (404, True), (400, False), (413, False), (None, False)]
+    ("kind", "statuses"),
+    [
+        (SETUP, [401, 402, 403, 404, 405]),
+        (REQUEST, [400, 413, 415, 422, 451]),
+        (LATER, [None, 200, 302, 408, 409, 429, 500, 503, 529]),
+    ],
 )
-def test_refusal_of_the_key_or_the_model_is_one_of_all_requests(status: int | None, refuses_all: bool) -> None:
-    assert errors.ModelSetupError("refused", status=status).refuses_all is refuses_all
+def test_status_says_whether_nothing_or_only_this_request_is_refused(
+    kind: type[Exception], statuses: list[int | None]
+) -> None:
+    assert {errors.error_class_of(status) for status in statuses} == {kind}
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (429, "insufficient_quota", SETUP),
+        (429, "rate_limit_exceeded", LATER),
+        (429, "Throttling.RateQuota", LATER),
+        (400, "Arrearage", SETUP),
+        (400, "DataInspectionFailed", REQUEST),
+        (400, "invalid_api_key", SETUP),
+        (503, "insufficient_quota", LATER),
+    ],
+)
+def test_code_tells_a_spent_quota_from_a_rate_limit(status: int, code: str, kind: type[Exception]) -> None:
+    assert errors.error_class_of(status, code) is kind

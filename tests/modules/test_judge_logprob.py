@@ -15,7 +15,7 @@ from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.completion import Completion, TokenLogprob
-from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelSetupError
+from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.judge import Judge, Verdict
 from judgetree.modules.judge_logprob import TOP_LOGPROBS, LogprobJudge, question_in, yes_probability
 from judgetree.modules.judge_thresholds import LogprobThresholds
@@ -400,7 +400,7 @@ def test_probabilities_are_given_whatever_the_thresholds_say() -> None:
 # --- endpoints without log probabilities ---
 
 OMITTED = wrote("yes")
-REFUSED = ModelSetupError("HTTP 400: logprobs is not supported by this model")
+REFUSED = ModelRequestError("HTTP 400: logprobs is not supported by this model")
 
 
 @pytest.mark.parametrize("reply", [OMITTED, REFUSED], ids=["omitted", "refused"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +19,7 @@ from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.completion import Completion
-from judgetree.modules.errors import ModelCallError, ModelSetupError
+from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.llm import CallGate
 from judgetree.modules.usage import CallMeter
 from tests.modules.model_endpoints import (
@@ -32,6 +34,7 @@ from tests.modules.model_endpoints import (
     llm_at,
     saying,
     serve_raw,
+    serve_tls,
     stream_reply,
 )
 
@@ -77,15 +80,64 @@ def test_call_that_failed_is_tried_again_and_its_attempts_counted(
     assert len(clock.slept_s) == 2
 
 
-def test_connection_refused_is_tried_again_and_then_told() -> None:
+def closed_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        base_url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    meter = CallMeter(node="generate")
-    with pytest.raises(ModelCallError, match=r"'m' at http://127.0.0.1.* attempt 3 of 3") as caught:
-        ask(llm_at(base_url), meter)
-    assert not isinstance(caught.value, ModelSetupError)
+        port: int = listener.getsockname()[1]
+    return port
+
+
+@pytest.mark.parametrize(
+    ("base_url", "words"),
+    [
+        (lambda: f"http://127.0.0.1:{closed_port()}/v1", "the connection was refused .* start the server"),
+        (lambda: "http://no-such-host.invalid/v1", "its host name is unknown .* correct the address"),
+    ],
+    ids=["refused", "unknown host"],
+)
+def test_endpoint_that_is_not_there_is_tried_again_and_then_named_as_such(
+    base_url: Callable[[], str], words: str
+) -> None:
+    meter, address = CallMeter(node="generate"), base_url()
+    with pytest.raises(ModelSetupError, match=rf"(?s)'m' at {address} cannot be reached: .*{words}") as caught:
+        ask(llm_at(address), meter)
+    assert "timed out" not in str(caught.value)
+    assert "attempt 3 of 3" in str(caught.value)
     assert caught.value.__cause__ is not None
     assert meter.records[0]["attempts"] == 3
+
+
+def test_address_that_does_not_speak_tls_is_not_tried_again(raw: RawEndpoint) -> None:
+    meter = CallMeter(node="generate")
+    with pytest.raises(ModelSetupError, match=r"no TLS connection.*begins with https:// or http://"):
+        ask(llm_at(raw.base_url.replace("http://", "https://")), meter)
+    assert meter.records[0]["attempts"] == 1
+
+
+def test_certificate_that_is_not_trusted_is_named_and_not_tried_again(tmp_path: Path) -> None:
+    meter = CallMeter(node="generate")
+    with serve_tls(tmp_path) as base_url, pytest.raises(ModelSetupError, match="certificate is not accepted"):
+        ask(llm_at(base_url), meter)
+    assert meter.records[0]["attempts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "attempts", "kind"),
+    [
+        (429, "insufficient_quota", 1, ModelSetupError),
+        (429, "Arrearage", 1, ModelSetupError),
+        (400, "Arrearage", 1, ModelSetupError),
+        (429, "rate_limit_exceeded", 3, ModelCallError),
+    ],
+)
+def test_spent_quota_is_not_waited_for_as_a_rate_limit_is(
+    raw: RawEndpoint, status: int, code: str, attempts: int, kind: type[ModelCallError]
+) -> None:
+    raw.will_send((status, {}, json.dumps({"error": {"message": "no more", "code": code, "type": code}})))
+    meter, clock = CallMeter(node="generate"), Clock()
+    with pytest.raises(kind, match="no more") as caught:
+        ask(llm_at(raw.base_url, sleep=clock.sleep), meter)
+    assert type(caught.value) is kind
+    assert (meter.records[0]["attempts"], len(clock.slept_s)) == (attempts, attempts - 1)
 
 
 def test_last_attempt_that_fails_raises_and_leaves_a_record(server: ScriptedServer) -> None:
@@ -136,19 +188,22 @@ def test_retry_after_is_honoured_up_to_a_minute(raw: RawEndpoint, value: str, le
 
 
 @pytest.mark.parametrize(
-    ("status", "remedy"),
+    ("status", "remedy", "kind"),
     [
-        (400, "check the request"),
-        (401, "check the API key"),
-        (403, "check what the key may use"),
-        (404, "check the model's name"),
-        (422, "check the request"),
+        (400, "check the request", ModelRequestError),
+        (401, "check the API key", ModelSetupError),
+        (402, "check the account's balance", ModelSetupError),
+        (403, "check what the key may use", ModelSetupError),
+        (404, "check the model's name", ModelSetupError),
+        (422, "check the request", ModelRequestError),
     ],
 )
-def test_refusal_is_not_tried_again_and_says_what_to_do(server: ScriptedServer, status: int, remedy: str) -> None:
+def test_refusal_is_not_tried_again_and_says_what_to_do(
+    server: ScriptedServer, status: int, remedy: str, kind: type[ModelCallError]
+) -> None:
     server.responses = saying(ChatReply(status=status, text="no such thing"))
     meter, clock = CallMeter(node="generate"), Clock()
-    with pytest.raises(ModelSetupError) as caught:
+    with pytest.raises(kind) as caught:
         ask(llm_at(server.base_url, sleep=clock.sleep), meter)
     for part in ("'m'", server.base_url, f"HTTP {status}", "no such thing", f"To do: {remedy}"):
         assert part in str(caught.value)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from judgetree.modules.chat_client import ReasoningChatOpenAI, open_chat
 from judgetree.modules.completion import Completion
-from judgetree.modules.errors import ModelCallError, ModelSetupError
+from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.llm import CallGate, EndpointLLM
 from judgetree.modules.usage import CallMeter
 from tests.modules.model_endpoints import KEY, Answer, RawEndpoint, ask, chat_reply, llm_at, serve_raw, stream_reply
@@ -227,11 +227,11 @@ def test_endpoint_that_refuses_streams_is_asked_for_whole_answers_from_then_on(
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 422])
-def test_call_that_is_refused_whole_too_is_an_error_of_the_setup(raw: RawEndpoint, status: int) -> None:
+def test_call_that_is_refused_whole_too_was_not_refused_for_the_stream(raw: RawEndpoint, status: int) -> None:
     llm, shown = llm_at(raw.base_url), Shown()
     raw.will_send(refusal(status))
     meter = CallMeter(node="generate")
-    with pytest.raises(ModelSetupError, match="no such thing") as caught:
+    with pytest.raises((ModelSetupError, ModelRequestError), match="no such thing") as caught:
         shown.ask(llm, meter)
     assert (caught.value.status, meter.records[0]["attempts"]) == (status, 1)
     assert [body["stream"] for body in raw.bodies] == [True, False]
@@ -243,7 +243,7 @@ def test_call_that_is_refused_whole_too_is_an_error_of_the_setup(raw: RawEndpoin
 @pytest.mark.parametrize("status", [401, 403, 413, 415])
 def test_refusal_that_is_not_the_streams_is_told_at_once(raw: RawEndpoint, status: int) -> None:
     raw.will_send(refusal(status), chat_reply("42"))
-    with pytest.raises(ModelSetupError):
+    with pytest.raises((ModelSetupError, ModelRequestError)):
         Shown().ask(llm_at(raw.base_url))
     assert len(raw.bodies) == 1
 

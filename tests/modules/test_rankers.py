@@ -124,7 +124,7 @@ class TestServices:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{free.getsockname()[1]}/rerank"
-            with pytest.raises(ModelCallError, match="cannot be reached"):
+            with pytest.raises(ModelSetupError, match="cannot be reached: the connection was refused"):
                 HttpReranker(url, "m").rerank("q", TEXTS, 2)
 
 

@@ -19,7 +19,7 @@ from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.completion import Completion
 from judgetree.modules.completion_cache import CachedLLM, CompletionCache
-from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError, ModelSetupError
+from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.structured_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
 from judgetree.modules.usage import CallBudget, CallMeter
 from tests.modules.model_endpoints import as_new, chat_reply, llm_at, saying, serve_raw
@@ -133,7 +133,7 @@ def test_call_that_is_refused_in_every_format_leaves_the_best_one_to_the_next(se
     too_long = ChatReply(status=400, text="the passage is too long")
     server.responses = hook = Recorder(too_long, too_long, too_long, REPLY)
     chat = chat_at(server)
-    with pytest.raises(ModelSetupError, match="too long"):
+    with pytest.raises(ModelRequestError, match="too long"):
         complete(chat)
     assert complete(chat).text == REPLY.text
     assert hook.formats == ["json_schema", "json_object", "text", "json_schema"]
