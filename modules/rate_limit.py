@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .prompts import Message
+from .token_estimates import message_tokens
 
 MINUTE_S = 60.0
 LONGEST_REST_S = 1.0
@@ -22,9 +23,6 @@ LONGEST_REST_S = 1.0
 _SHORTEST_REST_S = 0.001
 """A rest that the clock is too coarse to show would be taken for ever."""
 
-_BYTES_A_TOKEN = 4
-"""About right for English, and for Chinese with its three bytes a character."""
-_TOKENS_A_MESSAGE = 4
 _COMPLETION_TOKENS = 256
 """Reserved for an answer whose length the call does not limit."""
 
@@ -196,5 +194,4 @@ class RateLimit:
 
 def estimated_tokens(messages: Sequence[Message], max_tokens: int | None) -> int:
     """About what a call uses, prompt and completion: enough to reserve by, and corrected by what the endpoint says."""
-    prompt = sum(len(text.encode()) // _BYTES_A_TOKEN + _TOKENS_A_MESSAGE for _, text in messages)
-    return prompt + (_COMPLETION_TOKENS if max_tokens is None else max_tokens)
+    return message_tokens(messages) + (_COMPLETION_TOKENS if max_tokens is None else max_tokens)

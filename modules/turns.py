@@ -15,7 +15,7 @@ from typing import Literal, NotRequired, TypedDict
 from langchain_core.messages import BaseMessage
 
 from .errors import SettingsError
-from .rate_limit import estimated_tokens
+from .token_estimates import message_tokens
 from .usage import UsageTotals, total_usage
 
 AnsweredFrom = Literal["search", "history", "web", "knowledge", "small_talk"]
@@ -167,8 +167,8 @@ def _worth(ref: ChunkRef) -> tuple[float, float]:
 
 
 def count_tokens(*texts: str) -> int:
-    """About how many tokens the texts have together, by their bytes; for budgets, not for bills."""
-    return estimated_tokens([("user", text) for text in texts], 0)
+    """About how many tokens the texts have together, each as a message; for budgets, not for bills."""
+    return message_tokens([("user", text) for text in texts])
 
 
 def utc_now() -> str:

@@ -238,8 +238,8 @@ def test_without_limits_nothing_is_waited_for() -> None:
 
 
 def test_estimate_counts_prompt_and_answer_in_either_script() -> None:
-    assert estimated_tokens([("user", "a" * 400)], 100) == 204
-    assert estimated_tokens([("user", "压" * 400)], 100) == 404
+    assert estimated_tokens([("user", "a" * 440)], 100) == 100 + 100 + 4
+    assert estimated_tokens([("user", "压" * 400)], 100) == 360 + 100 + 4
     assert estimated_tokens([], None) == 256
 
 
