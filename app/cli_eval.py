@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,6 +17,9 @@ eval_app.command("fetch")(fetch)
 eval_app.command("ragas")(ragas)
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run directory; goes on with what is there.")]
+# Spelled out again, since their homes take seconds to import; a test compares them.
+RetryName = Literal["failed", "incomplete"]
+RowChoiceName = Literal["complete", "answered", "all"]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -52,7 +55,10 @@ def run(  # noqa: PLR0913 - one parameter an option
     pilot: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Questions of the pilot; 10. 0 goes by the rows there are.")
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask failed questions again.")] = False,
+    retry: Annotated[
+        RetryName | None,
+        typer.Option(help="Ask again what failed; incomplete: also what was answered with damage (degraded)."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Ask everything again.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -80,7 +86,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         max_tokens=max_tokens,
         max_cost=max_cost,
     )
-    options = RunOptions(retry_failed=retry_failed, force=force, again=again)
+    options = RunOptions(retry=retry, force=force, again=again)
     if pilot is not None and not dry_run:
         raise SettingsError("--pilot belongs to --dry-run: give both, or leave out --pilot.")
     if dry_run:
@@ -111,6 +117,10 @@ def compare(
     force: Annotated[
         bool, typer.Option("--force", help="Compare runs that differ in data, retriever or reader.")
     ] = False,
+    rows: Annotated[
+        RowChoiceName,
+        typer.Option(help="Rows that count. answered: also degraded ones; all: also failed ones, which score 0."),
+    ] = "complete",
     as_json: Json = False,
 ) -> None:
     """Compare systems question by question: differences with intervals, exact tests, and a verdict in words."""
@@ -119,4 +129,4 @@ def compare(
     with busy("starting"):
         from .command_eval import run_compare
 
-    raise typer.Exit(run_compare(first, second, force=force, as_json=as_json))
+    raise typer.Exit(run_compare(first, second, force=force, rows=rows, as_json=as_json))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..evaluation.runs.batch_run import RunOptions, run_experiment
 from ..evaluation.runs.experiment import Experiment, load_experiment
@@ -19,6 +21,9 @@ from ..modules.settings import load_settings
 from .exit_status import FAILED, INTERRUPTED, OK
 from .progress import counting_bar, progress_bar
 from .terminal import say, write_json, write_result
+
+if TYPE_CHECKING:
+    from ..evaluation.reports.compare import Comparison, RowChoice
 
 
 def read_experiment(config: Path | None, source: Path | None, **keys: object) -> tuple[Experiment, Rerun | None]:
@@ -58,6 +63,8 @@ def run_eval(experiment: Experiment, out: Path, options: RunOptions, *, as_json:
                 "asked": summary.asked,
                 "kept": summary.kept,
                 "failed": summary.failed,
+                "degraded": summary.degraded,
+                "kept_incomplete": summary.kept_incomplete,
                 "stopped_by": summary.stopped_by,
                 "cost_usd": summary.cost.usd,
                 "cost_known_usd": summary.cost.known_usd,
@@ -85,29 +92,39 @@ def run_report(folder: Path, *, as_json: bool) -> int:
     return OK
 
 
-def run_compare(first: Path, second: Path | None, *, force: bool, as_json: bool) -> int:
-    """Compare the systems of a run, or two runs.
+def run_compare(first: Path, second: Path | None, *, force: bool, rows: RowChoice, as_json: bool) -> int:
+    """Compare the systems of a run, or two runs, by the rows that are complete enough.
 
     Raises:
         UserError: There is nothing to compare, the runs are unlike, or the extra ``eval`` is not installed.
     """
     with needs_extra("eval"):
         from ..evaluation.reports.compare import compare_runs
-    comparisons = compare_runs(first, second, force=force)
+    comparisons = compare_runs(first, second, force=force, rows=rows)
     if as_json:
-        write_json([{"verdict": each.verdict, "a": each.a, "b": each.b, **asdict(each.paired)} for each in comparisons])
+        write_json([_comparison_document(each) for each in comparisons])
     else:
         write_result("\n".join(each.verdict for each in comparisons))
     return OK
 
 
+def _comparison_document(comparison: Comparison) -> dict[str, object]:
+    document = asdict(comparison)
+    return {"verdict": comparison.verdict, **document.pop("paired"), **document}
+
+
 def _told(summary: RunSummary, out: Path) -> str:
-    lines = [f"{summary.asked} asked, {summary.kept} kept from before, {summary.failed} failed: {out}"]
+    kept = f"{summary.kept} kept from before"
+    if summary.kept_incomplete:
+        kept += f" ({summary.kept_incomplete} failed or degraded)"
+    lines = [f"{summary.asked} asked, {kept}, {summary.failed} failed, {summary.degraded} degraded: {out}"]
     lines.append(f"Cost of the run until now: {summary.cost}")
     if summary.stopped_by:
         lines.append(f"Stopped at {summary.stopped_by}; the same command with a higher limit goes on.")
     if summary.failed:
-        lines.append("`--retry-failed` asks the failed ones again.")
+        lines.append("`--retry failed` asks the failed ones again.")
+    if summary.degraded or summary.kept_incomplete:
+        lines.append("`--retry incomplete` asks failed and degraded ones again; results.csv names what was damaged.")
     lines.append(f"Next: judgetree eval report {out}")
     return "\n".join(lines)
 
@@ -115,12 +132,13 @@ def _told(summary: RunSummary, out: Path) -> str:
 @contextmanager
 def question_bar() -> Iterator[Callable[[RunProgress], None]]:
     """What a run reports its questions to."""
-    failed = 0
+    counts: Counter[str] = Counter()
     with counting_bar("questions") as show:
 
         def tell(progress: RunProgress) -> None:
-            nonlocal failed
-            failed += progress.row is not None and progress.row.status == "failed"
-            show(progress.done, progress.total, f"{failed} failed" if failed else "")
+            if progress.row is not None:
+                counts[progress.row.completeness] += 1
+            told = [f"{counts[kind]} {kind}" for kind in ("failed", "degraded") if counts[kind]]
+            show(progress.done, progress.total, ", ".join(told))
 
         yield tell

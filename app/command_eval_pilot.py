@@ -30,8 +30,8 @@ def run_pilot(experiment: Experiment, out: Path, options: RunOptions, *, pilot: 
     Raises:
         UserError: Something to mend, or the extra ``eval`` is not installed.
     """
-    if options.force or options.retry_failed:
-        raise SettingsError("--dry-run estimates what was never asked: leave out --force and --retry-failed.")
+    if options.force or options.retry is not None:
+        raise SettingsError("--dry-run estimates what was never asked: leave out --force and --retry.")
     with needs_extra("eval"):
         from ..evaluation.runs.pilot import PILOT, estimate_run
     questions = PILOT if pilot is None else pilot

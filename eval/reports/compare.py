@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
 import pandas as pd
 
 from ...modules.errors import SettingsError
 from ..metrics.statistics import PairedComparison, adjust_comparisons, compare_paired, verdict_in_words
 from ..runs.manifest import PROMPT_LIMITS, STRATEGY_PROMPTS, stored_identity
-from ..runs.store import RunStore
+from ..runs.store import Completeness, RunStore
+from .completeness import completeness_counts
 from .loaded_run import load_run, score_rows
 
+RowChoice = Literal["complete", "answered", "all"]
+"""complete: rows without damage. answered: degraded ones too. all: also failed ones, which score 0."""
+_CHOSEN: Mapping[RowChoice, tuple[Completeness, ...]] = {
+    "complete": ("complete",),
+    "answered": ("complete", "degraded"),
+    "all": ("complete", "degraded", "failed"),
+}
+_INCOMPLETE: tuple[Completeness, ...] = ("failed", "degraded")
 METRICS = ("em", "f1")
 MIN_COMMON = 2
 """Questions that both must have a score on."""
@@ -47,7 +57,9 @@ class Contender:
     run: Path
     system: str
     scores: Mapping[str, Mapping[str, float]]
-    """By metric, then by question; repeats of a question are its mean."""
+    """By metric, then by question; repeats of a question are its mean. Of the chosen rows."""
+    counts: Mapping[Completeness, int]
+    """Of all rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,33 +70,59 @@ class Comparison:
     b: str
     paired: PairedComparison
     """p values are adjusted over all comparisons made together (Holm)."""
+    rows: RowChoice = "complete"
+    """Which rows were compared."""
+    rows_a: Mapping[Completeness, int] = field(default_factory=dict)
+    """All rows of ``a``, compared or not."""
+    rows_b: Mapping[Completeness, int] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
-        """The outcome in a sentence."""
-        return verdict_in_words(self.paired, a=self.a, b=self.b)
+        """The outcome in a sentence, and a second one about rows that are not complete."""
+        verdict, note = verdict_in_words(self.paired, a=self.a, b=self.b), self.note
+        return f"{verdict} {note}" if note else verdict
+
+    @property
+    def note(self) -> str:
+        """How many rows were left out, or count although they are not complete; ``""`` where all are complete."""
+        both = [(self.a, self.rows_a), (self.b, self.rows_b)]
+        left = _row_words(both, [kind for kind in _INCOMPLETE if kind not in _CHOSEN[self.rows]])
+        counted = _row_words(both, [kind for kind in _INCOMPLETE if kind in _CHOSEN[self.rows]])
+        said = [f"left out: {left}"] if left else []
+        said += [f"counted: {counted}"] if counted else []
+        return f"Rows compared: {self.rows}; {'; '.join(said)}." if said else ""
 
 
-def compare_runs(a: Path, b: Path | None = None, *, force: bool = False) -> list[Comparison]:
+def compare_runs(
+    a: Path, b: Path | None = None, *, force: bool = False, rows: RowChoice = "complete"
+) -> list[Comparison]:
     """Compare the systems of one run with each other, or each system of ``a`` with that of the same name in ``b``.
 
     Where two runs have no system in common, each of ``a`` meets each of ``b``. EM is tested by McNemar's exact test (by
     sign flips where questions were repeated), F1 by sign flips, p values adjusted together.
 
+    Args:
+        a: A run directory.
+        b: Another one; None compares the systems of ``a``.
+        force: Compare runs that differ in data, retriever or reader.
+        rows: Which rows count. A question that has no such row in one of the two is left out of their comparison.
+
     Raises:
         SettingsError: The runs differ in data, retriever or reader and ``force`` is not set, they share no question,
-            or there are no two systems.
+            there are no two systems, or ``rows`` is unknown.
         UserError: See ``loaded_run.load_run``.
     """
     if b is not None and not force:
         _refuse_unlike(a, b)
-    pairs = list(itertools.combinations(_contenders(a), 2)) if b is None else _across(a, b)
+    if rows not in _CHOSEN:
+        raise SettingsError(f"rows={rows!r} is not allowed. Allowed: {', '.join(get_args(RowChoice))}.")
+    pairs = list(itertools.combinations(_contenders(a, rows), 2)) if b is None else _across(a, b, rows)
     if not pairs:
         raise SettingsError(f"{a} holds one system. Name a second run, or run another system into it.")
-    return _compare_all([(one, two, metric) for one, two in pairs for metric in METRICS], b)
+    return _compare_all([(one, two, metric) for one, two in pairs for metric in METRICS], b, rows)
 
 
-def compare_systems(run: Path, frame: pd.DataFrame) -> list[Comparison]:
+def compare_systems(run: Path, frame: pd.DataFrame, *, rows: RowChoice = "complete") -> list[Comparison]:
     """``compare_runs`` for the systems of one run that is scored already, wherever two can be compared.
 
     Systems that share fewer than two questions with a score are not; a run of one system has no comparison.
@@ -92,22 +130,38 @@ def compare_systems(run: Path, frame: pd.DataFrame) -> list[Comparison]:
     Args:
         run: Its directory, to be named.
         frame: As from ``frames.question_frame``.
+        rows: Which rows count.
     """
-    pairs = itertools.combinations(_contenders_in(run, frame), 2)
+    pairs = itertools.combinations(_contenders_in(run, frame, rows), 2)
     meetings = [(one, two, metric) for one, two in pairs for metric in METRICS]
-    return _compare_all([meeting for meeting in meetings if len(_common(*meeting)) >= MIN_COMMON], None)
+    return _compare_all([meeting for meeting in meetings if len(_common(*meeting)) >= MIN_COMMON], None, rows)
 
 
-def _compare_all(meetings: Sequence[tuple[Contender, Contender, str]], second_run: Path | None) -> list[Comparison]:
+def _row_words(parts: Iterable[tuple[str, Mapping[Completeness, int]]], kinds: Sequence[Completeness]) -> str:
+    """ "3 failed and 1 degraded of judge, 1 degraded of naive"; ``""`` where there is none."""
+    told = [(name, [f"{counts[kind]:,} {kind}" for kind in kinds if counts.get(kind)]) for name, counts in parts]
+    return ", ".join(f"{' and '.join(words)} of {name}" for name, words in told if words)
+
+
+def _compare_all(
+    meetings: Sequence[tuple[Contender, Contender, str]], second_run: Path | None, rows: RowChoice
+) -> list[Comparison]:
     adjusted = adjust_comparisons([_compare(*meeting) for meeting in meetings])
     return [
-        Comparison(a=_name(one, second_run), b=_name(two, second_run), paired=paired)
+        Comparison(
+            a=_name(one, second_run),
+            b=_name(two, second_run),
+            paired=paired,
+            rows=rows,
+            rows_a=one.counts,
+            rows_b=two.counts,
+        )
         for (one, two, _), paired in zip(meetings, adjusted, strict=True)
     ]
 
 
-def _across(a: Path, b: Path) -> list[tuple[Contender, Contender]]:
-    pairs = list(itertools.product(_contenders(a), _contenders(b)))
+def _across(a: Path, b: Path, rows: RowChoice) -> list[tuple[Contender, Contender]]:
+    pairs = list(itertools.product(_contenders(a, rows), _contenders(b, rows)))
     return [(one, two) for one, two in pairs if one.system == two.system] or pairs
 
 
@@ -115,15 +169,24 @@ def _name(contender: Contender, second_run: Path | None) -> str:
     return contender.system if second_run is None else f"{contender.run}:{contender.system}"
 
 
-def _contenders(run: Path) -> list[Contender]:
-    return _contenders_in(run, score_rows(load_run(run)))
+def _contenders(run: Path, rows: RowChoice) -> list[Contender]:
+    return _contenders_in(run, score_rows(load_run(run)), rows)
 
 
-def _contenders_in(run: Path, frame: pd.DataFrame) -> list[Contender]:
+def _contenders_in(run: Path, frame: pd.DataFrame, rows: RowChoice) -> list[Contender]:
+    counts = completeness_counts(frame)
     return [
-        Contender(run=run, system=str(system), scores={metric: _by_question(part, metric) for metric in METRICS})
+        _contender(run, str(system), part, rows, counts[str(system)])
         for system, part in frame.groupby("system", sort=False)
     ]
+
+
+def _contender(
+    run: Path, system: str, part: pd.DataFrame, rows: RowChoice, counts: Mapping[Completeness, int]
+) -> Contender:
+    chosen = part[part["completeness"].isin(_CHOSEN[rows])]
+    scores = {metric: _by_question(chosen, metric) for metric in METRICS}
+    return Contender(run=run, system=system, scores=scores, counts=counts)
 
 
 def _by_question(part: pd.DataFrame, metric: str) -> dict[str, float]:
@@ -137,11 +200,16 @@ def _compare(one: Contender, two: Contender, metric: str) -> PairedComparison:
     if len(common) < MIN_COMMON:
         raise SettingsError(
             f"{one.run}:{one.system} and {two.run}:{two.system} share {len(common)} questions that have {metric}. "
-            f"At least {MIN_COMMON} are needed."
+            f"At least {MIN_COMMON} are needed{_unused(one, two)}."
         )
     scores_a, scores_b = [mine[question] for question in common], [other[question] for question in common]
     binary = metric == "em" and _are_binary(scores_a) and _are_binary(scores_b)
     return compare_paired(scores_a, scores_b, metric=metric, test="mcnemar" if binary else "permutation")
+
+
+def _unused(one: Contender, two: Contender) -> str:
+    words = _row_words([(each.system, each.counts) for each in (one, two)], _INCOMPLETE)
+    return f" ({words}: ask them again with `eval run --retry incomplete`, or count them with --rows)" if words else ""
 
 
 def _common(one: Contender, two: Contender, metric: str) -> list[str]:

@@ -101,6 +101,8 @@ def _answer(record: Mapping[str, object]) -> Json:
         "prediction": printable(str(record["prediction"])),
         "status": str(record["status"]),
         "error": printable(str(record["error"])),
+        "completeness": str(record["completeness"]),
+        "damage": str(record["damage"]),
         "failure": None if record["failure"] is None else str(record["failure"]),
         "standalone": printable(str(record.get("standalone_query") or "")),
         "source": None if record.get("answered_from") is None else str(record["answered_from"]),

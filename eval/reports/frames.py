@@ -10,6 +10,7 @@ import pandas as pd
 from ...modules.prices import Prices, load_prices
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
+from ..metrics.damage import DAMAGE_KINDS, damage_in_words
 from ..metrics.retrieval import score_retrieval
 from ..metrics.statistics import mean_interval
 from ..ragas.report import CurrentScores, ragas_columns
@@ -55,8 +56,10 @@ def question_frame(
     stand in columns of their own (see ``ragas.report.ragas_columns``) and are missing wherever there is none.
     A turn that was answered without a search has none of retrieval either; what else is known of turns stands in
     columns of their own (see ``turn_columns.turn_columns``), and calls and tokens are those of search and conversation.
-    ``cost_usd`` is what the row's own calls cost, and missing where a part of it is unknown; ``cost_known_usd`` is the
-    rest of it. ``prices``: None takes those that come with judgetree.
+    ``completeness`` is "complete", "degraded" or "failed"; ``damage`` says in words what faults took from an answer,
+    and each of ``DAMAGE_KINDS`` has a column that counts it. ``cost_usd`` is what the row's own calls cost, and missing
+    where a part of it is unknown; ``cost_known_usd`` is the rest of it. ``prices``: None takes those that come with
+    judgetree.
     """
     prices = prices or load_prices()
     by_id, scores = {question.id: question for question in questions}, current_scores(ragas)
@@ -126,6 +129,9 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores) -> dict[s
         "prediction": row.prediction,
         "status": row.status,
         "error": row.error,
+        "completeness": row.completeness,
+        "damage": damage_in_words(row.damage),
+        **{kind: row.damage.get(kind, 0) for kind in DAMAGE_KINDS},
         "thread_id": row.thread_id,
         "seconds": row.seconds,
         **answers,

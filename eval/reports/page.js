@@ -3,7 +3,9 @@
 const part = (id) => JSON.parse(document.getElementById(id).textContent);
 const { systems: SYSTEMS, kinds: KINDS, questions: QUESTIONS } = part("index");
 const FILTERS = ["search", "type", "recursion", "system", "outcome", "right", "wrong"];
-const OUTCOMES = { right: "right", wrong: "wrong", answered: "answered", refused: "refused", failed: "failed" };
+const OUTCOMES = {
+  right: "right", wrong: "wrong", answered: "answered", refused: "refused", failed: "failed", degraded: "degraded",
+};
 const control = (name) => document.getElementById(name);
 
 let trees = null; // packs by place of the question, and the texts that they refer to: read when a question is opened
@@ -29,7 +31,7 @@ function isRight(question, system) {
 function hasOutcome(answer, outcome) {
   if (outcome === "right") return answer.em === 1;
   if (outcome === "wrong") return answer.em !== null && answer.em < 1;
-  return answer.status === outcome || answer.failure === outcome;
+  return [answer.status, answer.completeness, answer.failure].includes(outcome);
 }
 
 function sign(answer) {
@@ -54,6 +56,7 @@ function shown(number, digits = 0) {
 function answerRow(answer) {
   const [className, mark] = sign(answer);
   const outcome = make("td", className, make("span", "sign", mark), ` ${answer.status}`);
+  if (answer.damage) outcome.append(make("br", ""), words("span", "faint", `degraded: ${answer.damage}`));
   const said = make("td", "", words("pre", "", answer.prediction || answer.error));
   const why = make("td", "kind");
   if (answer.failure) {

@@ -13,6 +13,7 @@ from ...modules.errors import SettingsError
 from ...modules.prices import Cost, dollars
 from ..metrics.judge import JudgeFigures, judges_of
 from ..ragas.report import missing_counts, ragas_columns_in, ragas_lines
+from .completeness import completeness_counts, damage_lines
 from .conversation import conversation_frame, conversation_lines
 from .failures import FailureKind, failure_kind
 from .frames import ANSWER_METRICS, COST_METRICS, KS, RETRIEVAL_METRICS, failure_frame, records_of, system_frame
@@ -78,20 +79,24 @@ class Report:
 
     def to_markdown(self) -> str:
         """The table of systems, with 95 % intervals; shares in per cent."""
-        counts = self.questions.groupby("system", sort=False)["status"].value_counts().unstack(fill_value=0)
-        head = ["system", "n", "failed", "refused", *(_NAMES.get(metric, metric) for metric in self.shown)]
+        counts = completeness_counts(self.questions)
+        head = ["system", "n", "failed", "degraded", "refused", *(_NAMES.get(metric, metric) for metric in self.shown)]
         lines = [f"# {self.dataset}", "", _line(head), _line(["---"] * len(head))]
         for system, part in self.systems.groupby("system", sort=False):
             by_metric = part.set_index("metric")
-            cells = [str(counts.loc[system].get(status, 0)) for status in ("failed", "refused")]
+            answers = self.questions[self.questions["system"] == system]
+            completeness = counts[str(system)]
+            cells = [str(len(answers)), str(completeness["failed"]), str(completeness["degraded"])]
+            cells.append(str((answers["status"] == "refused").sum()))
             shown = [
                 _shown(metric, by_metric.loc[metric]) if metric in by_metric.index else "" for metric in self.shown
             ]
-            lines.append(_line([str(system), str(int(counts.loc[system].sum())), *cells, *shown]))
+            lines.append(_line([str(system), *cells, *shown]))
         lines += [
             "",
             "Means over questions; in brackets 95 % bootstrap intervals. EM, F1 and supporting shares in per cent; "
             "calls, cost, sub-runs and seconds a question. A failed question scores 0, a refused unanswerable one 1.",
+            *damage_lines(self.questions),
             f"Paid in all: {_paid_in_all(self.questions)}.",
             *noise_lines(self.noise),
             *ragas_lines(self.questions, self.systems),
@@ -107,6 +112,7 @@ class Report:
             "run": str(self.run),
             "dataset": self.dataset,
             "systems": records_of(self.systems),
+            "completeness": completeness_counts(self.questions),
             "splits": records_of(self.splits),
             "failures": records_of(self.failures),
             "noise": records_of(self.noise),

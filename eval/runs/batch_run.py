@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from ..datasets.questions import Dataset
 from ..datasets.registry import load_dataset
 from .claims import can_share, prepare_checkpoints
 from .experiment import Experiment
-from .jobs import Job, plan_jobs
+from .jobs import Job, Retry, plan_jobs
 from .manifest import identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
 from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, run_questions
@@ -27,8 +27,8 @@ from .store import RowTail, RunRow, RunStore, newest_attempts
 class RunOptions:
     """How to go on with a run that was begun before."""
 
-    retry_failed: bool = False
-    """Ask failed questions again."""
+    retry: Retry | None = None
+    """Ask questions again that failed, or that are incomplete: failed or degraded."""
     force: bool = False
     """Ask everything again, as new attempts."""
     pilot: int | None = None
@@ -83,9 +83,10 @@ def run_experiment(
         attempts = tail.read_new()
         jobs = _jobs(experiment, dataset, attempts, options)
         kept = len(dataset.questions) * len(experiment.systems) * experiment.repeats - len(jobs)
+        damaged = _kept_incomplete(experiment, dataset, attempts, jobs)
         spending = Spending(experiment, attempts, prices=prices)
         if not jobs:
-            return RunSummary(asked=0, kept=kept, failed=0, cost=spending.cost)
+            return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
         with ExitStack() as resources:
             services = Services(experiment, dataset, settings, on_progress=on_setup)
             with store.setting_up(on_setup):
@@ -102,7 +103,7 @@ def run_experiment(
                 others=tail if shared else None,
                 on_progress=on_progress,
             )
-        return replace(summary, kept=kept + summary.kept)
+        return replace(summary, kept=kept + summary.kept, kept_incomplete=damaged + summary.kept_incomplete)
 
 
 def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
@@ -119,7 +120,19 @@ def _asked_now(dataset: Dataset, experiment: Experiment, options: RunOptions) ->
 
 def _jobs(experiment: Experiment, dataset: Dataset, attempts: Collection[RunRow], options: RunOptions) -> list[Job]:
     rows = newest_attempts(attempts)
-    return plan_jobs(experiment, dataset.questions, rows, retry_failed=options.retry_failed, force=options.force)
+    return plan_jobs(experiment, dataset.questions, rows, retry=options.retry, force=options.force)
+
+
+def _kept_incomplete(
+    experiment: Experiment, dataset: Dataset, attempts: Collection[RunRow], jobs: Iterable[Job]
+) -> int:
+    """Rows of the experiment's questions that are failed or degraded, and that are not asked again."""
+    asked, questions = {job.place for job in jobs}, {question.id for question in dataset.questions}
+    return sum(
+        row.completeness != "complete" and row.place not in asked
+        for row in newest_attempts(attempts)
+        if row.question_id in questions and row.system in experiment.systems and row.repeat < experiment.repeats
+    )
 
 
 def _enter(store: RunStore, experiment: Experiment, dataset: Dataset, settings: Settings) -> str:

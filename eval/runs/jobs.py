@@ -11,11 +11,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ...graphs.result import Mode
 from ..datasets.questions import EvalQuestion
 from .experiment import Experiment
 from .store import RunRow
+
+Retry = Literal["failed", "incomplete"]
+"""Which finished questions are asked again: those that failed, or these and the degraded ones."""
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000003")
 
@@ -70,28 +74,33 @@ def plan_jobs(
     questions: Sequence[EvalQuestion],
     rows: Sequence[RunRow],
     *,
-    retry_failed: bool = False,
+    retry: Retry | None = None,
     force: bool = False,
 ) -> list[Job]:
     """What is still to be asked, question by question, so that systems can be compared at any moment.
 
-    ``retry_failed`` asks failed questions again, ``force`` all of them, each as a new attempt. The turns of a
-    conversation are asked again together, and an attempt that was begun is finished: their rows are of one
-    conversation.
+    ``retry`` asks questions again that failed, or that are not complete, ``force`` all of them, each as a new attempt.
+    The turns of a conversation are asked again together, and an attempt that was begun is finished: their rows are of
+    one conversation.
     """
     newest = {row.place: row for row in rows}
     if leads_conversations(experiment, questions):
-        return _plan_dialogues(experiment, questions, newest, retry_failed=retry_failed, force=force)
+        return _plan_dialogues(experiment, questions, newest, retry=retry, force=force)
     jobs = []
     for repeat in range(experiment.repeats):
         for question in questions:
             for system in experiment.systems:
                 row = newest.get((system, question.id, repeat))
-                again = row is not None and (force or (retry_failed and row.status == "failed"))
-                if row is None or again:
-                    attempt = row.attempt + 1 if row is not None else 0
-                    jobs.append(Job(system=system, question=question, repeat=repeat, attempt=attempt))
+                if row is None:
+                    jobs.append(Job(system=system, question=question, repeat=repeat, attempt=0))
+                elif force or is_retried(row, retry):
+                    jobs.append(Job(system=system, question=question, repeat=repeat, attempt=row.attempt + 1))
     return jobs
+
+
+def is_retried(row: RunRow, retry: Retry | None) -> bool:
+    """Whether a finished question is to be asked again."""
+    return row.completeness == "failed" if retry == "failed" else retry is not None and row.completeness != "complete"
 
 
 def leads_conversations(experiment: Experiment, questions: Iterable[EvalQuestion]) -> bool:
@@ -127,7 +136,7 @@ def _plan_dialogues(
     questions: Sequence[EvalQuestion],
     newest: Mapping[tuple[str, str, int], RunRow],
     *,
-    retry_failed: bool,
+    retry: Retry | None,
     force: bool,
 ) -> list[Job]:
     dialogues: dict[str, list[EvalQuestion]] = {}
@@ -139,10 +148,11 @@ def _plan_dialogues(
             for system in experiment.systems:
                 rows = [row for turn in turns if (row := newest.get((system, turn.id, repeat))) is not None]
                 attempt = max((row.attempt for row in rows), default=0)
-                done = {row.question_id: row.status for row in rows if row.attempt == attempt}
-                if (force and rows) or (retry_failed and "failed" in done.values()):
-                    attempt, done = attempt + 1, {}
-                left = (turn for turn in turns if turn.id not in done)
+                done = [row for row in rows if row.attempt == attempt]
+                if (force and rows) or any(is_retried(row, retry) for row in done):
+                    attempt, done = attempt + 1, []
+                answered = {row.question_id for row in done}
+                left = (turn for turn in turns if turn.id not in answered)
                 jobs += (Job(system=system, question=turn, repeat=repeat, attempt=attempt) for turn in left)
     return jobs
 

@@ -10,6 +10,7 @@ from ...graphs.search_tree import SearchTree
 from ...graphs.tree_nodes import walk_queries
 from ...modules.prices import LOCAL, ModelUsage, usage_by_model
 from ..datasets.questions import EvalQuestion
+from ..metrics.damage import Damage, damage_of, in_order
 from ..metrics.tree import figures_of
 from .store import FoundChunk, RunRow
 from .turn_facts import TurnReply
@@ -57,6 +58,7 @@ def row_of(
         chunks=tuple(_found(tree, key_field)) if tree else (),
         paid=tuple(_paid(tree, led, local_models)) if tree or facts else None,
         conversation=facts,
+        damage=_damage(tree, result.damage if isinstance(result, TurnReply) else {}),
     )
 
 
@@ -70,6 +72,10 @@ def _paid(tree: SearchTree | None, led: Iterable[ModelUsage], local_models: Coll
     for usage in (*usage_by_model(records), *led):
         is_local = usage.kind == "chat" and usage.model in local_models
         yield replace(usage, model=f"{LOCAL}{usage.model}") if is_local else usage
+
+
+def _damage(tree: SearchTree | None, to_turn: Damage) -> Damage:
+    return in_order({**(damage_of(tree) if tree else {}), **to_turn})
 
 
 def _found(tree: SearchTree, key_field: str) -> Iterator[FoundChunk]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from .jobs import Chain, Job, chains_of, is_answered, leads_conversations, threa
 from .rows import row_of
 from .services import Services
 from .spending import Spending
-from .store import RowTail, RunRow, RunStore
+from .store import Completeness, RowTail, RunRow, RunStore
 from .trees import TreeStore
 from .turn_asker import TurnAsker
 from .turn_facts import TurnReply
@@ -47,8 +48,12 @@ class RunSummary:
     """Questions asked now."""
     failed: int
     """Of those asked now."""
+    degraded: int = 0
+    """Of those asked now: answered, but damaged by faults."""
     kept: int = 0
     """Questions that an earlier call, or another process meanwhile, has finished."""
+    kept_incomplete: int = 0
+    """Of the kept: failed or degraded."""
     stopped_by: str = ""
     """The limit that ended the run before all was asked; ``""`` if none did."""
     cost: Cost = FREE
@@ -134,7 +139,8 @@ class _Work:
         self._newest: dict[Place, RunRow] = {row.place: row for row in rows}
         self._others = others
         self._asked_here: set[Place] = set()
-        self._done = self._failed = 0
+        self._done = 0
+        self._counts: Counter[Completeness] = Counter()
 
     async def run(self) -> RunSummary:
         self._on_progress(Progress(done=0, total=len(self._jobs)))
@@ -145,13 +151,20 @@ class _Work:
             claims = await closing.enter_async_context(open_claims(self._services.settings, self._run_id))
             work = WorkList(self._chains, claims, new_rows=self._chains_of_others, is_over=self._is_over)
             await self._work_through(work)
-        elsewhere = sum(job.place not in self._asked_here and is_answered(job, self._newest) for job in self._jobs)
+        others = [
+            self._newest[job.place]
+            for job in self._jobs
+            if job.place not in self._asked_here and is_answered(job, self._newest)
+        ]
+        elsewhere = len(others)
         if elsewhere:
             self._on_progress(Progress(done=self._done + elsewhere, total=len(self._jobs)))
         return RunSummary(
             asked=self._done,
-            failed=self._failed,
+            failed=self._counts["failed"],
+            degraded=self._counts["degraded"],
             kept=elsewhere,
+            kept_incomplete=sum(row.completeness != "complete" for row in others),
             stopped_by=self._spending.exhausted if self._done + elsewhere < len(self._jobs) else "",
             cost=self._spending.cost,
         )
@@ -232,5 +245,5 @@ class _Work:
         self._newest[row.place] = row
         self._spending.add(row)
         self._done += 1
-        self._failed += row.status == "failed"
+        self._counts[row.completeness] += 1
         self._on_progress(Progress(done=self._done, total=len(self._jobs), row=row))

@@ -7,8 +7,9 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from filelock import FileLock, ReadWriteLock, Timeout
 from pydantic import TypeAdapter, ValidationError
@@ -17,10 +18,14 @@ from ...graphs.state import AnswerStatus
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from ...modules.prices import ModelUsage
+from ..metrics.damage import Damage
 from ..metrics.tree import TreeFigures
 from .json_lines import append_line, cut_torn_end
 from .trees import TreeStore
 from .turn_facts import TurnFacts
+
+Completeness = Literal["complete", "degraded", "failed"]
+"""complete: nothing went wrong that the answer could show. degraded: answered, with damage. failed: not answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +70,20 @@ class RunRow:
     """
     conversation: TurnFacts | None = None
     """None of a question that was not asked in a conversation, or of which not even the turn is known."""
+    damage: Damage = field(default_factory=dict)
+    """What faults took from the answer, and how often; see ``metrics.damage``."""
 
     @property
     def place(self) -> tuple[str, str, int]:
         """Which question of which system this row answers."""
         return (self.system, self.question_id, self.repeat)
+
+    @property
+    def completeness(self) -> Completeness:
+        """Whether the answer can be taken for what the system says; a refusal can."""
+        if self.status == "failed":
+            return "failed"
+        return "degraded" if self.damage else "complete"
 
     @property
     def chat_calls(self) -> int:

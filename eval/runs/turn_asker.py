@@ -15,6 +15,7 @@ from ...modules.settings import Settings
 from ...modules.turns import PathSpans, QaPair, rag_thread_of
 from ...modules.usage import CallRecord
 from ..datasets.questions import DialogueTurn, EvalQuestion
+from ..metrics.damage import Damage, damage_to_calls, in_order
 from .claims import Place
 from .jobs import Job, leads_conversations, session_id_of
 from .services import Services
@@ -107,6 +108,7 @@ class TurnAsker:
             facts=facts,
             wall_s=result.wall_s,
             error=result.error,
+            damage=_damage(tree, calls, path),
         )
 
     async def aclose(self) -> None:
@@ -200,15 +202,25 @@ def _not_asked(turn: DialogueTurn) -> TurnReply:
     return TurnReply(answer="", status="failed", tree=None, facts=facts, error=why)
 
 
+def _damage(tree: SearchTree | None, noted: Iterable[CallRecord], path: Iterable[RunRow]) -> Damage:
+    """What went wrong in leading the conversation, and in the turns that the system's own history shows."""
+    earlier = sum(row.completeness == "degraded" for row in path)
+    return in_order({**damage_to_calls(_beside_search(tree, noted)), "damaged_earlier_turns": earlier})
+
+
+def _beside_search(tree: SearchTree | None, noted: Iterable[CallRecord]) -> list[CallRecord]:
+    """The noted calls that are not the search's, each once."""
+    of_search = {record["call_id"] for node in tree.query_nodes() for record in node.usage} if tree else set()
+    return list({record["call_id"]: record for record in noted if record["call_id"] not in of_search}.values())
+
+
 def _own_usage(turn: QaPair | None, tree: SearchTree | None, noted: Iterable[CallRecord], model: str) -> ModelUsage:
     """What the turn asked of the model beside its search.
 
     What was paid is told by the turn itself, also of calls that were made before an interruption; of a turn that failed
     as far as it was noted, like the calls that the cache answered.
     """
-    of_search = {record["call_id"] for node in tree.query_nodes() for record in node.usage} if tree else set()
-    own = {record["call_id"]: record for record in noted if record["call_id"] not in of_search}
-    usage = next(iter(usage_by_model(own.values())), ModelUsage(model=model, kind="chat"))
+    usage = next(iter(usage_by_model(_beside_search(tree, noted))), ModelUsage(model=model, kind="chat"))
     if turn is None:
         return usage
     whole, search = turn["usage"], tree.usage if tree else None

@@ -9,6 +9,7 @@ from ...graphs.search_tree import SearchTree
 from ...graphs.state import AnswerStatus
 from ...modules.prices import ModelUsage
 from ...modules.turns import AnsweredFrom
+from ..metrics.damage import Damage
 from ..metrics.rewrites import QueryForm
 
 NO_CALLS = ModelUsage(model="", kind="chat")
@@ -68,3 +69,5 @@ class TurnReply:
     """Seconds from the question to its answer; 0 where it was not asked."""
     error: str = ""
     """Why it failed; ``""`` otherwise."""
+    damage: Damage = field(default_factory=dict)
+    """What faults took from the turn beside its search."""

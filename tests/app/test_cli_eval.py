@@ -46,7 +46,7 @@ def test_run_and_report(cli: Cli, data: Path, tmp_path: Path) -> None:
     options = ("--dataset", f"standards:{data}", "--config", str(config), "--out", str(out))
     ran = cli("eval", "run", *options)
     assert ran.status == 0, ran.err
-    assert f"6 asked, 0 kept from before, 0 failed: {out}" in ran.out
+    assert f"6 asked, 0 kept from before, 0 failed, 0 degraded: {out}" in ran.out
     assert f"judgetree eval report {out}" in ran.out
 
     again = cli("eval", "run", *options, "--json")
@@ -56,7 +56,7 @@ def test_run_and_report(cli: Cli, data: Path, tmp_path: Path) -> None:
 
     told = cli("eval", "report", str(out))
     assert told.status == 0, told.err
-    assert "| judge | 2 | 0 | 0 | 100.0 (100.0 to 100.0) |" in told.out
+    assert "| judge | 2 | 0 | 0 | 0 | 100.0 (100.0 to 100.0) |" in told.out
     assert (out / "report.md").read_text(encoding="utf-8") == told.out
     table = pd.read_csv(out / "results.csv")
     assert sorted(table["system"].unique()) == ["judge", "llm", "naive"]
@@ -95,7 +95,7 @@ def test_some_failed_questions_end_with_1_and_say_how_to_go_on(
     ran = cli("eval", "run", "--dataset", f"standards:{data}", "--systems", "llm", "--out", str(tmp_path / "run"))
     assert ran.status == 1
     assert "2 failed" in ran.out
-    assert "--retry-failed" in ran.out
+    assert "--retry failed" in ran.out
 
 
 class Hold:

@@ -34,6 +34,9 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from typing import get_args
 
     from judgetree.app.cli import JudgeName, ModeName, SearchTypeName, StrategyName
+    from judgetree.app.cli_eval import RetryName, RowChoiceName
+    from judgetree.evaluation.reports.compare import RowChoice
+    from judgetree.evaluation.runs.jobs import Retry
     from judgetree.graphs.result import Mode
     from judgetree.modules.answer_strategies import AnswerStrategy
     from judgetree.modules.chunking import CHUNK_OVERLAP, CHUNK_SIZE
@@ -41,6 +44,8 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.modules.search_target import SEARCH_TYPES
 
     assert get_args(ModeName) == get_args(Mode)
+    assert get_args(RetryName) == get_args(Retry)
+    assert get_args(RowChoiceName) == get_args(RowChoice)
     assert get_args(StrategyName) == get_args(AnswerStrategy)
     assert set(get_args(JudgeName)) == set(get_args(JudgeKind))
     assert set(get_args(SearchTypeName)) == set(SEARCH_TYPES)

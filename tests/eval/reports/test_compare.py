@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,34 @@ def test_systems_stand_in_the_same_order_whichever_was_finished_first(tmp_path: 
 def test_no_difference_is_told_as_such(tmp_path: Path, file: Path) -> None:
     (em, _) = compare_runs(write_run(tmp_path / "a", file, {"naive": 6, "judge": 7}))
     assert em.verdict.startswith("No difference in em was shown")
+
+
+def test_rows_that_an_outage_damaged_make_no_difference_unless_they_are_wanted(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"naive": 6, "judge": 6})
+    store = RunStore(run)
+    for row in [row for row in store.read_rows() if row.system == "judge"][:6]:
+        number = int(row.question_id.removeprefix("q"))
+        changes = {"status": "failed"} if number < 2 else {"damage": {"failed_verdicts": 2}}
+        store.append(replace(row, prediction="wrong", attempt=1, **changes))  # type: ignore[arg-type]
+    em, _ = compare_runs(run)
+    assert (em.paired.difference.n, em.paired.difference.mean) == (6, 0.0)
+    assert em.verdict.endswith("Rows compared: complete; left out: 2 failed and 4 degraded of judge.")
+    em, _ = compare_runs(run, rows="answered")
+    assert (em.paired.difference.n, em.paired.b_better) == (10, 0)
+    assert em.verdict.endswith("Rows compared: answered; left out: 2 failed of judge; counted: 4 degraded of judge.")
+    em, _ = compare_runs(run, rows="all")
+    assert em.paired.difference.n == QUESTIONS
+    assert em.note == "Rows compared: all; counted: 2 failed and 4 degraded of judge."
+    with pytest.raises(SettingsError, match=r"'none' is not allowed\. Allowed: complete, answered, all"):
+        compare_runs(run, rows="none")  # type: ignore[arg-type]
+
+
+def test_systems_that_share_no_complete_rows_are_told_why(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"naive": 6, "judge": 6})
+    for row in RunStore(run).read_rows():
+        RunStore(run).append(replace(row, damage={"failed_reranks": 1}))
+    with pytest.raises(SettingsError, match=r"12 degraded of naive, .*--retry incomplete.*--rows"):
+        compare_runs(run)
 
 
 def test_same_system_of_two_runs_is_compared(tmp_path: Path, file: Path) -> None:

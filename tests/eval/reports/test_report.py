@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.evaluation.datasets.questions import EvalQuestion
+from judgetree.evaluation.reports.completeness import completeness_counts, damage_lines
 from judgetree.evaluation.reports.frames import question_frame, system_frame
 from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
@@ -55,6 +56,18 @@ def test_failed_question_scores_nothing_and_stays_in_the_mean() -> None:
     means = system_frame(frame, ["em", "recall@3"]).set_index("metric")
     assert (means.loc["em", "mean"], means.loc["em", "n"]) == (0.5, 1), "repeats of a question are its mean"
     assert means.loc["recall@3", "mean"] == 0.25
+
+
+def test_what_damaged_an_answer_stands_in_columns_and_below_the_table() -> None:
+    damaged = row(OIL, "Vellin", damage={"failed_verdicts": 2, "failed_sub_runs": 1})
+    frame = question_frame([row(OIL, "Vellin"), damaged, row(NOBODY, status="failed")], QUESTIONS)
+    assert list(frame["completeness"]) == ["complete", "degraded", "failed"]
+    assert list(frame["damage"]) == ["", "2 failed verdicts, 1 failed sub-run", ""]
+    assert (frame["failed_verdicts"].sum(), frame["failed_reranks"].sum()) == (2, 0)
+    assert completeness_counts(frame) == {"judge": {"complete": 1, "degraded": 1, "failed": 1}}
+    (told, _) = damage_lines(frame)
+    assert told.startswith("Degraded by faults: judge 1 answer (2 failed verdicts, 1 failed sub-run).")
+    assert list(damage_lines(frame[:1])) == []
 
 
 def test_refusal_is_right_only_where_nothing_can_be_known() -> None:

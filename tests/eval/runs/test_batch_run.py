@@ -202,12 +202,36 @@ def test_failed_questions_are_rows_and_can_be_asked_again(bench: Bench) -> None:
     assert all(row.status == "failed" and "500" in row.error for row in bench.rows().values())
     bench.server.configure(faults={})
     assert run_experiment(bench.more(systems=("naive",)), bench.out, settings=bench.settings).asked == 0
-    options = RunOptions(retry_failed=True)
+    options = RunOptions(retry="failed")
     assert (
         run_experiment(bench.more(systems=("naive",)), bench.out, options=options, settings=bench.settings).asked == 3
     )
     rows = bench.rows()
     assert {(row.status, row.attempt) for row in rows.values()} == {("answered", 1), ("refused", 1)}
+
+
+def test_answers_that_an_outage_damaged_are_degraded_and_asked_again(bench: Bench) -> None:
+    experiment = bench.more(systems=("judge",))
+    run_experiment(experiment, bench.out.with_name("clean"), settings=replace_home(bench.settings, "clean"))
+    clean = {row.place: row for row in RunStore(bench.out.with_name("clean")).read_rows()}
+    bench.server.reset()
+    bench.server.configure(faults={"500": 1.0}, fault_kinds=["judge", "needed"])
+    broken = run_experiment(experiment, bench.out, settings=bench.settings)
+    assert (broken.asked, broken.failed, broken.degraded) == (3, 0, 3)
+    assert {row.completeness for row in bench.rows().values()} == {"degraded"}
+    assert all(row.damage == {"failed_verdicts": 1} for row in bench.rows().values())
+    bench.server.configure(faults={})
+    kept = run_experiment(experiment, bench.out, options=RunOptions(retry="failed"), settings=bench.settings)
+    assert (kept.asked, kept.kept, kept.kept_incomplete) == (0, 3, 3)
+    again = run_experiment(experiment, bench.out, options=RunOptions(retry="incomplete"), settings=bench.settings)
+    assert (again.asked, again.degraded, again.kept_incomplete) == (3, 0, 0)
+    assert {place: (row.prediction, row.completeness) for place, row in bench.rows().items()} == {
+        place: (row.prediction, "complete") for place, row in clean.items()
+    }
+
+
+def replace_home(settings: Settings, name: str) -> Settings:
+    return settings.model_copy(update={"home": settings.home.with_name(name)})
 
 
 def test_force_asks_everything_again_on_threads_of_its_own(bench: Bench) -> None:

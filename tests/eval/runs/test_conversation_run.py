@@ -152,12 +152,12 @@ def test_turns_after_a_failed_one_fail_unasked_and_all_are_asked_anew_together(b
     bench.server.configure(faults={})
     bench.server.reset()
     assert bench.run(ids=ids).asked == 0
-    again = bench.run(RunOptions(retry_failed=True), ids=ids)
+    again = bench.run(RunOptions(retry="failed"), ids=ids)
     assert (again.asked, again.failed) == (3, 0)
     rows = list(bench.rows().values())
     assert {(row.status, row.attempt) for row in rows} == {("answered", 1)}
     assert (rows[0].chat_calls, bench.requests()) == (0, sum(row.chat_calls for row in rows)), "the first was kept"
-    assert bench.run(RunOptions(retry_failed=True), ids=ids).asked == 0
+    assert bench.run(RunOptions(retry="failed"), ids=ids).asked == 0
 
 
 def test_given_history_takes_the_place_of_the_system_s_own(bench: Bench) -> None:

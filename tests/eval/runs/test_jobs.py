@@ -29,9 +29,9 @@ def row(question_id: str, *, attempt: int = 0, status: str = "answered", system:
     return replace(ROW, system=system, question_id=question_id, repeat=0, attempt=attempt, status=status)  # type: ignore[arg-type]
 
 
-def left(*rows: RunRow, **options: bool) -> dict[str, int]:
+def left(*rows: RunRow, **options: object) -> dict[str, int]:
     """Questions that are to be asked of the naive system, with their attempts."""
-    jobs = plan_jobs(OWN, TURNS, rows, **options)
+    jobs = plan_jobs(OWN, TURNS, rows, **options)  # type: ignore[arg-type]
     return {job.question.id: job.attempt for job in jobs if job.system == "naive"}
 
 
@@ -45,15 +45,15 @@ ANEW = {"a1": 1, "a2": 1, "a3": 1, **B}
         ((), {}, {"a1": 0, "a2": 0, "a3": 0, **B}),
         ((row("a1"), row("a2")), {}, {"a3": 0, **B}),
         ((row("a1"), row("a2", status="failed")), {}, {"a3": 0, **B}),
-        ((row("a1"), row("a2", status="failed")), {"retry_failed": True}, ANEW),
-        ((row("a1"), row("a2")), {"retry_failed": True}, {"a3": 0, **B}),
+        ((row("a1"), row("a2", status="failed")), {"retry": "failed"}, ANEW),
+        ((row("a1"), row("a2")), {"retry": "failed"}, {"a3": 0, **B}),
         ((row("a1"),), {"force": True}, ANEW),
         ((row("a1", attempt=1), row("a2"), row("a3")), {}, {"a2": 1, "a3": 1, **B}),
-        ((row("a1", attempt=1), row("a2", status="failed")), {"retry_failed": True}, {"a2": 1, "a3": 1, **B}),
+        ((row("a1", attempt=1), row("a2", status="failed")), {"retry": "failed"}, {"a2": 1, "a3": 1, **B}),
     ],
 )
 def test_dialogue_is_asked_again_as_a_whole_and_an_attempt_that_was_begun_is_finished(
-    rows: tuple[RunRow, ...], options: dict[str, bool], expected: dict[str, int]
+    rows: tuple[RunRow, ...], options: dict[str, object], expected: dict[str, int]
 ) -> None:
     assert left(*rows, **options) == expected
 
@@ -61,7 +61,7 @@ def test_dialogue_is_asked_again_as_a_whole_and_an_attempt_that_was_begun_is_fin
 def test_turns_whose_history_is_given_are_asked_again_one_by_one() -> None:
     given = OWN.model_copy(update={"history": "given", "systems": ("naive",)})
     rows = [row(question.id) for question in TURNS[:2]] + [row("a3", status="failed")]
-    again = plan_jobs(given, TURNS[:3], rows, retry_failed=True)
+    again = plan_jobs(given, TURNS[:3], rows, retry="failed")
     assert [(job.question.id, job.attempt) for job in again] == [("a3", 1)]
 
 

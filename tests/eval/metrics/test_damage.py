@@ -1,0 +1,82 @@
+"""What faults took from an answer, counted on trees drawn up by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from judgetree.evaluation.metrics.damage import damage_in_words, damage_of, damage_to_calls
+from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.state import JsonScalar
+from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.modules.usage import CallRecord
+from tests.eval.metrics.test_tree import call
+
+SPENT = "The budget of 60 model calls for this question is spent."
+
+
+def about(chunk_id: str, *, error: str = "", node: str = "judge") -> CallRecord:
+    return CallRecord(**{**call(f"{chunk_id}{error}", error=error), "chunk_id": chunk_id, "node": node})  # type: ignore[typeddict-item]
+
+
+def chunk(verdict: str, *, child: QueryNode | None = None, **metadata: JsonScalar) -> ChunkNode:
+    known = {"verdict": verdict, "score": 1 if verdict == "judged" else None, **metadata}
+    return ChunkNode(chunk_id="c", text="", metadata=known, child=child)
+
+
+def damage(*chunks: ChunkNode, usage: tuple[CallRecord, ...] = ()) -> dict[str, int]:
+    return {**damage_of(SearchTree(root=QueryNode(thread_id="t", query="q", chunks=chunks, usage=usage)))}
+
+
+FAILED, ANSWERED, OF_READER = about("c", error="HTTP 500"), about("c"), about("", error="HTTP 500", node="generate")
+
+
+@pytest.mark.parametrize(
+    ("found", "usage", "expected"),
+    [
+        (chunk("judged"), (ANSWERED,), {}),
+        (chunk("judged"), (FAILED, ANSWERED), {}),  # such as a response format that was refused
+        (chunk("unknown"), (FAILED,), {"failed_verdicts": 1}),
+        (chunk("unknown"), (), {"failed_verdicts": 1}),
+        (chunk("unknown"), (FAILED, ANSWERED), {"unusable_verdicts": 1}),
+        (chunk("judged", sub_run_error="no sub-question: HTTP 500"), (ANSWERED, FAILED), {"failed_sub_questions": 1}),
+        (chunk("judged", sub_run_error="no sub-question: it repeats the query"), (ANSWERED,), {}),
+        (chunk("judged", sub_run_error="HTTP 500", next_rag_thread_id="s"), (ANSWERED,), {"failed_sub_runs": 1}),
+        (chunk("judged", sub_run_error=SPENT, next_rag_thread_id="s"), (ANSWERED,), {}),
+        (chunk("judged", sub_run_error=SPENT), (ANSWERED, OF_READER), {"budget_cuts": 1}),
+        (chunk("cancelled"), (), {}),
+        (chunk("cancelled"), (OF_READER,), {"budget_cuts": 1}),
+        (chunk("pending"), (), {}),
+    ],
+)
+def test_what_a_fault_took_counts_and_what_a_limit_or_the_model_did_does_not(
+    found: ChunkNode, usage: tuple[CallRecord, ...], expected: dict[str, int]
+) -> None:
+    assert damage(found, usage=usage) == expected
+
+
+def test_sub_runs_count_and_failed_reranks_do() -> None:
+    rerank = CallRecord(**{**call("r", kind="rerank", error="HTTP 500"), "node": "retrieve"})  # type: ignore[typeddict-item]
+    below = QueryNode(thread_id="s", query="q", depth=1, chunks=(chunk("unknown"), chunk("unknown")), usage=(rerank,))
+    counted = damage(chunk("judged", child=below), chunk("unknown"), usage=(replace_error(rerank), ANSWERED))
+    assert counted == {"failed_verdicts": 2, "unusable_verdicts": 1, "failed_reranks": 1}
+    assert damage_in_words(damage_of(SearchTree(root=below))) == "2 failed verdicts, 1 failed rerank"
+
+
+def test_step_of_a_conversation_is_damaged_by_its_last_call_alone() -> None:
+    refused, asked = about("", error="HTTP 400", node="assess"), about("", node="assess")
+    assert damage_to_calls([refused, asked]) == {}
+    assert damage_to_calls([asked, refused, about("", error="late", node="condense")]) == {
+        "failed_conversation_calls": 2
+    }
+
+
+def test_tree_without_chunks_has_no_damage() -> None:
+    root = QueryNode(thread_id="t", query="q")
+    assert damage_of(SearchTree(root=replace(root, usage=(OF_READER,)))) == {}
+    assert damage_in_words({}) == ""
+
+
+def replace_error(record: CallRecord) -> CallRecord:
+    return CallRecord(**{**record, "error": ""})  # type: ignore[typeddict-item]
