@@ -19,7 +19,7 @@ from ..modules.errors import DependencyError, JudgetreeError
 from ..modules.llm import CallGate
 from ..modules.llm_factory import create_llm
 from ..modules.milvus_connection import connect
-from ..modules.settings import Settings, load_settings, without_password
+from ..modules.settings import Settings, load_settings, without_secrets
 from ..modules.usage import CallMeter
 from .exit_status import OK, USER_ERROR
 from .saved_threads import open_graph
@@ -87,9 +87,9 @@ def describe_settings(settings: Settings) -> dict[str, str]:
 def _try(name: str, probe: Callable[[], str], *, is_needed: bool = True) -> Check:
     try:
         with busy(f"trying: {name}"):
-            return Check(name=name, works=True, detail=without_password(probe()), is_needed=is_needed)
+            return Check(name=name, works=True, detail=without_secrets(probe()), is_needed=is_needed)
     except JudgetreeError as error:
-        return Check(name=name, works=False, detail=without_password(str(error)), is_needed=is_needed)
+        return Check(name=name, works=False, detail=without_secrets(str(error)), is_needed=is_needed)
     except OSError as error:
         return Check(
             name=name, works=False, detail=f"{error}. Check the path and its permissions.", is_needed=is_needed

@@ -16,8 +16,10 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from ..modules.addresses import Address
 from ..modules.errors import DependencyError, SettingsError
-from ..modules.settings import without_password
+from ..modules.redaction import starred
+from ..modules.settings import without_secrets
 
 ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
 
@@ -97,7 +99,7 @@ def open_checkpointer_sync(url: str) -> Iterator[Saver]:
             with _postgres_errors(url):
                 from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415 - the extra "postgres"
 
-                opened = stack.enter_context(PostgresSaver.from_conn_string(url))
+                opened = stack.enter_context(PostgresSaver.from_conn_string(Address(url).revealed()))
                 opened.serde = serializer()
                 opened.setup()
                 saver = opened
@@ -127,7 +129,8 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
 
         # Without autocommit setup() fails: it creates an index concurrently.
         options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-        pool = AsyncConnectionPool(url, min_size=1, max_size=_CONNECTIONS, open=False, kwargs=options, timeout=10)
+        conninfo = Address(url).revealed()
+        pool = AsyncConnectionPool(conninfo, min_size=1, max_size=_CONNECTIONS, open=False, kwargs=options, timeout=10)
         stack.push_async_callback(pool.close)
         await pool.open(wait=True, timeout=10)
         saver = AsyncPostgresSaver(pool, serde=serializer())  # type: ignore[arg-type]
@@ -187,11 +190,14 @@ def store_errors(url: str) -> Iterator[None]:
 
 
 def _unusable(url: str, error: Exception) -> SettingsError:
+    address = Address(url)
+    said = starred(" ".join(str(error).split()), address.secrets())
     return SettingsError(
-        f"The checkpoint store {without_password(url)!r} cannot be used: {' '.join(str(error).split())}. "
+        f"The checkpoint store {str(address)!r} cannot be used: {said}. "
         "Check JUDGETREE_CHECKPOINTS and that the store is running and writable."
     )
 
 
 def _unknown_url(url: str) -> SettingsError:
-    return SettingsError(f"Unknown checkpoint store {url!r}. Allowed: {ALLOWED_URLS}. Set JUDGETREE_CHECKPOINTS.")
+    shown = without_secrets(Address(url))
+    return SettingsError(f"Unknown checkpoint store {shown!r}. Allowed: {ALLOWED_URLS}. Set JUDGETREE_CHECKPOINTS.")

@@ -15,6 +15,7 @@ from langchain_core.runnables.schema import StreamEvent
 from langgraph.graph.state import StateGraph
 from langgraph.types import StateSnapshot
 
+from ..modules.addresses import Address
 from ..modules.background_loop import background_loop
 from ..modules.errors import SettingsError, UnknownThread
 from ..modules.settings import Durability
@@ -84,7 +85,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         self.mode = mode
         self.name = f"{mode}_rag"
         self._builder = builder
-        self._checkpointer = checkpointer
+        self._checkpointer = Address(checkpointer) if isinstance(checkpointer, str) else checkpointer
         self._context = context
         self._durability: Durability = durability
         self._compiled: Compiled | None = None

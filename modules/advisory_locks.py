@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from .addresses import Address
 from .errors import DependencyError, SettingsError
-from .settings import without_password
+from .redaction import starred
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -40,7 +41,7 @@ class AdvisoryLocks:
     def __init__(self, connection: AsyncConnection, *, url: str, remedy: str) -> None:
         """``connection`` commits by itself; ``url`` is what messages call it, and ``remedy`` their last sentence."""
         self._connection = connection
-        self._url = url
+        self._url = Address(url)
         self._remedy = remedy
 
     @property
@@ -110,7 +111,8 @@ async def open_advisory_locks(url: str, *, remedy: str) -> AsyncIterator[Advisor
     with _postgres_errors(url, remedy):
         from psycopg import AsyncConnection, Error  # noqa: PLC0415 - the extra "postgres"
 
-        connection = await AsyncConnection.connect(url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S)
+        conninfo = Address(url).revealed()
+        connection = await AsyncConnection.connect(conninfo, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S)
     try:
         with _postgres_errors(url, remedy):
             for name, value in _KEEPALIVES:
@@ -150,7 +152,6 @@ def _postgres_errors(url: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except (psycopg.Error, TimeoutError) as error:
-        what = " ".join(str(error).split()) or f"no reply within {_ANSWER_TIMEOUT_S} s"
-        raise SettingsError(
-            f"PostgreSQL at {without_password(url)!r} does not answer any more: {what}. {remedy}"
-        ) from error
+        address = Address(url)
+        said = starred(" ".join(str(error).split()), address.secrets()) or f"no reply within {_ANSWER_TIMEOUT_S} s"
+        raise SettingsError(f"PostgreSQL at {str(address)!r} does not answer any more: {said}. {remedy}") from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import base64
 import contextlib
 import functools
 import json
@@ -20,6 +19,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from .addresses import Address
 from .background_loop import BackgroundLoop, background_loop
 
 _WHOLE = "came_whole"
@@ -31,14 +31,15 @@ _CLOSING_S = 2.0
 def open_chat(model: str, *, base_url: str | None, api_key: str, timeout_s: float) -> ReasoningChatOpenAI:
     """A client to be used on the background loop, where it shares the connections of all others; it never tries again.
 
-    It reads the proxy variables of the environment. ``base_url``: None for OpenAI's own; a user and password in it are
-    sent in place of the key.
+    It reads the proxy variables of the environment. ``base_url``: None for OpenAI's own; user and password that came
+    with it are sent in place of the key, and its query string with every request.
     """
-    address, headers = _without_user(base_url)
+    address = Address(base_url or "")
     return ReasoningChatOpenAI(
         model=model,
-        base_url=address,
-        default_headers=headers,
+        base_url=str(address) or None,
+        default_headers=address.headers(),
+        default_query=address.query_params() or None,
         api_key=SecretStr(api_key),
         timeout=timeout_s,
         max_retries=0,
@@ -153,15 +154,6 @@ def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) ->
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if reasoning:
         kwargs["reasoning"] = reasoning
-
-
-def _without_user(base_url: str | None) -> tuple[str | None, dict[str, str]]:
-    """The address without user and password, and the header that says them: aiohttp takes them only so."""
-    url = httpx2.URL(base_url or "")
-    if not url.userinfo:
-        return base_url, {}
-    basic = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
-    return str(url.copy_with(userinfo=b"")), {"Authorization": f"Basic {basic}"}
 
 
 @functools.cache

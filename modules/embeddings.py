@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,13 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.exceptions import ModelError
 from pydantic import SecretStr
 
+from .addresses import Address
 from .chunking import CJK_THRESHOLD
 from .endpoint_failure import endpoint_failure
 from .errors import ModelCallError, SettingsError
 from .local_encoders import find_minilm, find_multilingual, load_minilm, load_multilingual
-from .settings import Settings
+from .redaction import starred
+from .settings import Settings, without_secrets
 from .vector_cache import RecentVectors, Vector, VectorCache
 
 if TYPE_CHECKING:
@@ -87,7 +90,8 @@ def _create_uncached(spec: str, settings: Settings) -> Embedder:
         return MultilingualEmbedder()
     if spec.startswith(("openai:", "dashscope:", "http://", "https://")):
         return _create_endpoint_embedder(spec, settings)
-    raise SettingsError(f"Unknown embedding model {spec!r}. Allowed: {SPECS}. Set JUDGETREE_EMBEDDINGS.")
+    shown = without_secrets(Address(spec))
+    raise SettingsError(f"Unknown embedding model {shown!r}. Allowed: {SPECS}. Set JUDGETREE_EMBEDDINGS.")
 
 
 def _create_endpoint_embedder(spec: str, settings: Settings) -> EndpointEmbedder:
@@ -97,9 +101,12 @@ def _create_endpoint_embedder(spec: str, settings: Settings) -> EndpointEmbedder
     from .llm_factory import resolve_endpoint  # noqa: PLC0415
 
     endpoint = resolve_endpoint(spec, settings)
+    address = endpoint.base_url or Address()
     client = OpenAIEmbeddings(
         model=endpoint.model,
-        base_url=endpoint.base_url,
+        base_url=str(address) or None,
+        default_headers=address.headers(),
+        default_query=address.query_params() or None,
         api_key=SecretStr(endpoint.api_key),
         # Its length check downloads a tokenizer and sends token ids, which other servers do not understand.
         check_embedding_ctx_length=False,
@@ -110,8 +117,9 @@ def _create_endpoint_embedder(spec: str, settings: Settings) -> EndpointEmbedder
         model_kwargs={"encoding_format": "float"},
     )
     # Another server's model of the same name has other vectors, so that its address belongs to its name.
-    moved = spec.startswith("openai:") and endpoint.base_url
-    return EndpointEmbedder(client, name=f"{endpoint.base_url}#{endpoint.model}" if moved else spec)
+    moved = spec.startswith("openai:") and address
+    name = f"{address}#{endpoint.model}" if moved else str(Address(spec))
+    return EndpointEmbedder(client, name=name, secrets=endpoint.secrets())
 
 
 class MiniLMEmbedder(Embedder):
@@ -155,9 +163,11 @@ class MultilingualEmbedder(Embedder):
 class EndpointEmbedder(Embedder):
     """A model behind an OpenAI-compatible endpoint. Attempts and their waits are the client's."""
 
-    def __init__(self, client: OpenAIEmbeddings, *, name: str) -> None:
+    def __init__(self, client: OpenAIEmbeddings, *, name: str, secrets: Sequence[str] = ()) -> None:
+        """``secrets``: keys and passwords, which are starred out of error messages."""
         self._client = client
         self._name = name
+        self._secrets = tuple(secrets)
 
     @property
     def name(self) -> str:
@@ -200,9 +210,10 @@ class EndpointEmbedder(Embedder):
 
     def _failure(self, error: Exception) -> ModelCallError:
         found = endpoint_failure(error)
-        what = found.what or " ".join(str(error).split())[:300] or type(error).__name__
+        said = " ".join(without_secrets(starred(str(error), self._secrets)).split())[:300] or type(error).__name__
         to_do = f". To do: {found.remedy}." if found.remedy else ""
-        return found.error_class(f"The embedding model {self.name} failed: {what}{to_do}", status=found.status)
+        message = f"The embedding model {self.name} failed: {found.what or said}{to_do}"
+        return found.error_class(message, status=found.status)
 
 
 class CachedEmbedder(Embedder):

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from . import collection_content as content
+from .addresses import Address
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, cjk_share, language_of
 from .collection_schema import CollectionInfo, IndexParams, check_name, list_collections, read_collection_info
 from .dense_fields import (
@@ -71,7 +72,7 @@ class Index:
         self.vector_store_name = vector_store_name
         self.index_params = index_params or {}
         self.on_progress = on_progress or _no_progress
-        self._uri = uri
+        self._uri = None if uri is None else Address(uri)
         self._token = token
         self._connection: MilvusConnection | None = None
         self._store: Milvus | None = None

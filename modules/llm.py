@@ -23,6 +23,7 @@ from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from .addresses import Address
 from .chat_client import came_whole
 from .completion import Completion, GrowingCompletion, TokenLogprob, completion_of
 from .endpoint_failure import EndpointFailure, endpoint_failure
@@ -30,6 +31,7 @@ from .errors import ModelCallError
 from .growing_text import Listeners
 from .prompts import Message
 from .rate_limit import RateLimit, estimated_tokens
+from .redaction import starred
 from .settings import without_secrets
 from .usage import CallMeter
 
@@ -130,9 +132,6 @@ _MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError)
 _NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
 """HTTP statuses that may refuse the stream rather than the call."""
 
-_SHORTEST_SECRET = 8
-"""Characters of a key that is starred out of error messages; shorter ones stand in for none."""
-
 
 class _CutOff(ValueError):
     """Every token went into thinking. The same call would end the same way."""
@@ -149,6 +148,7 @@ class EndpointLLM:
         rates: RateLimit | None = None,
         retries: int = 3,
         backoff_s: float = 0.5,
+        secrets: Sequence[str] = (),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """``chat`` must be made with ``max_retries=0``: attempts are counted, and waited between, here alone.
@@ -159,6 +159,7 @@ class EndpointLLM:
             rates: The endpoint's limits a minute, shared by all that ask it; None for none.
             retries: Further attempts after a failed one.
             backoff_s: Mean wait before the second attempt; it doubles with each further one. Retry-After overrides it.
+            secrets: Keys and passwords, which are starred out of error messages.
             sleep: Waits so many seconds.
         """
         self._chat = chat
@@ -166,6 +167,7 @@ class EndpointLLM:
         self._rates = rates or RateLimit()
         self._attempts = retries + 1
         self._backoff_s = backoff_s
+        self._secrets = (*secrets, *_secrets_of(chat))
         self._sleep = sleep
         self._streams = True  # until it is known better
 
@@ -176,8 +178,8 @@ class EndpointLLM:
 
     @property
     def base_url(self) -> str:
-        """Address of the endpoint."""
-        return str(self._chat.openai_api_base or "https://api.openai.com/v1")
+        """Address of the endpoint, without user and password."""
+        return Address(self._chat.openai_api_base or "https://api.openai.com/v1")
 
     async def complete(
         self,
@@ -270,7 +272,7 @@ class EndpointLLM:
 
     def _stop_streaming(self) -> None:
         if self._streams:
-            where = without_secrets(self.base_url)
+            where = self.base_url
             logger.info("Model %r at %s does not stream; its answers come whole from now on", self.model, where)
         self._streams = False
 
@@ -294,8 +296,8 @@ class EndpointLLM:
         return params
 
     def _failure(self, error: Exception, found: EndpointFailure, attempt: int) -> ModelCallError:
-        where = f"Model {self.model!r} at {without_secrets(self.base_url)}"
-        said = " ".join(self._without_key(without_secrets(str(error))).split())[:300] or type(error).__name__
+        where = f"Model {self.model!r} at {self.base_url}"
+        said = " ".join(without_secrets(starred(str(error), self._secrets)).split())[:300] or type(error).__name__
         if isinstance(error, _MALFORMED_REPLY) and not isinstance(error, ValueError):
             said = f"its reply is no chat completion ({type(error).__name__}: {said})"
         if found.is_final and found.status is not None:
@@ -307,10 +309,10 @@ class EndpointLLM:
         to_do = f". To do: {found.remedy}." if found.remedy else ""
         return found.error_class(f"{where} {what}{to_do}", status=found.status)
 
-    def _without_key(self, text: str) -> str:
-        key = self._chat.openai_api_key
-        secret = key.get_secret_value() if isinstance(key, SecretStr) else ""
-        return text.replace(secret, "***") if len(secret) >= _SHORTEST_SECRET else text
+
+def _secrets_of(chat: ChatOpenAI) -> tuple[str, ...]:
+    key = chat.openai_api_key.get_secret_value() if isinstance(chat.openai_api_key, SecretStr) else ""
+    return key, *Address(chat.openai_api_base or "").secrets()
 
 
 def _refuse_empty(completion: Completion) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from .addresses import Address
 from .background_loop import BackgroundLoop, background_loop
 from .chat_client import open_chat
 from .errors import SettingsError
@@ -25,16 +26,17 @@ NO_KEY = "no-key"
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Where a model is reached. The key does not show in ``repr``."""
+    """Where a model is reached. Its secrets do not show in ``repr``."""
 
-    base_url: str | None
+    base_url: Address | None
     """None for OpenAI's own."""
     model: str
-    api_key: str
+    api_key: str = field(repr=False)
 
-    def __repr__(self) -> str:
-        base_url = self.base_url and without_secrets(self.base_url)
-        return f"Endpoint(base_url={base_url!r}, model={self.model!r})"
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may repeat; see ``redaction.starred``."""
+        key = () if self.api_key == NO_KEY else (self.api_key,)
+        return key + (self.base_url.secrets() if self.base_url is not None else ())
 
 
 def is_local(spec: str) -> bool:
@@ -51,28 +53,31 @@ def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
     key = settings.llm_api_key.get_secret_value()
     scheme, _, model = spec.partition(":")
     if spec.startswith(("http://", "https://")):
-        base_url, _, model = spec.partition("#")
+        address = Address(spec)
         # Never OPENAI_API_KEY here: a key must not travel to whatever host a spec happens to name.
-        endpoint = Endpoint(base_url=base_url, model=model, api_key=key or NO_KEY)
+        endpoint = Endpoint(base_url=address.endpoint, model=address.model, api_key=key or NO_KEY)
     elif scheme == "openai":
-        own_url = settings.llm_base_url or os.environ.get("OPENAI_BASE_URL") or None
+        own_url = settings.llm_base_url or Address(os.environ.get("OPENAI_BASE_URL", "")) or None
         key = key or os.environ.get("OPENAI_API_KEY", "") or (NO_KEY if own_url else "")
         endpoint = Endpoint(base_url=own_url, model=model, api_key=_required(key, spec, "OPENAI_API_KEY"))
     elif scheme == "dashscope":
         key = _required(key or os.environ.get("DASHSCOPE_API_KEY", ""), spec, "DASHSCOPE_API_KEY")
-        endpoint = Endpoint(base_url=settings.llm_base_url or DASHSCOPE_BASE_URL, model=model, api_key=key)
+        base_url = settings.llm_base_url or Address(DASHSCOPE_BASE_URL)
+        endpoint = Endpoint(base_url=base_url, model=model, api_key=key)
     else:
-        raise SettingsError(f"Unknown model {without_secrets(spec)!r}. Allowed: {SPEC_FORMS}. Set JUDGETREE_LLM.")
+        raise SettingsError(f"Unknown model {_shown(spec)!r}. Allowed: {SPEC_FORMS}. Set JUDGETREE_LLM.")
     if not endpoint.model:
-        raise SettingsError(f"{without_secrets(spec)!r} names no model. Allowed: {SPEC_FORMS}.")
+        raise SettingsError(f"{_shown(spec)!r} names no model. Allowed: {SPEC_FORMS}.")
     return endpoint
+
+
+def _shown(spec: str) -> str:
+    return without_secrets(Address(spec))
 
 
 def _required(key: str, spec: str, variable: str) -> str:
     if not key:
-        raise SettingsError(
-            f"The model {without_secrets(spec)!r} needs a key: set {variable} or JUDGETREE_LLM_API_KEY."
-        )
+        raise SettingsError(f"The model {_shown(spec)!r} needs a key: set {variable} or JUDGETREE_LLM_API_KEY.")
     return key
 
 
@@ -94,7 +99,8 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
         limits = settings.requests_per_minute, settings.tokens_per_minute
         rates = _rates_at(background_loop(), endpoint.base_url, endpoint.model, *limits)
     chat = open_chat(endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key, timeout_s=settings.timeout_s)
-    return EndpointLLM(chat, gate=gate, rates=rates, retries=settings.retries)
+    secrets = endpoint.secrets()
+    return EndpointLLM(chat, gate=gate, rates=rates, retries=settings.retries, secrets=secrets)
 
 
 def create_judge_llm(
@@ -127,7 +133,7 @@ def _local_endpoint(spec: str, settings: Settings, on_progress: Progress | None)
         on_progress=lambda done, total: tell(done, total, "joining the local model's weights"),
     )
     tell(1, 1, "starting the local model")
-    return Endpoint(base_url=running.base_url, model=running.model_name, api_key=NO_KEY)
+    return Endpoint(base_url=Address(running.base_url), model=running.model_name, api_key=NO_KEY)
 
 
 def _tell_nobody(done: int, total: int, stage: str) -> None:

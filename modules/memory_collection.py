@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from .addresses import Address
 from .collection_schema import DENSE_FIELD, PK_FIELD, CollectionInfo, check_name
 from .dense_fields import Embedders, embedder_name, refuse_other_embedders
 from .errors import CollectionError
@@ -44,7 +45,7 @@ class MemoryCollection:
         check_name(name)
         self.name = name
         self._embedders = embedders
-        self._uri = uri
+        self._uri = None if uri is None else Address(uri)
         self._token = token
         self._connection: MilvusConnection | None = None
         self._info: CollectionInfo | None = None

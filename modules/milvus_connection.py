@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from .addresses import Address
 from .errors import CollectionError
+from .redaction import starred
+from .settings import without_secrets
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -58,6 +61,8 @@ class MilvusConnection:
 def connect(uri: str, token: str = "") -> MilvusConnection:
     """Open a Milvus Lite folder (made where there is none; its name ends in ``.db``) or connect to a server.
 
+    User and password in an address are the token where none is given.
+
     Raises:
         CollectionError: The address is malformed or nobody answers there, or the folder is locked or not Lite's.
     """
@@ -72,13 +77,16 @@ def connect(uri: str, token: str = "") -> MilvusConnection:
     logging.getLogger("jieba").addFilter(_above_debug)
     if not is_address(uri):
         return _open_folder(uri)
+    address = Address(uri)
+    token = token or address.credentials() or address.query_params().get("token", "")
     try:
-        client = MilvusClient(timeout=CONNECT_TIMEOUT_S, **client_arguments(uri, token))
-        return MilvusConnection(uri=uri, token=token, client=client, is_lite=is_lite(client))
+        client = MilvusClient(timeout=CONNECT_TIMEOUT_S, **client_arguments(address, token))
+        return MilvusConnection(uri=str(address), token=token, client=client, is_lite=is_lite(client))
     except MilvusException as error:
+        secrets = (token, *token.split(":", 1)[1:], *address.secrets())
         raise CollectionError(
-            f"No Milvus server can be used at {uri} ({error.message}). Check that it runs and the token is right, or "
-            "unset JUDGETREE_MILVUS_URI to use the embedded Milvus Lite."
+            f"No Milvus server can be used at {address} ({starred(error.message, secrets)}). Check that it runs and "
+            "the token is right, or unset JUDGETREE_MILVUS_URI to use the embedded Milvus Lite."
         ) from error
 
 
@@ -93,9 +101,9 @@ class ClientArguments(TypedDict, total=False):
 def client_arguments(uri: str, token: str) -> ClientArguments:
     """What every Milvus client of this connection is made with."""
     if is_address(uri) and not _LOOPBACK.match(uri):
-        return {"uri": uri, "token": token}
+        return {"uri": str(uri), "token": token}
     # pymilvus pings an idle connection every ten seconds, and Lite hangs up on who pings that often.
-    return {"uri": uri, "token": token, "grpc_options": {"grpc.keepalive_time_ms": 2**31 - 1}}
+    return {"uri": str(uri), "token": token, "grpc_options": {"grpc.keepalive_time_ms": 2**31 - 1}}
 
 
 def is_lite(client: MilvusClient) -> bool:
@@ -179,7 +187,7 @@ def _command_of(pid: str) -> str:
     except OSError:
         return ""
     # Three words tell a kernel from a script; further ones may be secrets.
-    command = " ".join([Path(words[0]).name, *words[1:3]]).strip()
+    command = without_secrets(" ".join([Path(words[0]).name, *words[1:3]]).strip())
     return f" ({command[:80]})" if command else ""
 
 

@@ -11,8 +11,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from .addresses import Address
 from .endpoint_failure import endpoint_failure
 from .errors import ModelCallError, SearchArgumentError, SettingsError, error_class_of
+from .redaction import starred
+from .settings import without_secrets
 
 if TYPE_CHECKING:
     from pymilvus.client.abstract import BaseRanker
@@ -93,7 +96,8 @@ class HttpReranker:
     """The ``/rerank`` shape that Jina, Cohere, vLLM and llama.cpp share."""
 
     def __init__(self, url: str, model: str, *, api_key: str = "", timeout_s: float = RERANK_TIMEOUT_S) -> None:
-        self._url = url
+        """User and password in ``url`` are sent in place of the key."""
+        self._url = Address(url)
         self._model = model
         self._api_key = api_key
         self._timeout_s = timeout_s
@@ -106,8 +110,10 @@ class HttpReranker:
     def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[tuple[int, float]]:
         """See ``RerankModel.rerank``. One HTTP request."""
         body = {"model": self._model, "query": query, "documents": list(documents), "top_n": top_n}
-        reply = _post(self._url, body, self._api_key, self._timeout_s)
-        return _read_results(reply.get("results"), len(documents), top_n, self.name)
+        secrets = (self._api_key, *self._url.secrets())
+        headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
+        reply = _post(self._url, body, headers | self._url.headers(), self._timeout_s, secrets)
+        return _read_results(reply.get("results"), len(documents), top_n, self.name, secrets)
 
 
 class DashScopeReranker:
@@ -160,21 +166,21 @@ class DashScopeReranker:
             AttributeError,
         ) as error:
             found = endpoint_failure(error)
-            what = found.what or f"{type(error).__name__}: {error}"
+            what = found.what or f"{type(error).__name__}: {starred(str(error), (self._api_key,))}"
             raise found.error_class(f"{self.name} cannot be used: {what}{_to_do(found.remedy)}") from error
         if reply.status_code != _OK:  # HTTP errors come back as replies
             failure = error_class_of(reply.status_code, str(reply.code))
-            message = f"{self.name} answered {reply.status_code}: {reply.code} {reply.message}"
-            raise failure(message, status=reply.status_code)
+            said = starred(f"{reply.code} {reply.message}", (self._api_key,))
+            raise failure(f"{self.name} answered {reply.status_code}: {said}", status=reply.status_code)
         output = reply.output
         results = output.get("results") if isinstance(output, Mapping) else None
-        return _read_results(results, len(documents), top_n, self.name)
+        return _read_results(results, len(documents), top_n, self.name, (self._api_key,))
 
 
 def _http(spec: str, api_key: str, timeout_s: float) -> RerankModel:
-    url, _, model = spec.partition("#")
+    address = Address(spec)
     key = api_key or os.environ.get("JUDGETREE_RERANK_API_KEY", "")
-    return HttpReranker(url, model, api_key=key, timeout_s=timeout_s)
+    return HttpReranker(address.endpoint, address.model, api_key=key, timeout_s=timeout_s)
 
 
 def _dashscope(spec: str, api_key: str, timeout_s: float) -> RerankModel:
@@ -201,7 +207,7 @@ def create_reranker(spec: str, *, api_key: str = "", timeout_s: float = RERANK_T
     service = RERANK_SERVICES.get(spec.partition(":")[0])
     if service is None:
         raise SearchArgumentError(
-            f"Unknown rerank model {spec!r}. Allowed: dashscope:MODEL, or URL#MODEL such as "
+            f"Unknown rerank model {without_secrets(Address(spec))!r}. Allowed: dashscope:MODEL, or URL#MODEL such as "
             "http://127.0.0.1:8080/v1/rerank#bge-reranker-v2-m3."
         )
     return service(spec, api_key, timeout_s)
@@ -216,35 +222,40 @@ def _to_do(remedy: str) -> str:
     return f". To do: {remedy}." if remedy else ""
 
 
-def _post(url: str, body: Mapping[str, object], api_key: str, timeout_s: float) -> Mapping[str, object]:
+def _post(
+    url: Address, body: Mapping[str, object], headers: Mapping[str, str], timeout_s: float, secrets: Sequence[str]
+) -> Mapping[str, object]:
     import httpx  # noqa: PLC0415 - keeps the package importable in a moment
 
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
-        response = httpx.post(url, json=body, headers=headers, timeout=timeout_s)
+        response = httpx.post(url, params=url.query_params(), json=body, headers=headers, timeout=timeout_s)
         response.raise_for_status()
         reply = response.json()
     except httpx.HTTPStatusError as error:
         status = error.response.status_code
-        message = f"The rerank endpoint {url} answered {status}: {error.response.text[:200]}"
+        message = f"The rerank endpoint {url} answered {status}: {starred(error.response.text, secrets)[:200]}"
         raise error_class_of(status)(f"{message}. Check address, model and key.", status=status) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         found = endpoint_failure(error)
-        what = found.what or str(error) or type(error).__name__
+        what = found.what or starred(str(error), secrets) or type(error).__name__
         message = f"The rerank endpoint {url} cannot be reached: {what}{_to_do(found.remedy)}"
         raise found.error_class(message) from error
     except ValueError as error:
         raise ModelCallError(f"The rerank endpoint {url} did not answer with JSON.") from error
     if not isinstance(reply, dict):
-        raise ModelCallError(f"The rerank endpoint {url} answered {str(reply)[:100]!r} instead of an object.")
+        said = starred(str(reply), secrets)[:100]
+        raise ModelCallError(f"The rerank endpoint {url} answered {said!r} instead of an object.")
     return reply
 
 
-def _read_results(results: object, documents: int, top_n: int, name: str) -> list[tuple[int, float]]:
+def _read_results(
+    results: object, documents: int, top_n: int, name: str, secrets: Sequence[str]
+) -> list[tuple[int, float]]:
     try:
         pairs = [(int(item["index"]), float(item["relevance_score"])) for item in results]  # type: ignore[attr-defined]
     except (TypeError, KeyError, ValueError) as error:
-        raise ModelCallError(f"{name} answered without usable results: {str(results)[:200]}") from error
+        said = starred(str(results), secrets)[:200]
+        raise ModelCallError(f"{name} answered without usable results: {said}") from error
     positions = {position for position, _ in pairs}
     finite = all(math.isfinite(score) for _, score in pairs)
     if len(positions) != len(pairs) or not positions <= set(range(documents)) or not finite:

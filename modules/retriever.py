@@ -15,6 +15,7 @@ from langchain_milvus import Milvus
 from pydantic import ConfigDict, PrivateAttr
 from pymilvus.client.abstract import BaseRanker
 
+from .addresses import with_addresses
 from .collection_content import content_digest
 from .dense_fields import embedder_name
 from .errors import SearchArgumentError
@@ -30,6 +31,7 @@ from .search_target import (
     chosen_fields,
     describe_target,
 )
+from .settings import without_secrets
 from .usage import CallMeter
 
 logger = logging.getLogger(__name__)
@@ -98,7 +100,7 @@ class Retriever(BaseRetriever):
             search_type=search_type,
             search_params=search_params,
             ranker_type=ranker_type,
-            ranker_params=ranker_params,
+            ranker_params=with_addresses(ranker_params) if isinstance(ranker_params, Mapping) else ranker_params,
             score_threshold=score_threshold,
             rerank_input_top_n=rerank_input_top_n,
             expr=expr,
@@ -177,7 +179,7 @@ class Retriever(BaseRetriever):
         """
         fields = self.check_args()
         store, target = self._store(), self._open_target()
-        params = dict(self.ranker_params or {})
+        params = with_addresses(self.ranker_params or {})
         if isinstance(model := params.get("model"), RerankModel):
             params["model"] = model.name
         embedders = {field.name: embedder_name(field.embedder) for field in fields if field.embedder is not None}
@@ -268,8 +270,8 @@ class Retriever(BaseRetriever):
             ranker_type, params = params.get("pre_ranker_type", "rrf"), params.get("pre_ranker_params", {})
         if not isinstance(ranker_type, str) or ranker_type not in RANKERS or not isinstance(params, Mapping):
             raise SearchArgumentError(
-                f"ranker_type={ranker_type!r} with parameters {params!r} is not allowed. Allowed types: "
-                f"{', '.join(RANKERS)} and, after one of these, model; parameters are a mapping."
+                f"ranker_type={ranker_type!r} with parameters {without_secrets(repr(params))} is not allowed. "
+                f"Allowed types: {', '.join(RANKERS)} and, after one of these, model; parameters are a mapping."
             )
         return RANKERS[ranker_type](params, [field.name for field in fields])
 
@@ -279,7 +281,7 @@ class Retriever(BaseRetriever):
         model, timeout_s = params.get("model"), params.get("timeout_s", RERANK_TIMEOUT_S)
         if unknown or not isinstance(model, str | RerankModel) or not isinstance(timeout_s, int | float):
             raise SearchArgumentError(
-                f"ranker_params {dict(params)!r} do not fit ranker_type='model'. Needed: model, such as "
+                f"ranker_params {with_addresses(params)!r} do not fit ranker_type='model'. Needed: model, such as "
                 f"'dashscope:gte-rerank-v2' or 'URL#MODEL'. Allowed besides: {', '.join(_MODEL_PARAMS[1:])}."
             )
         if not isinstance(model, str):

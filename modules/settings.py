@@ -11,13 +11,15 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, ValidationError, field_serializer, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from .addresses import Address
 from .errors import SettingsError
 
 HOME_NAME = ".judgetree"
 Durability = Literal["sync", "async", "exit"]
 Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
-_PASSWORD = re.compile(r"(?<=://)([^/?#:@\s]*):[^/?#\s]*@")
+_USER = re.compile(r"(?<=://)[^/?#\s]*@")
+_KEY_IN_QUERY = re.compile(r"(?<=[?&])([\w-]*(?:key|token|secret|passw|pwd)[\w-]*)=[^&#\s'\"]+", re.IGNORECASE)
 _KEY = re.compile(r"\bsk-[\w-]{8,}")
 _LONGEST_ECHO = 20
 """Characters of a wrong value that a message repeats: a key that was pasted into the wrong variable is longer."""
@@ -32,22 +34,21 @@ def find_home(start: Path | None = None) -> Path:
     return here / HOME_NAME
 
 
-def without_password(address: str) -> str:
-    """The address with the password, if it holds one, starred out.
-
-    >>> without_password("postgresql://ada:secret@localhost/trees")
-    'postgresql://ada:***@localhost/trees'
-    """
-    return _PASSWORD.sub(r"\1:***@", address)
-
-
 def without_secrets(text: str) -> str:
-    """The text with passwords in addresses, and what looks like a key (``sk-…``), starred out."""
-    return _KEY.sub("sk-***", without_password(text))
+    """A text of any kind in which users and keys of addresses, and what looks like a key (``sk-…``), are starred out.
+
+    >>> without_secrets("postgresql://ada:secret@localhost/trees answers 500")
+    'postgresql://***@localhost/trees answers 500'
+    """
+    return _KEY.sub("sk-***", _KEY_IN_QUERY.sub(r"\1=***", _USER.sub("***@", text)))
 
 
 class Settings(BaseSettings):
-    """What a run needs to know of its surroundings. Secrets never show in ``repr``, logs or JSON."""
+    """What a run needs to know of its surroundings.
+
+    Secrets never show in ``repr``, logs or JSON: keys are ``SecretStr``, and addresses are without user, password and
+    query string, which the client that opens them gets from the ``Address`` itself.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix="JUDGETREE_",
@@ -58,30 +59,36 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    llm: str = Field(
-        default="", description="Model that answers: openai:MODEL, dashscope:MODEL, local: or URL#MODEL. Empty: by key."
+    llm: Address = Field(
+        default=Address(),
+        description="Model that answers: openai:MODEL, dashscope:MODEL, local: or URL#MODEL. Empty: by key.",
     )
-    llm_base_url: str = Field(
-        default="", description="Address for openai:MODEL or dashscope:MODEL, when not their own."
+    llm_base_url: Address = Field(
+        default=Address(), description="Address for openai:MODEL or dashscope:MODEL, when not their own."
     )
     llm_api_key: SecretStr = Field(default=SecretStr(""), description="Key; else OPENAI_API_KEY or DASHSCOPE_API_KEY.")
-    judge_llm: str = Field(default="", description="Model that judges; empty: the same as llm.")
+    judge_llm: Address = Field(default=Address(), description="Model that judges; empty: the same as llm.")
     judge_needed_threshold: Threshold | None = Field(
         default=None, description="Logprob judge: least P(needed) of a 1; without it, as calibrated."
     )
     judge_alone_threshold: Threshold | None = Field(
         default=None, description="Logprob judge: least P(alone) of a 2; without it, as calibrated."
     )
-    embeddings: str = Field(
-        default="auto", description="auto (by the documents' language), local:minilm, local:use or a model as in llm."
+    embeddings: Address = Field(
+        default=Address("auto"),
+        description="auto (by the documents' language), local:minilm, local:use or a model as in llm.",
     )
-    milvus_uri: str = Field(default="", description="Folder of Milvus Lite or http address; empty: home/milvus.db.")
+    milvus_uri: Address = Field(
+        default=Address(), description="Folder of Milvus Lite or http address; empty: home/milvus.db."
+    )
     milvus_token: SecretStr = Field(default=SecretStr(""), description="user:password or token of a Milvus server.")
-    checkpoints: str = Field(
-        default="", description="memory:, sqlite:///path or postgresql://…; empty: sqlite in home."
+    checkpoints: Address = Field(
+        default=Address(), description="memory:, sqlite:///path or postgresql://…; empty: sqlite in home."
     )
     durability: Durability = Field(default="async", description="When checkpoints are written: sync, async or exit.")
-    searxng_url: str = Field(default="", description="Address of a SearXNG for web searches; empty: none are made.")
+    searxng_url: Address = Field(
+        default=Address(), description="Address of a SearXNG for web searches; empty: none are made."
+    )
     home: Path = Field(default_factory=find_home, description="Folder for models, vectors and checkpoints.")
     max_concurrency: int = Field(default=8, ge=1, description="Model calls at once, over all questions.")
     requests_per_minute: int = Field(default=0, ge=0, description="Most chat calls a minute, per model; 0: no limit.")
@@ -118,31 +125,31 @@ class Settings(BaseSettings):
     ) -> Settings:
         """The same settings with other models; None keeps what there is."""
         chosen = {"llm": llm, "judge_llm": judge_llm, "embeddings": embeddings}
-        return self.model_copy(update={name: spec for name, spec in chosen.items() if spec is not None})
+        return self.model_copy(update={name: Address(spec) for name, spec in chosen.items() if spec is not None})
 
     @property
-    def milvus_address(self) -> str:
+    def milvus_address(self) -> Address:
         """Where the collections live."""
-        return self.milvus_uri or str(self.home / "milvus.db")
+        return self.milvus_uri or Address(str(self.home / "milvus.db"))
 
     @property
-    def checkpoint_url(self) -> str:
+    def checkpoint_url(self) -> Address:
         """Where the search trees live."""
-        return self.checkpoints or f"sqlite:///{self.home / 'checkpoints.sqlite'}"
+        return self.checkpoints or Address(f"sqlite:///{self.home / 'checkpoints.sqlite'}")
 
     @property
-    def llm_spec(self) -> str:
-        """The model that answers: the setting, else whichever key the environment holds, else the local one."""
+    def llm_spec(self) -> Address:
+        """The model that answers: the setting, else one of the service whose key is set, else the local one."""
         if self.llm:
             return self.llm
         if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"):
-            return "openai:gpt-4o-mini"
+            return Address("openai:gpt-4o-mini")
         if os.environ.get("DASHSCOPE_API_KEY"):
-            return "dashscope:qwen-plus"
-        return "local:"
+            return Address("dashscope:qwen-plus")
+        return Address("local:")
 
     @property
-    def judge_spec(self) -> str:
+    def judge_spec(self) -> Address:
         """The model that judges."""
         return self.judge_llm or self.llm_spec
 

@@ -18,9 +18,11 @@ import httpx
 from langchain_core.documents import Document
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FiniteFloat, ValidationError
 
+from .addresses import Address
 from .completion import storable
 from .errors import SearchArgumentError, SettingsError
-from .settings import without_password
+from .redaction import starred
+from .settings import without_secrets
 from .validation_faults import faults_of
 
 logger = logging.getLogger(__name__)
@@ -106,14 +108,15 @@ class SearxngSearch:
         Raises:
             SettingsError: The address is none of HTTP.
         """
-        if not _is_http(base_url):
+        address = Address(base_url)
+        if not _is_http(address):
             raise SettingsError(
-                f"The address {without_password(base_url)!r} is not allowed for SearXNG. Set JUDGETREE_SEARXNG_URL to "
+                f"The address {without_secrets(address)!r} is not allowed for SearXNG. Set JUDGETREE_SEARXNG_URL to "
                 "one such as http://127.0.0.1:8080."
             )
-        self._url = f"{base_url.rstrip('/')}/search"
+        self._url = address.joined("search")
         self._timeout_s = timeout_s
-        self._fixed = {"format": "json"}
+        self._fixed = {**address.query_params(), "format": "json"}
         if language:
             self._fixed["language"] = language
         if categories:
@@ -126,12 +129,13 @@ class SearxngSearch:
         reply = self._parsed(await self._fetched(query))
         found = {document.metadata["chunk_id"]: document for document in map(_as_document, reply.results) if document}
         if not found and reply.unresponsive_engines:
-            logger.warning("%s found nothing; without a reply: %s", self._name, reply.unresponsive_engines)
+            engines = starred(str(reply.unresponsive_engines), self._url.secrets())
+            logger.warning("%s found nothing; without a reply: %s", self._name, engines)
         return list(found.values())[:limit]
 
     @property
     def _name(self) -> str:
-        return f"SearXNG at {without_password(self._url)}"
+        return f"SearXNG at {self._url}"
 
     @cached_property
     def _certificates(self) -> ssl.SSLContext:
@@ -139,11 +143,12 @@ class SearxngSearch:
         return httpx.create_ssl_context()
 
     async def _fetched(self, query: str) -> bytes:
+        asked = {**self._fixed, "q": storable(query)}
         try:
             async with (
                 asyncio.timeout(self._timeout_s),
                 httpx.AsyncClient(timeout=self._timeout_s, verify=self._certificates) as client,
-                client.stream("GET", self._url, params={"q": storable(query), **self._fixed}) as response,
+                client.stream("GET", self._url, params=asked, headers=self._url.headers()) as response,
             ):
                 if not response.is_success:
                     raise self._refused(response)
@@ -152,7 +157,7 @@ class SearxngSearch:
             message = f"{self._name} did not answer within {self._timeout_s:g} s. Check that it runs, or give it more."
             raise SettingsError(message) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            what = without_password(str(error)) or type(error).__name__
+            what = starred(str(error), self._url.secrets()) or type(error).__name__
             message = f"{self._name} cannot be reached: {what}. Check JUDGETREE_SEARXNG_URL and that it runs."
             raise SettingsError(message) from error
 
@@ -169,9 +174,10 @@ class SearxngSearch:
 
     def _refused(self, response: httpx.Response) -> SettingsError:
         status = response.status_code
-        elsewhere = f", go to {response.headers['location']}" if response.has_redirect_location else ""
+        location = starred(without_secrets(response.headers.get("location", "")), self._url.secrets())
+        elsewhere = f", go to {location}" if response.has_redirect_location else ""
         remedy = _REMEDIES.get(status, "Check JUDGETREE_SEARXNG_URL and the log of SearXNG")
-        return SettingsError(f"{self._name} answered HTTP {status}{without_password(elsewhere)}. {remedy}.")
+        return SettingsError(f"{self._name} answered HTTP {status}{elsewhere}. {remedy}.")
 
     def _parsed(self, body: bytes) -> _Reply:
         try:

@@ -21,6 +21,7 @@ from pydantic import (
 from ...graphs.conversation.context import ConversationOptions
 from ...graphs.result import Mode
 from ...graphs.systems import SYSTEMS
+from ...modules.addresses import Address, with_addresses
 from ...modules.answer_strategies import AnswerStrategy
 from ...modules.completion_cache import CacheMode
 from ...modules.errors import SettingsError
@@ -70,9 +71,9 @@ class Experiment(BaseModel):
     corpus: str | None = Field(
         default=None, min_length=1, description="Collection that is there, in place of the data set's own documents."
     )
-    llm: str | None = Field(default=None, description="Model that answers, as in JUDGETREE_LLM.")
-    judge_llm: str | None = Field(default=None, description="Model that judges, as in JUDGETREE_JUDGE_LLM.")
-    embeddings: str | None = Field(default=None, description="Embedder, as in JUDGETREE_EMBEDDINGS.")
+    llm: Address | None = Field(default=None, description="Model that answers, as in JUDGETREE_LLM.")
+    judge_llm: Address | None = Field(default=None, description="Model that judges, as in JUDGETREE_JUDGE_LLM.")
+    embeddings: Address | None = Field(default=None, description="Embedder, as in JUDGETREE_EMBEDDINGS.")
 
     topk: int = Field(default=3, ge=1, description="Chunks that each query retrieves.")
     search_type: SearchType = Field(default="hybrid", description="hybrid, dense or sparse.")
@@ -117,11 +118,10 @@ class Experiment(BaseModel):
             raise ValueError("leave out either sample or limit, since each of them chooses the questions")
         return sample
 
-    @field_serializer("ranker_params")
-    def _serialize_params(self, params: Mapping[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        if params is None:
-            return None
-        return {name: without_secrets(value) if isinstance(value, str) else value for name, value in params.items()}
+    @field_validator("ranker_params")
+    @classmethod
+    def _part_from_secrets(cls, params: Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue] | None:
+        return None if params is None else with_addresses(params)
 
     @field_serializer("llm", "judge_llm", "embeddings")
     def _serialize_model(self, spec: str | None) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...modules.addresses import Address
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.settings import Settings, load_settings, without_secrets
 from .experiment import Experiment, load_experiment
@@ -50,9 +51,9 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
     now = settings or load_settings()
     kept = _mapping(manifest, "identity")
     models = {
-        "llm": _with_secret(kept.get("llm"), now.llm_spec, "LLM"),
-        "judge_llm": _with_secret(kept.get("judge_llm"), now.judge_spec, "JUDGE_LLM"),
-        "embeddings": _with_secret(kept.get("embeddings"), now.embeddings, "EMBEDDINGS"),
+        "llm": _with_secrets(kept.get("llm"), now.llm_spec, "LLM"),
+        "judge_llm": _with_secrets(kept.get("judge_llm"), now.judge_spec, "JUDGE_LLM"),
+        "embeddings": _with_secrets(kept.get("embeddings"), now.embeddings, "EMBEDDINGS"),
     }
     given = {name: value for name, value in {**models, **overrides}.items() if value is not None}
     return Rerun(
@@ -90,12 +91,14 @@ def _mapping(manifest: Manifest, name: str) -> Mapping[str, object]:
     return content if isinstance(content, Mapping) else {}
 
 
-def _with_secret(kept: object, now: str, variable: str) -> object:
-    if not isinstance(kept, str) or _STARRED not in kept:
+def _with_secrets(kept: object, now: Address, variable: str) -> object:
+    """What the manifest names, with user and password of the same endpoint in today's settings."""
+    if not isinstance(kept, str):
         return kept
-    if without_secrets(now) != kept:
+    if _STARRED in kept and without_secrets(now) != kept:
         raise SettingsError(f"The run used {kept!r}, and no manifest holds secrets. Set JUDGETREE_{variable} to it.")
-    return now
+    address = now if _STARRED in kept else Address(kept)
+    return address.with_secrets_of(now) if address.endpoint == now.endpoint else address
 
 
 def _restored(settings: Settings, kept: Mapping[str, object]) -> Settings:

@@ -14,6 +14,7 @@ from typing import Protocol
 from ...graphs.checkpoints import is_postgres
 from ...graphs.result import Mode, RagResult
 from ...graphs.session import RagSession
+from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
 from ...modules.errors import UserError, ungrouped
 from ...modules.prices import FREE, Cost
@@ -184,7 +185,7 @@ class _Work:
     def _open_asker(self, system: Mode, repeat: int) -> _Asker:
         checkpoints = self._services.settings.checkpoint_url
         if not is_postgres(checkpoints):
-            checkpoints = f"sqlite:///{self._store.folder / 'checkpoints.sqlite'}"
+            checkpoints = Address(f"sqlite:///{self._store.folder / 'checkpoints.sqlite'}")
         settings = self._services.settings.model_copy(update={"checkpoints": checkpoints, "durability": "exit"})
         if self._services.dataset.is_conversational:
             return TurnAsker(

@@ -11,9 +11,10 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
+from ...modules.addresses import Address
 from ...modules.advisory_locks import AdvisoryLocks, advisory_key, open_advisory_locks, outlasting
 from ...modules.errors import SettingsError
-from ...modules.settings import without_password
+from ...modules.settings import without_secrets
 from ..checkpoints import ALLOWED_URLS, is_postgres
 
 CHECK_EVERY_S = 2.0
@@ -153,7 +154,7 @@ class PostgresLocks:
     """
 
     def __init__(self, url: str, *, check_every_s: float = CHECK_EVERY_S) -> None:
-        self._url = url
+        self._url = Address(url)
         self._check_every_s = check_every_s
         self._opening = asyncio.Lock()
         self._resources = AsyncExitStack()
@@ -200,7 +201,7 @@ class PostgresLocks:
             await asyncio.wait([self._watch])
             self._watch = None
         if self._locks is not None:
-            closed = SettingsError(f"The locks in {without_password(self._url)!r} were closed while a turn had one.")
+            closed = SettingsError(f"The locks in {str(self._url)!r} were closed while a turn had one.")
             await self._lose(self._locks, closed)
 
     async def _try_take(self, conversation_id: str) -> bool | None:
@@ -259,6 +260,5 @@ def shared_locks(checkpoint_url: str, *, check_every_s: float = CHECK_EVERY_S) -
         return PostgresLocks(checkpoint_url, check_every_s=check_every_s)
     if checkpoint_url.startswith("sqlite:///") and (database := Path(checkpoint_url.removeprefix("sqlite:///"))).name:
         return FileLocks(database)
-    raise SettingsError(
-        f"Unknown checkpoint store {checkpoint_url!r}. Allowed: {ALLOWED_URLS}. Set JUDGETREE_CHECKPOINTS."
-    )
+    shown = without_secrets(Address(checkpoint_url))
+    raise SettingsError(f"Unknown checkpoint store {shown!r}. Allowed: {ALLOWED_URLS}. Set JUDGETREE_CHECKPOINTS.")

@@ -147,7 +147,7 @@ def test_an_unreachable_postgres_hides_the_password() -> None:
     ):
         pass
     assert "hunter2" not in str(caught.value)
-    assert "user:***@127.0.0.1:1" in str(caught.value)
+    assert "'postgresql://127.0.0.1:1/db'" in str(caught.value)
 
 
 class Foreign:

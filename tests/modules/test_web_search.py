@@ -57,7 +57,7 @@ def test_instance_below_a_path_is_asked_there(searxng: SearxngServer) -> None:
 def test_password_of_the_instance_shows_nowhere() -> None:
     settings = load_settings(searxng_url="http://ada:hunter2@127.0.0.1:8080")
     assert "hunter2" not in repr(settings) + settings.model_dump_json()
-    assert settings.searxng_url.startswith("http://ada:hunter2@")
+    assert settings.searxng_url == "http://127.0.0.1:8080"
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8080", "ftp://host", "http://", "http://[", "http://host:port"])
@@ -190,7 +190,7 @@ def test_nobody_there_is_told() -> None:
         url = f"http://ada:hunter2@127.0.0.1:{free.getsockname()[1]}"
         message = failure(url)
     assert "cannot be reached" in message
-    assert "ada:***@127.0.0.1" in message
+    assert "SearXNG at http://127.0.0.1" in message
     assert "hunter2" not in message
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from judgetree.evaluation.datasets.choice import choose_questions, draw
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.runs.experiment import Experiment, RankerType, load_experiment
+from judgetree.modules.addresses import Address
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.rankers import RANKERS
 from tests.eval.dataset_files import hotpot_row, write_lines, write_list
@@ -84,4 +85,6 @@ def test_password_in_the_address_of_a_rerank_model_is_not_written_down() -> None
         dataset="x:y", ranker_type="model", ranker_params={"model": "http://ada:lovelace@127.0.0.1/v1#m", "pre_topk": 5}
     )
     assert "lovelace" not in experiment.model_dump_json()
-    assert "lovelace" in str((experiment.ranker_params or {})["model"])
+    model = (experiment.ranker_params or {})["model"]
+    assert isinstance(model, Address)
+    assert (str(model), model.credentials()) == ("http://127.0.0.1/v1#m", "ada:lovelace")

@@ -1,0 +1,62 @@
+"""Starring out secrets that somebody else's text repeats: error bodies of servers, messages of libraries."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import quote, quote_plus
+
+STARS = "***"
+_SHORTEST_ANYWHERE = 4
+"""Characters from which a secret is starred inside words too; a shorter one only where it stands alone."""
+_BASE64_RUN = re.compile(r"[\w+/-]{2,}={0,2}", re.ASCII)
+_URL_ALPHABET = str.maketrans("-_", "+/")
+
+
+def starred(text: str, secrets: Iterable[str]) -> str:
+    """The text with each secret replaced by ``***``: as it is, escaped for URLs, JSON or HTML, or in base64.
+
+    >>> starred("Bearer hunter2 (aHVudGVyMg==)", ["hunter2"])
+    'Bearer *** (***)'
+    """
+    known = tuple(sorted({secret for secret in secrets if secret}))
+    if not known:
+        return text
+    encoded = [secret.encode("utf-8", "surrogatepass") for secret in known]
+    text = _BASE64_RUN.sub(lambda run: STARS if _hides(run[0], encoded) else run[0], text)
+    return _pattern(known).sub(STARS, text)
+
+
+@functools.lru_cache(maxsize=64)
+def _pattern(secrets: tuple[str, ...]) -> re.Pattern[str]:
+    forms = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+    return re.compile(
+        "|".join(
+            re.escape(form) if len(form) >= _SHORTEST_ANYWHERE else rf"(?<!\w){re.escape(form)}(?!\w)" for form in forms
+        )
+    )
+
+
+def _forms(secret: str) -> Iterator[str]:
+    yield secret
+    yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1])
+    yield html.escape(secret)
+    as_bytes = secret.encode("utf-8", "surrogatepass")
+    yield from (quote(as_bytes), quote(as_bytes, safe=""), quote_plus(as_bytes))
+
+
+def _hides(run: str, secrets: Sequence[bytes]) -> bool:
+    """Whether a run of base64's characters holds a secret, from whichever of its first four characters it is read."""
+    run = run.rstrip("=").translate(_URL_ALPHABET)
+    for start in range(4):
+        piece = run[start:]
+        piece = piece[: len(piece) - (len(piece) % 4 == 1)]
+        decoded = base64.b64decode(piece + "=" * (-len(piece) % 4))
+        for secret in secrets:
+            if secret in decoded and (len(secret) >= _SHORTEST_ANYWHERE or re.split(b"[ :]", decoded)[-1] == secret):
+                return True
+    return False
