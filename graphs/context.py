@@ -14,6 +14,7 @@ from ..modules.judge import Judge
 from ..modules.llm import ChatLLM
 from ..modules.settings import Durability
 from ..modules.usage import CallBudget, CallMeter
+from .branches import Branches
 from .state import JsonScalar, RagState
 
 Compiled = CompiledStateGraph[RagState, "RunContext", RagState, RagState]
@@ -78,6 +79,8 @@ class RunContext:
     depth: int = 0
     stream_answer: bool = False
     """Emit the root's answer as it grows."""
+    branches: Branches = field(default_factory=Branches)
+    """Those of this thread alone."""
     emit_to: Callable[[RunEvent], None] | None = None
     """Where sub-runs send their events; None in the root, which has a stream of its own."""
 

@@ -1,6 +1,7 @@
 """The nodes of the graphs. A node's name is its function's name, here, in events and in pictures.
 
-No node that ``Send`` reaches may raise: one that does cancels its siblings, whose results are paid for and lost.
+A node that ``Send`` reaches raises nothing but a ``UserError``, and that after its siblings have finished (see
+``branches``): one that raises cancels them, and their results would be paid for and lost.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from ..modules.answer_strategies import read_evidence
-from ..modules.errors import BudgetSpent, ModelCallError
+from ..modules.errors import BudgetSpent, ModelCallError, UserError
 from ..modules.evidence import render_evidence, split_evidence, usable_chunks
 from ..modules.judge import Verdict
 from ..modules.prompts import closed_book_messages, is_refusal
@@ -74,22 +75,33 @@ def as_found(chunk: Document, **place: JsonScalar) -> Document:
 
 
 async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Judge one chunk; a judge that fails gives an unknown verdict, a spent budget a cancelled one."""
-    context, chunk = runtime.context, state["similar_chunk"]
+    """Judge one chunk; a judge that fails gives an unknown verdict, a spent budget a cancelled one.
+
+    Raises:
+        UserError: The judge met something that every chunk would meet, such as a refused key.
+    """
+    chunk = state["similar_chunk"]
     chunk_id = str(chunk.metadata["chunk_id"])
-    meter = CallMeter(node="judge", chunk_id=chunk_id, budget=context.budget)
+    meter = CallMeter(node="judge", chunk_id=chunk_id, budget=runtime.context.budget)
+    async with runtime.context.branches.entered():
+        verdict = await _verdict(state["old_query"], chunk, meter, runtime.context)
+    emit(runtime, "verdict", node="judge", chunk_id=chunk_id, verdict=verdict.status, score=verdict.score)
+    return {"similar_chunks": [_verdict_patch(chunk_id, verdict)], "usage": meter.records}
+
+
+async def _verdict(query: str, chunk: Document, meter: CallMeter, context: RunContext) -> Verdict:
     expand = context.depth < context.services.limits.max_rec_depth
     try:
         if context.services.judge is None:
             raise TypeError("this graph judges: give RagContext a judge")
-        verdict = await context.services.judge.judge(state["old_query"], chunk, meter=meter, expand=expand)
+        return await context.services.judge.judge(query, chunk, meter=meter, expand=expand)
+    except UserError:
+        raise
     except BudgetSpent as spent:
-        verdict = Verdict(status="cancelled", problem=str(spent))
+        return Verdict(status="cancelled", problem=str(spent))
     except Exception as error:
-        logger.exception("the judge failed on chunk %s", chunk_id)
-        verdict = Verdict(status="unknown", problem=f"{type(error).__name__}: {error}")
-    emit(runtime, "verdict", node="judge", chunk_id=chunk_id, verdict=verdict.status, score=verdict.score)
-    return {"similar_chunks": [_verdict_patch(chunk_id, verdict)], "usage": meter.records}
+        logger.exception("the judge failed on chunk %s", meter.chunk_id)
+        return Verdict(status="unknown", problem=f"{type(error).__name__}: {error}")
 
 
 def _verdict_patch(chunk_id: str, verdict: Verdict) -> ChunkPatch:
@@ -144,22 +156,30 @@ def chunks_to_expand(chunks: list[Document], context: RunContext) -> list[Docume
 
 
 async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Ask the sub-question of one chunk on its own thread; the answer, or what went wrong, returns into the chunk."""
+    """Ask the sub-question of one chunk on its own thread; the answer, or what went wrong, returns into the chunk.
+
+    Raises:
+        UserError: The sub-run met something that the whole question would meet, such as a refused key.
+    """
     chunk_id = str(state["similar_chunk"].metadata["chunk_id"])
     thread_id = str(state["similar_chunk"].metadata["next_rag_thread_id"])
-    changes: dict[str, JsonScalar]
-    try:
-        final = await run_sub_thread(state["query_for_next_rag"], thread_id, runtime)
-        changes = {"sub_answer": final["answer"], "sub_run_error": ""}
-    except BudgetSpent as spent:
-        changes = {"sub_run_error": str(spent)}
-    except ModelCallError as error:
-        changes = {"sub_run_error": str(error)}
-    except Exception as error:
-        logger.exception("sub-run %s failed", thread_id)
-        changes = {"sub_run_error": f"{type(error).__name__}: {error}"}
+    async with runtime.context.branches.entered():
+        changes = await _sub_answer(state["query_for_next_rag"], thread_id, runtime)
     emit(runtime, "sub_run_done", node="call_new_rag", chunk_id=chunk_id, next_rag_thread_id=thread_id, **changes)
     return {"similar_chunks": [ChunkPatch(chunk_id=chunk_id, changes=changes)]}
+
+
+async def _sub_answer(query: str, thread_id: str, runtime: Runtime[RunContext]) -> dict[str, JsonScalar]:
+    try:
+        final = await run_sub_thread(query, thread_id, runtime)
+    except UserError:
+        raise
+    except (BudgetSpent, ModelCallError) as error:
+        return {"sub_run_error": str(error)}
+    except Exception as error:
+        logger.exception("sub-run %s failed", thread_id)
+        return {"sub_run_error": f"{type(error).__name__}: {error}"}
+    return {"sub_answer": final["answer"], "sub_run_error": ""}
 
 
 async def augment(state: RagState) -> dict[str, object]:

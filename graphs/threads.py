@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 
 from ..modules.errors import BudgetSpent
+from .branches import Branches
 from .checkpoints import Saver
 from .context import Compiled, RunContext
 from .snapshots import is_finished, is_unasked, status_of
@@ -76,6 +77,7 @@ async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext
         thread_id=thread_id,
         parent_thread_id=parent.thread_id,
         depth=parent.depth + 1,
+        branches=Branches(),
         emit_to=parent.emit_to or runtime.stream_writer,
     )
     config = thread_config(child)

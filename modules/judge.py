@@ -50,6 +50,7 @@ class Judge(Protocol):
 
         Raises:
             BudgetSpent: The search tree may make no more model calls.
+            ModelSetupError: The judge's endpoint can serve no request: it ends the question, which can be resumed.
         """
         ...
 

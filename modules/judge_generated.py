@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langchain_core.documents import Document
 
-from .errors import BudgetSpent, ModelCallError
+from .errors import BudgetSpent, ModelCallError, ModelSetupError
 from .judge import Verdict
 from .llm import ChatLLM
 from .prompts import GENERATED_JUDGE_VERSION, JUDGE_SCHEMA, judge_messages
@@ -47,6 +47,8 @@ class GeneratedJudge:
                 verdict = parse_verdict(completion.text, query, expand=expand, cut_off=cut_off)
             except ReplyProblem as error:
                 problem = str(error)
+            except ModelSetupError:
+                raise
             except ModelCallError as error:
                 problem = str(error)
                 break

@@ -102,6 +102,8 @@ class LogprobJudge:
             verdict = await self._score(query, chunk.page_content, meter)
         except _WithoutLogprobs:
             return await self._fall_back(query, chunk, meter, expand)
+        except ModelSetupError:
+            raise
         except ModelCallError as error:
             return Verdict(status="unknown", problem=str(error))
         if verdict.score == 1 and expand:
@@ -186,6 +188,8 @@ class LogprobJudge:
                 if not problem:
                     return replace(verdict, next_query=question)
                 rejected = question or completion.text
+        except ModelSetupError:
+            raise
         except (ModelCallError, BudgetSpent) as error:
             problem = str(error)
         return replace(verdict, problem=problem)

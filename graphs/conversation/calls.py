@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from ...modules.completion import Completion
-from ...modules.errors import ModelCallError
+from ...modules.errors import ModelCallError, ModelSetupError
 from ...modules.prompts import Message
 from ...modules.structured_reply import ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
 from ...modules.usage import CallMeter
@@ -26,7 +26,11 @@ MAX_REPAIRS = 1
 async def ask_json(
     context: TurnContext, messages: Sequence[Message], reply: type[Reply], *, meter: CallMeter
 ) -> Reply | None:
-    """The model's reply as JSON; None if it failed, or wrote nothing usable at the second try either."""
+    """The model's reply as JSON; None if it failed, or wrote nothing usable at the second try either.
+
+    Raises:
+        ModelSetupError: The model's endpoint can serve no request.
+    """
 
     def read(completion: Completion) -> Reply:
         return parse_json_reply(completion.text, reply)
@@ -35,15 +39,23 @@ async def ask_json(
         return await ask_until_usable(
             context.chat, messages, closed_schema(reply), read, meter=meter, max_repairs=MAX_REPAIRS
         )
+    except ModelSetupError:
+        raise
     except (ReplyProblem, ModelCallError) as error:
         logger.warning("%s: no usable reply (%s); the turn goes on without it", meter.node, error)
         return None
 
 
 async def ask_text(context: TurnContext, messages: Sequence[Message], *, meter: CallMeter) -> str | None:
-    """The model's reply as it is; None if it failed."""
+    """The model's reply as it is; None if it failed.
+
+    Raises:
+        ModelSetupError: The model's endpoint can serve no request.
+    """
     try:
         completion = await context.services.reader.complete(messages, meter=meter)
+    except ModelSetupError:
+        raise
     except ModelCallError as error:
         logger.warning("%s: the model failed (%s); the turn goes on without it", meter.node, error)
         return None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -12,7 +13,7 @@ from judgetree.graphs.judge_rag import build_judge_rag
 from judgetree.graphs.rag_graph import RagGraph
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.state import RagState
-from judgetree.modules.errors import ModelCallError
+from judgetree.modules.errors import ModelCallError, ModelSetupError
 from judgetree.modules.judge import Judge, Verdict
 from judgetree.modules.judge_oracle import GoldFact, OracleJudge
 from judgetree.modules.prompts import REFUSAL, Message
@@ -144,6 +145,53 @@ def test_a_judge_that_breaks_is_unknown_and_its_siblings_stay() -> None:
     assert first.metadata["reason"] == "RuntimeError: boom"
     assert second.metadata["score"] == 0
     assert retriever.queries == [ROOT], "an unknown verdict does not expand"
+
+
+class KeyedJudge:
+    """The oracle behind a key that expires at some chunk: it is refused at once, while the others take their time."""
+
+    def __init__(self, expires_at: str) -> None:
+        self.expires_at = expires_at
+        self.judged: list[str] = []
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"kind": "keyed"}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        if chunk.metadata["chunk_id"] == self.expires_at:
+            raise ModelSetupError("the key has expired")
+        self.judged.append(chunk.metadata["chunk_id"])
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return await ORACLE.judge(query, chunk, meter=meter, expand=expand)
+
+
+@pytest.mark.parametrize("expires_at", ["a", "b", "c"])
+def test_a_refused_judge_ends_the_question_and_a_resume_judges_what_was_not(expires_at: str) -> None:
+    judge = KeyedJudge(expires_at)
+    graph, reader, _ = rag(judge=judge, max_rec_depth=2)
+    with pytest.raises(ModelSetupError, match="the key has expired"):
+        run(graph)
+    assert SearchTree.from_history(graph, "t").root.status == "failed"
+    assert reader.calls == []
+    judge.expires_at = ""
+    assert run(graph)["answer"] == "212 °C"
+    assert sorted(judge.judged) == ["a", "b", "c", "n0", "n1", "n2"], "each once"
+
+
+def test_a_sub_run_that_can_be_finished_is_before_a_refused_one_ends_the_question() -> None:
+    asks = {name: Verdict(status="judged", score=1, next_query=f"Sub {name}?") for name in ("a", "b")}
+    table = {ROOT: [chunk("a", "A"), chunk("b", "B")], "Sub a?": [chunk("c", "C")], "Sub b?": [chunk("d", "D")]}
+    verdicts: dict[str, Verdict | Exception] = {**asks, "c": ModelSetupError("no key")}
+    verdicts["d"] = Verdict(status="judged", score=2)
+    graph, reader, _ = rag(judge=FixedJudge(verdicts), table=table, reader=FakeLLM(lambda messages: "Yes."))
+    with pytest.raises(ModelSetupError, match="no key"):
+        run(graph)
+    assert len(reader.calls) == 1
+    verdicts["c"] = Verdict(status="judged", score=2)
+    final = run(graph)
+    assert [found.metadata["sub_answer"] for found in final["similar_chunks"]] == ["Yes.", "Yes."]
+    assert len(reader.calls) == 3
 
 
 def test_an_unknown_chunk_reaches_the_reader_and_a_useless_one_does_not() -> None:

@@ -12,7 +12,7 @@ from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.errors import BudgetSpent
+from judgetree.modules.errors import BudgetSpent, ModelSetupError
 from judgetree.modules.judge import Verdict
 from judgetree.modules.judge_generated import GeneratedJudge
 from judgetree.modules.prompts import JSON_REPAIR, JUDGE_SCHEMA, judge_messages
@@ -114,12 +114,21 @@ def test_endpoint_without_a_schema_is_asked_for_plain_json(server: ScriptedServe
     assert len(meter.records) == 2
 
 
-def test_refusal_makes_the_verdict_unknown_and_the_next_is_asked_as_before(server: ScriptedServer) -> None:
+def test_refused_key_is_raised_and_the_next_is_asked_as_before(server: ScriptedServer) -> None:
     server.responses = saying(ChatReply(status=401, text="who are you?"), PART)
+    judge = judge_at(server)
+    with pytest.raises(ModelSetupError, match=r"who are you\?"):
+        verdict_of(judge)
+    assert verdict_of(judge).score == 1
+
+
+def test_refusal_of_one_chunk_makes_its_verdict_unknown(server: ScriptedServer) -> None:
+    refused = ChatReply(status=400, text="the passage is too long")
+    server.responses = saying(refused, refused, refused, PART)  # once in each format
     judge = judge_at(server)
     verdict = verdict_of(judge)
     assert (verdict.status, verdict.score) == ("unknown", None)
-    assert "who are you?" in verdict.problem
+    assert "too long" in verdict.problem
     assert verdict_of(judge).score == 1
 
 

@@ -450,9 +450,18 @@ def test_fallback_is_not_for_an_endpoint_that_gave_log_probabilities_before() ->
 
 def test_fallback_is_not_for_an_endpoint_that_fails_otherwise() -> None:
     fallback = FixedJudge(Verdict(status="judged", score=2))
-    refused = ModelSetupError("HTTP 401: bad key")
-    verdict = verdict_of(LogprobJudge(script(refused), thresholds=BOTH, fallback=fallback))
+    verdict = verdict_of(LogprobJudge(script(FAILED), thresholds=BOTH, fallback=fallback))
     assert (verdict.status, fallback.expanded) == ("unknown", [])
+
+
+@pytest.mark.parametrize("before", [[], [p_yes(0.9)]], ids=["asking to score", "asking for a sub-question"])
+def test_refused_key_is_raised(before: list[Reply]) -> None:
+    fallback = FixedJudge(Verdict(status="judged", score=2))
+    refused: list[Reply] = [ModelSetupError("HTTP 401: bad key")]
+    llm = script(before or refused, sub_question=refused)
+    with pytest.raises(ModelSetupError, match="bad key"):
+        verdict_of(LogprobJudge(llm, thresholds=LogprobThresholds(needed=T1, alone=None), fallback=fallback))
+    assert fallback.expanded == []
 
 
 # --- over HTTP ---
