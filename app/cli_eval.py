@@ -59,7 +59,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         RetryName | None,
         typer.Option(help="Ask again what failed; incomplete: also what was answered with damage (degraded)."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Ask everything again.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Ask everything again, also the models.")] = False,
     as_json: Json = False,
 ) -> None:
     """Ask every question of every system; the same command goes on where it was stopped."""

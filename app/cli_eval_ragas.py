@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 import typer
 
 # Spelled out again, since their homes take seconds to import; a test compares them.
-CacheModeName = Literal["off", "read", "write", "replay"]
+CacheModeName = Literal["off", "read", "write", "refresh", "replay"]
 MetricNames = Literal[
     "faithfulness",
     "answer_relevancy",

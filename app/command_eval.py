@@ -66,6 +66,8 @@ def run_eval(experiment: Experiment, out: Path, options: RunOptions, *, as_json:
                 "degraded": summary.degraded,
                 "kept_incomplete": summary.kept_incomplete,
                 "stopped_by": summary.stopped_by,
+                "calls": summary.calls,
+                "cached_calls": summary.cached_calls,
                 "cost_usd": summary.cost.usd,
                 "cost_known_usd": summary.cost.known_usd,
             }
@@ -118,6 +120,8 @@ def _told(summary: RunSummary, out: Path) -> str:
     if summary.kept_incomplete:
         kept += f" ({summary.kept_incomplete} failed or degraded)"
     lines = [f"{summary.asked} asked, {kept}, {summary.failed} failed, {summary.degraded} degraded: {out}"]
+    if summary.calls:
+        lines.append(f"{summary.cached_share:.0%} of {summary.calls} model calls came out of the cache")
     lines.append(f"Cost of the run until now: {summary.cost}")
     if summary.stopped_by:
         lines.append(f"Stopped at {summary.stopped_by}; the same command with a higher limit goes on.")

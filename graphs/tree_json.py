@@ -29,6 +29,7 @@ class _CallDocument(BaseModel):
     model: str
     prompt_tokens: int
     completion_tokens: int
+    estimated: bool = False
     seconds: float
     attempts: int
     cached: bool

@@ -7,43 +7,31 @@ import functools
 import hashlib
 import json
 import sqlite3
-import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
-
-from pydantic import TypeAdapter
 
 from .completion import Completion
 from .errors import CacheMiss
 from .growing_text import Listeners
+from .kept_call import KeptCall
 from .llm import PLAIN_TEXT, CallOptions, ChatLLM
 from .prompts import Message
 from .sqlite_cache import SqliteCache, transaction
 from .usage import CallMeter
 
-CacheMode = Literal["off", "read", "write", "replay"]
-"""``off`` pays for each call, ``read`` keeps nothing new, ``write`` keeps what it pays for, ``replay`` pays nothing."""
+CacheMode = Literal["off", "read", "write", "refresh", "replay"]
+"""``off`` pays for each call, ``read`` keeps nothing new, ``write`` keeps what it pays for, ``refresh`` does so in
+place of what was kept before the run, ``replay`` pays nothing."""
 
 _SCHEMA = """\
-CREATE TABLE IF NOT EXISTS completions (
-    key BLOB PRIMARY KEY,  -- sha256 of everything that was asked
+CREATE TABLE IF NOT EXISTS kept_calls (
+    key BLOB PRIMARY KEY,  -- sha256 of everything that was asked, and of where
+    endpoint TEXT NOT NULL,
     model TEXT NOT NULL,
     kept TEXT NOT NULL  -- JSON
 )"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeptCall:
-    """A completion and what it had cost."""
-
-    completion: Completion
-    prompt_tokens: int
-    completion_tokens: int
-
-
-_KEPT = TypeAdapter(KeptCall)
 
 
 class CompletionCache(SqliteCache):
@@ -51,35 +39,52 @@ class CompletionCache(SqliteCache):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SCHEMA, thing="model-cache")
+        self._renewed: set[bytes] = set()
 
     def get(self, key: bytes) -> KeptCall | None:
         """What is kept under a key; None if nothing is."""
 
         def select(connection: sqlite3.Connection) -> str | None:
-            row = connection.execute("SELECT kept FROM completions WHERE key = ?", (key,)).fetchone()
+            row = connection.execute("SELECT kept FROM kept_calls WHERE key = ?", (key,)).fetchone()
             return None if row is None else str(row[0])
 
         kept = self.attempt(select, otherwise=None)
-        return None if kept is None else _KEPT.validate_json(kept)
+        return None if kept is None else KeptCall.from_json(kept)
 
-    def put(self, key: bytes, model: str, kept: KeptCall) -> KeptCall:
+    def get_renewed(self, key: bytes) -> KeptCall | None:
+        """What this object has renewed under a key; None if it has not."""
+        return self.get(key) if key in self._renewed else None
+
+    def put(self, key: bytes, endpoint: str, model: str, kept: KeptCall) -> KeptCall:
         """Keep a call and give back what is now kept: another process's, if that was faster."""
-        row = (key, model, _KEPT.dump_json(kept).decode())
-
-        def insert(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                connection.execute("INSERT OR IGNORE INTO completions VALUES (?, ?, ?)", row)
-
-        self.attempt(insert, otherwise=None)
+        self._insert("INSERT OR IGNORE", (key, endpoint, model, kept.to_json()))
         return self.get(key) or kept
 
+    def renew(self, key: bytes, endpoint: str, model: str, kept: KeptCall) -> None:
+        """Keep a call in place of what is kept under its key."""
+        self._insert("INSERT OR REPLACE", (key, endpoint, model, kept.to_json()))
+        self._renewed.add(key)
 
-def call_key(model: str, messages: Sequence[Message], options: CallOptions, repeat: int) -> bytes:
-    """SHA-256 over all that decides an answer: model, messages, options with their schema, and which repeat it is.
+    def _insert(self, how: str, row: tuple[bytes, str, str, str]) -> None:
+        def insert(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                connection.execute(f"{how} INTO kept_calls VALUES (?, ?, ?, ?)", row)
 
-    The endpoint's address is not among them: the embedded model has a new one in every process.
+        self.attempt(insert, otherwise=None)
+
+
+def call_key(endpoint: str, model: str, messages: Sequence[Message], options: CallOptions, repeat: int = 0) -> bytes:
+    """SHA-256 over all that decides an answer: endpoint, model, messages, options with their schema, and the repeat.
+
+    ``endpoint`` is ``EndpointLLM.endpoint``: a name without user, password or key.
     """
-    asked = {"model": model, "messages": list(messages), "options": asdict(options), "repeat": repeat}
+    asked = {
+        "endpoint": endpoint,
+        "model": model,
+        "messages": list(messages),
+        "options": asdict(options),
+        "repeat": repeat,
+    }
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=True, default=dict).encode()).digest()
 
 
@@ -87,13 +92,16 @@ class CachedLLM:
     """A chat model whose answers are kept. Calls that fail are not, and are made again.
 
     The same call made twice at once is paid for once. A call that is answered from the cache takes its place in the
-    budget like any other, so that a repeated run goes the same way; its record says ``cached``.
+    budget like any other, so that a repeated run goes the same way; its record says ``cached``, and what it once took.
     """
 
-    def __init__(self, inner: ChatLLM, cache: CompletionCache, *, mode: CacheMode = "write", repeat: int = 0) -> None:
-        """``repeat`` tells apart repeats of one run, each of which has answers of its own."""
+    def __init__(
+        self, inner: ChatLLM, cache: CompletionCache, *, endpoint: str, mode: CacheMode = "write", repeat: int = 0
+    ) -> None:
+        """``endpoint`` and ``repeat`` tell apart models of one name, and repeats of a run with answers of their own."""
         self._inner = inner
         self._cache = cache
+        self._endpoint = endpoint
         self._mode = mode
         self._repeat = repeat
         self._under_way: dict[bytes, asyncio.Lock] = {}
@@ -122,17 +130,19 @@ class CachedLLM:
         )
         if self._mode == "off":
             return await call()
-        key = call_key(self.model, messages, options, self._repeat)
+        key = call_key(self._endpoint, self.model, messages, options, self._repeat)
+        get = self._cache.get_renewed if self._mode == "refresh" else self._cache.get
         lock = self._under_way.setdefault(key, asyncio.Lock())
         try:
             async with lock:
-                started = time.perf_counter()
-                kept = await asyncio.to_thread(self._cache.get, key)
+                kept = await asyncio.to_thread(get, key)
                 if kept is None:
                     return await self._pay(key, call, meter)
         finally:
             self._under_way.pop(key, None)
-        completion = self._from_cache(kept, started, meter)
+        meter.reserve()
+        meter.record_cached(kept.record)
+        completion = kept.completion
         Listeners(on_text=on_text, on_thinking=on_thinking).tell(text=completion.text, thinking=completion.thinking)
         return completion
 
@@ -143,25 +153,8 @@ class CachedLLM:
                 "Repeat the run with --cache write, or check that data, prompts and settings are those of the run."
             )
         completion = await call()
-        if self._mode == "write":
-            paid = meter.records[-1]
-            kept = KeptCall(
-                completion=completion,
-                prompt_tokens=paid["prompt_tokens"],
-                completion_tokens=paid["completion_tokens"],
-            )
-            kept = await asyncio.to_thread(self._cache.put, key, self.model, kept)
-            return kept.completion
-        return completion
-
-    def _from_cache(self, kept: KeptCall, started: float, meter: CallMeter) -> Completion:
-        meter.reserve()
-        meter.record(
-            kind="chat",
-            model=self.model,
-            started=started,
-            prompt_tokens=kept.prompt_tokens,
-            completion_tokens=kept.completion_tokens,
-            cached=True,
-        )
-        return kept.completion
+        if self._mode == "read":
+            return completion
+        kept = KeptCall(completion=completion, record=meter.records[-1])
+        keep = self._cache.renew if self._mode == "refresh" else self._cache.put
+        return (await asyncio.to_thread(keep, key, self._endpoint, self.model, kept) or kept).completion

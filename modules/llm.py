@@ -27,6 +27,7 @@ from .addresses import Address
 from .chat_client import came_whole
 from .completion import Completion, GrowingCompletion, TokenLogprob, completion_of
 from .endpoint_failure import EndpointFailure, endpoint_failure
+from .endpoint_names import endpoint_name
 from .errors import ModelCallError
 from .growing_text import Listeners
 from .prompts import Message
@@ -69,6 +70,8 @@ class CallOptions:
 
 
 PLAIN_TEXT = CallOptions()
+
+OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 
 class ChatLLM(Protocol):
@@ -145,6 +148,7 @@ class EndpointLLM:
         chat: ChatOpenAI,
         *,
         gate: CallGate,
+        endpoint: str = "",
         rates: RateLimit | None = None,
         retries: int = 3,
         backoff_s: float = 0.5,
@@ -156,6 +160,7 @@ class EndpointLLM:
         Args:
             chat: The client.
             gate: Cap on simultaneous calls; a call that waits for its next attempt, or for its rate, does not count.
+            endpoint: Its name in caches; empty takes host, port and path of its address.
             rates: The endpoint's limits a minute, shared by all that ask it; None for none.
             retries: Further attempts after a failed one.
             backoff_s: Mean wait before the second attempt; it doubles with each further one. Retry-After overrides it.
@@ -163,6 +168,7 @@ class EndpointLLM:
             sleep: Waits so many seconds.
         """
         self._chat = chat
+        self._endpoint = endpoint
         self._gate = gate
         self._rates = rates or RateLimit()
         self._attempts = retries + 1
@@ -179,7 +185,12 @@ class EndpointLLM:
     @property
     def base_url(self) -> str:
         """Address of the endpoint, without user and password."""
-        return Address(self._chat.openai_api_base or "https://api.openai.com/v1")
+        return Address(self._chat.openai_api_base or OPENAI_BASE_URL)
+
+    @property
+    def endpoint(self) -> str:
+        """What the endpoint is called in caches: host, port and path, or a name of its own; never user or key."""
+        return self._endpoint or endpoint_name(self.base_url)
 
     async def complete(
         self,

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from .addresses import Address
 from .background_loop import BackgroundLoop, background_loop
 from .chat_client import open_chat
+from .endpoint_names import LOCAL_ENDPOINT, endpoint_name
 from .errors import SettingsError
-from .llm import CallGate, EndpointLLM
+from .llm import OPENAI_BASE_URL, CallGate, EndpointLLM
 from .rate_limit import RateLimit
 from .settings import Settings, without_secrets
 
@@ -93,14 +94,16 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
     """
     if is_local(spec):
         endpoint, gate = _local_endpoint(spec, settings, on_progress), CallGate(LOCAL_CALLS_AT_ONCE)
+        name = LOCAL_ENDPOINT
         rates = RateLimit()
     else:
         endpoint = resolve_endpoint(spec, settings)
+        name = endpoint_name(endpoint.base_url or OPENAI_BASE_URL, settings.endpoint_names)
         limits = settings.requests_per_minute, settings.tokens_per_minute
         rates = _rates_at(background_loop(), endpoint.base_url, endpoint.model, *limits)
     chat = open_chat(endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key, timeout_s=settings.timeout_s)
     secrets = endpoint.secrets()
-    return EndpointLLM(chat, gate=gate, rates=rates, retries=settings.retries, secrets=secrets)
+    return EndpointLLM(chat, endpoint=name, gate=gate, rates=rates, retries=settings.retries, secrets=secrets)
 
 
 def create_judge_llm(

@@ -68,12 +68,24 @@ class ModelUsage:
     """Calls that were made, failed ones included; those that a cache answered are apart."""
     uncounted_calls: int = 0
     """Those of ``calls`` that were answered without saying how many tokens that took."""
+    estimated_calls: int = 0
+    """Those of ``calls`` whose tokens are estimates, since the endpoint reported none."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    seconds: float = 0.0
+    """Sum of the calls' own times, which overlap where calls run at once."""
     cached_calls: int = 0
-    """Calls that the cache answered; the tokens are those that had once been paid for them."""
+    """Calls that the cache answered; their tokens and seconds are those that had once been paid for them."""
+    cached_estimated_calls: int = 0
+    """Those of ``cached_calls`` whose tokens are estimates."""
     cached_prompt_tokens: int = 0
     cached_completion_tokens: int = 0
+    cached_seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens that were paid."""
+        return self.prompt_tokens + self.completion_tokens
 
     def as_if_uncached(self) -> ModelUsage:
         """The same usage if every call had had to be paid for."""
@@ -82,8 +94,10 @@ class ModelUsage:
             kind=self.kind,
             calls=self.calls + self.cached_calls,
             uncounted_calls=self.uncounted_calls,
+            estimated_calls=self.estimated_calls + self.cached_estimated_calls,
             prompt_tokens=self.prompt_tokens + self.cached_prompt_tokens,
             completion_tokens=self.completion_tokens + self.cached_completion_tokens,
+            seconds=self.seconds + self.cached_seconds,
         )
 
 
@@ -95,6 +109,8 @@ class Cost:
     """What is known of it, in US dollars; a lower bound of the whole."""
     is_whole: bool = True
     """Whether that is all."""
+    is_estimated: bool = False
+    """Whether tokens of it are estimates, since an endpoint reported none."""
 
     @property
     def usd(self) -> float | None:
@@ -102,12 +118,17 @@ class Cost:
         return self.known_usd if self.is_whole else None
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(known_usd=self.known_usd + other.known_usd, is_whole=self.is_whole and other.is_whole)
+        return Cost(
+            known_usd=self.known_usd + other.known_usd,
+            is_whole=self.is_whole and other.is_whole,
+            is_estimated=self.is_estimated or other.is_estimated,
+        )
 
     def __str__(self) -> str:
+        amount = f"about {dollars(self.known_usd)}" if self.is_estimated else dollars(self.known_usd)
         if self.is_whole:
-            return dollars(self.known_usd)
-        return f"at least {dollars(self.known_usd)}" if self.known_usd else "unknown"
+            return amount
+        return f"at least {amount}" if self.known_usd else "unknown"
 
 
 FREE = Cost()
@@ -152,7 +173,11 @@ class Prices:
             return Cost(is_whole=usage.calls == 0)
         usd = (usage.prompt_tokens * price.prompt + usage.completion_tokens * price.completion) / _MILLION
         is_free = price.prompt == price.completion == 0
-        return Cost(known_usd=usd, is_whole=is_free or usage.uncounted_calls == 0)
+        return Cost(
+            known_usd=usd,
+            is_whole=is_free or usage.uncounted_calls == 0,
+            is_estimated=not is_free and usage.estimated_calls > 0,
+        )
 
 
 def load_prices(home: Path | None = None) -> Prices:
@@ -186,16 +211,20 @@ def _plus(usage: ModelUsage, record: CallRecord) -> ModelUsage:
         return replace(
             usage,
             cached_calls=usage.cached_calls + 1,
+            cached_estimated_calls=usage.cached_estimated_calls + record["estimated"],
             cached_prompt_tokens=usage.cached_prompt_tokens + record["prompt_tokens"],
             cached_completion_tokens=usage.cached_completion_tokens + record["completion_tokens"],
+            cached_seconds=round(usage.cached_seconds + record["seconds"], 4),
         )
     return replace(
         usage,
         calls=usage.calls + 1,
         # A prompt has a token at least, so 0 means that none were told; a call that failed is not billed.
         uncounted_calls=usage.uncounted_calls + (not record["error"] and record["prompt_tokens"] == 0),
+        estimated_calls=usage.estimated_calls + record["estimated"],
         prompt_tokens=usage.prompt_tokens + record["prompt_tokens"],
         completion_tokens=usage.completion_tokens + record["completion_tokens"],
+        seconds=round(usage.seconds + record["seconds"], 4),
     )
 
 

@@ -68,6 +68,10 @@ class Settings(BaseSettings):
     )
     llm_api_key: SecretStr = Field(default=SecretStr(""), description="Key; else OPENAI_API_KEY or DASHSCOPE_API_KEY.")
     judge_llm: Address = Field(default=Address(), description="Model that judges; empty: the same as llm.")
+    endpoint_names: dict[Address, str] = Field(
+        default_factory=dict,
+        description='Names under which the model cache keeps endpoints that move, such as {"10.0.0.7:8000/v1": "lab"}.',
+    )
     judge_needed_threshold: Threshold | None = Field(
         default=None, description="Logprob judge: least P(needed) of a 1; without it, as calibrated."
     )

@@ -25,11 +25,14 @@ class CallRecord(TypedDict):
     model: str
     prompt_tokens: int
     completion_tokens: int
+    estimated: bool
+    """True where the endpoint reported no tokens, so that the numbers above are estimates from the lengths of texts."""
     seconds: float
-    """Wall time from the first attempt to the answer, back-off included."""
+    """Wall time from the first attempt to the answer, back-off included; of a cached call, what it took when made."""
     attempts: int
     """1 when the first attempt succeeded."""
     cached: bool
+    """True for a call that the cache answered: tokens and seconds are those once paid for it."""
     error: str
     """``""`` for a call that succeeded."""
 
@@ -106,6 +109,10 @@ class CallMeter:
     """Thread whose held call the first call may use."""
     records: list[CallRecord] = field(default_factory=list)
 
+    def for_one_call(self) -> CallMeter:
+        """A meter of the same node and chunk with records of its own, for a call whose reservation is made already."""
+        return CallMeter(node=self.node, chunk_id=self.chunk_id)
+
     def reserve(self) -> None:
         """Reserve the next call.
 
@@ -124,7 +131,6 @@ class CallMeter:
         prompt_tokens: int = 0,
         completion_tokens: int = 0,
         attempts: int = 1,
-        cached: bool = False,
         error: str = "",
     ) -> None:
         """Keep the record of a call that ended now; ``started`` is its ``time.perf_counter()``."""
@@ -137,9 +143,17 @@ class CallMeter:
                 model=model,
                 prompt_tokens=prompt_tokens,
                 completion_tokens=completion_tokens,
+                estimated=False,
                 seconds=round(time.perf_counter() - started, 4),
                 attempts=attempts,
-                cached=cached,
+                cached=False,
                 error=error,
             )
         )
+
+    def record_cached(self, paid: CallRecord) -> None:
+        """Keep the record of a call that the cache answered, with what ``paid`` says that it once took."""
+        own = CallRecord(
+            **{**paid, "call_id": uuid.uuid4().hex, "node": self.node, "chunk_id": self.chunk_id, "cached": True}
+        )
+        self.records.append(own)

@@ -134,7 +134,7 @@ def calibrate(
     cases = cases_of(dataset)
     llm = create_llm(settings.judge_spec, settings, CallGate(settings.max_concurrency), on_progress=on_progress)
     with CompletionCache(settings.home / "completions.sqlite") as cache:
-        rating = _Rating(CachedLLM(llm, cache), cases, tell)
+        rating = _Rating(CachedLLM(llm, cache, endpoint=llm.endpoint), cases, tell)
         rated = background_loop().run(rating.run(settings.max_concurrency))
     fit = fit_thresholds(rated, target_recall=plan.target_recall)
     file = thresholds_file(settings) if fit.discriminates else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from ...graphs.search_tree import SearchTree
+from ...graphs.tree_nodes import QueryNode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,8 @@ class TreeFigures:
     """Of ``chat_calls``."""
     completion_tokens: int
     """Of ``chat_calls``."""
+    cached_seconds: float = 0.0
+    """Seconds by which cached calls shortened the longest chain of calls that had to wait for each other."""
 
     @property
     def unknown_share(self) -> float | None:
@@ -70,4 +74,22 @@ def figures_of(tree: SearchTree) -> TreeFigures:
         cached_chat_calls=sum(call["kind"] == "chat" and call["cached"] for query in queries for call in query.usage),
         prompt_tokens=usage["prompt_tokens"],
         completion_tokens=usage["completion_tokens"],
+        cached_seconds=round(_longest_chain_s(tree.root) - _longest_chain_s(tree.root, cached=False), 3),
     )
+
+
+def _longest_chain_s(node: QueryNode, *, cached: bool = True) -> float:
+    """Seconds of the calls of a thread that wait for each other; verdicts are had at once, and so are sub-runs.
+
+    Without ``cached``, calls that the cache answered take no time.
+    """
+    verdicts: defaultdict[str, float] = defaultdict(float)
+    others_s = 0.0
+    for call in node.usage:
+        seconds = call["seconds"] if call["kind"] == "chat" and (cached or not call["cached"]) else 0.0
+        if call["chunk_id"]:
+            verdicts[call["chunk_id"]] += seconds
+        else:
+            others_s += seconds
+    below = [_longest_chain_s(chunk.child, cached=cached) for chunk in node.chunks if chunk.child is not None]
+    return max(verdicts.values(), default=0.0) + max(below, default=0.0) + others_s

@@ -171,7 +171,7 @@ class _Work:
         self._embedder = embedder
         self._on_progress = on_progress
         # One for all repeats of a question: of the same answer it says the same.
-        self._llm = StructuredLLM(CachedLLM(llm, cache, mode=options.cache))
+        self._llm = StructuredLLM(CachedLLM(llm, cache, endpoint=llm.endpoint, mode=options.cache))
         self._scorers = {metric.name: self._scorer_of(metric) for metric in options.metrics}
         self._scores: list[RagasScore] = []
         self._total = self._failed = 0

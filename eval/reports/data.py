@@ -106,18 +106,13 @@ def _answer(record: Mapping[str, object]) -> Json:
         "failure": None if record["failure"] is None else str(record["failure"]),
         "standalone": printable(str(record.get("standalone_query") or "")),
         "source": None if record.get("answered_from") is None else str(record["answered_from"]),
-        "calls": _sum(record.get("chat_calls"), record.get("cached_chat_calls")),
+        "calls": _number(record.get("chat_calls")),
         **numbers,
     }
 
 
 def _number(value: object) -> float | int | None:
     return value if isinstance(value, int | float) else None
-
-
-def _sum(*values: object) -> float | None:
-    numbers = [value for value in map(_number, values) if value is not None]
-    return sum(numbers) if numbers else None
 
 
 def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: SharedTexts) -> Json:

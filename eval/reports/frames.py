@@ -7,16 +7,17 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from ...modules.prices import Prices, load_prices
+from ...modules.prices import ModelUsage, Prices, load_prices
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.damage import DAMAGE_KINDS, damage_in_words
 from ..metrics.retrieval import score_retrieval
 from ..metrics.statistics import mean_interval
+from ..metrics.tree import TreeFigures
 from ..ragas.report import CurrentScores, ragas_columns
 from ..ragas.scores import RagasScore, current_scores
 from ..runs.experiment import RETRIEVING
-from ..runs.spending import cost_of_row
+from ..runs.spending import cost_of_row, uncached_cost_of_row
 from ..runs.store import RunRow
 from .turn_columns import turn_columns
 
@@ -35,10 +36,16 @@ COST_METRICS = (
     "completion_tokens",
     "cost_usd",
     "seconds",
+    "paid_chat_calls",
+    "paid_prompt_tokens",
+    "paid_completion_tokens",
+    "paid_cost_usd",
+    "paid_seconds",
     "sub_runs",
     "depth",
 )
-_NEEDS_ALL = frozenset({"cost_usd"})
+"""Calls, tokens, cost and seconds as if no call had come out of the cache; behind ``paid_``, as they were paid."""
+_NEEDS_ALL = frozenset({"cost_usd", "paid_cost_usd"})
 """Metrics whose mean is unknown while a single value is."""
 
 
@@ -57,9 +64,11 @@ def question_frame(
     A turn that was answered without a search has none of retrieval either; what else is known of turns stands in
     columns of their own (see ``turn_columns.turn_columns``), and calls and tokens are those of search and conversation.
     ``completeness`` is "complete", "degraded" or "failed"; ``damage`` says in words what faults took from an answer,
-    and each of ``DAMAGE_KINDS`` has a column that counts it. ``cost_usd`` is what the row's own calls cost, and missing
-    where a part of it is unknown; ``cost_known_usd`` is the rest of it. ``prices``: None takes those that come with
-    judgetree.
+    and each of ``DAMAGE_KINDS`` has a column that counts it.
+    ``cost_usd`` is what the row's own calls cost, and missing where a part of it is unknown; ``cost_known_usd`` is the
+    rest of it. Calls, tokens, cost and seconds are those of all calls, as if none had come out of the cache, so that
+    systems do not differ by which of them asked first; ``paid_…`` is what was paid. ``prices``: None takes those that
+    come with judgetree.
     """
     prices = prices or load_prices()
     by_id, scores = {question.id: question for question in questions}, current_scores(ragas)
@@ -133,7 +142,8 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores) -> dict[s
         "damage": damage_in_words(row.damage),
         **{kind: row.damage.get(kind, 0) for kind in DAMAGE_KINDS},
         "thread_id": row.thread_id,
-        "seconds": row.seconds,
+        "seconds": row.seconds_uncached,
+        "paid_seconds": row.seconds,
         **answers,
         **_retrieval_scores(row, question),
         **_figures(row),
@@ -142,23 +152,41 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores) -> dict[s
     }
 
 
-def _figures(row: RunRow) -> dict[str, int]:
-    figures = asdict(row.tree) if row.tree else {}
-    if row.conversation is None:
-        return figures
-    own = row.conversation.own
-    led = {
-        "chat_calls": own.calls,
-        "cached_chat_calls": own.cached_calls,
-        "prompt_tokens": own.prompt_tokens,
-        "completion_tokens": own.completion_tokens,
-    }
-    return {**figures, **{name: figures.get(name, 0) + value for name, value in led.items()}}
+def _figures(row: RunRow) -> dict[str, float]:
+    if row.tree is None and row.paid is None:
+        return {}
+    figures = {name: value for name, value in asdict(row.tree).items() if name != "cached_seconds"} if row.tree else {}
+    chat = [usage for usage in row.paid or () if usage.kind == "chat"]
+    if row.paid is None and row.tree is not None:
+        chat = [_usage_of(row.tree)]
+    for prefix, usages in (("", [usage.as_if_uncached() for usage in chat]), ("paid_", chat)):
+        figures[f"{prefix}chat_calls"] = sum(usage.calls for usage in usages)
+        figures[f"{prefix}prompt_tokens"] = sum(usage.prompt_tokens for usage in usages)
+        figures[f"{prefix}completion_tokens"] = sum(usage.completion_tokens for usage in usages)
+    figures["cached_chat_calls"] = sum(usage.cached_calls for usage in chat)
+    figures["estimated_chat_calls"] = sum(usage.as_if_uncached().estimated_calls for usage in chat)
+    return figures
+
+
+def _usage_of(tree: TreeFigures) -> ModelUsage:
+    return ModelUsage(
+        model="",
+        kind="chat",
+        calls=tree.chat_calls,
+        prompt_tokens=tree.prompt_tokens,
+        completion_tokens=tree.completion_tokens,
+        cached_calls=tree.cached_chat_calls,
+    )
 
 
 def _cost(row: RunRow, prices: Prices) -> dict[str, object]:
-    cost = cost_of_row(row, prices)
-    return {"cost_usd": cost.usd, "cost_known_usd": cost.known_usd}
+    cost, paid = uncached_cost_of_row(row, prices), cost_of_row(row, prices)
+    return {
+        "cost_usd": cost.usd,
+        "cost_known_usd": cost.known_usd,
+        "paid_cost_usd": paid.usd,
+        "paid_cost_known_usd": paid.known_usd,
+    }
 
 
 def _answer_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | None]:

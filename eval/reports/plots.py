@@ -39,7 +39,7 @@ class Plot:
 
 
 def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame, *, metric: str = "em") -> Plot | None:
-    """Score against model calls a question, paid or out of the cache, a point a system; None without scores.
+    """Score against model calls a question, those out of the cache included, a point a system; None without scores.
 
     Args:
         questions: As from ``frames.question_frame``.
@@ -49,8 +49,8 @@ def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame, *, metric: str = "
     scores = _scores(systems, metric)
     if scores.empty:
         return None
-    paid = questions["chat_calls"] + questions["cached_chat_calls"] if "chat_calls" in questions else None
-    calls = {} if paid is None else paid.groupby(questions["system"]).mean().dropna().to_dict()
+    made = questions.get("chat_calls")
+    calls = {} if made is None else made.groupby(questions["system"]).mean().dropna().to_dict()
     shown = scores[scores["system"].isin(list(calls))]
     if shown.empty:
         return None

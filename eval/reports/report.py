@@ -30,7 +30,7 @@ _SHOWN = (
     "all@3",
     "tree_all",
     "chat_calls",
-    "cached_chat_calls",
+    "paid_chat_calls",
     "cost_usd",
     "sub_runs",
     "seconds",
@@ -43,9 +43,10 @@ _NAMES = {
     "cover_em": "cover EM",
     "all@3": "all supporting @3",
     "tree_all": "all supporting in the tree",
-    "chat_calls": "calls paid",
-    "cached_chat_calls": "calls cached",
+    "chat_calls": "calls",
+    "paid_chat_calls": "calls paid",
     "cost_usd": "cost",
+    "paid_cost_usd": "cost paid",
     "sub_runs": "sub-runs",
 }
 
@@ -97,7 +98,8 @@ class Report:
             "Means over questions; in brackets 95 % bootstrap intervals. EM, F1 and supporting shares in per cent; "
             "calls, cost, sub-runs and seconds a question. A failed question scores 0, a refused unanswerable one 1.",
             *damage_lines(self.questions),
-            f"Paid in all: {_paid_in_all(self.questions)}.",
+            "Calls, cost and seconds are those of all calls, as if none had come out of the cache. "
+            f"Paid in all: {_paid_in_all(self.questions)}; {_cached_in_all(self.questions)}.",
             *noise_lines(self.noise),
             *ragas_lines(self.questions, self.systems),
             *self.conversation_lines,
@@ -198,14 +200,24 @@ def _line(cells: list[str]) -> str:
 
 def _paid_in_all(questions: pd.DataFrame) -> str:
     costs = {
-        str(system): Cost(known_usd=float(part["cost_known_usd"].sum()), is_whole=bool(part["cost_usd"].notna().all()))
+        str(system): Cost(
+            known_usd=float(part["paid_cost_known_usd"].sum()), is_whole=bool(part["paid_cost_usd"].notna().all())
+        )
         for system, part in questions.groupby("system", sort=False)
     }
     return ", ".join(f"{system} {cost}" for system, cost in costs.items())
 
 
+def _cached_in_all(questions: pd.DataFrame) -> str:
+    """The share of calls that the cache answered, and that of calls whose tokens are estimates if there are any."""
+    columns = [questions.get(name) for name in ("chat_calls", "cached_chat_calls", "estimated_chat_calls")]
+    calls, cached, estimated = (0.0 if column is None else float(column.sum()) for column in columns)
+    share = f"{cached / calls if calls else 0:.0%} of the calls came out of the cache"
+    return f"{share}, and the tokens of {estimated / calls:.0%} are estimates" if estimated else share
+
+
 def _shown(metric: str, row: pd.Series) -> str:
-    if metric == "cost_usd":
+    if metric in ("cost_usd", "paid_cost_usd"):
         mean, low, high = (dollars(value) if pd.notna(value) else "" for value in row[["mean", "low", "high"]])
         return f"{mean} ({low} to {high})" if low else mean or "unknown"
     scale, digits = (100.0, 1) if metric in _SHARES else (1.0, 2)

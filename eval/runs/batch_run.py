@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ...modules.completion_cache import CacheMode
+from ...modules.errors import SettingsError
 from ...modules.prices import load_prices
 from ...modules.settings import Settings, load_settings
 from ..datasets.choice import choose_questions, draw, with_paths
@@ -30,7 +32,7 @@ class RunOptions:
     retry: Retry | None = None
     """Ask questions again that failed, or that are incomplete: failed or degraded."""
     force: bool = False
-    """Ask everything again, as new attempts."""
+    """Ask everything again, as new attempts; no answer comes out of the cache, which keeps the new ones."""
     pilot: int | None = None
     """Ask only so many of the questions for now, drawn by the experiment's seed."""
     again: Rerun | None = None
@@ -72,6 +74,8 @@ def run_experiment(
     if options.again is not None:
         refuse_other_data(options.again.manifest, identity_of(experiment, whole, settings))
     dataset = _asked_now(choose_questions(whole, experiment), experiment, options)
+    if options.force:
+        _reading_no_cache(experiment)  # refuses a replay before anything is written
     prices = load_prices(settings.home)
     refuse_unpriced(experiment, settings, prices)
     store = RunStore(out)
@@ -88,7 +92,8 @@ def run_experiment(
         if not jobs:
             return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
         with ExitStack() as resources:
-            services = Services(experiment, dataset, settings, on_progress=on_setup)
+            asked = _reading_no_cache(experiment) if options.force else experiment
+            services = Services(asked, dataset, settings, on_progress=on_setup)
             with store.setting_up(on_setup):
                 resources.enter_context(services)
                 _enter_services(store, services, options.again)
@@ -109,6 +114,15 @@ def run_experiment(
 def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
     """The settings with the models and the embedder that the experiment names."""
     return settings.with_models(llm=experiment.llm, judge_llm=experiment.judge_llm, embeddings=experiment.embeddings)
+
+
+def _reading_no_cache(experiment: Experiment) -> Experiment:
+    if experiment.cache == "replay":
+        raise SettingsError(
+            "--force asks the models again, which a replay never does. Leave out --force, or --cache replay."
+        )
+    modes: Mapping[CacheMode, CacheMode] = {"write": "refresh", "read": "off"}
+    return experiment.model_copy(update={"cache": modes.get(experiment.cache, experiment.cache)})
 
 
 def _asked_now(dataset: Dataset, experiment: Experiment, options: RunOptions) -> Dataset:

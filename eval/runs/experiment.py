@@ -98,7 +98,7 @@ class Experiment(BaseModel):
         default=ConversationSwitches(), description="How conversations are led, such as {summary_memory: true}."
     )
 
-    cache: CacheMode = Field(default="write", description="off, read, write or replay.")
+    cache: CacheMode = Field(default="write", description="off, read, write, refresh or replay.")
     concurrency: int = Field(default=8, ge=1, description="Questions, or dialogues, at once.")
     max_calls: int | None = Field(default=None, ge=1, description="Stop cleanly once the run has paid so many calls.")
     max_tokens: int | None = Field(default=None, ge=1, description="Stop cleanly once it has paid so many tokens.")

@@ -94,7 +94,7 @@ class RunEstimate:
     """Questions that were asked for this estimate, those of each system counted."""
     pilot_cost: Cost
     cached_share: float
-    """Share in [0, 1] of the calls behind the estimate that the cache answered: their time was none."""
+    """Share in [0, 1] of the calls behind the estimate that the cache answered; they count with what they once took."""
 
     def to_document(self) -> dict[str, object]:
         """Plain data that ``json.dumps`` takes; amounts are those of the questions that are left."""
@@ -186,7 +186,7 @@ def estimate_system(system: str, rows: Sequence[RunRow], left: int, at_once: int
         tokens=_expected([sum(_tokens(one) for one in _chat(usage)) for usage in usages], left),
         known_usd=_expected([cost.known_usd for cost in costs], left),
         is_whole=all(cost.is_whole for cost in costs),
-        seconds=_expected([row.seconds / at_once for row in rows], left),
+        seconds=_expected([row.seconds_uncached / at_once for row in rows], left),
     )
 
 

@@ -59,6 +59,15 @@ class RunSummary:
     """The limit that ended the run before all was asked; ``""`` if none did."""
     cost: Cost = FREE
     """What all attempts of the run directory have cost until now."""
+    calls: int = 0
+    """Chat calls of the questions asked now, those that the cache answered included."""
+    cached_calls: int = 0
+    """Of ``calls``: those that the cache answered."""
+
+    @property
+    def cached_share(self) -> float:
+        """``cached_calls`` by ``calls``, in [0, 1]; 0 without calls."""
+        return self.cached_calls / self.calls if self.calls else 0.0
 
 
 def run_questions(
@@ -142,6 +151,7 @@ class _Work:
         self._asked_here: set[Place] = set()
         self._done = 0
         self._counts: Counter[Completeness] = Counter()
+        self._calls = self._cached_calls = 0
 
     async def run(self) -> RunSummary:
         self._on_progress(Progress(done=0, total=len(self._jobs)))
@@ -168,6 +178,8 @@ class _Work:
             kept_incomplete=sum(row.completeness != "complete" for row in others),
             stopped_by=self._spending.exhausted if self._done + elsewhere < len(self._jobs) else "",
             cost=self._spending.cost,
+            calls=self._calls,
+            cached_calls=self._cached_calls,
         )
 
     def _is_over(self) -> bool:
@@ -247,4 +259,7 @@ class _Work:
         self._spending.add(row)
         self._done += 1
         self._counts[row.completeness] += 1
+        chat = [usage for usage in row.paid or () if usage.kind == "chat"]
+        self._calls += sum(usage.as_if_uncached().calls for usage in chat)
+        self._cached_calls += sum(usage.cached_calls for usage in chat)
         self._on_progress(Progress(done=self._done, total=len(self._jobs), row=row))

@@ -105,4 +105,4 @@ class Services:
         return create_judge(self.experiment.judge, llm, spec=self.settings.judge_spec, settings=self.settings)
 
     def _cached(self, llm: EndpointLLM, repeat: int) -> CachedLLM:
-        return CachedLLM(llm, self._cache, mode=self.experiment.cache, repeat=repeat)
+        return CachedLLM(llm, self._cache, endpoint=llm.endpoint, mode=self.experiment.cache, repeat=repeat)

@@ -58,6 +58,11 @@ def cost_of_row(row: RunRow, prices: Prices) -> Cost:
     return UNKNOWN if row.paid is None else prices.cost_of(row.paid)
 
 
+def uncached_cost_of_row(row: RunRow, prices: Prices) -> Cost:
+    """What one question would have cost if no call had come out of the cache."""
+    return UNKNOWN if row.paid is None else prices.cost_of(usage.as_if_uncached() for usage in row.paid)
+
+
 def refuse_unpriced(experiment: Experiment, settings: Settings, prices: Prices) -> None:
     """Do nothing if the experiment has no ``max_cost``, or all models that it names have a price.
 

@@ -86,6 +86,12 @@ class RunRow:
         return "degraded" if self.damage else "complete"
 
     @property
+    def seconds_uncached(self) -> float:
+        """About the wall time if no call had come out of the cache: what the cached ones once took is added."""
+        own = self.conversation.own.cached_seconds if self.conversation else 0.0
+        return round(self.seconds + own + (self.tree.cached_seconds if self.tree else 0.0), 3)
+
+    @property
     def chat_calls(self) -> int:
         """Chat calls that were paid, those of the tree and those that led the conversation."""
         own = self.conversation.own.calls if self.conversation else 0

@@ -52,7 +52,7 @@ def test_unknown_price_is_unknown_everywhere(cli: Cli, data: Path, tmp_path: Pat
     assert (told["cost_usd"], told["cost_known_usd"]) == (None, 0.0)
     report = cli("eval", "report", str(out))
     assert "| unknown |" in report.out
-    assert "Paid in all: llm unknown." in report.out
+    assert "Paid in all: llm unknown;" in report.out
     assert pd.read_csv(out / "results.csv")["cost_usd"].isna().all()
     (record,) = [
         record
@@ -69,7 +69,7 @@ def test_known_price_is_applied_when_the_rows_are_looked_at(cli: Cli, priced: Pa
     assert cli("eval", "report", str(out)).status == 0
     assert pd.read_csv(out / "results.csv")["cost_usd"].sum() == pytest.approx(tokens(out) / 1000)
     (tmp_path / "home" / "prices.toml").write_text("[chat.scripted]\nprompt = 0\ncompletion = 0\n", encoding="utf-8")
-    assert "Paid in all: llm $0.00." in cli("eval", "report", str(out)).out
+    assert "Paid in all: llm $0.00;" in cli("eval", "report", str(out)).out
 
 
 def test_limit_on_money_stops_cleanly_and_the_run_goes_on(cli: Cli, priced: Path, tmp_path: Path) -> None:

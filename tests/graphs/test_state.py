@@ -78,6 +78,7 @@ def record(call_id: str, tokens: int) -> CallRecord:
         model="m",
         prompt_tokens=tokens,
         completion_tokens=0,
+        estimated=False,
         seconds=0.0,
         attempts=1,
         cached=False,

@@ -13,14 +13,30 @@ from hypothesis import strategies as st
 
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.completion import Completion, TokenLogprob
-from judgetree.modules.completion_cache import CachedLLM, CacheMode, CompletionCache, KeptCall, call_key
+from judgetree.modules.completion_cache import CachedLLM, CacheMode, CompletionCache, call_key
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError
+from judgetree.modules.kept_call import KeptCall
 from judgetree.modules.llm import PLAIN_TEXT, CallOptions
-from judgetree.modules.usage import CallBudget, CallMeter, total_usage
+from judgetree.modules.usage import CallBudget, CallMeter, CallRecord, total_usage
 from tests.graphs.fakes import FakeLLM
 
 T = TypeVar("T")
+HERE, THERE = "127.0.0.1:8265/v1", "127.0.0.1:8266/v1"
 QUESTION = [("user", "Which oil?")]
+RECORD = CallRecord(
+    call_id="1",
+    kind="chat",
+    node="judge",
+    chunk_id="c",
+    model="m",
+    prompt_tokens=3,
+    completion_tokens=2,
+    estimated=True,
+    seconds=0.5,
+    attempts=2,
+    cached=False,
+    error="",
+)
 
 
 @pytest.fixture
@@ -35,6 +51,12 @@ def numbered() -> FakeLLM:
     return llm
 
 
+def cached_llm(
+    inner: FakeLLM, cache: CompletionCache, *, endpoint: str = HERE, mode: CacheMode = "write", repeat: int = 0
+) -> CachedLLM:
+    return CachedLLM(inner, cache, endpoint=endpoint, mode=mode, repeat=repeat)
+
+
 def run(work: Coroutine[object, object, T]) -> T:
     return background_loop().run(work)
 
@@ -45,21 +67,36 @@ def ask(llm: CachedLLM, meter: CallMeter | None = None, options: CallOptions = P
 
 def test_second_run_pays_nothing_and_says_the_same(cache: CompletionCache) -> None:
     paid, again = CallMeter(node="generate"), CallMeter(node="generate")
-    assert ask(CachedLLM(numbered(), cache), paid) == "1"
+    assert ask(cached_llm(numbered(), cache), paid) == "1"
     later = numbered()
-    assert ask(CachedLLM(later, cache), again) == "1"
+    assert ask(cached_llm(later, cache), again) == "1"
     assert later.calls == []
     assert total_usage(paid.records)["llm_calls"] == 1
     assert total_usage(again.records)["llm_calls"] == 0
     (first,), (kept,) = paid.records, again.records
     assert kept["cached"]
-    assert (kept["prompt_tokens"], kept["completion_tokens"]) == (first["prompt_tokens"], first["completion_tokens"])
+    cost = ("prompt_tokens", "completion_tokens", "estimated", "seconds")
+    assert [kept[name] for name in cost] == [first[name] for name in cost], "what it took when it was made"
+
+
+def test_model_of_the_same_name_at_another_endpoint_answers_itself(cache: CompletionCache) -> None:
+    here, there = cached_llm(FakeLLM(lambda _: "A"), cache), cached_llm(FakeLLM(lambda _: "B"), cache, endpoint=THERE)
+    assert [ask(here), ask(there), ask(here), ask(there)] == ["A", "B", "A", "B"]
+
+
+def test_refreshing_asks_each_call_once_more_and_keeps_the_new_answer(cache: CompletionCache) -> None:
+    ask(cached_llm(FakeLLM(lambda _: "old"), cache))
+    inner = numbered()
+    answers = [ask(cached_llm(inner, cache, mode="refresh")) for _ in range(2)]
+    assert answers == ["1", "1"], "what was renewed is read again"
+    assert ask(cached_llm(numbered(), cache, mode="read")) == "1"
+    assert len(inner.calls) == 1
 
 
 def test_kept_answer_outlives_the_process(tmp_path: Path) -> None:
     for _ in range(2):
         with CompletionCache(tmp_path / "calls.sqlite") as cache:
-            assert ask(CachedLLM(numbered(), cache)) == "1"
+            assert ask(cached_llm(numbered(), cache)) == "1"
 
 
 @pytest.mark.parametrize(
@@ -72,39 +109,39 @@ def test_kept_answer_outlives_the_process(tmp_path: Path) -> None:
     ],
 )
 def test_other_options_are_another_call(cache: CompletionCache, options: CallOptions) -> None:
-    llm = CachedLLM(numbered(), cache)
+    llm = cached_llm(numbered(), cache)
     assert [ask(llm), ask(llm, options=options), ask(llm)] == ["1", "2", "1"]
 
 
 def test_each_repeat_has_answers_of_its_own(cache: CompletionCache) -> None:
     inner = numbered()
-    answers = [ask(CachedLLM(inner, cache, repeat=repeat)) for repeat in (0, 1, 0, 1)]
+    answers = [ask(cached_llm(inner, cache, repeat=repeat)) for repeat in (0, 1, 0, 1)]
     assert answers == ["1", "2", "1", "2"]
 
 
 @pytest.mark.parametrize(("mode", "answers"), [("off", ["1", "2"]), ("read", ["1", "2"]), ("write", ["1", "1"])])
 def test_modes_keep_or_do_not(cache: CompletionCache, mode: CacheMode, answers: list[str]) -> None:
-    llm = CachedLLM(numbered(), cache, mode=mode)
+    llm = cached_llm(numbered(), cache, mode=mode)
     assert [ask(llm), ask(llm)] == answers
 
 
 def test_reading_uses_what_another_run_has_kept(cache: CompletionCache) -> None:
-    ask(CachedLLM(numbered(), cache))
+    ask(cached_llm(numbered(), cache))
     llm = numbered()
-    assert ask(CachedLLM(llm, cache, mode="read")) == "1"
+    assert ask(cached_llm(llm, cache, mode="read")) == "1"
     assert llm.calls == []
 
 
 def test_replay_refuses_what_is_not_kept(cache: CompletionCache) -> None:
     llm = numbered()
     with pytest.raises(CacheMiss, match=r"'fake'.*calls\.sqlite.*--cache write"):
-        ask(CachedLLM(llm, cache, mode="replay"))
+        ask(cached_llm(llm, cache, mode="replay"))
     assert llm.calls == []
 
 
 def test_same_call_twice_at_once_is_paid_for_once(cache: CompletionCache) -> None:
     inner = numbered()
-    llm = CachedLLM(inner, cache)
+    llm = cached_llm(inner, cache)
 
     async def twice() -> list[Completion]:
         return await asyncio.gather(*(llm.complete(QUESTION, meter=CallMeter(node="judge")) for _ in range(5)))
@@ -118,14 +155,14 @@ def test_failed_call_is_not_kept(cache: CompletionCache) -> None:
         raise ModelCallError("down")
 
     with pytest.raises(ModelCallError, match="down"):
-        ask(CachedLLM(FakeLLM(fail), cache))
-    assert ask(CachedLLM(numbered(), cache)) == "1"
+        ask(cached_llm(FakeLLM(fail), cache))
+    assert ask(cached_llm(numbered(), cache)) == "1"
 
 
 def test_kept_answer_takes_its_place_in_the_budget(cache: CompletionCache) -> None:
-    ask(CachedLLM(numbered(), cache))
+    ask(cached_llm(numbered(), cache))
     budget = CallBudget(limit=1)
-    llm = CachedLLM(numbered(), cache)
+    llm = cached_llm(numbered(), cache)
     assert ask(llm, CallMeter(node="judge", budget=budget)) == "1"
     with pytest.raises(BudgetSpent):
         ask(llm, CallMeter(node="judge", budget=budget))
@@ -134,16 +171,16 @@ def test_kept_answer_takes_its_place_in_the_budget(cache: CompletionCache) -> No
 @pytest.mark.parametrize("mode", ["off", "write"])
 def test_listeners_hear_of_a_call_that_is_paid_for(cache: CompletionCache, mode: CacheMode) -> None:
     texts, thinking = list[str](), list[str]()
-    llm = CachedLLM(FakeLLM(lambda _: "<think>hm</think>54"), cache, mode=mode)
+    llm = cached_llm(FakeLLM(lambda _: "<think>hm</think>54"), cache, mode=mode)
     listeners = {"on_text": texts.append, "on_thinking": thinking.append}
     run(llm.complete(QUESTION, meter=CallMeter(node="generate"), **listeners))
     assert (texts, thinking) == (["5", "54"], ["h", "hm"])
 
 
 def test_listeners_hear_of_a_kept_answer_at_once(cache: CompletionCache) -> None:
-    ask(CachedLLM(FakeLLM(lambda _: "<think>hm</think>54"), cache))
+    ask(cached_llm(FakeLLM(lambda _: "<think>hm</think>54"), cache))
     texts, thinking = list[str](), list[str]()
-    llm = CachedLLM(numbered(), cache)
+    llm = cached_llm(numbered(), cache)
     listeners = {"on_text": texts.append, "on_thinking": thinking.append}
     run(llm.complete(QUESTION, meter=CallMeter(node="generate"), **listeners))
     assert (texts, thinking) == (["54"], ["hm"])
@@ -151,14 +188,12 @@ def test_listeners_hear_of_a_kept_answer_at_once(cache: CompletionCache) -> None
 
 def test_two_processes_agree_on_what_was_kept_first(cache: CompletionCache, tmp_path: Path) -> None:
     one, two = (
-        KeptCall(
-            completion=Completion(text=text, thinking="", finish_reason="stop"), prompt_tokens=1, completion_tokens=1
-        )
+        KeptCall(completion=Completion(text=text, thinking="", finish_reason="stop"), record=RECORD)
         for text in ("one", "two")
     )
     with CompletionCache(tmp_path / "calls.sqlite") as other:
-        assert cache.put(b"key", "m", one) == one
-        assert other.put(b"key", "m", two) == one
+        assert cache.put(b"key", HERE, "m", one) == one
+        assert other.put(b"key", HERE, "m", two) == one
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -173,13 +208,13 @@ def test_completion_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, text: str, thinking: str, tokens: list[TokenLogprob]
 ) -> None:
     completion = Completion(text=text, thinking=thinking, finish_reason="stop", first_token=tuple(tokens))
-    kept = KeptCall(completion=completion, prompt_tokens=3, completion_tokens=2)
+    kept = KeptCall(completion=completion, record=RECORD)
     with CompletionCache(tmp_path_factory.mktemp("cache") / "calls.sqlite") as cache:
-        cache.put(b"key", "m", kept)
+        cache.put(b"key", HERE, "m", kept)
         assert cache.get(b"key") == kept
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=3), st.lists(st.tuples(texts, texts), max_size=3))
 def test_key_tells_messages_apart(one: list[tuple[str, str]], two: list[tuple[str, str]]) -> None:
-    assert (call_key("m", one, PLAIN_TEXT, 0) == call_key("m", two, PLAIN_TEXT, 0)) == (one == two)
-    assert call_key("m", one, PLAIN_TEXT, 0) != call_key("n", one, PLAIN_TEXT, 0)
+    assert (call_key(HERE, "m", one, PLAIN_TEXT) == call_key(HERE, "m", two, PLAIN_TEXT)) == (one == two)
+    assert call_key(HERE, "m", one, PLAIN_TEXT) != call_key(HERE, "n", one, PLAIN_TEXT)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.prices import FREE, UNKNOWN, Cost, ModelUsage, Price, Prices, load_prices, usage_by_model
-from judgetree.modules.usage import CallKind, CallMeter
+from judgetree.modules.usage import CallKind, CallMeter, CallRecord
 
 TABLE = Prices(
     {
@@ -22,8 +22,8 @@ TABLE = Prices(
 )
 
 
-def used(model: str, kind: CallKind = "chat", *, calls: int = 1, **counts: int) -> ModelUsage:
-    return ModelUsage(model=model, kind=kind, calls=calls, **counts)
+def used(model: str, kind: CallKind = "chat", *, calls: int = 1, **counts: float) -> ModelUsage:
+    return ModelUsage(model=model, kind=kind, calls=calls, **counts)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -97,24 +97,38 @@ def test_sum_is_whole_if_every_part_is_and_never_below_what_is_known(parts: list
 def test_records_are_summed_by_model_and_kind_with_cached_ones_apart() -> None:
     meter = CallMeter(node="n")
     meter.record(kind="chat", model="m", started=0.0, prompt_tokens=10, completion_tokens=2)
-    meter.record(kind="chat", model="m", started=0.0, prompt_tokens=7, completion_tokens=1, cached=True)
+    meter.record_cached({**meter.records[0], "prompt_tokens": 7, "completion_tokens": 1})
     meter.record(kind="chat", model="m", started=0.0, error="HTTP 500")
     meter.record(kind="chat", model="n", started=0.0)
     meter.record(kind="embedding", model="m", started=0.0)
-    chat, other, embedding = usage_by_model(meter.records)
+    timed = [CallRecord(**{**record, "seconds": float(at)}) for at, record in enumerate(meter.records)]
+    chat, other, embedding = usage_by_model(timed)
     assert chat == ModelUsage(
         model="m",
         kind="chat",
         calls=2,
         prompt_tokens=10,
         completion_tokens=2,
+        seconds=2.0,
         cached_calls=1,
         cached_prompt_tokens=7,
         cached_completion_tokens=1,
+        cached_seconds=1.0,
     )
-    assert chat.as_if_uncached() == used("m", calls=3, prompt_tokens=17, completion_tokens=3)
-    assert other == used("n", uncounted_calls=1), "an answer takes a token at least, so none were told"
-    assert embedding == used("m", "embedding", uncounted_calls=1)
+    assert chat.as_if_uncached() == used("m", calls=3, prompt_tokens=17, completion_tokens=3, seconds=3.0)
+    assert other == used("n", uncounted_calls=1, seconds=3.0), "an answer takes a token at least, so none were told"
+    assert embedding == used("m", "embedding", uncounted_calls=1, seconds=4.0)
+
+
+def test_estimated_tokens_are_marked_in_sums_and_in_what_they_cost() -> None:
+    meter = CallMeter(node="n")
+    meter.record(kind="chat", model="m", started=0.0, prompt_tokens=1_000_000)
+    meter.records[0]["estimated"] = True
+    meter.record_cached(meter.records[0])
+    (usage,) = usage_by_model(meter.records)
+    assert (usage.estimated_calls, usage.as_if_uncached().estimated_calls) == (1, 2)
+    cost = Prices({"chat": {"m": Price(prompt=1.0, completion=1.0)}}).cost_of([usage])
+    assert (str(cost), str(cost + FREE), cost.usd) == ("about $1.00", "about $1.00", 1.0)
 
 
 def test_table_that_comes_along_names_a_source_and_a_date_for_every_price() -> None:

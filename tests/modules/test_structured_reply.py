@@ -158,9 +158,9 @@ def test_replay_steps_down_as_the_run_did_though_refusals_are_not_kept(server: S
     server.configure(refused_formats=["json_schema"])
     llm, meter = llm_at(server.base_url, retries=0), CallMeter(node="judge")
     with CompletionCache(tmp_path / "calls.sqlite") as cache:
-        paid = complete(JsonChat(CachedLLM(llm, cache), max_tokens=77))
+        paid = complete(JsonChat(CachedLLM(llm, cache, endpoint=llm.endpoint), max_tokens=77))
         asked = len(server.log)
-        replayed = JsonChat(CachedLLM(llm, cache, mode="replay"), max_tokens=77)
+        replayed = JsonChat(CachedLLM(llm, cache, endpoint=llm.endpoint, mode="replay"), max_tokens=77)
         assert complete(replayed) == paid
         with pytest.raises(CacheMiss):
             background_loop().run(replayed.complete([("user", "Never asked?")], SCHEMA, meter=meter))

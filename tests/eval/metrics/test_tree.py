@@ -11,15 +11,18 @@ from judgetree.modules.judge import Score, VerdictStatus
 from judgetree.modules.usage import CallKind, CallRecord
 
 
-def call(call_id: str, *, kind: CallKind = "chat", cached: bool = False, error: str = "") -> CallRecord:
+def call(
+    call_id: str, *, kind: CallKind = "chat", cached: bool = False, error: str = "", chunk_id: str = ""
+) -> CallRecord:
     return CallRecord(
         call_id=call_id,
         kind=kind,
         node="judge",
-        chunk_id="",
+        chunk_id=chunk_id,
         model="m",
         prompt_tokens=10,
         completion_tokens=2,
+        estimated=False,
         seconds=0.5,
         attempts=1,
         cached=cached,
@@ -78,7 +81,18 @@ def test_every_figure_is_counted_over_the_whole_tree() -> None:
         cached_chat_calls=1,
         prompt_tokens=40,
         completion_tokens=8,
+        cached_seconds=0.5,
     )
+
+
+def test_cached_calls_count_as_long_as_others_waited_for_them() -> None:
+    """A verdict in two calls beside one in a single call, a sub-run below, and the answer: 2 + 1 + 1 calls in a row."""
+    below = replace(ANSWERED, usage=(call("4", cached=True),))
+    verdicts = (call("1", chunk_id="a", cached=True), call("2", chunk_id="a"), call("3", chunk_id="b", cached=True))
+    root = replace(ROOT, chunks=(chunk("a", 1, child=below),), usage=(*verdicts, call("5", cached=True)))
+    assert figures_of(SearchTree(root=root)).cached_seconds == 1.5
+    embedded = replace(ROOT, chunks=(), usage=(call("6", kind="embedding", cached=True),))
+    assert figures_of(SearchTree(root=embedded)).cached_seconds == 0
 
 
 def test_the_share_of_unknown_verdicts_leaves_out_what_was_never_judged() -> None:

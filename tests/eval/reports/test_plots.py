@@ -17,8 +17,7 @@ QUESTIONS = pd.DataFrame(
     {
         "system": ["naive", "naive", "judge", "judge"],
         "seconds": [1.0, 3.0, 4.0, 8.0],
-        "chat_calls": [1, 1, 5, None],
-        "cached_chat_calls": [0, 0, 2, None],
+        "chat_calls": [1, 1, 7, None],
     }
 )
 MEANS = pd.DataFrame(
@@ -120,7 +119,7 @@ def test_cost_counts_calls_paid_and_cached_and_leaves_out_what_is_not_known() ->
 
 def test_plot_without_figures_is_none() -> None:
     assert cost_plot(QUESTIONS, MEANS[MEANS["metric"] == "f1"]) is None
-    assert cost_plot(QUESTIONS.drop(columns=["chat_calls", "cached_chat_calls"]), MEANS) is None
+    assert cost_plot(QUESTIONS.drop(columns=["chat_calls"]), MEANS) is None
     assert split_plot(SPLITS[:0], SYSTEMS) is None
     assert failure_plot(FAILURES[:0], SYSTEMS) is None
     assert confusion_plot({"naive": {}}) is None

@@ -10,13 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
+from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
+from judgetree.evaluation.reports.frames import question_frame
 from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.store import RunRow, RunStore
 from judgetree.modules.errors import CacheMiss, CollectionError, SearchArgumentError, SettingsError
 from judgetree.modules.index_factory import open_index
+from judgetree.modules.prices import Price, Prices
 from judgetree.modules.settings import Settings, load_settings
 
 QUOTES = {
@@ -242,6 +246,53 @@ def test_force_asks_everything_again_on_threads_of_its_own(bench: Bench) -> None
     after = bench.rows()
     assert {row.attempt for row in after.values()} == {1}
     assert not {row.thread_id for row in before.values()} & {row.thread_id for row in after.values()}
+
+
+def test_force_asks_the_models_again_too(bench: Bench) -> None:
+    experiment = bench.more(systems=("naive", "iter_retgen"))
+    run_experiment(experiment, bench.out, settings=bench.settings)
+    before = sum(bench.server.requests.values())
+    forced = run_experiment(experiment, bench.out, options=RunOptions(force=True), settings=bench.settings)
+    assert sum(bench.server.requests.values()) == 2 * before, "each call once, whichever system makes it first"
+    assert (forced.calls - forced.cached_calls, forced.calls) == (before, sum(map(calls, bench.rows().values())))
+    elsewhere = bench.out.with_name("elsewhere")
+    replayed = run_experiment(experiment.model_copy(update={"cache": "replay"}), elsewhere, settings=bench.settings)
+    assert (replayed.cached_share, sum(bench.server.requests.values())) == (1.0, 2 * before), "the new ones are kept"
+    with pytest.raises(SettingsError, match="Leave out --force, or --cache replay"):
+        run_experiment(bench.more(cache="replay"), bench.out, options=RunOptions(force=True), settings=bench.settings)
+
+
+def test_server_of_the_same_alias_at_another_address_answers_itself(bench: Bench) -> None:
+    experiment = bench.more(systems=("llm",), limit=1)
+    run_experiment(experiment, bench.out, settings=bench.settings)
+    with ScriptedServer(responses=lambda request: ChatReply(text="of the other model")) as other:
+        spec, elsewhere = f"{other.base_url}#scripted", bench.out.with_name("elsewhere")
+        settings = bench.settings.model_copy(update={"llm": spec})
+        summary = run_experiment(experiment, elsewhere, settings=settings)
+        (row,) = RunStore(elsewhere).read_rows()
+        assert (row.prediction, summary.cached_calls) == ("of the other model", 0)
+        address = bench.server.base_url.removeprefix("http://")
+        names = {other.base_url: "lab", address: "lab"}
+        moved = bench.settings.model_copy(update={"endpoint_names": names, "llm": spec})
+        for number, llm in enumerate((spec, bench.settings.llm)):
+            out, at = bench.out.with_name(f"named-{number}"), moved.model_copy(update={"llm": llm})
+            named = run_experiment(experiment, out, settings=at)
+            assert named.cached_calls == number, "one name, one endpoint"
+            assert RunStore(out).read_rows()[0].prediction == "of the other model"
+
+
+def test_systems_that_ask_the_same_cost_the_same_whichever_asked_first(bench: Bench) -> None:
+    bench.server.configure(latency_s=0.05)
+    prices = Prices({"chat": {"scripted": Price(prompt=1000.0, completion=1000.0)}})
+    experiment = bench.more(systems=("naive", "iter_retgen"), limit=1, max_rec_depth=0, concurrency=1)
+    run_experiment(experiment, bench.out, settings=bench.settings)
+    (first, second) = bench.rows().values()
+    assert [row.tree.chat_calls for row in (first, second) if row.tree] == [1, 0], "the second came out of the cache"
+    frame = question_frame([first, second], [EvalQuestion(id="chain", question="", answers=("40 mm",))], prices=prices)
+    for name in ("chat_calls", "prompt_tokens", "completion_tokens", "cost_usd"):
+        assert frame[name][0] == frame[name][1] > frame[f"paid_{name}"][1] == 0
+        assert frame[f"paid_{name}"][0] == frame[name][0]
+    assert frame["seconds"][1] >= 0.05 + frame["paid_seconds"][1]
 
 
 def test_limit_on_paid_calls_stops_cleanly_and_the_run_goes_on(bench: Bench) -> None:

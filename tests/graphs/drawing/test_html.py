@@ -30,6 +30,7 @@ CALL = CallRecord(
     model=ATTACK,
     prompt_tokens=1234,
     completion_tokens=56,
+    estimated=False,
     seconds=1.5,
     attempts=1,
     cached=False,
