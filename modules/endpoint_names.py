@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 LOCAL_ENDPOINT = "local:"
@@ -11,19 +11,19 @@ LOCAL_ENDPOINT = "local:"
 _PORTS = {"http": 80, "https": 443}
 
 
-def endpoint_name(address: str, names: Mapping[str, str] | None = None) -> str:
+def endpoint_name(address: str, names: Iterable[tuple[str, str]] = ()) -> str:
     """Host, port and path of an address, or the name that ``names`` gives to it.
 
-    User, password, query and model are left out. ``names`` is keyed by such addresses, with or without ``http://``; it
-    keeps one name for an endpoint that moves.
+    User, password, query and model are left out. ``names`` are pairs of such an address, with
+    or without ``http://``, and a name, under which an endpoint that moves is the same one.
 
     >>> endpoint_name("https://ada:secret@Example.org/v1/?key=k#model")
     'example.org:443/v1'
-    >>> endpoint_name("http://10.0.0.7:8000/v1", {"10.0.0.7:8000/v1": "lab"})
+    >>> endpoint_name("http://10.0.0.7:8000/v1", [("10.0.0.7:8000/v1", "lab")])
     'lab'
     """
     name = _place(address)
-    return {_place(given): own for given, own in (names or {}).items()}.get(name, name)
+    return {_place(given): own for given, own in names}.get(name, name)
 
 
 def _place(address: str) -> str:

@@ -98,7 +98,7 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
         rates = RateLimit()
     else:
         endpoint = resolve_endpoint(spec, settings)
-        name = endpoint_name(endpoint.base_url or OPENAI_BASE_URL, settings.endpoint_names)
+        name = endpoint_name(endpoint.base_url or OPENAI_BASE_URL, settings.endpoint_names.items())
         limits = settings.requests_per_minute, settings.tokens_per_minute
         rates = _rates_at(background_loop(), endpoint.base_url, endpoint.model, *limits)
     chat = open_chat(endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key, timeout_s=settings.timeout_s)
