@@ -55,7 +55,7 @@ def run_show(session_id: str, *, branch: str | None, as_json: bool) -> int:
     if as_json:
         write_json(
             {
-                "conversation_id": session_id,
+                "name": session_id,
                 "branch": shown["name"],
                 "turns": turns,
                 "branches": branches,
@@ -125,7 +125,7 @@ def _agrees(question: str) -> bool:
 def _row(summary: ConversationSummary) -> tuple[Cell, ...]:
     branches = f"{len(summary.branches)} branches" if len(summary.branches) > 1 else ""
     return (
-        (summary.conversation_id, ""),
+        (summary.name, ""),
         (_local_time(summary.updated_at), "dim"),
         (count_of(summary.turns, "turn"), ""),
         (branches, ""),

@@ -25,6 +25,7 @@ from .memory_schema import (
     in_session,
     linked,
     moment_us,
+    moved,
     of_turns,
     on_path,
     to_row,
@@ -186,6 +187,19 @@ class ConversationMemory:
         with self._changing(session_id):
             self._rows.delete(keys)
         return len(keys)
+
+    def move_turns(self, session_id: str, to_session_id: str) -> int:
+        """Make all turns of a session turns of another one; how many there were.
+
+        Nothing is embedded. After an interruption some turns may stand in both; doing it again mends that.
+        """
+        in_session(to_session_id)
+        rows = list(self._read(session_id, None, ALL_COLUMNS))
+        self._there = {seen for seen in self._there if seen[0] != session_id}
+        with self._changing(session_id), self._changing(to_session_id):
+            self._rows.upsert([moved(row, to_session_id) for row in rows])
+            self._rows.delete([str(row[PK_FIELD]) for row in rows])
+        return len(rows)
 
     def sessions(self) -> list[str]:
         """Ids of the sessions that have turns, sorted; reads the keys of all rows."""

@@ -19,9 +19,10 @@ Thing = Literal[
     "rows",
     "run",
     "search-tree",
+    "store",
     "vector-cache",
 ]
-"""Kinds of saved data: collections of documents, states of conversations, exported trees, files of runs, caches."""
+"""Kinds of saved data: a "conversation-tree" is an exported conversation, a "store" the id of a checkpoint store."""
 
 VERSION = 2
 FORMAT_KEY = "format"

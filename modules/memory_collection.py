@@ -29,6 +29,8 @@ _PAGE_ROWS = 1000
 _PAGE_RECORDS = 256  # a gRPC message holds 64 MB
 _KEYS_A_DELETE = 1000
 _BATCH_CHARACTERS = 8_000_000
+_MAKING = threading.Lock()
+"""Of two that make one collection at once in a process, Lite leaves a file open."""
 
 
 class MemoryCollection:
@@ -139,10 +141,11 @@ class MemoryCollection:
         return self._connection is not None and self._connection.is_lite
 
     def _opened(self, client: MilvusClient, dimension: int | None) -> CollectionInfo | None:
-        if not client.has_collection(self.name):
-            if dimension is None:
-                return None
-            create_memory(client, self.name, memory_info(embedder_name(self._embedders[DENSE_FIELD]), dimension))
+        with _MAKING:
+            if not client.has_collection(self.name):
+                if dimension is None:
+                    return None
+                create_memory(client, self.name, memory_info(embedder_name(self._embedders[DENSE_FIELD]), dimension))
         info = read_memory_info(client, self.name)
         refuse_other_embedders(self.name, info, self._embedders)
         load_memory(client, self.name)

@@ -205,6 +205,12 @@ def linked(row: Row, turn: QaPair) -> Row:
     }
 
 
+def moved(row: Row, session_id: str) -> Row:
+    """A row as one of another session; all else is as it was."""
+    turn_id = to_turn(row)["turn_id"]
+    return {**row, PK_FIELD: row_key(session_id, turn_id), SESSION_FIELD: session_id, TURN_FIELD: turn_id}
+
+
 def in_session(session_id: str) -> str:
     """A filter for the rows of one session.
 

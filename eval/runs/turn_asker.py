@@ -81,7 +81,9 @@ class TurnAsker:
                 request_id=thread_id,
                 chat_history=_unasked_history(turn, path),
             )
-        rag_thread_id = result.turn["rag_thread_id"] if result.turn else rag_thread_of(session_id, result.turn_id)
+        rag_thread_id = (
+            result.turn["rag_thread_id"] if result.turn else rag_thread_of(result.conversation_id, result.turn_id)
+        )
         tree = await self._tree(rag_thread_id)
         facts = TurnFacts(
             dialogue_id=turn.dialogue_id,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from langchain_core.runnables import RunnableConfig
 
 from ...modules.errors import JudgetreeError, SettingsError, UserError
-from ...modules.turns import OpenTurn, QaPair, rag_thread_of, utc_now
+from ...modules.turns import OpenTurn, QaPair, rag_thread_of
 from ..checkpoints import store_errors
 from ..snapshots import is_absent, is_finished
 from . import branches
@@ -23,7 +23,7 @@ from .record import ConversationRecord
 from .result import TurnResult
 from .saving import remember
 from .sources import chunks_of
-from .state import ConversationState, TurnState, new_conversation
+from .state import ConversationState, TurnState
 from .store import turn_thread
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Asking:
     def __init__(self, conversations: Conversations, record: ConversationRecord) -> None:
         self._all = conversations
         self._record = record
-        self._session_id = record.session_id
+        self._name = record.name
 
     async def stream(self, request: Request) -> AsyncIterator[ConversationEvent]:
         """The events of one question as they come; whoever stops listening cancels the turn, which stays open."""
@@ -94,7 +94,7 @@ class Asking:
             if not request.query.strip():
                 raise SettingsError("The question is empty.")
             opened = await self._all.open()
-            async with opened.locks.hold(self._session_id):
+            async with opened.locks.hold(self._name):
                 with store_errors(self._all.settings.checkpoint_url):
                     begun = await self._begin(request)
                     tell(self._session_event(begun))
@@ -109,7 +109,8 @@ class Asking:
             tell(ErrorEvent(message=error))
         options = self._all.options
         result = TurnResult(
-            session_id=self._session_id,
+            name=self._name,
+            conversation_id=begun.state["conversation_id"],
             answer=saved["answer"] if saved else "",
             status=saved["status"] if saved else "failed",
             turn=saved,
@@ -131,8 +132,8 @@ class Asking:
         """The turn that answers the request, saved before anything is asked of a model."""
         opened = await self._all.open()
         store = opened.store
-        saved_state = await store.load(self._session_id)
-        state = saved_state or new_conversation(utc_now())
+        saved_state = await store.load(self._name)
+        state = saved_state or await self._record.new()
         if (answered := await self._answered(state, request)) is not None:
             return answered
         parent = await self._parent(state, request.parent_turn_id)
@@ -157,9 +158,9 @@ class Asking:
         )
         now_open = cast(ConversationState, {**state, **changes})
         if saved_state is None:
-            await store.begin(self._session_id, now_open)
+            await store.begin(now_open)
         else:
-            await store.save(self._session_id, changes)
+            await store.save(state, changes)
         await self._clear_away(state)
         turn = cast(OpenTurn, changes["open_turn"])
         return _Begun(turn=turn, branch=changes["branches"][turn["branch_id"]]["name"], resumed=False, state=now_open)
@@ -168,11 +169,11 @@ class Asking:
         """Delete what an open turn that was given up has left, and the thread of a last turn that was cut off."""
         opened = await self._all.open()
         if given_up := before["open_turn"]:
-            root = rag_thread_of(self._session_id, given_up["turn_id"])
+            root = rag_thread_of(before["conversation_id"], given_up["turn_id"])
             await opened.store.delete_threads([turn_thread(root), *await opened.store.tree_threads(root)])
         last = before["chat_history"][-1]["turn_id"] if before["chat_history"] else ""
-        if last and opened.wound_up.get(self._session_id) != last:
-            await opened.store.delete_threads([self._thread_of(last)])
+        if last and opened.wound_up.get(before["conversation_id"]) != last:
+            await opened.store.delete_threads([_thread_of(before, last)])
 
     async def _answered(self, state: ConversationState, request: Request) -> _Begun | None:
         """The turn that the request has led to before; None if there is none.
@@ -193,10 +194,10 @@ class Asking:
     async def _wind_up(self, turn: QaPair, state: ConversationState) -> bool:
         """Whether a saved turn was cut off before its thread was deleted; what was left to do is done then."""
         opened = await self._all.open()
-        thread_id = self._thread_of(turn["turn_id"])
+        thread_id = _thread_of(state, turn["turn_id"])
         if is_absent(await opened.graph.aget_state({"configurable": {"thread_id": thread_id}})):
             return False
-        await remember(opened.memory, self._session_id, state["chat_history"])
+        await remember(opened.memory, state["conversation_id"], state["chat_history"])
         await opened.store.delete_threads([thread_id])
         return True
 
@@ -208,7 +209,7 @@ class Asking:
         found = await self._record.find(state, parent_turn_id)
         if found is None:
             raise SettingsError(
-                f"The conversation {self._session_id!r} has no turn {parent_turn_id!r} to follow. "
+                f"The conversation {self._name!r} has no turn {parent_turn_id!r} to follow. "
                 "Give the turn_id of one of its turns (history(), turns()), or none for the newest."
             )
         return found
@@ -227,11 +228,12 @@ class Asking:
     async def _run(self, begun: _Begun, given: list[tuple[str, str]], listener: Listener | None) -> QaPair:
         opened = await self._all.open()
         stream = Stream(listener) if listener else None
-        context = await self._all.turn_context(self._session_id, begun.state, stream)
-        thread_id = self._thread_of(begun.turn["turn_id"])
+        context = await self._all.turn_context(begun.state, stream)
+        conversation_id = begun.state["conversation_id"]
+        thread_id = _thread_of(begun.state, begun.turn["turn_id"])
         config: RunnableConfig = {
             "configurable": {"thread_id": thread_id},
-            "metadata": {"conversation_id": self._session_id},
+            "metadata": {"conversation_id": conversation_id},
         }
         known = await opened.graph.aget_state(config) if begun.resumed else None
         final: Mapping[str, object]
@@ -244,22 +246,24 @@ class Asking:
         else:
             final = await opened.graph.ainvoke(None, config, context=context, durability="sync")
         await opened.store.delete_threads([thread_id])
-        opened.wound_up[self._session_id] = begun.turn["turn_id"]
+        opened.wound_up[conversation_id] = begun.turn["turn_id"]
         return cast(TurnState, final)["turn"]
-
-    def _thread_of(self, turn_id: str) -> str:
-        return turn_thread(rag_thread_of(self._session_id, turn_id))
 
     def _session_event(self, begun: _Begun) -> SessionEvent:
         turn = begun.turn
         return SessionEvent(
-            session_id=self._session_id,
+            name=self._name,
+            conversation_id=begun.state["conversation_id"],
             turn_id=turn["turn_id"],
             parent_turn_id=turn["parent_turn_id"],
             turn_number=turn["turn_number"],
             branch=begun.branch,
             resumed=begun.resumed,
         )
+
+
+def _thread_of(state: ConversationState, turn_id: str) -> str:
+    return turn_thread(rag_thread_of(state["conversation_id"], turn_id))
 
 
 def _nobody(event: ConversationEvent) -> None:

@@ -103,7 +103,6 @@ class TurnLimits:
 class TurnContext:
     """The services of one turn."""
 
-    conversation_id: str
     conversation: ConversationState
     """As it was when the turn was opened; nobody else writes to it until the turn is saved."""
     rag: RagGraph
@@ -118,6 +117,11 @@ class TurnContext:
     web: WebSearch | None = None
     stream: Stream | None = None
     """Told of answer, thinking and progress as they come; None where nobody listens."""
+
+    @property
+    def conversation_id(self) -> str:
+        """Random id of the conversation, by which memory and threads know it."""
+        return self.conversation["conversation_id"]
 
     def tell(self, node: str, event: RunEvent | None = None) -> None:
         """Tell that a step has begun, or that the search has come further."""

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 from ...modules.background_loop import background_loop
 from ...modules.errors import CollectionError, SettingsError
 from ...modules.memory_schema import checked_id
-from ...modules.turns import Branch, OpenTurn, QaPair, is_on_path, pairs_of, path_spans
+from ...modules.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, pairs_of, path_spans
 from ..checkpoints import store_errors
 from ..search_tree import SearchTree
 from . import branches
@@ -18,7 +18,6 @@ from .asking import FIRST, Asking, Request
 from .events import ConversationEvent, Listener
 from .record import ConversationRecord
 from .result import TurnResult
-from .state import new_conversation
 from .tree import ConversationTree, read_conversation
 
 if TYPE_CHECKING:
@@ -37,16 +36,16 @@ class Conversation:
     other; those of different ones run at the same time.
     """
 
-    def __init__(self, conversations: Conversations, session_id: str) -> None:
-        if not session_id.strip():
+    def __init__(self, conversations: Conversations, name: str) -> None:
+        if not name.strip():
             raise SettingsError("A conversation needs a name: any text that is not empty.")
         try:
-            checked_id("session_id", session_id)
+            checked_id("name", name)
         except CollectionError as error:
             raise SettingsError(f"A conversation cannot have this name: {error}") from error
-        self.session_id = session_id
+        self.name = name
         self._all = conversations
-        self._record = ConversationRecord(conversations, session_id)
+        self._record = ConversationRecord(conversations, name)
         self._asking = Asking(conversations, self._record)
 
     def ask(
@@ -138,7 +137,7 @@ class Conversation:
         """
         history = self.history()
         if not history:
-            raise SettingsError(f"The conversation {self.session_id!r} has no turn yet.")
+            raise SettingsError(f"The conversation {self.name!r} has no turn yet.")
         last = history[-1]
         return self.ask(last["query"], parent_turn_id=last["parent_turn_id"], regenerate=True, on_event=on_event)
 
@@ -178,8 +177,14 @@ class Conversation:
     @property
     def active_branch(self) -> str:
         """Name of the branch that is spoken in."""
-        state = background_loop().run(self._record.load()) or new_conversation("")
-        return state["branches"][state["active_branch"]]["name"]
+        state = background_loop().run(self._record.load())
+        return state["branches"][state["active_branch"]]["name"] if state else MAIN_BRANCH
+
+    @property
+    def conversation_id(self) -> str:
+        """Its random id, by which memory and threads know it; ``""`` before anything was asked."""
+        state = background_loop().run(self._record.load())
+        return state["conversation_id"] if state else ""
 
     @property
     def open_turn(self) -> OpenTurn | None:
@@ -222,7 +227,7 @@ class Conversation:
     async def _tree(self) -> ConversationTree:
         state, turns = await self._record.all_turns()
         with store_errors(self._all.settings.checkpoint_url):
-            return await read_conversation(self.session_id, state, turns, self._all.rag)
+            return await read_conversation(self.name, state, turns, self._all.rag)
 
 
 def _request(

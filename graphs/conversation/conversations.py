@@ -14,26 +14,24 @@ from ...modules.conversation_memory import ConversationMemory
 from ...modules.embeddings import create_embeddings
 from ...modules.errors import SettingsError
 from ...modules.settings import Settings, load_settings
-from ...modules.structured_reply import JsonChat
 from ...modules.web_search import SearxngSearch, WebSearch
 from ..checkpoints import store_errors
-from ..context import RagContext
 from ..rag_graph import RagGraph
 from ..session import RagSession, SessionOptions
 from .context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
 from .conversation import Conversation
 from .events import Stream
 from .expiry import ExpiryReport, delete_old, now_utc
+from .identity import StoreIdentity, is_conversation_id
 from .locks import ConversationLocks
+from .opened import Opened
 from .record import ConversationRecord
 from .state import ConversationState
 from .store import ConversationStore, ConversationSummary
-from .turn_graph import CompiledTurn, build_turn_graph
+from .turn_graph import build_turn_graph
 
 _MEMORY_EMBEDDINGS = "local:use"
 """Where the settings leave the choice to the documents' language: one memory serves collections of any."""
-_JSON_TOKENS = 1024
-"""Most tokens of a reply that leads the conversation."""
 
 
 class Conversations:
@@ -94,13 +92,15 @@ class Conversations:
         """The graph that searches, whose threads are the turns' search trees."""
         return self._session.graph
 
-    def conversation(self, session_id: str) -> Conversation:
+    def conversation(self, name: str) -> Conversation:
         """The conversation of that name, be it new or not; nothing is read or written yet.
+
+        A name is a label within one checkpoint store: those of another store have nothing to do with each other.
 
         Raises:
             SettingsError: The name is empty.
         """
-        return Conversation(self, session_id)
+        return Conversation(self, name)
 
     def prepare(self) -> None:
         """Open collection, models, store and memory now rather than at the first question.
@@ -118,17 +118,17 @@ class Conversations:
         """See ``summaries``."""
         return await background_loop().hop(self._summaries())
 
-    def delete(self, session_id: str) -> int:
+    def delete(self, name: str) -> int:
         """Delete a conversation with its turns in the memory and all its threads; how many threads that were.
 
         Raises:
             SettingsError: There is no such conversation.
         """
-        return background_loop().run(self.adelete(session_id))
+        return background_loop().run(self.adelete(name))
 
-    async def adelete(self, session_id: str) -> int:
+    async def adelete(self, name: str) -> int:
         """See ``delete``."""
-        return await background_loop().hop(self._delete(session_id))
+        return await background_loop().hop(self._delete(name))
 
     def delete_old_conversations(
         self,
@@ -140,14 +140,14 @@ class Conversations:
     ) -> ExpiryReport:
         """Delete the conversations that nobody has spoken in for ``days`` times 24 hours or longer, with all they have.
 
-        One that is answering a question is left alone. Sessions that only the memory knows go too, as soon as their
-        newest turn is that old; a memory that several stores share must be given the longest of their times. After an
-        interruption the next call does the rest.
+        One that is answering a question is left alone. Turns in the memory whose conversation is gone are deleted too,
+        as soon as the newest of them is that old, but only those of this checkpoint store: a memory may be shared by
+        several. After an interruption the next call does the rest.
 
         Args:
             days: At least 1.
             dry_run: Say what would go, and delete nothing.
-            on_progress: Called, on judgetree's own thread, with (done, total) of the old conversations and sessions.
+            on_progress: Called, on judgetree's own thread, with (done, total) of all that is old.
             clock: The time it is.
 
         Raises:
@@ -191,24 +191,26 @@ class Conversations:
             self.settings.conversation_expire_days, dry_run=dry_run, on_progress=on_progress, clock=clock
         )
 
-    def backfill(self, session_id: str | None = None, *, dry_run: bool = False) -> int:
+    def backfill(self, name: str | None = None, *, dry_run: bool = False) -> int:
         """Put turns that another program has written into the memory in a line; how many there are.
 
-        See ``memory_backfill.backfill``. Done again it finds nothing to do.
+        See ``memory_backfill.backfill``. Done again it finds nothing to do. Turns that the other program wrote under a
+        name become turns of this store's conversation of that name; those of another store's conversations are left
+        alone.
 
         Args:
-            session_id: One session; None for all.
+            name: One conversation; None for all.
             dry_run: Count, and change nothing.
 
         Raises:
             SettingsError: The memory was given, and is none of judgetree's.
             CollectionError: The memory fails.
         """
-        return background_loop().run(self._backfill(session_id, dry_run=dry_run))
+        return background_loop().run(self._backfill(name, dry_run=dry_run))
 
-    async def abackfill(self, session_id: str | None = None, *, dry_run: bool = False) -> int:
+    async def abackfill(self, name: str | None = None, *, dry_run: bool = False) -> int:
         """See ``backfill``."""
-        return await background_loop().hop(self._backfill(session_id, dry_run=dry_run))
+        return await background_loop().hop(self._backfill(name, dry_run=dry_run))
 
     def close(self) -> None:
         """Close store and memory and free the collection; the next question opens them again."""
@@ -227,14 +229,11 @@ class Conversations:
                 self._opened = await self._open()
             return self._opened
 
-    async def turn_context(
-        self, session_id: str, conversation: ConversationState, stream: Stream | None
-    ) -> TurnContext:
+    async def turn_context(self, conversation: ConversationState, stream: Stream | None) -> TurnContext:
         """The services of one turn; opens what is not open yet."""
         opened = await self.open()
         services = await self._session.open_services()
         return TurnContext(
-            conversation_id=session_id,
             conversation=conversation,
             rag=self.rag,
             services=services,
@@ -258,7 +257,13 @@ class Conversations:
         assert saver is not None, "a session keeps its threads"
         locks = ConversationLocks(url)
         self._resources.push_async_callback(locks.aclose)
-        return Opened(store=ConversationStore(saver), memory=self._memory(), locks=locks, graph=build_turn_graph(saver))
+        return Opened(
+            store=ConversationStore(saver),
+            identity=StoreIdentity(saver),
+            memory=self._memory(),
+            locks=locks,
+            graph=build_turn_graph(saver),
+        )
 
     def _memory(self) -> TurnMemory:
         if self._given_memory is not None:
@@ -279,15 +284,16 @@ class Conversations:
         with store_errors(self.settings.checkpoint_url):
             return await opened.store.summaries()
 
-    async def _delete(self, session_id: str) -> int:
+    async def _delete(self, name: str) -> int:
         opened = await self.open()
-        async with opened.locks.hold(session_id):
+        async with opened.locks.hold(name):
             with store_errors(self.settings.checkpoint_url):
-                if await opened.store.load(session_id) is None:
-                    raise SettingsError(f"There is no conversation {session_id!r}. `judgetree conversations list`.")
+                state = await opened.store.load(name)
+                if state is None:
+                    raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list`.")
                 # The memory first: what is left after a failure is still a conversation, which can be deleted again.
-                await asyncio.to_thread(opened.memory.delete_turns, session_id)
-                return await opened.store.delete_threads(await opened.store.threads_of(session_id))
+                await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"])
+                return await opened.store.delete_threads(await opened.store.threads_of(state))
 
     async def _delete_old(
         self, days: int, dry_run: bool, on_progress: Callable[[int, int], None] | None, clock: Callable[[], datetime]
@@ -296,39 +302,23 @@ class Conversations:
         with store_errors(self.settings.checkpoint_url):
             return await delete_old(opened, days, dry_run=dry_run, on_progress=on_progress, clock=clock)
 
-    async def _backfill(self, session_id: str | None, *, dry_run: bool) -> int:
+    async def _backfill(self, name: str | None, *, dry_run: bool) -> int:
         opened = await self.open()
         memory = opened.memory
         if not isinstance(memory, ConversationMemory):
             raise SettingsError("Only a ConversationMemory can be backfilled. Give one as memory=…, or none.")
-        unlinked = await asyncio.to_thread(memory.records_without_parent, session_id)
-        done = 0
+        names = {each.conversation_id: each.name for each in await self._summaries()}
+        unlinked = await asyncio.to_thread(memory.records_without_parent)
+        sessions: dict[str, list[str]] = {}
         for session in unlinked:
-            done += await ConversationRecord(self, session).backfill(memory, dry_run=dry_run)
-        return done
+            owner = names.get(session, "" if is_conversation_id(session) else session)
+            if owner and name in (None, owner):
+                sessions.setdefault(owner, []).append(session)
+        if dry_run:
+            return sum(len(unlinked[session]) for own in sessions.values() for session in own)
+        return sum([await ConversationRecord(self, owner).backfill(memory, own) for owner, own in sessions.items()])
 
     async def _close(self) -> None:
         self._opened = None
         await self._resources.aclose()
         await self._session.aclose()
-
-
-class Opened:
-    """What all conversations share while they are open."""
-
-    def __init__(
-        self, *, store: ConversationStore, memory: TurnMemory, locks: ConversationLocks, graph: CompiledTurn
-    ) -> None:
-        self.store = store
-        self.memory = memory
-        self.locks = locks
-        self.graph = graph
-        self.wound_up: dict[str, str] = {}
-        """Conversation to its last turn that has ended as it should in this process, with nothing left behind."""
-        self._chat: JsonChat | None = None
-
-    def chat_of(self, services: RagContext) -> JsonChat:
-        """The reader, for replies as JSON; one for all turns, so that its formats are found out once."""
-        if self._chat is None:
-            self._chat = JsonChat(services.reader, max_tokens=_JSON_TOKENS)
-        return self._chat

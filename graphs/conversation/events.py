@@ -18,7 +18,9 @@ class SessionEvent:
     """The turn has begun; nothing has been asked of a model yet."""
 
     type: ClassVar = "session"
-    session_id: str
+    name: str
+    """What the conversation is called."""
+    conversation_id: str
     turn_id: str
     parent_turn_id: str
     turn_number: int

@@ -7,15 +7,17 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...modules.errors import ConversationBusy, LoadingError, SettingsError
 from ...modules.memory_schema import moment_us
+from .identity import is_of_store
 from .state import ConversationState
 from .store import StoredConversation
 
 if TYPE_CHECKING:
-    from .conversations import Opened
+    from .opened import Opened
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +29,7 @@ class ExpiryReport:
     """What has been deleted, or would be."""
 
     conversations: tuple[str, ...]
-    """Ids of those in the store."""
+    """Names of those in the store."""
     turns: int
     """In the memory, those of ``orphans`` included."""
     threads: int
@@ -35,11 +37,11 @@ class ExpiryReport:
     dry_run: bool
     """Whether nothing was deleted."""
     orphans: tuple[str, ...] = ()
-    """Ids of those that only the memory knew."""
+    """Ids of those whose turns were in the memory, while the store, whose they were, has them no more."""
     busy: tuple[str, ...] = ()
-    """Ids of old ones that were left alone because they were answering a question."""
+    """Names of old ones that were left alone because they were answering a question."""
     unreadable: tuple[str, ...] = ()
-    """Ids of those that were left alone because a newer judgetree has written them, or they are damaged."""
+    """Names of those that were left alone because they are saved in another format."""
 
 
 def now_utc() -> datetime:
@@ -57,14 +59,18 @@ async def delete_old(
 ) -> ExpiryReport:
     """See ``Conversations.delete_old_conversations``. It reads every checkpoint of the store once."""
     sweep = _Sweep(opened=opened, newest_us=_newest_us(days, clock()), dry_run=dry_run)
-    stored = await opened.store.all_threads()
+    # In this order: a conversation is stored before the memory has turns of it, so none that is new looks gone.
     remembered = await asyncio.to_thread(opened.memory.sessions)
-    old = [each for each, kept in stored.items() if await sweep.finds_old(each, kept)]
-    orphans = [session for session in remembered if session not in stored]
-    for done, conversation_id in enumerate((*old, *orphans), start=1):
-        await sweep.delete_if_free(conversation_id, stored.get(conversation_id))
+    stored = await opened.store.all_threads()
+    store_id = await opened.identity.find()
+    orphans = [each for each in remembered if each not in stored and store_id and is_of_store(each, store_id)]
+    old = [kept for kept in stored.values() if await sweep.finds_old(kept)]
+    work = [*(partial(sweep.delete_if_free, kept) for kept in old)]
+    work += [partial(sweep.delete_orphan, each) for each in orphans]
+    for done, step in enumerate(work, start=1):
+        await step()
         if on_progress is not None:
-            on_progress(done, len(old) + len(orphans))
+            on_progress(done, len(work))
     return sweep.report()
 
 
@@ -94,63 +100,55 @@ class _Sweep:
             unreadable=tuple(self.unreadable),
         )
 
-    async def finds_old(self, conversation_id: str, kept: StoredConversation) -> bool:
+    async def finds_old(self, kept: StoredConversation) -> bool:
         """Whether a conversation is old, as far as that can be said without its lock."""
         try:
-            return await self._old_state(conversation_id, kept) is not None
+            return await self._old_state(kept) is not None
         except LoadingError as error:
             logger.warning("left alone: %s", error)
-            self.unreadable.append(conversation_id)
+            self.unreadable.append(kept.name)
             return False
 
-    async def delete_if_free(self, conversation_id: str, kept: StoredConversation | None) -> None:
-        """Delete a conversation, or with ``kept=None`` what the memory has of it, if it is still old."""
+    async def delete_if_free(self, kept: StoredConversation) -> None:
+        """Delete a conversation if it is still old and answers no question."""
         try:
-            async with self.opened.locks.hold(conversation_id, wait=False):
-                if kept is not None:
-                    await self._delete(conversation_id, kept)
-                else:
-                    await self._delete_orphan(conversation_id)
+            async with self.opened.locks.hold(kept.name, wait=False):
+                await self._delete(kept)
         except ConversationBusy:
-            self.busy.append(conversation_id)
+            self.busy.append(kept.name)
 
-    async def _delete(self, conversation_id: str, kept: StoredConversation) -> None:
+    async def delete_orphan(self, conversation_id: str) -> None:
+        """Delete the turns of a conversation that is gone, if the newest is old."""
+        memory = self.opened.memory
+        turns = await asyncio.to_thread(memory.turns_of, conversation_id)
+        moments = [moment for turn in turns if (moment := moment_us(turn["timestamp"])) is not None]
+        if not moments or max(moments) > self.newest_us:
+            return
+        if not self.dry_run:
+            await asyncio.to_thread(memory.delete_turns, conversation_id)
+        self.turns += len(turns)
+        self.orphans.append(conversation_id)
+
+    async def _delete(self, kept: StoredConversation) -> None:
         """The memory goes first and its own thread last, so that what an interruption leaves is found again as old."""
-        state = await self._old_state(conversation_id, kept)  # it may have been spoken in since it was found
+        state = await self._old_state(kept)  # it may have been spoken in since it was found
         if state is None:
             return
-        store, memory = self.opened.store, self.opened.memory
+        store, memory, conversation_id = self.opened.store, self.opened.memory, state["conversation_id"]
         # Going on with an open turn writes threads long before it changes the state.
-        threads: Sequence[str] = await store.threads_of(conversation_id) if state["open_turn"] else kept.threads
+        threads: Sequence[str] = await store.threads_of(state) if state["open_turn"] else kept.threads
         if self.dry_run:
             self.turns += len(await asyncio.to_thread(memory.turns_of, conversation_id))
             self.threads += len(threads)
         else:
             self.turns += await asyncio.to_thread(memory.delete_turns, conversation_id)
             self.threads += await store.delete_threads(threads)
-        self.conversations.append(conversation_id)
+        self.conversations.append(kept.name)
 
-    async def _delete_orphan(self, session_id: str) -> None:
-        if await self.opened.store.load(session_id) is not None:
-            return  # somebody has begun it since
-        memory = self.opened.memory
-        turns = await asyncio.to_thread(memory.turns_of, session_id)
-        moments = [moment for turn in turns if (moment := moment_us(turn["timestamp"])) is not None]
-        if not moments or max(moments) > self.newest_us:
-            return
-        if not self.dry_run:
-            await asyncio.to_thread(memory.delete_turns, session_id)
-        self.turns += len(turns)
-        self.orphans.append(session_id)
-
-    async def _old_state(self, conversation_id: str, kept: StoredConversation) -> ConversationState | None:
+    async def _old_state(self, kept: StoredConversation) -> ConversationState | None:
         """The state of a conversation that is old; None if it is not, or is gone."""
-        state = await self.opened.store.load(conversation_id)
-        if state is None:
-            return None
-        moment = moment_us(state["updated_at"])
-        if moment is None:  # of version 1, which kept the times that it was given, or none
-            moment = moment_us(kept.written_at)
+        state = await self.opened.store.load(kept.name)
+        moment = moment_us(state["updated_at"]) if state else None
         return state if moment is not None and moment <= self.newest_us else None
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ...modules.conversation_memory import ConversationMemory, by_time
 from ...modules.errors import SettingsError, UnknownThread
 from ...modules.memory_backfill import backfill
-from ...modules.turns import MAIN_BRANCH, Branch, QaPair
+from ...modules.turns import MAIN_BRANCH, Branch, QaPair, utc_now
 from ..checkpoints import store_errors
 from ..search_tree import SearchTree
 from . import branches
+from .identity import new_conversation_id
 from .state import ConversationState, new_conversation
 from .store import ConversationStore
 
@@ -28,15 +29,20 @@ class ConversationRecord:
     Every method raises ``SettingsError`` where the checkpoint store fails, ``CollectionError`` where the memory does.
     """
 
-    def __init__(self, conversations: Conversations, session_id: str) -> None:
-        self.session_id = session_id
+    def __init__(self, conversations: Conversations, name: str) -> None:
+        self.name = name
         self._all = conversations
 
     async def load(self) -> ConversationState | None:
         """Its state; None if nothing was ever asked."""
         store = (await self._all.open()).store
         with store_errors(self._all.settings.checkpoint_url):
-            return await store.load(self.session_id)
+            return await store.load(self.name)
+
+    async def new(self) -> ConversationState:
+        """A conversation without a turn, under an id of its own; nothing of it is saved yet."""
+        store_id = await (await self._all.open()).make_store_id()
+        return new_conversation(self.name, new_conversation_id(store_id), utc_now())
 
     async def all_turns(self) -> tuple[ConversationState | None, list[QaPair]]:
         """Its state, and all turns of all branches in the order in which they were answered."""
@@ -44,7 +50,7 @@ class ConversationRecord:
         if state is None:
             return None, []
         memory = (await self._all.open()).memory
-        remembered = await asyncio.to_thread(memory.turns_of, self.session_id)
+        remembered = await asyncio.to_thread(memory.turns_of, state["conversation_id"])
         # The state is the truth; what a failed deletion has left in the memory belongs to no branch.
         by_id = {turn["turn_id"]: turn for turn in (*remembered, *state["chat_history"])}
         known = [turn for turn in by_id.values() if turn["turn_number"] <= _last_number(state, turn["branch_id"])]
@@ -56,7 +62,7 @@ class ConversationRecord:
             if turn["turn_id"] == turn_id:
                 return turn
         memory = (await self._all.open()).memory
-        return next(iter(await asyncio.to_thread(memory.turns_of, self.session_id, [turn_id])), None)
+        return next(iter(await asyncio.to_thread(memory.turns_of, state["conversation_id"], [turn_id])), None)
 
     async def search_tree(self, turn: QaPair) -> SearchTree | None:
         """The search tree of a turn; None where nothing was searched for, or where it is gone."""
@@ -75,9 +81,10 @@ class ConversationRecord:
             SettingsError: (Also) there is no such conversation.
         """
         opened = await self._all.open()
-        async with opened.locks.hold(self.session_id):
+        async with opened.locks.hold(self.name):
             with store_errors(self._all.settings.checkpoint_url):
-                await opened.store.save(self.session_id, change(await self._known_state(opened.store)))
+                state = await self._known_state(opened.store)
+                await opened.store.save(state, change(state))
 
     async def delete_branch(self, name: str) -> int:
         """Delete a branch with its turns and their search trees; how many turns that were.
@@ -86,13 +93,13 @@ class ConversationRecord:
             SettingsError: (Also) see ``branches.without_branch``.
         """
         opened = await self._all.open()
-        async with opened.locks.hold(self.session_id):
+        async with opened.locks.hold(self.name):
             with store_errors(self._all.settings.checkpoint_url):
                 state = await self._known_state(opened.store)
                 changes = branches.without_branch(state, name)
                 branch_id = branches.branch_named(state["branches"], name)["branch_id"]
                 gone = [turn for turn in (await self.all_turns())[1] if turn["branch_id"] == branch_id]
-                await self._forget(gone, changes)
+                await self._forget(state, gone, changes)
         return len(gone)
 
     async def undo(self) -> QaPair:
@@ -102,65 +109,71 @@ class ConversationRecord:
             SettingsError: (Also) the branch has no turn of its own, or another one forks from it.
         """
         opened = await self._all.open()
-        async with opened.locks.hold(self.session_id):
+        async with opened.locks.hold(self.name):
             with store_errors(self._all.settings.checkpoint_url):
                 state = await self._known_state(opened.store)
                 head = state["branches"][state["active_branch"]]["head_turn_id"]
                 last = await self.find(state, head) if head else None
                 if last is None or last["branch_id"] != state["active_branch"]:
                     raise SettingsError("There is nothing to undo: the active branch has no turn of its own.")
-                await self._forget([last], branches.without_last_turn(state, last))
+                await self._forget(state, [last], branches.without_last_turn(state, last))
         return last
 
-    async def backfill(self, memory: ConversationMemory, *, dry_run: bool) -> int:
+    async def backfill(self, memory: ConversationMemory, sessions: Sequence[str]) -> int:
         """Put turns of the memory that have no parent in a line on the main branch, which then ends with them.
 
-        Gives back how many there are. A conversation that only the memory knew is there afterwards.
+        ``sessions`` are those of the memory that such turns stand under: the conversation's id, and names that another
+        program gave; turns under a name become turns of the conversation, which is made where there is none.
+        Gives back how many turns without a parent there were.
         """
         opened = await self._all.open()
-        async with opened.locks.hold(self.session_id):
+        async with opened.locks.hold(self.name):
             with store_errors(self._all.settings.checkpoint_url):
-                state = await opened.store.load(self.session_id)
-                if state is not None and not dry_run:  # its own turns come first
-                    await asyncio.to_thread(memory.add_turns, self.session_id, state["chat_history"])
-                done = await asyncio.to_thread(backfill, memory, self.session_id, dry_run=dry_run)
-                if done and not dry_run:
-                    await self._end_main_with(await asyncio.to_thread(memory.turns_of, self.session_id), state)
+                state = await opened.store.load(self.name)
+                if state is None:
+                    state = await self.new()
+                    await opened.store.begin(state)
+                conversation_id = state["conversation_id"]
+                # Its own turns come first.
+                await asyncio.to_thread(memory.add_turns, conversation_id, state["chat_history"])
+                for session in sessions:
+                    if session != conversation_id:
+                        await asyncio.to_thread(memory.move_turns, session, conversation_id)
+                done = await asyncio.to_thread(backfill, memory, conversation_id)
+                if done:
+                    await self._end_main_with(await asyncio.to_thread(memory.turns_of, conversation_id), state)
         return done
 
-    async def _end_main_with(self, turns: Sequence[QaPair], state: ConversationState | None) -> None:
-        store = (await self._all.open()).store
+    async def _end_main_with(self, turns: Sequence[QaPair], state: ConversationState) -> None:
         line = sorted((t for t in turns if t["branch_id"] == MAIN_BRANCH), key=lambda turn: turn["turn_number"])
-        known = state or new_conversation(line[0]["timestamp"])
         last = line[-1]
-        main: Branch = known["branches"][MAIN_BRANCH] | {
+        main: Branch = state["branches"][MAIN_BRANCH] | {
             "head_turn_id": last["turn_id"],
             "head_number": last["turn_number"],
         }
         changes = ConversationState(
-            title=known["title"] or line[0]["query"],
-            branches={**known["branches"], MAIN_BRANCH: main},
+            title=state["title"] or line[0]["query"],
+            branches={**state["branches"], MAIN_BRANCH: main},
         )
-        if state is None:
-            await store.begin(self.session_id, cast(ConversationState, {**known, **changes}))
-        else:
-            await store.save(self.session_id, changes)
+        await (await self._all.open()).store.save(state, changes)
 
     async def _known_state(self, store: ConversationStore) -> ConversationState:
-        state = await store.load(self.session_id)
+        state = await store.load(self.name)
         if state is None:
-            raise SettingsError(f"There is no conversation {self.session_id!r} yet. Ask something first.")
+            raise SettingsError(f"There is no conversation {self.name!r} yet. Ask something first.")
         return state
 
-    async def _forget(self, turns: Sequence[QaPair], changes: ConversationState) -> None:
+    async def _forget(self, state: ConversationState, turns: Sequence[QaPair], changes: ConversationState) -> None:
         """Turns out of the memory, then out of the state by its ``changes``, then their search trees.
 
         In this order, since the memory is brought up to date from the state: a turn that a crash has left in the state
         comes back whole.
         """
         opened = await self._all.open()
-        await asyncio.to_thread(opened.memory.delete_turns, self.session_id, [turn["turn_id"] for turn in turns])
-        await opened.store.save(self.session_id, changes)
+        await asyncio.to_thread(
+            opened.memory.delete_turns, state["conversation_id"], [turn["turn_id"] for turn in turns]
+        )
+        await opened.store.save(state, changes)
         for turn in turns:
             if turn["rag_thread_id"]:
                 await opened.store.delete_threads(await opened.store.tree_threads(turn["rag_thread_id"]))

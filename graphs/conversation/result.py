@@ -23,7 +23,9 @@ class SourceDocument(TypedDict):
 class TurnResult:
     """The answer to one turn."""
 
-    session_id: str
+    name: str
+    """What the conversation is called."""
+    conversation_id: str
     answer: str
     """``""`` if the turn failed."""
     status: AnswerStatus
@@ -50,7 +52,8 @@ class TurnResult:
     def to_document(self) -> dict[str, object]:
         """Plain data that ``json.dumps`` takes; keys that were not asked for are left out."""
         document: dict[str, object] = {
-            "session_id": self.session_id,
+            "name": self.name,
+            "conversation_id": self.conversation_id,
             "turn_id": self.turn_id,
             "branch": self.branch,
             "answer": self.answer,

@@ -29,7 +29,7 @@ async def saved_turn(state: TurnState, context: TurnContext) -> tuple[QaPair, li
     branch = conversation["branches"][turn["branch_id"]]
     head: Branch = branch | {"head_turn_id": turn["turn_id"], "head_number": turn["turn_number"]}
     await context.store.save(
-        context.conversation_id,
+        conversation,
         ConversationState(
             title=conversation["title"] or turn["query"],
             chat_history=within_limits([*history, turn], context.limits, folds=context.options.summary_memory),

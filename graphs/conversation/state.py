@@ -1,14 +1,13 @@
-"""What a conversation remembers, and what one turn works on, as plain data; older forms are brought up to date."""
+"""What a conversation remembers, and what one turn works on, as plain data."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, TypedDict, cast
 
 from langchain_core.documents import Document
 
-from ...modules.errors import LoadingError
+from ...modules.formats import FORMAT_KEY, format_of, refuse_other_format
 from ...modules.turns import (
     MAIN_BRANCH,
     AnsweredFrom,
@@ -17,20 +16,20 @@ from ...modules.turns import (
     OpenTurn,
     QaPair,
     TurnStatus,
-    imported_turn,
     new_branch,
 )
 from ...modules.usage import CallRecord, UsageTotals
 from ..state import merge_usage
 
-SCHEMA_VERSION = 2
-_NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-636f6e760000")
-
 
 class ConversationState(TypedDict, total=False):
     """One conversation. Its older turns are in the memory alone."""
 
-    schema_version: int
+    format: str
+    conversation_id: str
+    """Random, and made with the conversation; its turns in the memory, its threads and its search trees go by it."""
+    name: str
+    """What its users call it: a label that no other conversation of the same store has."""
     title: str
     """Its first question."""
     created_at: str
@@ -74,10 +73,12 @@ class TurnState(TypedDict, total=False):
     """What was saved in the end."""
 
 
-def new_conversation(now: str) -> ConversationState:
-    """A conversation that nobody has said anything in."""
+def new_conversation(name: str, conversation_id: str, now: str) -> ConversationState:
+    """A conversation without a turn."""
     return ConversationState(
-        schema_version=SCHEMA_VERSION,
+        format=format_of("conversation"),
+        conversation_id=conversation_id,
+        name=name,
         title="",
         created_at=now,
         updated_at=now,
@@ -88,48 +89,16 @@ def new_conversation(now: str) -> ConversationState:
     )
 
 
-def migrate(saved: Mapping[str, object], conversation_id: str) -> ConversationState:
-    """The state of a conversation as this version has it; one of this version is given back as it is.
-
-    Version 1 had no branches, and of a turn no more than query, answer and timestamp, in the order of the list. Its
-    turns get the same ids at every reading.
+def read_state(saved: Mapping[str, object], name: str) -> ConversationState:
+    """The saved state of the conversation of that name.
 
     Raises:
-        LoadingError: A newer judgetree has written it, or it is damaged.
+        LoadingError: It has another format than judgetree reads.
     """
-    version = saved.get("schema_version", 1)
-    if version == SCHEMA_VERSION:
-        return cast(ConversationState, saved)
-    if version != 1:
-        raise LoadingError(
-            f"The conversation {conversation_id!r} has schema version {version!r}; this judgetree reads up to "
-            f"{SCHEMA_VERSION}. Use the judgetree that wrote it, or a newer one."
-        )
-    try:
-        turns = _chained(cast(Sequence[Mapping[str, str]], saved.get("chat_history", ())), conversation_id)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise LoadingError(
-            f"The conversation {conversation_id!r} of schema version 1 is damaged: {error!r}."
-        ) from error
-    state = new_conversation(turns[0]["timestamp"] if turns else "")
-    if turns:
-        last = turns[-1]
-        head = state["branches"][MAIN_BRANCH] | {"head_turn_id": last["turn_id"], "head_number": last["turn_number"]}
-        state |= {"branches": {MAIN_BRANCH: head}, "chat_history": turns}
-        state |= {"title": turns[0]["query"], "updated_at": last["timestamp"]}
-    return state
-
-
-def _chained(records: Sequence[Mapping[str, str]], conversation_id: str) -> list[QaPair]:
-    turns: list[QaPair] = []
-    for number, record in enumerate(records, start=1):
-        turns.append(
-            imported_turn(
-                record["query"],
-                record["answer"],
-                parent=turns[-1] if turns else None,
-                turn_id=str(uuid.uuid5(_NAMESPACE, f"{len(conversation_id)}:{conversation_id}:{number}")),
-                timestamp=record["timestamp"],
-            )
-        )
-    return turns
+    refuse_other_format(
+        saved.get(FORMAT_KEY),
+        "conversation",
+        where=f"The conversation {name!r}",
+        remedy="Ask under another name, or read it with the judgetree that wrote it.",
+    )
+    return cast(ConversationState, saved)

@@ -17,7 +17,7 @@ from ...modules.errors import LoadingError
 from ...modules.turns import Branch, OpenTurn, utc_now
 from ..checkpoints import Saver, keep_latest
 from ..snapshots import is_absent
-from .state import SCHEMA_VERSION, ConversationState, migrate
+from .state import ConversationState, read_state
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,7 @@ PAGE_CHECKPOINTS = 2000
 class ConversationSummary:
     """One conversation in a line."""
 
+    name: str
     conversation_id: str
     title: str
     """Its first question."""
@@ -50,10 +51,9 @@ class ConversationSummary:
 class StoredConversation:
     """Where a conversation is kept."""
 
+    name: str
     threads: tuple[str, ...]
     """As ``ConversationStore.threads_of`` gives them."""
-    written_at: str
-    """Time of its newest checkpoint: ISO 8601, UTC."""
 
 
 class ConversationStore:
@@ -68,63 +68,54 @@ class ConversationStore:
         self.saver = saver
         self._page_checkpoints = page_checkpoints
         self._writes: Counter[str] = Counter()
-        self._older: set[str] = set()
-        """Conversations that are stored as an older version has them."""
         builder = StateGraph(ConversationState)
         builder.add_node("record", _record)
         builder.add_edge(START, "record")
         builder.add_edge("record", END)
         self._graph = builder.compile(checkpointer=saver)
 
-    async def load(self, conversation_id: str) -> ConversationState | None:
-        """The conversation as it was saved last; None if there is none.
+    async def load(self, name: str) -> ConversationState | None:
+        """The conversation of that name as it was saved last; None if there is none.
 
         Raises:
-            LoadingError: See ``migrate``.
+            LoadingError: It has another format than judgetree reads.
         """
-        snapshot = await self._graph.aget_state(_config_of(conversation_id))
-        if is_absent(snapshot):
-            return None
-        if snapshot.values.get("schema_version") != SCHEMA_VERSION:
-            self._older.add(conversation_id)
-        return migrate(snapshot.values, conversation_id)
+        snapshot = await self._graph.aget_state(_config_of(name))
+        return None if is_absent(snapshot) else read_state(snapshot.values, name)
 
-    async def begin(self, conversation_id: str, state: ConversationState) -> None:
+    async def begin(self, state: ConversationState) -> None:
         """Save a conversation for the first time."""
-        await self._write(conversation_id, state)
+        await self._write(state, state)
 
-    async def save(self, conversation_id: str, changes: ConversationState) -> None:
-        """Save what has changed, with the time. A state of an older version is saved whole, as this one has it."""
-        older: ConversationState = (await self.load(conversation_id) or {}) if conversation_id in self._older else {}
-        await self._write(conversation_id, {**older, **changes, "updated_at": utc_now()})
-        self._older.discard(conversation_id)
+    async def save(self, known: ConversationState, changes: ConversationState) -> None:
+        """Save what has changed in a conversation, with the time."""
+        await self._write(known, {**changes, "updated_at": utc_now()})
 
     async def summaries(self) -> list[ConversationSummary]:
         """All conversations, the one that was last spoken in first. Reads each one's newest state.
 
-        One that an older version has written is there once it has been written to again. One that cannot be read (see
-        ``load``) is left out, with a warning.
+        One that cannot be read (see ``load``) is left out, with a warning.
         """
         states = self.saver.alist(None, filter=dict(_KIND))
-        ids = dict.fromkeys([_conversation_of(saved) async for saved in states])
+        names = dict.fromkeys([_thread_of(saved).removeprefix(_PREFIX) async for saved in states])
         found: list[ConversationSummary] = []
-        for conversation_id in ids:
+        for name in names:
             try:
-                state = await self.load(conversation_id)
+                state = await self.load(name)
             except LoadingError as error:
                 logger.warning("left out of the list: %s", error)
                 continue
             if state is not None:
-                found.append(_summary(conversation_id, state))
+                found.append(_summary(state))
         return sorted(found, key=lambda summary: summary.updated_at, reverse=True)
 
-    async def threads_of(self, conversation_id: str) -> list[str]:
+    async def threads_of(self, state: ConversationState) -> list[str]:
         """All threads of a conversation: those of its turns, their search trees, what was left of any; its own last.
 
-        Whoever deletes them in this order leaves a conversation, whatever happens, until all is done.
+        Deleted in this order they leave a conversation, whatever happens, until all is done.
         """
-        saved = self.saver.alist(None, filter={"conversation_id": conversation_id})
-        return _own_last(conversation_id, [_thread_of(each) async for each in saved])
+        saved = self.saver.alist(None, filter={"conversation_id": state["conversation_id"]})
+        return _own_last(state["name"], [_thread_of(each) async for each in saved])
 
     async def all_threads(self) -> dict[str, StoredConversation]:
         """All conversations by id, also those that cannot be read, in one pass over all checkpoints.
@@ -132,17 +123,17 @@ class ConversationStore:
         It costs about 0.1 ms a checkpoint; ``threads_of`` costs 3 µs a checkpoint, for each conversation.
         """
         threads: dict[str, list[str]] = {}
-        written_at: dict[str, str] = {}
+        names: dict[str, str] = {}
         async for saved in self._checkpoints():
-            thread_id, conversation_id = _thread_of(saved), _conversation_of(saved)
+            thread_id, conversation_id = _thread_of(saved), str(dict(saved.metadata).get("conversation_id", ""))
+            if thread_id.startswith(_PREFIX):
+                name = thread_id.removeprefix(_PREFIX)
+                conversation_id = conversation_id or name  # of a format that has no ids
+                names[conversation_id] = name
             threads.setdefault(conversation_id, []).append(thread_id)
-            if conversation_id and thread_id == conversation_thread(conversation_id):
-                written_at[conversation_id] = max(written_at.get(conversation_id, ""), saved.checkpoint["ts"])
         return {
-            conversation_id: StoredConversation(
-                threads=tuple(_own_last(conversation_id, threads[conversation_id])), written_at=moment
-            )
-            for conversation_id, moment in written_at.items()
+            conversation_id: StoredConversation(name=name, threads=tuple(_own_last(name, threads[conversation_id])))
+            for conversation_id, name in names.items()
         }
 
     async def tree_threads(self, rag_thread_id: str) -> list[str]:
@@ -172,18 +163,19 @@ class ConversationStore:
                 return
             before = page[-1].config
 
-    async def _write(self, conversation_id: str, values: ConversationState) -> None:
-        config = _config_of(conversation_id)
+    async def _write(self, known: ConversationState, values: ConversationState) -> None:
+        name, conversation_id = known["name"], known["conversation_id"]
+        config = _config_of(name)
         config["metadata"] = {"conversation_id": conversation_id, **_KIND}
         await self._graph.aupdate_state(config, cast("dict[str, object]", values), as_node="record")
         if self._writes[conversation_id] % PRUNE_EVERY == 0:
-            await keep_latest(self.saver, conversation_thread(conversation_id))
+            await keep_latest(self.saver, conversation_thread(name))
         self._writes[conversation_id] += 1
 
 
-def conversation_thread(conversation_id: str) -> str:
-    """The thread of a conversation; no search tree has such a name."""
-    return f"{_PREFIX}{conversation_id}"
+def conversation_thread(name: str) -> str:
+    """The thread of the conversation of a name; no search tree has such a name."""
+    return f"{_PREFIX}{name}"
 
 
 def turn_thread(rag_thread_id: str) -> str:
@@ -199,25 +191,19 @@ def _thread_of(saved: CheckpointTuple) -> str:
     return str(saved.config["configurable"]["thread_id"])
 
 
-def _conversation_of(saved: CheckpointTuple) -> str:
-    """The conversation that a checkpoint belongs to; ``""`` for none. One of version 1 tells by its thread alone."""
-    thread_id = _thread_of(saved)
-    named = thread_id.removeprefix(_PREFIX) if thread_id.startswith(_PREFIX) else ""
-    return named or str(dict(saved.metadata).get("conversation_id", ""))
-
-
-def _own_last(conversation_id: str, thread_ids: Iterable[str]) -> list[str]:
-    own = conversation_thread(conversation_id)
+def _own_last(name: str, thread_ids: Iterable[str]) -> list[str]:
+    own = conversation_thread(name)
     return [*dict.fromkeys(each for each in thread_ids if each != own), own]
 
 
-def _config_of(conversation_id: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": conversation_thread(conversation_id)}}
+def _config_of(name: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": conversation_thread(name)}}
 
 
-def _summary(conversation_id: str, state: ConversationState) -> ConversationSummary:
+def _summary(state: ConversationState) -> ConversationSummary:
     return ConversationSummary(
-        conversation_id=conversation_id,
+        name=state["name"],
+        conversation_id=state["conversation_id"],
         title=state["title"],
         turns=state["branches"][state["active_branch"]]["head_number"],
         branches=tuple(state["branches"].values()),

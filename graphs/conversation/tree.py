@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import networkx as nx
 
 from ...modules.errors import UnknownThread
-from ...modules.turns import QaPair, rag_thread_of
+from ...modules.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of
 from ..drawing.conversation_dot import draw_conversation_dot, draw_conversation_svg
 from ..drawing.conversation_html import draw_conversation_html, draw_conversation_notebook
 from ..drawing.conversation_text import draw_conversation_text
 from ..search_tree import SearchTree
 from ..tree_history import StateHistory
-from .state import ConversationState, new_conversation
+from .state import ConversationState
 from .tree_graph import build_turn_graph
 from .tree_json import dump_conversation, load_conversation
 from .turn_tree import TurnTree
@@ -30,7 +30,9 @@ class ConversationTree(TurnTree):
     >>> from judgetree.modules.turns import MAIN_BRANCH, imported_turn, new_branch
     >>> turn = imported_turn("Who wrote it?", "Cao Xueqin", parent=None, turn_id="1", timestamp="2026-01-01T00:00:00Z")
     >>> main = new_branch(MAIN_BRANCH, "main")
-    >>> tree = ConversationTree(conversation_id="monday", title="Who wrote it?", branches=(main,), turns=(turn,))
+    >>> tree = ConversationTree(
+    ...     name="monday", conversation_id="1.2", title="Who wrote it?", branches=(main,), turns=(turn,)
+    ... )
     >>> print(tree)
     monday: Who wrote it?
     main (active)
@@ -109,29 +111,29 @@ class ConversationTree(TurnTree):
 
     def __repr__(self) -> str:
         # Notebooks save it beside the page, and the fields' own would be as long as all chunks together.
-        return (
-            f"ConversationTree(conversation_id={self.conversation_id!r}, title={self.title!r}, turns={len(self.turns)})"
-        )
+        return f"ConversationTree(name={self.name!r}, title={self.title!r}, turns={len(self.turns)})"
 
     def __str__(self) -> str:
         return self.to_text()
 
 
 async def read_conversation(
-    conversation_id: str, state: ConversationState | None, turns: list[QaPair], history: StateHistory
+    name: str, state: ConversationState | None, turns: list[QaPair], history: StateHistory
 ) -> ConversationTree:
     """The tree of a conversation's state and all its turns, whose search trees ``history`` knows.
 
     Costs one reading of the history per thread of every search tree.
     """
-    state = state or new_conversation("")
+    if state is None:
+        return ConversationTree(name=name, conversation_id="", title="", branches=(_MAIN,), turns=())
     trees = {thread: await _tree_of(thread, history) for turn in turns if (thread := turn["rag_thread_id"])}
     if waiting := state["open_turn"]:
-        thread = rag_thread_of(conversation_id, waiting["turn_id"])
+        thread = rag_thread_of(state["conversation_id"], waiting["turn_id"])
         if begun := await _tree_of(thread, history):
             trees[thread] = begun
     return ConversationTree(
-        conversation_id=conversation_id,
+        name=name,
+        conversation_id=state["conversation_id"],
         title=state["title"],
         branches=tuple(state["branches"].values()),
         turns=tuple(turns),
@@ -139,6 +141,9 @@ async def read_conversation(
         active_branch=state["active_branch"],
         open_turn=waiting,
     )
+
+
+_MAIN = new_branch(MAIN_BRANCH, MAIN_BRANCH)
 
 
 async def _tree_of(thread_id: str, history: StateHistory) -> SearchTree | None:

@@ -81,6 +81,7 @@ class _BranchDocument(BaseModel):
 class _ConversationDocument(BaseModel):
     model_config = _STRICT
     format: Literal["judgetree-conversation-tree/2"]
+    name: str
     conversation_id: str
     title: str
     branches: list[_BranchDocument]
@@ -94,6 +95,7 @@ class _ConversationDocument(BaseModel):
 class TurnTreeFields(TypedDict):
     """The fields of a ``TurnTree``."""
 
+    name: str
     conversation_id: str
     title: str
     branches: tuple[Branch, ...]
@@ -115,6 +117,7 @@ def dump_conversation(tree: TurnTree, *, indent: int | None) -> str:
     }
     document = {
         FORMAT_KEY: format_of("conversation-tree"),
+        "name": tree.name,
         "conversation_id": tree.conversation_id,
         "title": tree.title,
         "branches": tree.branches,
@@ -140,6 +143,7 @@ def load_conversation(text: str) -> TurnTreeFields:
         again="build it again from its conversation",
     )
     return TurnTreeFields(
+        name=found.name,
         conversation_id=found.conversation_id,
         title=found.title,
         branches=tuple(cast(Branch, branch.model_dump()) for branch in found.branches),

@@ -36,7 +36,10 @@ class Reuse:
 class TurnTree:
     """All turns of all branches of a conversation, with their search trees."""
 
+    name: str
+    """What its users call it."""
     conversation_id: str
+    """Its random id; ``""`` before anything was asked."""
     title: str
     """Its first question; ``""`` before there is an answer."""
     branches: tuple[Branch, ...]

@@ -48,7 +48,7 @@ def draw_conversation_html(tree: TurnTree, *, picture: bool | None = None) -> st
     """
     style = tree_asset("tree.css") + _asset("conversation_page.css")
     script = tree_asset("tree.js") + tree_asset("packs.js") + _asset("conversation_page.js")
-    title = tree.title or tree.conversation_id
+    title = tree.title or tree.name
     texts = SharedTexts()
     trees = [_packed(tree.tree_of(turn), texts) for turn in tree.turns]
     if tree.open_turn:
@@ -60,7 +60,7 @@ def draw_conversation_html(tree: TurnTree, *, picture: bool | None = None) -> st
         script_hash=csp_hash(script),
         title=_text(shorten(title, _TITLE_COLUMNS)),
         heading=_text(one_line(title)),
-        conversation=_text(one_line(tree.conversation_id)),
+        conversation=_text(one_line(tree.name)),
         totals=_text(conversation_words(tree)),
         picture=_picture(tree, picture),
         text=_text(draw_conversation_text(tree)),

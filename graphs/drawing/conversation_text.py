@@ -28,7 +28,7 @@ def draw_conversation_text(tree: TurnTree, *, width: int = 100) -> str:
 
     A branch stands after its name with its own turns, those before its fork left out.
     """
-    head = f"{tree.conversation_id}: {tree.title}" if tree.title else tree.conversation_id
+    head = f"{tree.name}: {tree.title}" if tree.title else tree.name
     lines = [shorten(head, width)]
     for lane in tree.lanes():
         lines += [_fit(text, aside, width) for text, aside in _lane_lines(tree, lane)]

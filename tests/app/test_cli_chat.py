@@ -107,7 +107,7 @@ def test_json_is_an_event_a_line_and_nothing_else(chat: Cli) -> None:
     kinds = [event["type"] for event in events]
     assert (kinds[0], kinds[-1]) == ("session", "done")
     assert {"tree", "content", "source"} <= set(kinds)
-    assert (events[-1]["answer"], events[-1]["session_id"]) == ("the drum", "s")
+    assert (events[-1]["answer"], events[-1]["name"]) == ("the drum", "s")
     assert f"1. {FIRST}" in done.err
 
 

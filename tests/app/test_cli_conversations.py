@@ -34,7 +34,7 @@ def test_conversations_are_listed(cli: Cli, spoken: Settings) -> None:
     assert done.out.startswith("s  20")
     assert done.out.endswith(f"  2 turns  2 branches    {FIRST}\n")
     (summary,) = json.loads(cli("conversations", "list", "--json").out)
-    assert (summary["conversation_id"], summary["title"], summary["turns"]) == ("s", FIRST, 2)
+    assert (summary["name"], summary["title"], summary["turns"]) == ("s", FIRST, 2)
 
 
 def test_what_is_not_there_is_told_and_nothing_is_made(cli: Cli, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_old_conversations_expire_and_newer_ones_stay(cli: Cli, spoken: Settings
     async def begin_long_ago() -> None:
         async with open_checkpointer(spoken.checkpoint_url) as saver:
             store = ConversationStore(saver)
-            await store.begin("old", new_conversation("2020-01-01T00:00:00.000000+00:00"))
+            await store.begin(new_conversation("old", "1.2", "2020-01-01T00:00:00.000000+00:00"))
 
     asyncio.run(begin_long_ago())
     planned = cli("conversations", "expire", "--days", "400", "--dry-run")
@@ -107,7 +107,7 @@ def test_old_conversations_expire_and_newer_ones_stay(cli: Cli, spoken: Settings
     assert "would have deleted 1 conversation with 0 turns and 1 thread" in planned.err
     done = json.loads(cli("conversations", "expire", "--json").out)
     assert (done["conversations"], done["dry_run"]) == (["old"], False)
-    assert [each["conversation_id"] for each in json.loads(cli("conversations", "list", "--json").out)] == ["s"]
+    assert [each["name"] for each in json.loads(cli("conversations", "list", "--json").out)] == ["s"]
 
 
 def test_turns_of_another_program_are_linked_once(cli: Cli, spoken: Settings) -> None:

@@ -171,9 +171,10 @@ def kill_turns(folder: Path, *, kills: int, seed: int = 7) -> Talk:
             killed += talk.ask_and_kill(FOLLOW_UP, asked[-1], after_s=moment_s)
             talk.ask(FOLLOW_UP, asked[-1])
     with opened_in(folder) as talks:
-        history = tuple(talks.conversation(SESSION).history())
+        talk_again = talks.conversation(SESSION)
+        history, conversation_id = tuple(talk_again.history()), talk_again.conversation_id
     with ConversationMemory(BagOfWordsEmbedder(), uri=settings_in(folder).milvus_address) as memory:
-        remembered = tuple(memory.turns_of(SESSION))
+        remembered = tuple(memory.turns_of(conversation_id))
     calls = len((folder / "calls").read_text().splitlines())
     return Talk(kills=killed, asked=tuple(asked), history=history, remembered=remembered, calls=calls)
 

@@ -92,9 +92,11 @@ def answers(turns: Sequence[QaPair]) -> list[str]:
     return [turn["answer"] for turn in turns]
 
 
-def own_threads(talks: Conversations, session_id: str) -> list[str]:
-    threads = background_loop().run(background_loop().run(talks.open()).store.threads_of(session_id))
-    return [thread for thread in threads if thread.startswith("turn:")]
+def own_threads(talks: Conversations, name: str) -> list[str]:
+    store = background_loop().run(talks.open()).store
+    state = background_loop().run(store.load(name))
+    assert state is not None
+    return [thread for thread in background_loop().run(store.threads_of(state)) if thread.startswith("turn:")]
 
 
 @pytest.mark.parametrize(
@@ -128,9 +130,14 @@ def test_a_store_that_fails_at_any_write_costs_one_call_and_no_turn(
 
         result = talk.ask(query, request_id=request_id) if store.has_failed else None
         assert result is None or result.answer == expected[-1]
-        assert answers(talk.history()) == answers(talk.turns()) == answers(memory.turns_of(talk.session_id)) == expected
+        assert (
+            answers(talk.history())
+            == answers(talk.turns())
+            == answers(memory.turns_of(talk.conversation_id))
+            == expected
+        )
         assert len(llm.asked()) <= len(calls) + 1, "the one in flight, whose reply was not written yet"
-        assert own_threads(talks, talk.session_id) == []
+        assert own_threads(talks, talk.name) == []
         assert talk.open_turn is None
         step += 1
     assert step > 10
@@ -174,10 +181,10 @@ def test_a_memory_that_cannot_be_written_is_made_up_for_at_the_next_turn(
     talk = talks.conversation("s")
     memory.broken = {"add_turns": error}
     assert talk.ask(CLASS).status == "answered"
-    assert memory.turns_of("s") == []
+    assert memory.turns_of(talk.conversation_id) == []
     memory.broken = {}
     talk.ask(FOLLOW_UP)
-    assert answers(talk.turns()) == answers(memory.turns_of("s")) == BOTH
+    assert answers(talk.turns()) == answers(memory.turns_of(talk.conversation_id)) == BOTH
     assert llm.asked() == ["read", *CALLS]
 
 
@@ -188,11 +195,11 @@ def test_a_turn_that_crashes_between_state_and_memory_is_given_back_and_remember
     memory.broken = {"add_turns": RuntimeError("a bug")}
     with pytest.raises(RuntimeError, match="a bug"):
         talk.ask(CLASS)
-    assert memory.turns_of("s") == []
+    assert memory.turns_of(talk.conversation_id) == []
     memory.broken = {}
     result = talk.ask(CLASS)
     assert (result.answer, result.resumed) == (ANSWERS[CLASS], True)
-    assert talk.turns() == memory.turns_of("s") == [result.turn]
+    assert talk.turns() == memory.turns_of(talk.conversation_id) == [result.turn]
     assert llm.asked() == ["read"]
 
 

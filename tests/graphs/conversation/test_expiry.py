@@ -17,7 +17,8 @@ import pytest
 from judgetree.graphs.context import RagContext
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.expiry import ExpiryReport
-from judgetree.graphs.conversation.state import ConversationState, new_conversation
+from judgetree.graphs.conversation.identity import new_conversation_id
+from judgetree.graphs.conversation.state import new_conversation
 from judgetree.graphs.conversation.store import ConversationStore
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.conversation_memory import ConversationMemory
@@ -46,7 +47,7 @@ DEEP = "Which oil does KS-1 need?"
 class MemoryWithHooks(ConversationMemory):
     """A real memory that can be told to fail, or to do something before it deletes."""
 
-    before_deletion: Callable[[str], object] = staticmethod(lambda session_id: None)
+    before_deletion: Callable[[str], object] = staticmethod(lambda conversation_id: None)
 
     def delete_turns(self, session_id: str, turn_ids: Collection[str] | None = None) -> int:
         self.before_deletion(session_id)
@@ -73,10 +74,15 @@ def store_of(talks: Conversations) -> ConversationStore:
     return background_loop().run(talks.open()).store
 
 
-def write(talks: Conversations, session_id: str, updated_at: str) -> None:
+def new_id(talks: Conversations) -> str:
+    """An id for a conversation of the store."""
+    return new_conversation_id(background_loop().run(background_loop().run(talks.open()).make_store_id()))
+
+
+def write(talks: Conversations, name: str, updated_at: str, **changes: object) -> None:
     """Keep a conversation that was last spoken in at a given time."""
-    state: ConversationState = {**new_conversation(updated_at), "title": "a question"}
-    background_loop().run(store_of(talks).begin(session_id, state))
+    state = {**new_conversation(name, new_id(talks), updated_at), "title": "a question", **changes}
+    background_loop().run(store_of(talks).begin(state))  # type: ignore[arg-type]
 
 
 def threads(talks: Conversations) -> set[str]:
@@ -86,7 +92,7 @@ def threads(talks: Conversations) -> set[str]:
 
     async def listed() -> set[str]:
         saved = [each async for each in saver.alist(None)]
-        return {each.config["configurable"]["thread_id"] for each in saved}
+        return {each.config["configurable"]["thread_id"] for each in saved} - {"judgetree:store"}
 
     return background_loop().run(listed())
 
@@ -102,7 +108,11 @@ def own_database(postgres_url: str) -> str:
 
 
 def ids(talks: Conversations) -> set[str]:
-    return {summary.conversation_id for summary in talks.summaries()}
+    return {summary.name for summary in talks.summaries()}
+
+
+def name_of(talks: Conversations, conversation_id: str) -> str:
+    return next(each.name for each in talks.summaries() if each.conversation_id == conversation_id)
 
 
 def days_later(days: float) -> Callable[[], datetime]:
@@ -110,7 +120,7 @@ def days_later(days: float) -> Callable[[], datetime]:
 
 
 def last_spoken(talks: Conversations, session_id: str) -> datetime:
-    found = next(each for each in talks.summaries() if each.conversation_id == session_id)
+    found = next(each for each in talks.summaries() if each.name == session_id)
     return datetime.fromisoformat(found.updated_at)
 
 
@@ -180,6 +190,7 @@ def test_everything_of_an_old_conversation_goes_and_nothing_of_another(
         assert old.ask(CLASS).status == "failed"
         llm.broken = {}
         of_old = threads(talks) - before - of_young
+        old_id = old.conversation_id
         assert len(of_old) > 1 + 2 * 2, "its own, and of each turn the root and a sub-question"
         when = last_spoken(talks, "old")
         young.ask("And its oil?")
@@ -193,7 +204,7 @@ def test_everything_of_an_old_conversation_goes_and_nothing_of_another(
         assert vars(reported) == {**vars(report), "dry_run": True}
         assert not threads(talks) & of_old
         assert of_young <= threads(talks)
-        assert old.turns() == memory.turns_of("old") == []
+        assert old.turns() == memory.turns_of(old_id) == []
         assert [turn["answer"] for turn in young.history()] == [ANSWERS[CLASS], ANSWERS[OIL]]
         assert young.search_tree(young.history()[0]) is not None
 
@@ -218,9 +229,9 @@ def test_a_conversation_that_is_spoken_in_before_its_turn_comes_stays(
         write(talks, session_id, "2020-01-01T00:00:00+00:00")
     spoken: list[str] = []
 
-    def speak_in_the_other(session_id: str) -> None:
+    def speak_in_the_other(conversation_id: str) -> None:
         if not spoken:
-            spoken.append("ab".replace(session_id, ""))
+            spoken.append("ab".replace(name_of(talks, conversation_id), ""))
             talks.conversation(spoken[0]).ask(CLASS)
 
     memory.before_deletion = speak_in_the_other  # type: ignore[method-assign]
@@ -234,15 +245,14 @@ def test_a_turn_that_failed_again_meanwhile_leaves_no_thread_behind(
 ) -> None:
     """Going on with an open turn writes threads, but not the time, before the turn is saved."""
     open_turn = {"turn_id": "t", "parent_turn_id": "", "branch_id": "main", "turn_number": 1, "query": CLASS}
-    state = {**new_conversation("2020-01-01T00:00:00+00:00"), "open_turn": {**open_turn, "request_id": ""}}
-    for session_id in "ab":
-        background_loop().run(store_of(talks).begin(session_id, state))  # type: ignore[arg-type]
+    for name in "ab":
+        write(talks, name, "2020-01-01T00:00:00+00:00", open_turn={**open_turn, "request_id": ""})
     llm.broken = {"read": DOWN}
     failed: list[str] = []
 
-    def fail_in_the_other(session_id: str) -> None:
+    def fail_in_the_other(conversation_id: str) -> None:
         if not failed:
-            failed.append("ab".replace(session_id, ""))
+            failed.append("ab".replace(name_of(talks, conversation_id), ""))
             assert talks.conversation(failed[0]).ask(CLASS).status == "failed"
 
     memory.before_deletion = fail_in_the_other  # type: ignore[method-assign]
@@ -268,7 +278,7 @@ def test_what_an_interruption_leaves_the_next_call_deletes(
         await delete_thread(thread_id)
 
     monkeypatch.setattr(saver, "adelete_thread", failing_delete)
-    memory.before_deletion = lambda session_id: count_down(CollectionError("gone"))  # type: ignore[method-assign]
+    memory.before_deletion = lambda conversation_id: count_down(CollectionError("gone"))  # type: ignore[method-assign]
     steps = 0
     while left <= 0:
         steps += 1
@@ -287,35 +297,31 @@ def test_what_an_interruption_leaves_the_next_call_deletes(
     assert steps == 1 + 2 * (1 + 2), "for each of two: the memory, the search tree, its own thread; then none failed"
 
 
-def test_sessions_that_only_the_memory_knows_go_when_their_newest_turn_is_old(
+def test_turns_whose_conversation_is_gone_are_deleted_when_the_newest_is_old_and_they_are_of_this_store(
     talks: Conversations, memory: MemoryWithHooks
 ) -> None:
     undated = {**make_turn(3), "timestamp": ""}
-    memory.add_turns("old", [make_turn(1), make_turn(2), undated])  # type: ignore[list-item]
-    memory.add_turns("spoken in", [make_turn(1), {**make_turn(2), "timestamp": datetime.now(UTC).isoformat()}])
-    memory.add_turns("undated", [undated])  # type: ignore[list-item]
-    talks.conversation("live").ask(CLASS)
-    memory.add_turns("live", [make_turn(1, turn_id="foreign")])
-    expected = ExpiryReport(conversations=(), turns=3, threads=0, dry_run=True, orphans=("old",))
+    old, spoken_in, without_time = (new_id(talks) for _ in range(3))
+    of_another_store = new_conversation_id("0" * 32)
+    memory.add_turns(old, [make_turn(1), make_turn(2), undated])  # type: ignore[list-item]
+    memory.add_turns(spoken_in, [make_turn(1), {**make_turn(2), "timestamp": datetime.now(UTC).isoformat()}])
+    memory.add_turns(without_time, [undated])  # type: ignore[list-item]
+    memory.add_turns(of_another_store, [make_turn(1)])
+    memory.add_turns("of another program", [make_turn(1)])
+    live = talks.conversation("live")
+    live.ask(CLASS)
+    memory.add_turns(live.conversation_id, [make_turn(1, turn_id="foreign")])
+    expected = ExpiryReport(conversations=(), turns=3, threads=0, dry_run=True, orphans=(old,))
     assert talks.delete_old_conversations(30, dry_run=True) == expected
     assert vars(talks.delete_old_conversations(30)) == {**vars(expected), "dry_run": False}
-    assert memory.sessions() == ["live", "spoken in", "undated"]
-    assert len(memory.turns_of("live")) == 2
-
-
-def test_an_orphan_that_is_begun_before_its_turn_comes_stays(talks: Conversations, memory: MemoryWithHooks) -> None:
-    memory.add_turns("orphan", [make_turn(1)])
-    write(talks, "old", "2020-01-01T00:00:00+00:00")
-    memory.before_deletion = lambda session_id: write(talks, "orphan", "2026-01-02T00:00:00")  # type: ignore[method-assign]
-    report = talks.delete_old_conversations(1)
-    assert (report.conversations, report.orphans) == (("old",), ())
-    assert len(memory.turns_of("orphan")) == 1
+    kept = [live.conversation_id, spoken_in, without_time, of_another_store, "of another program"]
+    assert memory.sessions() == sorted(kept)
+    assert len(memory.turns_of(live.conversation_id)) == 2
 
 
 def test_one_that_cannot_be_read_is_left_alone_and_keeps_nothing_else(talks: Conversations) -> None:
     write(talks, "old", "2020-01-01T00:00:00+00:00")
-    newer = {**new_conversation("2020-01-01T00:00:00+00:00"), "schema_version": 99}
-    background_loop().run(store_of(talks).begin("newer", newer))  # type: ignore[arg-type]
+    write(talks, "newer", "2020-01-01T00:00:00+00:00", format="judgetree-conversation/99")
     report = talks.delete_old_conversations(1)
     assert (report.conversations, report.unreadable) == (("old",), ("newer",))
     assert threads(talks) == {"conversation:newer"}
@@ -340,7 +346,7 @@ def test_any_age_is_possible_and_the_settings_have_one(tmp_path: Path, llm: Talk
 def test_progress_is_told_for_each_that_is_old(talks: Conversations, memory: MemoryWithHooks) -> None:
     for session_id in "ab":
         write(talks, session_id, "2020-01-01T00:00:00+00:00")
-    memory.add_turns("orphan", [make_turn(1)])
+    memory.add_turns(new_id(talks), [make_turn(1)])
     talks.conversation("young").ask(SCREW)
     told: list[tuple[int, int]] = []
     talks.delete_old_conversations(1, on_progress=lambda done, total: told.append((done, total)))
@@ -354,40 +360,51 @@ def test_pages_of_any_size_find_the_same_threads(talks: Conversations) -> None:
     for size in (1, 3, 7):
         store = ConversationStore(store_of(talks).saver, page_checkpoints=size)
         assert background_loop().run(store.all_threads()) == found
-    for session_id in "ab":
-        assert set(found[session_id].threads) == set(background_loop().run(store_of(talks).threads_of(session_id)))
-        assert found[session_id].threads[-1] == f"conversation:{session_id}"
+    assert {kept.name for kept in found.values()} == {"a", "b"}
+    for kept in found.values():
+        state = background_loop().run(store_of(talks).load(kept.name))
+        assert state is not None
+        assert set(kept.threads) == set(background_loop().run(store_of(talks).threads_of(state)))
+        assert kept.threads[-1] == f"conversation:{kept.name}"
 
 
-def test_backfill_links_one_session_or_all_and_does_so_once(
+def test_backfill_takes_one_name_or_all_and_does_so_once(
     tmp_path: Path, talks: Conversations, memory: MemoryWithHooks
 ) -> None:
-    for session_id in "ab":
-        memory.add_turns(session_id, [make_turn(1)])
+    of_another_store = new_conversation_id("0" * 32)
+    for session in "ab":
+        memory.add_turns(session, [make_turn(1)])
     with closing(connect(settings_in(tmp_path).milvus_address)) as connection:
         for key in ("a2", "a3", "b2", "b3"):
             row = foreign_row(key, key[0], "a question", f"2026-02-0{key[1]}")
             connection.client.upsert("conversations", [row])
+        row = foreign_row("other", of_another_store, "a question", "2026-02-01")
+        connection.client.upsert("conversations", [row])
     assert talks.backfill("a", dry_run=True) == 2
     assert talks.backfill("a") == 2
-    assert [turn["turn_number"] for turn in memory.turns_of("a")] == [1, 2, 3]
+    assert [turn["turn_number"] for turn in talks.conversation("a").history()] == [1, 2, 3]
     assert (talks.backfill(dry_run=True), talks.backfill(), talks.backfill()) == (2, 2, 0)
-    assert [turn["turn_number"] for turn in memory.turns_of("b")] == [1, 2, 3]
+    assert [turn["turn_number"] for turn in talks.conversation("b").history()] == [1, 2, 3]
     assert talks.backfill("nobody") == 0
+    own = [talks.conversation(name).conversation_id for name in "ab"]
+    assert memory.sessions() == sorted([*own, of_another_store]), "turns moved from the names to the ids"
 
 
 def test_backfilled_turns_are_gone_on_with(tmp_path: Path, talks: Conversations, memory: MemoryWithHooks) -> None:
     talks.conversation("known").ask(CLASS)
     memory.add_turns("foreign", [make_turn(1)])
+    # Another program may know a conversation by its name, or by its id.
+    sessions = {"foreign": "foreign", "known": "known", "by id": talks.conversation("known").conversation_id}
     with closing(connect(settings_in(tmp_path).milvus_address)) as connection:
-        for session_id in ("foreign", "known"):
-            row = foreign_row(f"{session_id}-late", session_id, "a question", "2099-02-02")
+        for key, session in sessions.items():
+            day = 3 if key == "by id" else 2
+            row = foreign_row(f"{key}-late", session, "a question", f"2099-02-0{day}")
             connection.client.upsert("conversations", [row])
-    assert talks.backfill() == 2
-    for session_id in ("foreign", "known"):
-        talk = talks.conversation(session_id)
-        assert [turn["turn_number"] for turn in talk.history()] == [1, 2]
+    assert talks.backfill() == 3
+    for name, last, turns in (("foreign", "foreign-late", 2), ("known", "by id-late", 3)):
+        talk = talks.conversation(name)
+        assert [turn["turn_number"] for turn in talk.history()] == list(range(1, turns + 1))
         turn = talk.ask(SCREW).turn
         assert turn is not None
-        assert (turn["turn_number"], turn["parent_turn_id"]) == (3, f"{session_id}-late")
-        assert len(talk.history()) == 3
+        assert (turn["turn_number"], turn["parent_turn_id"]) == (turns + 1, last)
+        assert len(talk.history()) == turns + 1

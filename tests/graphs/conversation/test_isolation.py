@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from judgetree.graphs.conversation.context import ConversationOptions, TurnLimits
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.result import TurnResult
-from judgetree.graphs.conversation.state import migrate
 from judgetree.graphs.conversation.store import conversation_thread, turn_thread
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.completion import Completion
@@ -110,24 +109,28 @@ def test_sessions_of_any_name_see_their_own_turns_chunks_and_summaries_only(tmp_
         assert {len(marks) for _, marks in llm.seen} == {1}, "no call was shown anything of another session"
 
         kept = background_loop().run(background_loop().run(talks.open()).store.all_threads())
-        assert kept.keys() == set(NAMES)
+        by_name = {each.name: (each_id, each.threads) for each_id, each in kept.items()}
+        assert by_name.keys() == set(NAMES)
         everywhere = [thread for each in kept.values() for thread in each.threads]
         assert len(everywhere) == len(set(everywhere)) == len(NAMES) * (1 + TURNS)
         for place, name in enumerate(NAMES):
             asked = [question(place, turn) for turn in range(TURNS)]
             assert [turn["query"] for turn in talks.conversation(name).history()] == asked
-            assert [turn["query"] for turn in memory.turns_of(name)] == asked
-            assert set(background_loop().run(threads_of(talks, name))) == set(kept[name].threads)
+            assert [turn["query"] for turn in memory.turns_of(by_name[name][0])] == asked
+            assert set(background_loop().run(threads_of(talks, name))) == set(by_name[name][1])
 
         assert talks.delete("a") == 1 + TURNS
-        left = {summary.conversation_id: summary.turns for summary in talks.summaries()}
+        left = {summary.name: summary.turns for summary in talks.summaries()}
         assert left == dict.fromkeys(NAMES[1:], TURNS)
-        assert memory.sessions() == sorted(NAMES[1:])
+        assert memory.sessions() == sorted(by_name[name][0] for name in NAMES[1:])
         assert [len(talks.conversation(name).turns()) for name in NAMES[1:]] == [TURNS] * len(NAMES[1:])
 
 
 async def threads_of(talks: Conversations, name: str) -> list[str]:
-    return await (await talks.open()).store.threads_of(name)
+    store = (await talks.open()).store
+    state = await store.load(name)
+    assert state is not None
+    return await store.threads_of(state)
 
 
 @pytest.mark.parametrize("name", ["", " \n", "a\x00b", "\ud800", "x" * 1025])
@@ -143,12 +146,6 @@ def test_ids_of_other_conversations_or_turns_are_others(text: str, cuts: list[in
     for id_of in (rag_thread_of, row_key, lambda name, turn: turn_thread(rag_thread_of(name, turn))):
         assert (id_of(*one) == id_of(*other)) == (one == other)
     assert (conversation_thread(one[0]) == conversation_thread(other[0])) == (one[0] == other[0])
-
-
-def test_turns_of_version_1_have_ids_of_their_own_in_each_conversation() -> None:
-    saved = {"chat_history": [{"query": "q", "answer": "a", "timestamp": ""}] * 12}
-    ids = {turn["turn_id"] for name in ("1", "11", "1:1", ":1") for turn in migrate(saved, name)["chat_history"]}
-    assert len(ids) == 4 * 12
 
 
 # --- at once ---
@@ -221,5 +218,5 @@ def test_twenty_conversations_are_answered_at_once(tmp_path: Path) -> None:
 
     with open_conversations(tmp_path, WaitingLLM(len(names))) as talks:
         assert [result.answer for result in asyncio.run(all_at_once())] == [ANSWERS[SCREW]] * len(names)
-        assert {summary.conversation_id for summary in talks.summaries()} == set(names)
+        assert {summary.name for summary in talks.summaries()} == set(names)
         assert all(len(talks.conversation(name).turns()) == 1 for name in names)

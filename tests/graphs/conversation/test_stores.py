@@ -36,10 +36,10 @@ def test_conversation_is_led_branched_listed_and_deleted(settings: Settings, req
         talk.undo()
         talk.switch("main")
         assert [turn["query"] for turn in talk.history()] == [CLASS, "And its oil?"]
-        (summary,) = [each for each in talks.summaries() if each.conversation_id == name]
+        (summary,) = [each for each in talks.summaries() if each.name == name]
         assert (summary.title, summary.turns, len(summary.branches)) == (CLASS, 2, 2)
         assert talks.delete(name) > 0
-        assert name not in [each.conversation_id for each in talks.summaries()]
+        assert name not in [each.name for each in talks.summaries()]
         assert talk.history() == []
 
 
@@ -71,4 +71,4 @@ def test_pruned_conversation_is_whole(settings: Settings, request: pytest.Fixtur
         for query in asked:
             assert talk.ask(query).status == "answered"
         assert [turn["query"] for turn in talk.history()] == asked
-        assert [each.turns for each in talks.summaries() if each.conversation_id == request.node.name] == [12]
+        assert [each.turns for each in talks.summaries() if each.name == request.node.name] == [12]

@@ -51,7 +51,7 @@ def talk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
 
 def test_tree_holds_the_conversation_and_the_search_tree_of_each_turn(talk: Talk) -> None:
     tree = talk.tree
-    assert (tree.conversation_id, tree.title, tree.active_branch) == ("monday", CLASS, MAIN_BRANCH)
+    assert (tree.name, tree.title, tree.active_branch) == ("monday", CLASS, MAIN_BRANCH)
     assert tree.turns == talk.turns
     assert list(tree.branches) == talk.conversation.branches()
     searched = [tree.tree_of(turn) for turn in tree.turns]
@@ -120,7 +120,7 @@ def test_graph_joins_turns_their_evidence_and_their_search_trees(talk: Talk) -> 
         (first, colour, "reused_by"),
         (first, talk.turns[0]["rag_thread_id"], "searched"),
         (oil, talk.turns[1]["rag_thread_id"], "searched"),
-        (waiting["turn_id"], rag_thread_of("monday", waiting["turn_id"]), "searched"),
+        (waiting["turn_id"], rag_thread_of(talk.tree.conversation_id, waiting["turn_id"]), "searched"),
     }
     assert graph.nodes[colour]["answered_from"] == "history"
     assert len(nx.parse_graphml("\n".join(nx.generate_graphml(graph)), force_multigraph=True)) == len(graph)
@@ -138,7 +138,12 @@ def test_json_keeps_any_text_and_score(text: str, score: float | None) -> None:
     ref = {"chunk_id": text, "source": text, "score": None, "retrieval_score": score, "thread_id": ""}
     turn |= {"query": text, "answer": text, "chunks": [ref]}  # type: ignore[typeddict-item,list-item]
     tree = ConversationTree(
-        conversation_id=text, title=text, branches=(new_branch(MAIN_BRANCH, text),), turns=(turn,), trees={text: None}
+        name=text,
+        conversation_id=text,
+        title=text,
+        branches=(new_branch(MAIN_BRANCH, text),),
+        turns=(turn,),
+        trees={text: None},
     )
     assert ConversationTree.from_json(tree.to_json()) == tree
 
@@ -166,4 +171,4 @@ def test_what_is_no_conversation_tree_is_refused(talk: Talk, change: dict[str, o
 
 
 def test_repr_is_short(talk: Talk) -> None:
-    assert repr(talk.tree) == f"ConversationTree(conversation_id='monday', title={CLASS!r}, turns=3)"
+    assert repr(talk.tree) == f"ConversationTree(name='monday', title={CLASS!r}, turns=3)"

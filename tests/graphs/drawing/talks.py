@@ -60,6 +60,7 @@ def conversation(text: str = ATTACK) -> ConversationTree:
         turn_id="open", parent_turn_id="web", branch_id="b2", turn_number=3, query=f"Open? {text}", request_id=""
     )
     return ConversationTree(
+        name=conversation_id,
         conversation_id=conversation_id,
         title=first["query"],
         branches=(main, fork),
@@ -89,6 +90,7 @@ def long_talk(turns: int) -> ConversationTree:
     searched = [each["rag_thread_id"] for each in made if each["rag_thread_id"]]
     main: Branch = {**new_branch(MAIN_BRANCH, "main"), "head_number": turns}  # type: ignore[typeddict-item]
     return ConversationTree(
+        name="long",
         conversation_id="long",
         title="Long",
         branches=(main,),

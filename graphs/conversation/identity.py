@@ -1,0 +1,86 @@
+"""Random ids of checkpoint stores and of their conversations: a conversation's id begins with that of its store.
+
+So the turns in a memory that several stores share tell which store they belong to, also when their conversation is
+gone.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import TypedDict
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END, START, StateGraph
+
+from ...modules.formats import format_of, refuse_other_format
+from ..checkpoints import Saver
+from ..snapshots import is_absent
+
+_ID = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{32}")
+_CONFIG: RunnableConfig = {"configurable": {"thread_id": "judgetree:store"}}
+
+
+class _StoreState(TypedDict, total=False):
+    format: str
+    store_id: str
+
+
+class StoreIdentity:
+    """Reads and makes the id of a checkpoint store. Use it on the loop on which the saver was opened."""
+
+    def __init__(self, saver: Saver) -> None:
+        builder = StateGraph(_StoreState)
+        builder.add_node("record", _record)
+        builder.add_edge(START, "record")
+        builder.add_edge("record", END)
+        self._graph = builder.compile(checkpointer=saver)
+
+    async def find(self) -> str | None:
+        """The store's id; None before ``make``.
+
+        Raises:
+            LoadingError: It is saved in another format.
+        """
+        snapshot = await self._graph.aget_state(_CONFIG)
+        if is_absent(snapshot):
+            return None
+        refuse_other_format(snapshot.values.get("format"), "store", where="The checkpoint store")
+        return str(snapshot.values["store_id"])
+
+    async def make(self) -> str:
+        """The store's id, made where there is none. Of several processes only one may do this at a time."""
+        known = await self.find()
+        if known is not None:
+            return known
+        store_id = uuid.uuid4().hex
+        values = {"format": format_of("store"), "store_id": store_id}
+        await self._graph.aupdate_state(_CONFIG, values, as_node="record")
+        return store_id
+
+
+def new_conversation_id(store_id: str) -> str:
+    """A random id for a conversation of a store."""
+    return f"{store_id}.{uuid.uuid4().hex}"
+
+
+def is_of_store(conversation_id: str, store_id: str) -> bool:
+    """Whether a conversation was made in a store, as its id says.
+
+    >>> is_of_store(new_conversation_id("a"), "a"), is_of_store(new_conversation_id("ab"), "a")
+    (True, False)
+    """
+    return conversation_id.startswith(f"{store_id}.")
+
+
+def is_conversation_id(text: str) -> bool:
+    """Whether a text has the form of a conversation's id, and not of a name that another program gave.
+
+    >>> is_conversation_id(new_conversation_id(uuid.uuid4().hex)), is_conversation_id("monday")
+    (True, False)
+    """
+    return _ID.fullmatch(text) is not None
+
+
+async def _record(state: _StoreState) -> _StoreState:
+    return {}

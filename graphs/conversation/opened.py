@@ -1,0 +1,52 @@
+"""What all conversations share while they are open: store, memory, locks and the graph of a turn."""
+
+from __future__ import annotations
+
+from ...modules.structured_reply import JsonChat
+from ..context import RagContext
+from .context import TurnMemory
+from .identity import StoreIdentity
+from .locks import ConversationLocks
+from .store import ConversationStore
+from .turn_graph import CompiledTurn
+
+_STORE_LOCK = ""
+"""Held while the store's id is made; no conversation has an empty name."""
+_JSON_TOKENS = 1024
+"""Most tokens of a reply that leads the conversation."""
+
+
+class Opened:
+    """What all conversations share while they are open."""
+
+    def __init__(
+        self,
+        *,
+        store: ConversationStore,
+        identity: StoreIdentity,
+        memory: TurnMemory,
+        locks: ConversationLocks,
+        graph: CompiledTurn,
+    ) -> None:
+        self.store = store
+        self.identity = identity
+        self.memory = memory
+        self.locks = locks
+        self.graph = graph
+        self.wound_up: dict[str, str] = {}
+        """Conversation to its last turn that has ended as it should in this process, with nothing left behind."""
+        self._chat: JsonChat | None = None
+        self._store_id = ""
+
+    async def make_store_id(self) -> str:
+        """The id of the checkpoint store, made where there is none."""
+        if not self._store_id:
+            async with self.locks.hold(_STORE_LOCK):
+                self._store_id = await self.identity.make()
+        return self._store_id
+
+    def chat_of(self, services: RagContext) -> JsonChat:
+        """The reader, for replies as JSON; one for all turns, so that its formats are found out once."""
+        if self._chat is None:
+            self._chat = JsonChat(services.reader, max_tokens=_JSON_TOKENS)
+        return self._chat
