@@ -49,6 +49,12 @@ def run(  # noqa: PLR0913 - one parameter an option
     max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N paid calls.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N paid tokens.")] = None,
     max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop once that much is paid.")] = None,
+    fail_after: Annotated[
+        float | None,
+        typer.Option(
+            min=0, metavar="N", help="Stop after N questions in a row, or a share of all, find no usable endpoint; 10."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask a pilot only, and tell what the rest will take.")
     ] = False,
@@ -85,6 +91,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         max_calls=max_calls,
         max_tokens=max_tokens,
         max_cost=max_cost,
+        fail_after=fail_after,
     )
     options = RunOptions(retry=retry, force=force, again=again)
     if pilot is not None and not dry_run:

@@ -63,6 +63,7 @@ def run_eval(experiment: Experiment, out: Path, options: RunOptions, *, as_json:
                 "asked": summary.asked,
                 "kept": summary.kept,
                 "failed": summary.failed,
+                "failure": summary.failure,
                 "degraded": summary.degraded,
                 "kept_incomplete": summary.kept_incomplete,
                 "stopped_by": summary.stopped_by,
@@ -126,6 +127,7 @@ def _told(summary: RunSummary, out: Path) -> str:
     if summary.stopped_by:
         lines.append(f"Stopped at {summary.stopped_by}; the same command with a higher limit goes on.")
     if summary.failed:
+        lines.append(f"The first that failed: {summary.failure}")
         lines.append("`--retry failed` asks the failed ones again.")
     if summary.degraded or summary.kept_incomplete:
         lines.append("`--retry incomplete` asks failed and degraded ones again; results.csv names what was damaged.")

@@ -10,6 +10,7 @@
     │   ├── UnknownThread         a thread id that was never written
     │   ├── CacheMiss             a replayed run asked something that no earlier run had paid for
     │   ├── ConversationBusy      a conversation is answering another question, which was not to be waited for
+    │   ├── WritingError          the disk is full, its quota is used up, or it takes no file
     │   ├── LoopReentryError      a sync call made from judgetree's own event loop
     │   └── DependencyError       an optional package that is not installed
     ├── ModelCallError            a model endpoint failed after the last attempt
@@ -74,6 +75,10 @@ class CacheMiss(UserError):
 
 class ConversationBusy(UserError):
     """A conversation is answering another question, and that was not to be waited for."""
+
+
+class WritingError(UserError):
+    """A file could not be written: the disk is full, a quota is used up, or the file may not be written."""
 
 
 class LoopReentryError(UserError):

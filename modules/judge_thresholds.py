@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 
+from .disk import write_whole
 from .errors import SettingsError
 from .formats import FORMAT_KEY, format_of, refuse_other_format
 from .prompts import alone_messages, needed_messages, version_of
@@ -156,15 +157,14 @@ def keep_calibration(file: Path, model: str, calibration: Calibration) -> None:
 
     Raises:
         SettingsError: See ``read_calibrations``.
+        WritingError: The file could not be written; it is as it was.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(file.with_suffix(".lock")):
         kept = {name: dict(versions) for name, versions in read_calibrations(file).items()}
         kept.setdefault(model_key(model), {})[YES_NO_VERSION] = calibration
-        half = file.with_suffix(".half")
         document = {FORMAT_KEY: format_of("judge-thresholds"), "models": _KEPT.dump_python(kept)}
-        half.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        half.replace(file)
+        write_whole(file, json.dumps(document, indent=2) + "\n")
 
 
 def _usable(model: str, file: Path) -> Calibration | None:

@@ -81,7 +81,11 @@ class RagasStore:
         self._file = folder / "ragas.jsonl"
 
     def append(self, score: RagasScore) -> None:
-        """Add a score, in one write; it survives the process as soon as this returns."""
+        """Add a score; it survives the process as soon as this returns.
+
+        Raises:
+            WritingError: The disk is full, or the file cannot be written; it holds the scores that it held before.
+        """
         append_line(self._file, _SCORE.dump_json(score))
 
     def mend(self) -> None:

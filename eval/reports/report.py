@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ...modules.disk import write_whole
 from ...modules.errors import SettingsError
 from ...modules.prices import Cost, dollars
 from ..metrics.judge import JudgeFigures, judges_of
@@ -181,16 +182,17 @@ def write_report(folder: Path) -> Report:
     """``load_report``, and write report.html, report.md, results.csv and results.parquet into the run directory.
 
     Raises:
+        WritingError: A file could not be written; it is as it was.
         UserError: See ``load_report``.
     """
     run = load_run(folder)
     report = report_of(run)
     files = tuple(folder / name for name in ("report.html", "report.md", "results.csv", "results.parquet"))
     page, markdown, table, columns = files
-    page.write_text(draw_report(run, report), encoding="utf-8")
-    markdown.write_text(report.to_markdown() + "\n", encoding="utf-8")
-    report.questions.to_csv(table, index=False)
-    report.questions.to_parquet(columns, index=False)
+    write_whole(page, draw_report(run, report))
+    write_whole(markdown, report.to_markdown() + "\n")
+    write_whole(table, report.questions.to_csv(index=False))
+    write_whole(columns, report.questions.to_parquet(index=False))
     return replace(report, files=files)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import (
@@ -12,6 +12,7 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    PositiveInt,
     ValidationError,
     ValidationInfo,
     field_serializer,
@@ -99,6 +100,10 @@ class Experiment(BaseModel):
     )
 
     cache: CacheMode = Field(default="write", description="off, read, write, refresh or replay.")
+    fail_after: PositiveInt | Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=10,
+        description="Stop once so many questions in a row, or from ten on such a share, find an endpoint unusable.",
+    )
     concurrency: int = Field(default=8, ge=1, description="Questions, or dialogues, at once.")
     max_calls: int | None = Field(default=None, ge=1, description="Stop cleanly once the run has paid so many calls.")
     max_tokens: int | None = Field(default=None, ge=1, description="Stop cleanly once it has paid so many tokens.")
@@ -142,6 +147,7 @@ _MAY_CHANGE = (
     "repeats",
     "cache",
     "concurrency",
+    "fail_after",
     "max_calls",
     "max_tokens",
     "max_cost",

@@ -99,8 +99,10 @@ def plan_jobs(
 
 
 def is_retried(row: RunRow, retry: Retry | None) -> bool:
-    """Whether a finished question is to be asked again."""
-    return row.completeness == "failed" if retry == "failed" else retry is not None and row.completeness != "complete"
+    """Whether a finished question is to be asked again; always where an endpoint could not be used at all."""
+    if retry is None or row.setup_failed:
+        return row.setup_failed
+    return row.completeness == "failed" if retry == "failed" else row.completeness != "complete"
 
 
 def leads_conversations(experiment: Experiment, questions: Iterable[EvalQuestion]) -> bool:

@@ -8,20 +8,23 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ...graphs.checkpoints import is_postgres
 from ...graphs.result import Mode, RagResult
+from ...graphs.search_tree import SearchTree
 from ...graphs.session import RagSession
 from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
-from ...modules.errors import UserError, ungrouped
+from ...modules.disk import is_full_disk, writing_error
+from ...modules.errors import JudgetreeError, ModelSetupError, UserError, ungrouped
 from ...modules.prices import FREE, Cost
 from .claims import Place, WorkList, open_claims
 from .jobs import Chain, Job, chains_of, is_answered, leads_conversations, thread_id_of
 from .rows import row_of
 from .services import Services
+from .setup_failures import SetupFailures
 from .spending import Spending
 from .store import Completeness, RowTail, RunRow, RunStore
 from .trees import TreeStore
@@ -49,6 +52,8 @@ class RunSummary:
     """Questions asked now."""
     failed: int
     """Of those asked now."""
+    failure: str = ""
+    """Why the first of these failed; ``""`` if none did."""
     degraded: int = 0
     """Of those asked now: answered, but damaged by faults."""
     kept: int = 0
@@ -92,8 +97,10 @@ def run_questions(
     Ctrl-C or a kill loses only what is under way; the same jobs can be planned again from the store.
 
     Raises:
-        UserError: Something to mend that every question would meet: key, model name, settings, a replay's missing
-            call. Rows written until then stay.
+        ModelSetupError: As many questions as ``experiment.fail_after`` says, or all, found an endpoint unusable: key,
+            model, account or address. Each is a failed row, which the same jobs, planned again, ask once more.
+        UserError: Something else to mend that every question would meet: settings, a replay's missing call, a disk
+            that is full. Rows written until then stay.
     """
     work = _Work(services, store, run_id, jobs, spending, rows, others, on_progress or _tell_nobody)
     return background_loop().run(work.run())
@@ -144,6 +151,7 @@ class _Work:
         self._chains = chains_of(jobs, by_dialogue=leads_conversations(services.experiment, services.dataset.questions))
         self._chain_of = {job.place: chain for chain in self._chains for job in chain.jobs}
         self._on_progress = on_progress
+        self._writing = asyncio.Lock()
         self._askers: dict[tuple[Mode, int], _Asker] = {}
         self._spending = spending
         self._newest: dict[Place, RunRow] = {row.place: row for row in rows}
@@ -152,6 +160,8 @@ class _Work:
         self._done = 0
         self._counts: Counter[Completeness] = Counter()
         self._calls = self._cached_calls = 0
+        self._setup_failures = SetupFailures(services.experiment.fail_after)
+        self._failure = ""
 
     async def run(self) -> RunSummary:
         self._on_progress(Progress(done=0, total=len(self._jobs)))
@@ -161,7 +171,11 @@ class _Work:
                 closing.push_async_callback(self._askers[place].aclose)
             claims = await closing.enter_async_context(open_claims(self._services.settings, self._run_id))
             work = WorkList(self._chains, claims, new_rows=self._chains_of_others, is_over=self._is_over)
-            await self._work_through(work)
+            try:
+                await self._work_through(work)
+            finally:
+                await asyncio.to_thread(self._store.sync)
+        self._setup_failures.refuse()
         others = [
             self._newest[job.place]
             for job in self._jobs
@@ -173,6 +187,7 @@ class _Work:
         return RunSummary(
             asked=self._done,
             failed=self._counts["failed"],
+            failure=self._failure,
             degraded=self._counts["degraded"],
             kept=elsewhere,
             kept_incomplete=sum(row.completeness != "complete" for row in others),
@@ -183,7 +198,7 @@ class _Work:
         )
 
     def _is_over(self) -> bool:
-        return bool(self._spending.exhausted)
+        return bool(self._spending.exhausted) or self._setup_failures.is_reached
 
     def _chains_of_others(self) -> Iterator[Chain]:
         """Those that have become done since the last call."""
@@ -229,32 +244,43 @@ class _Work:
         self._asked_here.add(job.place)
         started = time.perf_counter()
         thread_id = thread_id_of(self._run_id, job)
-        result: RagResult | TurnReply | None = None
-        error = ""
-        try:
-            result = await self._askers[job.system, job.repeat].ask(job, thread_id=thread_id)
-            error = result.error
-        except UserError:
-            raise
-        except Exception as failure:
-            # One question's bad luck, whatever it is, must not end a night's run: it is counted, and shown.
-            logger.exception("question %s to %s failed", job.question.id, job.system)
-            error = f"{type(failure).__name__}: {failure}"
+        result, failure = await self._answer(job, thread_id)
         row = row_of(
             job.question,
             result,
             place=(job.system, job.repeat, job.attempt),
             thread_id=thread_id,
-            error=error,
+            error=_reason(result, failure),
             # A turn is also measured once it is answered, which is no part of its time.
             seconds=result.wall_s if isinstance(result, TurnReply) else time.perf_counter() - started,
             key_field=self._services.dataset.key_field,
             local_models=self._services.local_models,
         )
-        with self._store.appending():
-            if result is not None and result.tree is not None:
-                self._trees.append(thread_id, result.tree)
-            self._store.append(row)
+        row = replace(row, setup_failed=isinstance(failure, ModelSetupError))
+        async with self._writing:
+            await asyncio.to_thread(self._keep, row, result.tree if result is not None else None)
+        self._count(row, is_asked=not (isinstance(result, TurnReply) and result.is_unasked))
+
+    async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:
+        """What came of a question, or what was raised instead.
+
+        Raises:
+            UserError: What every other question would meet too.
+        """
+        try:
+            return await self._askers[job.system, job.repeat].ask(job, thread_id=thread_id), None
+        except ModelSetupError as failure:
+            return None, failure
+        except UserError:
+            raise
+        except Exception as failure:
+            if is_full_disk(failure):
+                raise writing_error("The state of a question", failure) from failure
+            # One question's bad luck, whatever it is, must not end a night's run: it is counted, and shown.
+            logger.exception("question %s to %s failed", job.question.id, job.system)
+            return None, failure
+
+    def _count(self, row: RunRow, *, is_asked: bool) -> None:
         self._newest[row.place] = row
         self._spending.add(row)
         self._done += 1
@@ -262,4 +288,21 @@ class _Work:
         chat = [usage for usage in row.paid or () if usage.kind == "chat"]
         self._calls += sum(usage.as_if_uncached().calls for usage in chat)
         self._cached_calls += sum(usage.cached_calls for usage in chat)
+        self._failure = self._failure or row.error
+        if is_asked:
+            self._setup_failures.add(row)
         self._on_progress(Progress(done=self._done, total=len(self._jobs), row=row))
+
+    def _keep(self, row: RunRow, tree: SearchTree | None) -> None:
+        with self._store.appending():
+            if tree is not None:
+                self._trees.append(row.thread_id, tree)
+            self._store.append(row)
+            self._store.sync(at_once=False)
+
+
+def _reason(result: RagResult | TurnReply | None, failure: Exception | None) -> str:
+    """Why a question failed; ``""`` where it did not."""
+    if failure is None:
+        return result.error if result is not None else ""
+    return str(failure) if isinstance(failure, JudgetreeError) else f"{type(failure).__name__}: {failure}"

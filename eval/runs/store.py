@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,12 +16,13 @@ from filelock import FileLock, ReadWriteLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from ...graphs.state import AnswerStatus
+from ...modules.disk import refusing_full_disk, write_whole
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from ...modules.prices import ModelUsage
 from ..metrics.damage import Damage
 from ..metrics.tree import TreeFigures
-from .json_lines import append_line, cut_torn_end
+from .json_lines import append_line, cut_torn_end, sync_file
 from .trees import TreeStore
 from .turn_facts import TurnFacts
 
@@ -72,6 +74,8 @@ class RunRow:
     """None of a question that was not asked in a conversation, or of which not even the turn is known."""
     damage: Damage = field(default_factory=dict)
     """What faults took from the answer, and how often; see ``metrics.damage``."""
+    setup_failed: bool = False
+    """Whether it failed by a ``ModelSetupError``: key, model, account or address. The same command asks it again."""
 
     @property
     def place(self) -> tuple[str, str, int]:
@@ -115,6 +119,10 @@ def newest_attempts(rows: Iterable[RunRow]) -> list[RunRow]:
     return list({row.place: row for row in rows}.values())
 
 
+SYNC_S = 1.0
+"""Rows that a power cut may take, though not the end of a process, are those of so many seconds."""
+
+
 class RunStore:
     """The rows of one run directory. Rows are appended whole: a process that dies loses none that was finished."""
 
@@ -122,6 +130,7 @@ class RunStore:
         self.folder = folder
         self.rows_file = folder / "rows.jsonl"
         self._manifest_file = folder / "manifest.json"
+        self._synced_at = time.monotonic()
 
     @contextmanager
     def held(self, *, shared: bool = False) -> Iterator[None]:
@@ -143,7 +152,8 @@ class RunStore:
                 "run where for each of them JUDGETREE_MILVUS_URI is a server and JUDGETREE_CHECKPOINTS PostgreSQL."
             ) from error
         try:
-            holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+            with refusing_full_disk(holder):
+                holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
             yield
         finally:
             lock.release()
@@ -191,11 +201,13 @@ class RunStore:
         return dict(content)
 
     def write_manifest(self, manifest: Manifest) -> None:
-        """Replace the manifest."""
-        half = self._manifest_file.with_suffix(".half")
+        """Replace the manifest.
+
+        Raises:
+            WritingError: The disk is full, or the file cannot be written; it holds what it held before.
+        """
         written = {**manifest, FORMAT_KEY: format_of("run")}
-        half.write_text(json.dumps(written, indent=2, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
-        half.replace(self._manifest_file)
+        write_whole(self._manifest_file, json.dumps(written, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
 
     def read_rows(self) -> list[RunRow]:
         """The newest attempt at each question, in the order in which they were first finished.
@@ -214,8 +226,23 @@ class RunStore:
         return RowTail(self).read_new()
 
     def append(self, row: RunRow) -> None:
-        """Add a row, in one write; it survives the process as soon as this returns."""
+        """Add a row; it survives the process as soon as this returns, and a power cut within ``SYNC_S`` seconds.
+
+        Raises:
+            WritingError: The disk is full, or the file cannot be written; it holds the rows that it held before.
+        """
         append_line(self.rows_file, _ROW_HEAD + _ROW.dump_json(row)[1:])
+
+    def sync(self, *, at_once: bool = True) -> None:
+        """Wait until what was appended survives a power cut too; not ``at_once``, if that is ``SYNC_S`` seconds ago.
+
+        Raises:
+            WritingError: The disk has refused it after all.
+        """
+        if at_once or time.monotonic() - self._synced_at > SYNC_S:
+            TreeStore(self.folder).sync()
+            sync_file(self.rows_file)
+            self._synced_at = time.monotonic()
 
     def mend(self) -> None:
         """Cut off the torn ends that a kill in the middle of a write has left in the files of rows and of trees."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...graphs.search_tree import SearchTree
 from ...modules.errors import LoadingError
-from .json_lines import append_line, cut_torn_end
+from .json_lines import append_line, cut_torn_end, sync_file
 
 _REMEDY = "Take that line out of the file; the rows keep all scores."
 _HEAD = re.compile(rb'\{"thread_id":("(?:[^"\\]|\\.)*"),"tree":')
@@ -29,9 +29,10 @@ class TreeStore:
         self._indexed_bytes = 0
 
     def append(self, thread_id: str, tree: SearchTree) -> None:
-        """Add a tree, in one write; it survives the process as soon as this returns.
+        """Add a tree; it survives the process as soon as this returns.
 
         Raises:
+            WritingError: The disk is full, or the file cannot be written; it holds the trees that it held before.
             ValueError: See ``SearchTree.to_json``.
         """
         line = f'{{"thread_id":{json.dumps(thread_id)},"tree":{tree.to_json()}}}'
@@ -63,6 +64,14 @@ class TreeStore:
             for thread_id, place in sorted(self._places.items(), key=lambda item: item[1]):
                 file.seek(place)
                 yield thread_id, self._tree_of(file.readline())
+
+    def sync(self) -> None:
+        """Wait until what was appended survives a power cut too.
+
+        Raises:
+            WritingError: The disk has refused it after all.
+        """
+        sync_file(self._file)
 
     def mend(self) -> None:
         """Cut off the torn end that a kill in the middle of a write has left."""

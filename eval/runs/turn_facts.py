@@ -71,3 +71,8 @@ class TurnReply:
     """Why it failed; ``""`` otherwise."""
     damage: Damage = field(default_factory=dict)
     """What faults took from the turn beside its search."""
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether it failed since a turn before it did."""
+        return not self.facts.session_id

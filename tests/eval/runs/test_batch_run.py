@@ -11,17 +11,29 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.scripted_answers import ChatReply
+from judgetree.app.scripted_endpoints import Responses
 from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted_wire import ChatRequest
 from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.reports.frames import question_frame
 from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
 from judgetree.evaluation.runs.experiment import Experiment
+from judgetree.evaluation.runs.json_lines import append_line
+from judgetree.evaluation.runs.runner import Progress
 from judgetree.evaluation.runs.store import RunRow, RunStore
-from judgetree.modules.errors import CacheMiss, CollectionError, SearchArgumentError, SettingsError
+from judgetree.modules.errors import (
+    CacheMiss,
+    CollectionError,
+    ModelSetupError,
+    SearchArgumentError,
+    SettingsError,
+    WritingError,
+)
 from judgetree.modules.index_factory import open_index
 from judgetree.modules.prices import Price, Prices
 from judgetree.modules.settings import Settings, load_settings
+from tests.file_limits import largest_file
 
 QUOTES = {
     "a.md": "Norm A names the drum.",
@@ -232,6 +244,89 @@ def test_answers_that_an_outage_damaged_are_degraded_and_asked_again(bench: Benc
     assert {place: (row.prediction, row.completeness) for place, row in bench.rows().items()} == {
         place: (row.prediction, "complete") for place, row in clean.items()
     }
+
+
+def refusing(status: int, *queries: str) -> Responses:
+    """An endpoint that refuses chat requests about these questions, or all."""
+
+    def respond(request: ChatRequest) -> ChatReply | None:
+        refused = not queries or request.prompt.query in queries
+        return ChatReply(status=status, text="no way") if refused else None
+
+    return respond
+
+
+def test_question_that_the_endpoint_refuses_fails_alone(bench: Bench) -> None:
+    bench.server.responses = refusing(400, str(ROWS[0]["question"]))
+    summary = run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    assert (summary.asked, summary.failed) == (6, 2)
+    assert "HTTP 400" in summary.failure
+    failed = {place for place, row in bench.rows().items() if row.status == "failed"}
+    assert failed == {("naive", "chain", 0), ("judge", "chain", 0)}
+    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 0, "it would be refused again"
+
+
+@pytest.mark.parametrize("fail_after", [2, 0.5])
+def test_endpoint_that_serves_nothing_stops_the_run_and_its_questions_are_asked_again(
+    bench: Bench, fail_after: float
+) -> None:
+    experiment = bench.more(concurrency=1, repeats=2, fail_after=fail_after)
+    bench.server.responses = refusing(401)
+    with pytest.raises(
+        ModelSetupError, match=r"Stopped: (\d+) of \1 questions could not be asked.*HTTP 401.*same command"
+    ):
+        run_experiment(experiment, bench.out, settings=bench.settings)
+    rows = bench.rows()
+    assert len(rows) == (2 if fail_after == 2 else 10)
+    assert all(row.setup_failed and row.completeness == "failed" and "HTTP 401" in row.error for row in rows.values())
+    bench.server.responses = None
+    summary = run_experiment(experiment, bench.out, settings=bench.settings)
+    assert (summary.asked, summary.kept, summary.failed) == (12, 0, 0)
+
+
+def test_run_of_few_questions_that_could_not_be_asked_says_so_too(bench: Bench) -> None:
+    bench.server.responses = refusing(403)
+    with pytest.raises(ModelSetupError, match="Stopped: 6 of 6 questions could not be asked"):
+        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+
+
+def test_endpoint_that_refuses_for_a_while_does_not_stop_the_run(bench: Bench) -> None:
+    bench.server.responses = refusing(401, str(ROWS[0]["question"]))
+    summary = run_experiment(bench.more(fail_after=3, concurrency=1), bench.out, settings=bench.settings)
+    assert (summary.asked, summary.failed) == (6, 2)
+    bench.server.responses = None
+    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 2
+
+
+def test_full_disk_ends_the_run_and_takes_no_row_that_was_told(bench: Bench) -> None:
+    experiment = bench.more(concurrency=1)
+    told: list[RunRow] = []
+
+    def tell(progress: Progress) -> None:
+        told.extend([progress.row] if progress.row else [])
+
+    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    kept, trees = bench.rows(), bench.out / "trees.jsonl"
+    size = 4_000_000
+    append_line(trees, b'{"thread_id":"x","tree":' + b" " * (size - 4_000 - trees.stat().st_size) + b"{}}")
+    with largest_file(size), pytest.raises(WritingError, match=r"trees\.jsonl could not be written: File too large"):
+        run_experiment(experiment, bench.out, settings=bench.settings, on_progress=tell)
+    assert bench.rows() == kept | {row.place: row for row in told}
+    assert trees.read_bytes().endswith(b"\n")
+    finished = run_experiment(experiment, bench.out, settings=bench.settings)
+    assert (finished.asked, finished.failed, finished.degraded) == (4 - len(told), 0, 0)
+    assert len(RunStore(bench.out).read_attempts()) == 6
+
+
+def test_full_disk_under_the_checkpoints_ends_the_run_too(bench: Bench) -> None:
+    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    checkpoints = bench.out / "checkpoints.sqlite"
+    with largest_file(checkpoints.stat().st_size), pytest.raises(WritingError, match="The state of a question"):
+        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    kept = bench.rows()
+    assert 2 <= len(kept) < 6
+    assert {row.completeness for row in kept.values()} == {"complete"}
+    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 6 - len(kept)
 
 
 def replace_home(settings: Settings, name: str) -> Settings:
