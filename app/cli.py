@@ -65,7 +65,7 @@ def judgetree(
 
 
 @app.command()
-def index(
+def index(  # noqa: PLR0913 - one parameter an option
     paths: Annotated[
         list[Path] | None,
         typer.Argument(metavar="PATH...", help="Files or folders; sources are relative to the first."),
@@ -83,12 +83,23 @@ def index(
     remove: Annotated[
         list[str] | None, typer.Option(metavar="SOURCE", help="Take a file out of the collection; repeatable.")
     ] = None,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Follow links that leave the folder, too.")
+    ] = False,
+    max_file_mb: Annotated[
+        float, typer.Option(min=0, metavar="MB", help="Skip files that are larger, or that hold more text.")
+    ] = 200.0,
+    max_file_s: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Skip files that take longer to be read.")
+    ] = 60.0,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a file was skipped.")] = False,
     as_json: Json = False,
 ) -> None:
     """Bring files into a collection; only what changed costs anything."""
     from .terminal import busy
 
     with busy("starting"):
+        from ..modules.file_parsers import LoadLimits
         from .command_index import IndexOptions, run_index
 
     options = IndexOptions(
@@ -99,6 +110,9 @@ def index(
         chunk_overlap=chunk_overlap,
         prune=prune,
         remove=tuple(remove or ()),
+        follow_links=follow_links,
+        limits=LoadLimits(file_bytes=int(max_file_mb * 1e6), seconds=max_file_s),
+        strict=strict,
     )
     raise typer.Exit(run_index(options, as_json=as_json))
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..graphs.drawing.words import count_of
 from ..modules.chunking import CHUNK_OVERLAP, CHUNK_SIZE
 from ..modules.collection_content import stored_files
 from ..modules.errors import LoadingError, SettingsError
+from ..modules.file_parsers import LoadLimits
+from ..modules.folder_scan import FileScan, gone_sources, scan_files
 from ..modules.index import Index
 from ..modules.index_factory import open_index
 from ..modules.index_plan import IndexReport
-from ..modules.loading import scan_files
 from ..modules.settings import Settings, load_settings
-from .exit_status import OK
+from .exit_status import FAILED, OK
 from .progress import progress_bar
 from .terminal import write_json, write_result
 
@@ -39,6 +40,12 @@ class IndexOptions:
     """Take out what stands under none of the paths any more."""
     remove: tuple[str, ...] = ()
     """Sources to take out."""
+    follow_links: bool = False
+    """Follow links that leave a folder."""
+    limits: LoadLimits = field(default_factory=LoadLimits)
+    """What reading one file may cost."""
+    strict: bool = False
+    """Fail when a file was skipped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +88,7 @@ def run_index(options: IndexOptions, *, as_json: bool) -> int:
         write_json(outcome.to_document(options.collection))
     else:
         write_result("\n".join(_summary(outcome, options.collection)))
-    return OK
+    return FAILED if options.strict and outcome.report.skipped else OK
 
 
 def index_paths(options: IndexOptions, settings: Settings) -> IndexOutcome:
@@ -99,6 +106,8 @@ def index_paths(options: IndexOptions, settings: Settings) -> IndexOutcome:
             settings,
             data_path=options.paths[0] if options.paths else None,
             file_type_wanted=options.types,
+            follow_links=options.follow_links,
+            limits=options.limits,
             on_progress=on_progress,
         ) as index,
     ):
@@ -114,8 +123,8 @@ def _reports(index: Index, options: IndexOptions) -> Iterator[IndexReport]:
         for path in others:
             yield index.add_new_files(path, size, overlap)
         if options.prune and others:
-            wanted = {source for path in options.paths for source in _sources(path, options)}
-            gone = stored_files(index.connection.client, options.collection).keys() - wanted
+            scans = [_scan(path, options) for path in options.paths]
+            gone = gone_sources(stored_files(index.connection.client, options.collection), scans)
             yield replace(index.remove_files(*gone), unchanged=0)
     if options.remove:
         removed = index.remove_files(*options.remove)
@@ -133,11 +142,11 @@ def _chunk_sizes(index: Index, options: IndexOptions) -> tuple[int, int]:
     )
 
 
-def _sources(path: Path, options: IndexOptions) -> dict[str, Path]:
+def _scan(path: Path, options: IndexOptions) -> FileScan:
     """Files under a path by the names that the index gives them."""
     first = options.paths[0]
     root = first.parent if first.is_file() else first
-    return {file.source: file.path for file in scan_files(path, file_type_wanted=options.types, root=root).files}
+    return scan_files(path, file_type_wanted=options.types, root=root, follow_links=options.follow_links)
 
 
 def _refuse_namesakes(options: IndexOptions) -> None:
@@ -148,10 +157,10 @@ def _refuse_namesakes(options: IndexOptions) -> None:
     """
     known: dict[str, Path] = {}
     for path in options.paths:
-        for source, file in _sources(path, options).items():
-            if known.setdefault(source, file) != file:
+        for file in _scan(path, options).files:
+            if known.setdefault(file.source, file.path) != file.path:
                 raise LoadingError(
-                    f"{known[source]} and {file} would both be called {source!r} in the collection. "
+                    f"{known[file.source]} and {file.path} would both be called {file.source!r} in the collection. "
                     "Index the folder above them, or one of them into another collection."
                 )
 
@@ -163,7 +172,7 @@ def _sum_up(reports: Sequence[IndexReport]) -> IndexReport:
         changed=tuple(source for report in reports for source in report.changed),
         removed=tuple(source for report in reports for source in report.removed),
         unchanged=sum(report.unchanged for report in reports),
-        skipped=tuple(file for report in reports for file in report.skipped),
+        skipped=tuple(dict.fromkeys(file for report in reports for file in report.skipped)),
         ignored=sum(report.ignored for report in reports),
         embedded=sum(report.embedded for report in reports),
         chunks=reports[-1].chunks,

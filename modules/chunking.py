@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from functools import cache
+from typing import TYPE_CHECKING, Literal
 
 from langchain_core.documents import Document
 
 from .errors import SettingsError
+
+if TYPE_CHECKING:
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 CHUNK_SIZE = 700
 CHUNK_OVERLAP = 50
@@ -44,14 +48,12 @@ def split_documents(
     Raises:
         SettingsError: The sizes do not fit each other.
     """
-    from langchain_text_splitters import RecursiveCharacterTextSplitter  # noqa: PLC0415 - slow to import
-
     if chunk_size < 1 or not 0 <= chunk_overlap < chunk_size:
         raise SettingsError(
             f"chunk_size={chunk_size} and chunk_overlap={chunk_overlap} do not fit. "
             "Allowed: chunk_size >= 1 and 0 <= chunk_overlap < chunk_size."
         )
-    splitter = RecursiveCharacterTextSplitter(
+    splitter = _splitter_class()(
         chunk_size=chunk_size,
         chunk_overlap=chunk_overlap,
         add_start_index=True,
@@ -60,6 +62,29 @@ def split_documents(
     )
     chunks = [part for chunk in splitter.split_documents(documents) for part in _capped(chunk)]
     return list(_with_ids(chunk for chunk in chunks if chunk.page_content.strip()))
+
+
+@cache
+def _splitter_class() -> type[RecursiveCharacterTextSplitter]:
+    from langchain_text_splitters import RecursiveCharacterTextSplitter  # noqa: PLC0415 - slow to import
+
+    class LinearSplitter(RecursiveCharacterTextSplitter):
+        """The same chunks. langchain-text-splitters 1.1 copies the rest of a list for each piece that it drops."""
+
+        def _merge_splits(self, splits: Iterable[str], separator: str) -> list[str]:
+            chunks: list[str] = []
+            pieces: deque[str] = deque()
+            total = 0
+            for piece in splits:
+                if pieces and total + len(piece) > self._chunk_size:
+                    chunks.append("".join(pieces).strip())
+                    while total > self._chunk_overlap or (total and total + len(piece) > self._chunk_size):
+                        total -= len(pieces.popleft())
+                pieces.append(piece)
+                total += len(piece)
+            return [chunk for chunk in [*chunks, "".join(pieces).strip()] if chunk]
+
+    return LinearSplitter
 
 
 def chunk_id(source: str, text: str, ordinal: int) -> str:

@@ -23,13 +23,17 @@ from .dense_fields import (
     resolve_embedders,
 )
 from .errors import CollectionError, LoadingError
+from .file_parsers import LoadLimits
+from .folder_scan import FileScan, gone_sources, scan_files
 from .index_plan import ChunkSizes, IndexReport, UpdatePlan, read_changes, to_row
-from .loading import FileScan, scan_files
 from .milvus_connection import MilvusConnection, connect
 from .settings import load_settings
 
 if TYPE_CHECKING:
     from langchain_milvus import Milvus
+
+
+_REASONS_SHOWN = 10
 
 
 class Index:
@@ -47,13 +51,15 @@ class Index:
         vector_store_name: Name of the collection; a database may hold several.
         uri: Milvus Lite folder (``….db``) or server address; None takes the setting ``milvus_uri``.
         token: For a server; None takes the setting.
+        follow_links: Follow links that leave the folder, too.
+        limits: What reading one file may cost; a file that needs more is skipped and named.
         index_params: Index type, metric and parameters by vector field, where not HNSW with COSINE (dense) and
             SPARSE_INVERTED_INDEX with BM25 (sparse). They count when the collection is made and, on Lite, at
             every change.
         on_progress: Called with (done, total, stage), stage being ``load``, ``embed`` or ``write``.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter an option
         self,
         embed_model: EmbedderSource,
         data_path: Path | str | None = None,
@@ -62,6 +68,8 @@ class Index:
         *,
         uri: str | None = None,
         token: str | None = None,
+        follow_links: bool = False,
+        limits: LoadLimits | None = None,
         index_params: Mapping[str, IndexParams] | None = None,
         on_progress: content.Progress | None = None,
     ) -> None:
@@ -70,6 +78,8 @@ class Index:
         self.data_path = Path(data_path).expanduser().resolve() if data_path is not None else None
         self.file_type_wanted = file_type_wanted
         self.vector_store_name = vector_store_name
+        self.follow_links = follow_links
+        self.limits = limits or LoadLimits()
         self.index_params = index_params or {}
         self.on_progress = on_progress or _no_progress
         self._uri = None if uri is None else Address(uri)
@@ -150,7 +160,7 @@ class Index:
 
         Unchanged files cost no embedding and no write. A changed file's chunks replace those it had, and only new
         texts are embedded. Files that are gone stay, unless ``prune``, which also takes files that
-        ``add_new_files`` brought from elsewhere.
+        ``add_new_files`` brought from elsewhere. What the collection holds of files that cannot be read stays.
 
         Raises:
             LoadingError: ``data_path`` is missing or holds nothing readable.
@@ -160,7 +170,7 @@ class Index:
         """
         if self.data_path is None:
             raise LoadingError("This index has no data_path. Give one, or use add_new_files(path).")
-        scan = scan_files(self.data_path, file_type_wanted=self.file_type_wanted)
+        scan = self._scan(self.data_path)
         return self._update(scan, ChunkSizes(size=chunk_size, overlap=chunk_overlap), prune=prune)
 
     def add_new_files(
@@ -183,8 +193,7 @@ class Index:
         if chunk_overlap is not None:
             sizes = replace(sizes, overlap=chunk_overlap)
         root = self.data_path.parent if self.data_path and self.data_path.is_file() else self.data_path
-        scan = scan_files(path, file_type_wanted=self.file_type_wanted, root=root)
-        return self._update(scan, sizes, prune=False)
+        return self._update(self._scan(path, root), sizes, prune=False)
 
     def remove_files(self, *sources: str) -> IndexReport:
         """Take files out of the collection, by source (as in the chunks' metadata). The files themselves stay.
@@ -235,8 +244,11 @@ class Index:
         info = self.info()
         return ChunkSizes(size=info.chunk_size, overlap=info.chunk_overlap)
 
+    def _scan(self, path: Path | str, root: Path | None = None) -> FileScan:
+        return scan_files(path, file_type_wanted=self.file_type_wanted, root=root, follow_links=self.follow_links)
+
     def _update(self, scan: FileScan, sizes: ChunkSizes, *, prune: bool) -> IndexReport:
-        if not scan.files:
+        if not scan.files and not scan.skipped:
             wanted = ", ".join(self.file_type_wanted or ["all that can be read"])
             raise LoadingError(
                 f"There is nothing to index: {scan.ignored} files, none of a wanted type ({wanted}). "
@@ -245,9 +257,9 @@ class Index:
         content.drop_leftovers(self.connection.client, self.vector_store_name)
         collection = self._open_collection() if self._exists() else None
         stored = self._stored() if collection else {}
-        plan = read_changes(scan, stored, sizes, self.on_progress)
+        plan = read_changes(scan, stored, sizes, self.on_progress, self.limits)
         if prune:
-            plan.removed = sorted(stored.keys() - {file.source for file in scan.files})
+            plan.removed = gone_sources(stored, [scan])
         embedded = 0
         if plan.chunks or plan.removed:
             info, embedders = collection or self._plan_collection(plan)
@@ -255,8 +267,9 @@ class Index:
             info = replace(info, chunk_size=sizes.size, chunk_overlap=sizes.overlap)
             self._write(plan, stored, self._with_dimensions(info, vectors), vectors)
         elif not stored:
-            reasons = "; ".join(f"{file.source}: {file.reason}" for file in plan.skipped)
-            raise LoadingError(f"None of the {len(scan.files)} files could be read. {reasons}.")
+            reasons = "; ".join(f"{file.source}: {file.reason}" for file in plan.skipped[:_REASONS_SHOWN])
+            more = f"; and {rest} more" if (rest := len(plan.skipped) - _REASONS_SHOWN) > 0 else ""
+            raise LoadingError(f"None of the {len(plan.skipped)} files could be read. {reasons}{more}.")
         return plan.report(stored, ignored=scan.ignored, embedded=embedded)
 
     def _plan_collection(self, plan: UpdatePlan) -> tuple[CollectionInfo, Embedders]:

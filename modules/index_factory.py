@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .embeddings import Embedder, create_embeddings, spec_for_language
+from .file_parsers import LoadLimits
 from .index import Index
 from .settings import Settings
 
@@ -18,9 +19,11 @@ def open_index(
     *,
     data_path: Path | None = None,
     file_type_wanted: Sequence[str] | None = None,
+    follow_links: bool = False,
+    limits: LoadLimits | None = None,
     on_progress: Progress | None = None,
 ) -> Index:
-    """An index over ``collection``, with the settings' database and embedder; nothing is opened yet.
+    """An index over ``collection``, with the settings' database and embedder; nothing is opened yet. See ``Index``.
 
     With ``embeddings="auto"`` the documents' language chooses the embedder.
     """
@@ -35,5 +38,7 @@ def open_index(
         collection,
         uri=settings.milvus_address,
         token=settings.milvus_token.get_secret_value(),
+        follow_links=follow_links,
+        limits=limits,
         on_progress=on_progress,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,9 +13,10 @@ from .collection_content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Progress, R
 from .collection_schema import PK_FIELD, SPARSE_FIELD, TEXT_FIELD
 from .dense_fields import Vector
 from .errors import LoadingError
-from .loading import LOADER_VERSION, FileScan, SkippedFile, SourceFile, load_file
-
-logger = logging.getLogger(__name__)
+from .file_parsers import PARSER_VERSION, LoadLimits
+from .folder_scan import FileScan, SkippedFile, SourceFile
+from .loading import log_skipped, skipped_file, to_documents
+from .parser_process import ParserProcess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class IndexReport:
     unchanged: int = 0
     """Files that cost nothing."""
     skipped: tuple[SkippedFile, ...] = ()
-    """Broken or empty files; what the collection held of them before stays."""
+    """Files and folders that could not be read; what the collection held of them before stays."""
     ignored: int = 0
     """Files of types that were not wanted."""
     embedded: int = 0
@@ -70,7 +70,7 @@ class UpdatePlan:
             changed=tuple(self.changed),
             removed=tuple(self.removed),
             unchanged=self.unchanged,
-            skipped=tuple(self.skipped),
+            skipped=tuple(sorted(self.skipped, key=lambda file: file.source)),
             ignored=ignored,
             embedded=embedded,
             chunks=before - len(self.replaced_ids(stored)) + len(self.chunks),
@@ -78,21 +78,28 @@ class UpdatePlan:
 
 
 def read_changes(
-    scan: FileScan, stored: Mapping[str, StoredFile], sizes: ChunkSizes, on_progress: Progress
+    scan: FileScan,
+    stored: Mapping[str, StoredFile],
+    sizes: ChunkSizes,
+    on_progress: Progress,
+    limits: LoadLimits | None = None,
 ) -> UpdatePlan:
     """Read and cut the files whose bytes, or the way they are cut, differ from what is stored.
 
     Raises:
         SettingsError: The sizes do not fit each other.
     """
-    plan = UpdatePlan()
-    for done, file in enumerate(scan.files, start=1):
-        try:
-            _plan_file(plan, file, stored.get(file.source), sizes)
-        except (LoadingError, OSError) as error:
-            logger.warning("Skipped %s: %s", file.source, error)
-            plan.skipped.append(SkippedFile(source=file.source, reason=str(error)))
-        on_progress(done, len(scan.files), "load")
+    limits = limits or LoadLimits()
+    plan = UpdatePlan(skipped=list(scan.skipped))
+    log_skipped(scan.skipped)
+    with ParserProcess(limits) as parser:
+        for done, file in enumerate(scan.files, start=1):
+            try:
+                data = file.read(max_bytes=limits.file_bytes)
+                _plan_file(plan, file, data, stored.get(file.source), sizes, parser)
+            except (LoadingError, OSError) as error:
+                plan.skipped.append(skipped_file(file, error))
+            on_progress(done, len(scan.files), "load")
     return plan
 
 
@@ -103,18 +110,21 @@ def to_row(chunk: Document, vectors: Mapping[str, Vector]) -> Row:
     return {**metadata, PK_FIELD: metadata.pop("chunk_id"), TEXT_FIELD: chunk.page_content, **vectors}
 
 
-def _plan_file(plan: UpdatePlan, file: SourceFile, known: StoredFile | None, sizes: ChunkSizes) -> None:
-    digest = _digest(file, sizes)
+def _plan_file(
+    plan: UpdatePlan, file: SourceFile, data: bytes, known: StoredFile | None, sizes: ChunkSizes, parser: ParserProcess
+) -> None:
+    digest = _digest(data, sizes)
     if known is not None and known.digest == digest:
         plan.unchanged += 1
         return
-    chunks = split_documents(load_file(file), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
+    chunks = split_documents(to_documents(file, data, parser), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
     for chunk in chunks:
         chunk.metadata |= {FILE_DIGEST: digest, SOURCE: file.source}
     plan.chunks.extend(chunks)
     (plan.added if known is None else plan.changed).append(file.source)
 
 
-def _digest(file: SourceFile, sizes: ChunkSizes) -> str:
+def _digest(data: bytes, sizes: ChunkSizes) -> str:
     """Of the file and of everything else that its chunks depend on."""
-    return hashlib.sha256(f"{file.digest()} {LOADER_VERSION} {sizes.size} {sizes.overlap}".encode()).hexdigest()
+    content = hashlib.sha256(data).hexdigest()
+    return hashlib.sha256(f"{content} {PARSER_VERSION} {sizes.size} {sizes.overlap}".encode()).hexdigest()

@@ -17,7 +17,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, 
 
 from ...modules.chunking import cjk_share, language_of
 from ...modules.errors import LoadingError, SettingsError
-from ...modules.loading import clean_text, scan_files
+from ...modules.file_parsers import clean_text
+from ...modules.folder_scan import scan_files
 from ...modules.validation_faults import faults_of
 from .questions import CorpusDocument, Dataset, EvalQuestion
 

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from ...modules.errors import SettingsError
+from ...modules.file_parsers import LoadLimits
 from ...modules.index import Index
 from ...modules.index_factory import Progress, open_index
 from ...modules.settings import Settings
@@ -15,6 +16,9 @@ from ..datasets.questions import Dataset
 
 _CHUNK_SIZE = 100_000
 """Longer than any paragraph: a document of a data set is one chunk, so that gold documents and chunks are the same."""
+
+_LIMITS = LoadLimits(file_bytes=1 << 40, documents=1 << 40, seconds=3600.0, memory_bytes=1 << 40)
+"""A corpus is a file that judgetree wrote, or a folder that the data set names; either may be large."""
 
 
 def collection_of(dataset: Dataset) -> str:
@@ -53,7 +57,7 @@ def open_corpus(dataset: Dataset, settings: Settings, *, on_progress: Progress |
             "Ask it of the system llm alone, or take a data set with documents."
         )
     path = dataset.folder or _written(dataset, settings.home / "corpora" / dataset.corpus_digest[:12])
-    index = open_index(collection_of(dataset), settings, data_path=path, on_progress=on_progress)
+    index = open_index(collection_of(dataset), settings, data_path=path, limits=_LIMITS, on_progress=on_progress)
     try:
         if dataset.folder:
             index.get_index_done()

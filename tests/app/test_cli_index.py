@@ -46,6 +46,31 @@ def test_prune_takes_out_what_is_gone(cli: Cli, corpus: Path) -> None:
     assert index(cli, corpus, "--prune")["removed"] == ["b.txt"]
 
 
+def test_prune_keeps_what_could_not_be_read(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    more = write_corpus(tmp_path / "more", {"c.md": "A third."})
+    index(cli, corpus, more)
+    for file, reason in ((corpus / "b.txt", b"\xff"), (more / "c.md", b"")):
+        file.write_bytes(reason)
+    (corpus / "a.md").unlink()
+    (corpus / "a.md").symlink_to(tmp_path / "missing.md")
+    for paths in ((corpus, more), (corpus, more, "--strict")):
+        done = cli("index", *map(str, paths), "-c", "c", "--json", "--prune")
+        report = json.loads(done.out)
+        assert (report["removed"], report["chunks"]) == ([], 3)
+        assert [file["source"] for file in report["skipped"]] == ["a.md", "b.txt", "more/c.md"]
+        assert done.status == ("--strict" in paths)
+
+
+def test_limits_and_links_are_options(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text("Another norm.")
+    (corpus / "link.md").symlink_to(tmp_path / "other.md")
+    (corpus / "large.txt").write_text("word " * 1000)
+    report = index(cli, corpus, "--max-file-mb", "0.001")
+    assert [file["source"] for file in report["skipped"]] == ["large.txt", "link.md"]
+    followed = index(cli, corpus, "--follow-links", "--max-file-s", "5")
+    assert (followed["added"], followed["skipped"]) == (["large.txt", "link.md"], [])
+
+
 def test_further_paths_are_named_from_their_folder_on(cli: Cli, corpus: Path, tmp_path: Path) -> None:
     more = write_corpus(tmp_path / "more", {"a.md": "Another norm.", "c.md": "A third."})
     both = index(cli, corpus, more)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from judgetree.modules.errors import LoadingError
-from judgetree.modules.loading import LOADERS, clean_text, load_documents, scan_files
+from judgetree.modules.file_parsers import PARSERS, LoadLimits, clean_text, parse_file
+from judgetree.modules.folder_scan import scan_files
+from judgetree.modules.loading import load_documents
 
 
 def load_one(path: Path) -> Document:
@@ -119,6 +121,16 @@ def test_csv_gives_one_document_a_row(docs: Path) -> None:
     assert [document.metadata["row"] for document in documents] == [1, 2]
 
 
+def test_csv_leaves_line_ends_to_the_csv_module(docs: Path) -> None:
+    (docs / "lines.csv").write_bytes('name,note\r\nAda,"one\r\ntwo"\r\nBob,a\u2028b\x0bc\rCid,x\n'.encode())
+    documents = load_documents(docs).documents
+    assert [document.page_content for document in documents] == [
+        "name: Ada\nnote: one\r\ntwo",
+        "name: Bob\nnote: a\u2028b\x0bc",
+        "name: Cid\nnote: x",
+    ]
+
+
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
 def test_json_gives_text_and_metadata_and_keeps_our_words_for_us(docs: Path, name: str) -> None:
     items = [{"text": "One", "title": "T", "metadata": {"year": 1999, "score": 3, "source": "x"}}, {"text": "Two"}]
@@ -128,6 +140,14 @@ def test_json_gives_text_and_metadata_and_keeps_our_words_for_us(docs: Path, nam
     assert first.page_content == "One"
     assert first.metadata == {"title": "T", "year": 1999, "score_": 3, "source_": "x", "source": name}
     assert second.metadata == {"title": "a", "source": name}
+
+
+def test_json_metadata_can_be_stored_whatever_it_holds(docs: Path) -> None:
+    (docs / "a.json").write_text(r'{"text": "One", "title": "T\ud800", "a\udfff": ["\ud800\u0000", {"\u0000b": NaN}]}')
+    metadata = load_one(docs).metadata
+    assert metadata["title"] == "T\ufffd"
+    assert list(metadata["a\ufffd"][1]) == ["b"]
+    assert metadata["a\ufffd"][0] == "\ufffd"
 
 
 def test_one_json_object_is_one_document(docs: Path) -> None:
@@ -216,11 +236,11 @@ def test_nul_characters_do_not_reach_documents(docs: Path) -> None:
     assert load_one(docs).page_content == "before"
 
 
-@pytest.mark.parametrize("suffix", LOADERS)
+@pytest.mark.parametrize("suffix", PARSERS)
 @settings(deadline=None, max_examples=50)
 @given(content=st.binary(max_size=200))
-def test_no_bytes_can_stop_the_loading(tmp_path_factory: pytest.TempPathFactory, suffix: str, content: bytes) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / f"a{suffix}"
-    path.write_bytes(content)
-    report = load_documents(path)
-    assert bool(report.documents) != bool(report.skipped)
+def test_no_bytes_can_stop_the_parsing(suffix: str, content: bytes) -> None:
+    try:
+        assert all(text.strip() for text, _ in parse_file(suffix, content, LoadLimits()))
+    except LoadingError as error:
+        assert str(error)

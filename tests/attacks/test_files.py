@@ -1,0 +1,49 @@
+"""Hostile files are skipped by name, within their limits, and the rest of the folder is indexed."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from judgetree.modules.errors import LoadingError
+from judgetree.modules.file_parsers import LoadLimits
+from judgetree.modules.folder_scan import SourceFile
+from judgetree.modules.loading import load_documents, to_documents
+from judgetree.modules.parser_process import ParserProcess
+from tests.attacks.files import CONTENTS, READABLE, write_special
+
+LIMITS = LoadLimits(file_bytes=20_000_000, seconds=2.0, memory_bytes=600 << 20)
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_a_hostile_file_is_read_or_skipped_within_its_limits(tmp_path: Path, name: str) -> None:
+    file = SourceFile(path=tmp_path / name, source=name)
+    file.path.write_bytes(CONTENTS[name]())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.monotonic()
+    reason = ""
+    with ParserProcess(LIMITS) as parser:
+        try:
+            to_documents(file, file.read(max_bytes=LIMITS.file_bytes), parser)
+        except LoadingError as error:
+            reason = str(error)
+    assert time.monotonic() - started < LIMITS.seconds + 5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 300_000
+    assert bool(reason) != (name in READABLE)
+    assert len(reason) < 300
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs special files and names that are no UTF-8")
+def test_special_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    shown = write_special(tmp_path)
+    (tmp_path / "fine.txt").write_text("fine")
+    (tmp_path / "folder.pdf").mkdir()
+    (tmp_path / "folder.pdf" / "inner.md").write_text("inner")
+    (tmp_path / "folder.pdf" / "up").symlink_to("..")
+    report = load_documents(tmp_path)
+    assert [document.metadata["source"] for document in report.documents] == ["fine.txt", "folder.pdf/inner.md"]
+    assert sorted(file.source for file in report.skipped) == shown
