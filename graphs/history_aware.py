@@ -7,28 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from ..modules.background_loop import background_loop
 from ..modules.errors import ModelCallError, ModelSetupError, SettingsError
+from ..modules.given_history import GivenHistory, pairs_of
 from ..modules.llm import ChatLLM
 from ..modules.prompts import is_refusal
 from ..modules.prompts_conversation import condense_messages, render_pairs
-from ..modules.turns import pairs_of
 from ..modules.usage import CallMeter
 
 logger = logging.getLogger(__name__)
-
-ChatHistory = Sequence[tuple[str, str] | BaseMessage]
-"""Earlier turns, oldest first: (question, answer) tuples or messages."""
 
 
 def create_history_aware_retriever(
     llm: ChatLLM,
     retriever: Runnable[str, Sequence[Document]],
     *,
-    get_chat_history: Callable[[ChatHistory], str] | None = None,
+    get_chat_history: Callable[[GivenHistory], str] | None = None,
 ) -> Runnable[Mapping[str, object], list[Document]]:
     """A retriever for ``{"input": question, "chat_history": [...]}``; best first, as the one inside gives them.
 
@@ -40,7 +36,7 @@ def create_history_aware_retriever(
         llm: Condenses.
         retriever: A ``Retriever``, any of LangChain's, or another runnable from a question to documents.
         get_chat_history: Turns what stands under ``chat_history`` into text, ``""`` for none; without it, this may be
-            (question, answer) tuples and messages, oldest first.
+            anything that ``GivenHistory`` allows.
 
     Invoking raises:
         SettingsError: The input has another form.
@@ -75,18 +71,18 @@ async def _condensed(llm: ChatLLM, history: str, query: str) -> str:
     return query if is_refusal(completion.text) else completion.text
 
 
-def _read(given: Mapping[str, object], render: Callable[[ChatHistory], str]) -> tuple[str, str]:
+def _read(given: Mapping[str, object], render: Callable[[GivenHistory], str]) -> tuple[str, str]:
     """Question and history as text, ``""`` where there is none."""
     if not isinstance(given, Mapping) or not isinstance(query := given.get("input"), str) or not query.strip():
         raise SettingsError(f'The input {given!r:.80} holds no question. Give {{"input": "…", "chat_history": […]}}.')
     history = given.get("chat_history")
-    return query, render(cast(ChatHistory, history)).strip() if history else ""
+    return query, render(cast(GivenHistory, history)).strip() if history else ""
 
 
-def _rendered(history: ChatHistory) -> str:
+def _rendered(history: GivenHistory) -> str:
     if not isinstance(history, Sequence) or isinstance(history, str):
         raise SettingsError(
-            f"chat_history is {history!r:.80}. Allowed: a list of (question, answer) tuples or messages; for another "
-            "form give get_chat_history."
+            f"chat_history is {history!r:.80}. Allowed: a list of (question, answer) tuples, messages or "
+            '{"role": …, "content": …}; for another form give get_chat_history.'
         )
     return render_pairs(pairs_of(history))

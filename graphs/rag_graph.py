@@ -19,6 +19,7 @@ from ..modules.addresses import Address
 from ..modules.background_loop import background_loop
 from ..modules.errors import SettingsError, UnknownThread
 from ..modules.settings import Durability
+from ..modules.storable import check_text
 from ..modules.usage import CallBudget
 from .checkpoints import Saver, open_checkpointer
 from .context import Compiled, RagContext, RunContext
@@ -26,7 +27,7 @@ from .fingerprint import BROUGHT_ALONG, brought_along, digest_of, fingerprint_of
 from .search_tree import SearchTree
 from .snapshots import is_finished, is_unasked
 from .state import RagState
-from .threads import ThreadSummary, list_root_threads
+from .threads import ThreadSummary, check_thread, list_root_threads
 
 Options = dict[str, Any]
 CheckpointerFactory = Callable[[], AbstractAsyncContextManager[Saver]]
@@ -253,9 +254,11 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             yield event
 
     async def _aget_state(self, config: RunnableConfig) -> StateSnapshot:
+        check_thread(config)
         return await (await self._graph()).aget_state(config)
 
     async def _ahistory(self, config: RunnableConfig, options: Options) -> AsyncIterator[StateSnapshot]:
+        check_thread(config)
         async for snapshot in (await self._graph()).aget_state_history(config, **options):
             yield snapshot
 
@@ -280,6 +283,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         graph, base = await self._graph(), config or {}
         thread_id = str(base.get("configurable", {}).get("thread_id") or uuid.uuid4())
         base = {**base, "configurable": {**base.get("configurable", {}), "thread_id": thread_id}}
+        check_thread(base)
         snapshot = await graph.aget_state(base) if graph.checkpointer else None
         known = None if snapshot is None or is_unasked(snapshot) else snapshot
         start = _start_of(given, thread_id, known)
@@ -331,6 +335,8 @@ def _start_of(given: RagInput | str | None, thread_id: str, known: StateSnapshot
     start = RagInput(query=given) if isinstance(given, str) else given
     if not start.get("query", "").strip():
         raise SettingsError('The question is empty. Give a string, or {"query": "…"}.')
+    for name in ("query", "reader_query"):
+        check_text(name, start.get(name, ""))
     return start
 
 

@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 
 from ..modules.errors import BudgetSpent
+from ..modules.storable import check_id
 from .branches import Branches
 from .checkpoints import Saver
 from .context import Compiled, RunContext
@@ -25,6 +26,15 @@ def thread_config(context: RunContext) -> RunnableConfig:
     own thread has no history.
     """
     return {"configurable": {"thread_id": context.thread_id}, "metadata": dict(context.metadata())}
+
+
+def check_thread(config: RunnableConfig) -> None:
+    """Do nothing if every store can keep the thread's id.
+
+    Raises:
+        SettingsError: It is too long, or holds NUL or half a surrogate pair.
+    """
+    check_id("The thread id", config.get("configurable", {}).get("thread_id", ""))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,9 +75,9 @@ def _fitting_turns(turns: Iterable[QaPair], left: int) -> tuple[list[QaPair], in
 
 
 def _turn_messages(turns: Sequence[QaPair]) -> list[Message]:
-    # No endpoint takes an empty answer.
+    # No endpoint takes an empty text: a greeting has no question.
     pairs = ((("user", turn["standalone_query"]), ("assistant", turn["answer"] or REFUSAL)) for turn in turns)
-    return [message for pair in pairs for message in pair]
+    return [message for pair in pairs for message in pair if message[1]]
 
 
 def _knowledge_messages(knowledge: str) -> list[Message]:

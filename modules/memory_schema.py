@@ -20,6 +20,7 @@ from .chunking import MAX_TEXT_BYTES
 from .collection_schema import DENSE_FIELD, DENSE_INDEX, PK_FIELD, CollectionInfo
 from .errors import CollectionError
 from .filters import quoted, text_in
+from .storable import MAX_ID_BYTES, is_storable
 from .turns import PathSpans, QaPair, imported_turn
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ TURN_COLUMNS = [
 """Columns that ``to_turn`` reads, beside the key."""
 ALL_COLUMNS = ["*"]
 
-MAX_ID_BYTES = 1_024
-"""Of a session's, a turn's or a branch's id, and of a timestamp."""
 MAX_RECORD_PIECES = 64
 _MAKING_S = 2.0
 _LOOK_AGAIN_S = 0.05
@@ -241,11 +240,7 @@ def checked_id(field: str, text: str) -> str:
     Raises:
         CollectionError: It is too long, or holds NUL or half a character.
     """
-    try:
-        fits = len(text.encode()) <= MAX_ID_BYTES and "\x00" not in text
-    except UnicodeEncodeError:
-        fits = False
-    if not fits:
+    if not is_storable(text, max_bytes=MAX_ID_BYTES):
         raise CollectionError(
             f"{field}={text[:40]!r} cannot be stored. Allowed: at most {MAX_ID_BYTES} bytes of UTF-8, without NUL."
         )

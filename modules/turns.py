@@ -8,13 +8,10 @@ own branch before it, then those of the branch that it forked from up to the for
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Literal, NotRequired, TypedDict
 
-from langchain_core.messages import BaseMessage
-
-from .errors import SettingsError
 from .token_estimates import message_tokens
 from .usage import UsageTotals, total_usage
 
@@ -196,42 +193,3 @@ def imported_turn(query: str, answer: str, *, parent: QaPair | None, turn_id: st
         summary="",
         usage=total_usage(()),
     )
-
-
-def pairs_of(history: Sequence[tuple[str, str] | BaseMessage]) -> list[tuple[str, str]]:
-    """(question, answer) of a history given as such tuples or as messages; messages of the system are left out.
-
-    Several messages of one side in a row are one question, or one answer; a question that nobody answered has ``""``.
-
-    Raises:
-        SettingsError: An element is neither, or the first message is an answer.
-    """
-    pairs: list[tuple[str, str]] = []
-    last = ""
-    for said in history:
-        if isinstance(said, tuple) and len(said) == 2 and all(isinstance(text, str) for text in said):
-            pairs.append(said)
-            last = "ai"
-        elif isinstance(said, BaseMessage) and said.type in ("human", "ai", "system"):
-            if said.type == "system":
-                continue
-            last = _add_message(pairs, said, last)
-        else:
-            raise SettingsError(
-                f"chat_history holds {said!r:.80}. Allowed: (question, answer) tuples, HumanMessage and AIMessage."
-            )
-    return pairs
-
-
-def _add_message(pairs: list[tuple[str, str]], message: BaseMessage, last: str) -> str:
-    text = str(message.text)
-    if message.type == "ai" and not pairs:
-        raise SettingsError("chat_history begins with an answer. Give the question before it, or leave it out.")
-    question, answer = pairs[-1] if pairs else ("", "")
-    if message.type == "human" and last != "human":
-        pairs.append((text, ""))
-    elif message.type == "human":
-        pairs[-1] = (f"{question}\n{text}", answer)
-    else:
-        pairs[-1] = (question, f"{answer}\n{text}".strip())
-    return str(message.type)

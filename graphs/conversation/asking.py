@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from langchain_core.runnables import RunnableConfig
 
 from ...modules.errors import JudgetreeError, SettingsError, UserError
+from ...modules.storable import check_id, check_text
 from ...modules.turns import OpenTurn, QaPair, rag_thread_of
 from ..checkpoints import store_errors
 from ..snapshots import is_absent, is_finished
@@ -42,6 +43,20 @@ class Request:
     request_id: str
     regenerate: bool
     chat_history: list[tuple[str, str]]
+
+    def check(self) -> None:
+        """Do nothing if everything in the request can be kept.
+
+        Raises:
+            SettingsError: The question is empty, or some text is too long or none that a store can keep.
+        """
+        check_text("The question", self.query)
+        if not self.query.strip():
+            raise SettingsError("The question is empty.")
+        check_id("request_id", self.request_id)
+        check_id("parent_turn_id", self.parent_turn_id or "")
+        for text in (text for pair in self.chat_history for text in pair):
+            check_text("A text of chat_history", text)
 
     @property
     def history_digest(self) -> str:
@@ -91,8 +106,7 @@ class Asking:
         started = time.perf_counter()
         tell = listener or _nobody
         try:
-            if not request.query.strip():
-                raise SettingsError("The question is empty.")
+            request.check()
             opened = await self._all.open()
             async with opened.locks.hold(self._name):
                 with store_errors(self._all.settings.checkpoint_url):
@@ -156,6 +170,7 @@ class Asking:
             request_id=request.request_id,
             given_history=request.history_digest,
         )
+        await self._all.open_services()  # a mistake in the settings leaves no open turn
         now_open = cast(ConversationState, {**state, **changes})
         if saved_state is None:
             await store.begin(now_open)

@@ -6,6 +6,7 @@ import uuid
 from typing import cast
 
 from ...modules.errors import SettingsError
+from ...modules.storable import check_id
 from ...modules.turns import MAIN_BRANCH, Branch, Branches, OpenTurn, QaPair, new_branch
 from .state import ConversationState
 
@@ -106,8 +107,9 @@ def renamed(state: ConversationState, name: str, new_name: str) -> ConversationS
     """The changes that give a branch another name.
 
     Raises:
-        SettingsError: There is no such branch, or the new name is empty or taken.
+        SettingsError: There is no such branch, or the new name is empty, taken, too long or none that can be kept.
     """
+    check_id("The new name of the branch", new_name)
     branch = branch_named(state["branches"], name)
     wanted = new_name.strip()
     if not wanted or any(b["name"] == wanted and b is not branch for b in state["branches"].values()):

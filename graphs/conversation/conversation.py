@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
-from langchain_core.messages import BaseMessage
-
 from ...modules.background_loop import background_loop
-from ...modules.errors import CollectionError, SettingsError
-from ...modules.memory_schema import checked_id
-from ...modules.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, pairs_of, path_spans
+from ...modules.errors import SettingsError
+from ...modules.given_history import GivenHistory, pairs_of
+from ...modules.storable import check_id
+from ...modules.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, path_spans
 from ..checkpoints import store_errors
 from ..search_tree import SearchTree
 from . import branches
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FIRST", "Conversation", "GivenHistory"]
 
-GivenHistory = Sequence[tuple[str, str] | BaseMessage]
-"""Earlier turns as (question, answer) pairs or as messages."""
-
 
 class Conversation:
     """A handle on one conversation, made by ``Conversations.conversation``.
@@ -39,10 +35,7 @@ class Conversation:
     def __init__(self, conversations: Conversations, name: str) -> None:
         if not name.strip():
             raise SettingsError("A conversation needs a name: any text that is not empty.")
-        try:
-            checked_id("name", name)
-        except CollectionError as error:
-            raise SettingsError(f"A conversation cannot have this name: {error}") from error
+        check_id("The name of a conversation", name)
         self.name = name
         self._all = conversations
         self._record = ConversationRecord(conversations, name)

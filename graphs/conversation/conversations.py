@@ -16,6 +16,7 @@ from ...modules.errors import SettingsError
 from ...modules.settings import Settings, load_settings
 from ...modules.web_search import SearxngSearch, WebSearch
 from ..checkpoints import store_errors
+from ..context import RagContext
 from ..rag_graph import RagGraph
 from ..session import RagSession, SessionOptions
 from .context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
@@ -229,10 +230,18 @@ class Conversations:
                 self._opened = await self._open()
             return self._opened
 
+    async def open_services(self) -> RagContext:
+        """Collection and models; for use on judgetree's own loop.
+
+        Raises:
+            UserError: See ``prepare``.
+        """
+        return await self._session.open_services()
+
     async def turn_context(self, conversation: ConversationState, stream: Stream | None) -> TurnContext:
         """The services of one turn; opens what is not open yet."""
         opened = await self.open()
-        services = await self._session.open_services()
+        services = await self.open_services()
         return TurnContext(
             conversation=conversation,
             rag=self.rag,
@@ -248,7 +257,7 @@ class Conversations:
 
     async def _prepare(self) -> None:
         await self.open()
-        await self._session.open_services()
+        await self.open_services()
 
     async def _open(self) -> Opened:
         url = self.settings.checkpoint_url

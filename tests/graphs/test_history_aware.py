@@ -118,7 +118,7 @@ def test_input_without_a_question_is_refused(given: object) -> None:
         searched(condensing(), given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("history", ["text", [("q", "a", "b")], ["q"], [AIMessage("a")], 7])
+@pytest.mark.parametrize("history", ["text", [("q", "a", "b")], ["q"], 7])
 def test_history_that_cannot_be_read_is_refused(history: object) -> None:
     with pytest.raises(SettingsError, match="chat_history"):
         searched(condensing(), {"input": "q", "chat_history": history})

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from judgetree.modules.errors import SettingsError
 from judgetree.modules.turns import (
     MAIN_BRANCH,
     Branch,
@@ -21,7 +17,6 @@ from judgetree.modules.turns import (
     is_on_path,
     merge_refs,
     new_branch,
-    pairs_of,
     path_spans,
     rag_thread_of,
     utc_now,
@@ -136,47 +131,6 @@ class TestMergeRefs:
 
     def test_nothing_merges_to_nothing(self) -> None:
         assert merge_refs([]) == merge_refs([make_turn(1)]) == []
-
-
-SIDES = st.lists(st.sampled_from([HumanMessage, AIMessage, SystemMessage]), max_size=8)
-
-
-class TestPairsOf:
-    @pytest.mark.parametrize(
-        ("history", "pairs"),
-        [
-            ([], []),
-            ([("q", "a"), ("r", "")], [("q", "a"), ("r", "")]),
-            ([HumanMessage("q"), AIMessage("a"), HumanMessage("r")], [("q", "a"), ("r", "")]),
-            ([SystemMessage("s"), HumanMessage("q"), SystemMessage("s"), AIMessage("a")], [("q", "a")]),
-            ([HumanMessage("q"), HumanMessage("r"), AIMessage("a"), AIMessage("b")], [("q\nr", "a\nb")]),
-            ([("q", "a"), HumanMessage("r"), AIMessage("b")], [("q", "a"), ("r", "b")]),
-            ([HumanMessage("q"), ("r", "b"), HumanMessage("s")], [("q", ""), ("r", "b"), ("s", "")]),
-            ([HumanMessage([{"type": "text", "text": "q"}])], [("q", "")]),
-        ],
-    )
-    def test_a_history_becomes_pairs(
-        self, history: list[tuple[str, str] | BaseMessage], pairs: list[tuple[str, str]]
-    ) -> None:
-        assert pairs_of(history) == pairs
-
-    @given(sides=SIDES)
-    def test_nothing_that_was_said_is_lost(self, sides: list[type[BaseMessage]]) -> None:
-        said = [side(f"{position}") for position, side in enumerate(sides)]
-        shown = [message for message in said if not isinstance(message, SystemMessage)]
-        if shown and isinstance(shown[0], AIMessage):
-            with pytest.raises(SettingsError, match="begins with an answer"):
-                pairs_of(said)
-            return
-        pairs = pairs_of(said)
-        runs = [side for side, _ in itertools.groupby(type(message) for message in shown)]
-        assert len(pairs) == runs.count(HumanMessage)
-        assert "\n".join(text for pair in pairs for text in pair if text) == "\n".join(str(m.text) for m in shown)
-
-    @pytest.mark.parametrize("wrong", ["text", ("q",), ("q", 1), ToolMessage("x", tool_call_id="1"), None])
-    def test_anything_else_is_refused(self, wrong: object) -> None:
-        with pytest.raises(SettingsError, match=r"chat_history holds .* Allowed: \(question, answer\) tuples"):
-            pairs_of([("q", "a"), wrong])  # type: ignore[list-item]
 
 
 class TestImportedTurns:

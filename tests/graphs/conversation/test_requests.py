@@ -1,0 +1,99 @@
+"""What cannot be kept, and what cannot be asked, is refused before anything is written; in every store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from judgetree.graphs.context import RagContext
+from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.session import RagSession
+from judgetree.modules.background_loop import background_loop
+from judgetree.modules.conversation_memory import ConversationMemory
+from judgetree.modules.errors import CollectionError, SettingsError
+from judgetree.modules.settings import Settings
+from tests.graphs.conversation.talk import ANSWERS, CLASS, OIL, TABLE, TalkingLLM, open_conversations, settings_in
+from tests.graphs.fakes import TableRetriever
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
+
+UNSTORABLE = ["half a \ud800", "NUL \x00"]
+LONG = "x" * 1_025
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    if request.param == "postgres":
+        return settings_in(tmp_path, checkpoints=str(request.getfixturevalue("postgres_url")))
+    return settings_in(tmp_path)
+
+
+async def checkpoints_of(talks: Conversations) -> int:
+    return len([None async for _ in (await talks.open()).store.saver.alist(None)])
+
+
+@pytest.mark.parametrize("text", UNSTORABLE)
+def test_a_request_that_cannot_be_kept_is_refused_before_anything_is_written(settings: Settings, text: str) -> None:
+    llm = TalkingLLM()
+    with open_conversations(settings.home, llm, settings=settings) as talks:
+        talk = talks.conversation("s")
+        before = background_loop().run(checkpoints_of(talks))
+        for request in (
+            {"query": text},
+            {"query": CLASS, "request_id": text},
+            {"query": CLASS, "request_id": LONG},
+            {"query": CLASS, "parent_turn_id": text},
+            {"query": CLASS, "chat_history": [("q", text)]},
+            {"query": CLASS, "chat_history": [{"role": "user", "content": text}]},
+        ):
+            with pytest.raises(SettingsError, match=r"cannot be stored|too long"):
+                talk.ask(**request)  # type: ignore[arg-type]
+        assert background_loop().run(checkpoints_of(talks)) == before
+        assert (llm.asked(), talk.open_turn, talk.turns()) == ([], None, [])
+        talk.ask(CLASS)
+        for name in (text, LONG):
+            with pytest.raises(SettingsError, match="new name of the branch"):
+                talk.rename_branch("main", name)
+        assert talk.active_branch == "main"
+        talks.delete("s")
+
+
+@pytest.mark.parametrize("text", UNSTORABLE)
+def test_a_plain_question_that_cannot_be_kept_is_refused_before_anything_is_written(
+    settings: Settings, text: str
+) -> None:
+    llm = TalkingLLM()
+    services = RagContext(reader=llm, retriever=TableRetriever(TABLE))
+    with RagSession(mode="naive", context=services, settings=settings) as session:
+        before = len(session.graph.list_threads(100))
+        for question, thread_id in ((text, None), (CLASS, text), (CLASS, LONG)):
+            with pytest.raises(SettingsError, match=r"cannot be stored|too long"):
+                session.ask(question, thread_id=thread_id)
+        assert len(session.graph.list_threads(100)) == before
+        assert llm.asked() == []
+
+
+def test_an_unknown_collection_leaves_no_open_turn(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    memory = ConversationMemory(BagOfWordsEmbedder(), uri=settings.milvus_address)
+    with memory, Conversations("nowhere", mode="naive", settings=settings, memory=memory) as talks:
+        talk = talks.conversation("s")
+        with pytest.raises(CollectionError, match="no collection 'nowhere'"):
+            talk.ask(CLASS)
+        assert (talk.open_turn, talks.summaries()) == (None, [])
+
+
+def test_a_history_of_dicts_with_a_greeting_and_tool_messages_is_taken(tmp_path: Path) -> None:
+    llm = TalkingLLM()
+    with open_conversations(tmp_path, llm) as talks:
+        result = talks.conversation("s").ask(
+            "And its oil?",
+            chat_history=[
+                {"role": "assistant", "content": "Hello, what can I do for you?"},
+                {"role": "user", "content": CLASS},
+                {"role": "assistant", "content": None, "tool_calls": []},
+                {"role": "tool", "content": "{}", "tool_call_id": "1"},
+                {"role": "assistant", "content": "Delta"},
+            ],
+        )
+        assert (result.answer, result.turn and result.turn["standalone_query"]) == (ANSWERS[OIL], OIL)
