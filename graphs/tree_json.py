@@ -30,6 +30,7 @@ class _CallDocument(BaseModel):
     prompt_tokens: int
     completion_tokens: int
     estimated: bool = False
+    cut_off: bool = False
     seconds: float
     attempts: int
     cached: bool

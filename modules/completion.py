@@ -30,6 +30,11 @@ class Completion:
     first_token: tuple[TokenLogprob, ...] = ()
     """Likeliest alternatives of the first token, as asked for by ``top_logprobs``; empty if the endpoint gives none."""
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the endpoint ended the reply before the model did, for its length or by a filter."""
+        return self.finish_reason in ("length", "content_filter")
+
 
 def completion_of(message: AIMessage) -> Completion:
     """The completion that a message holds.

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
@@ -24,6 +24,8 @@ from .usage import CallMeter
 CacheMode = Literal["off", "read", "write", "refresh", "replay"]
 """``off`` pays for each call, ``read`` keeps nothing new, ``write`` keeps what it pays for, ``refresh`` does so in
 place of what was kept before the run, ``replay`` pays nothing."""
+
+_WITHOUT_READING: Mapping[CacheMode, CacheMode] = {"write": "refresh", "read": "off"}
 
 _SCHEMA = """\
 CREATE TABLE IF NOT EXISTS kept_calls (
@@ -71,6 +73,11 @@ class CompletionCache(SqliteCache):
                 connection.execute(f"{how} INTO kept_calls VALUES (?, ?, ?, ?)", row)
 
         self.attempt(insert, otherwise=None)
+
+
+def without_reading(mode: CacheMode) -> CacheMode:
+    """The mode that keeps as much as ``mode`` and answers with nothing that was kept before; a replay stays one."""
+    return _WITHOUT_READING.get(mode, mode)
 
 
 def call_key(endpoint: str, model: str, messages: Sequence[Message], options: CallOptions, repeat: int = 0) -> bytes:

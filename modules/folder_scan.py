@@ -16,6 +16,7 @@ from .file_parsers import PARSERS
 
 logger = logging.getLogger(__name__)
 
+_BLOCK_BYTES = 1 << 20
 _SPECIAL = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -45,7 +46,7 @@ class SourceFile:
         with self._open() as stream:
             size = os.fstat(stream.fileno()).st_size
             # A file may grow while it is read, and some of /proc have no size.
-            data = stream.read(max_bytes + 1) if size <= max_bytes else b""
+            data = _read(stream, at_most=max_bytes + 1) if size <= max_bytes else b""
         if max(size, len(data)) > max_bytes:
             raise LoadingError(f"it is larger than {max_bytes / 1e6:g} MB; split it, or raise the limit")
         return data
@@ -68,6 +69,16 @@ class SourceFile:
             return stream
         stream.close()
         raise LoadingError(_not_a_file(status))
+
+
+def _read(stream: BufferedReader, *, at_most: int) -> bytes:
+    """The first bytes of a stream. Read in blocks, since one large read sets all of its memory aside first."""
+    blocks: list[bytes] = []
+    left = at_most
+    while left and (block := stream.read(min(left, _BLOCK_BYTES))):
+        blocks.append(block)
+        left -= len(block)
+    return b"".join(blocks)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -227,7 +227,7 @@ class EndpointLLM:
                     self._record(meter, started, attempt, used, error=str(failure))
                     raise failure from error
                 await self._back_off(error, attempt, failure)
-        self._record(meter, started, attempt, used)
+        self._record(meter, started, attempt, used, cut_off=completion.is_cut_off)
         return completion
 
     async def _back_off(self, error: Exception, attempt: int, failure: ModelCallError) -> None:
@@ -238,7 +238,14 @@ class EndpointLLM:
             await self._sleep(wait_s)
 
     def _record(
-        self, meter: CallMeter, started: float, attempts: int, used: UsageMetadata | None, *, error: str = ""
+        self,
+        meter: CallMeter,
+        started: float,
+        attempts: int,
+        used: UsageMetadata | None,
+        *,
+        cut_off: bool = False,
+        error: str = "",
     ) -> None:
         meter.record(
             kind="chat",
@@ -247,6 +254,7 @@ class EndpointLLM:
             prompt_tokens=used["input_tokens"] if used else 0,
             completion_tokens=used["output_tokens"] if used else 0,
             attempts=attempts,
+            cut_off=cut_off,
             error=error[:300],
         )
 

@@ -33,6 +33,8 @@ class CallRecord(TypedDict):
     """1 when the first attempt succeeded."""
     cached: bool
     """True for a call that the cache answered: tokens and seconds are those once paid for it."""
+    cut_off: bool
+    """True where the endpoint ended the reply before the model did, for its length or by a filter."""
     error: str
     """``""`` for a call that succeeded."""
 
@@ -131,6 +133,7 @@ class CallMeter:
         prompt_tokens: int = 0,
         completion_tokens: int = 0,
         attempts: int = 1,
+        cut_off: bool = False,
         error: str = "",
     ) -> None:
         """Keep the record of a call that ended now; ``started`` is its ``time.perf_counter()``."""
@@ -147,6 +150,7 @@ class CallMeter:
                 seconds=round(time.perf_counter() - started, 4),
                 attempts=attempts,
                 cached=False,
+                cut_off=cut_off,
                 error=error,
             )
         )

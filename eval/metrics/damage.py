@@ -24,6 +24,7 @@ DamageKind = Literal[
     "failed_sub_runs",
     "failed_reranks",
     "failed_conversation_calls",
+    "cut_off_replies",
     "budget_cuts",
     "damaged_earlier_turns",
 ]
@@ -34,18 +35,23 @@ DamageKind = Literal[
 - ``failed_sub_runs``: a sub-question was asked and has no answer.
 - ``failed_reranks``: a query's chunks are in their coarse order, since the rerank model failed.
 - ``failed_conversation_calls``: a call that leads a conversation failed, such as the one that rewrites a question.
+- ``cut_off_replies``: the endpoint ended a reply of the reader before the model did; the answer may be half of one.
 - ``budget_cuts``: a chunk was not judged, or its sub-question not asked, since the budget was spent, and failed calls
   had taken a part of it.
 - ``damaged_earlier_turns``: an earlier turn of the same path is degraded, and this one was asked after its answer.
 """
 DAMAGE_KINDS: tuple[DamageKind, ...] = get_args(DamageKind)
-REPLY_DAMAGE: frozenset[DamageKind] = frozenset({"unusable_verdicts"})
+REPLY_DAMAGE: frozenset[DamageKind] = frozenset({"unusable_verdicts", "cut_off_replies"})
 """Kinds that a reply of the model did, which the model cache may hold: asking again must not read it from there."""
 
 Damage = Mapping[DamageKind, int]
 """How often each kind happened, at least once each; empty where nothing went wrong."""
 
-_NOUNS = {kind: kind.removesuffix("s").replace("sub_", "sub-").replace("_", " ") for kind in DAMAGE_KINDS}
+_IRREGULAR: Mapping[DamageKind, str] = {
+    "failed_sub_questions": "failed sub-question",
+    "failed_sub_runs": "failed sub-run",
+    "cut_off_replies": "cut-off reply",
+}
 _BUDGET = re.compile(r"\bbudget of \d+ model calls\b", re.IGNORECASE)
 
 
@@ -59,9 +65,10 @@ def damage_of(tree: SearchTree) -> dict[DamageKind, int]:
 
 
 def damage_to_calls(records: Iterable[CallRecord]) -> dict[DamageKind, int]:
-    """The damage that calls which lead a conversation have left: steps whose last call failed."""
-    last = {record["node"]: record for record in records if record["kind"] == "chat"}
-    return in_order({"failed_conversation_calls": sum(bool(record["error"]) for record in last.values())})
+    """The damage that calls which lead a conversation have left: steps whose last call failed, or was cut off."""
+    last = {record["node"]: record for record in records if record["kind"] == "chat"}.values()
+    failed, cut_off = sum(bool(record["error"]) for record in last), sum(record["cut_off"] for record in last)
+    return in_order({"failed_conversation_calls": failed, "cut_off_replies": cut_off})
 
 
 def in_order(counts: Damage) -> dict[DamageKind, int]:
@@ -71,7 +78,11 @@ def in_order(counts: Damage) -> dict[DamageKind, int]:
 
 def damage_in_words(damage: Damage) -> str:
     """ "2 failed verdicts, 1 failed rerank"; ``""`` without damage."""
-    return ", ".join(count_of(count, _NOUNS[kind]) for kind, count in damage.items())
+    return ", ".join(count_of(count, _noun(kind)) for kind, count in damage.items())
+
+
+def _noun(kind: DamageKind) -> str:
+    return _IRREGULAR.get(kind, kind.replace("_", " ").removesuffix("s"))
 
 
 def _damage_to(node: QueryNode) -> Iterator[DamageKind]:
@@ -82,6 +93,9 @@ def _damage_to(node: QueryNode) -> Iterator[DamageKind]:
     for record in node.usage:
         if record["kind"] == "rerank" and record["error"]:
             yield "failed_reranks"
+        # The logprob judge asks for one token, and a verdict that is cut off is mended or asked for again.
+        elif record["cut_off"] and record["node"] != "judge":
+            yield "cut_off_replies"
 
 
 def _damage_to_chunk(chunk: ChunkNode, *, call_failed: bool) -> Iterator[DamageKind]:

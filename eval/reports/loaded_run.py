@@ -16,6 +16,7 @@ from ..datasets.questions import Dataset, EvalQuestion
 from ..datasets.registry import load_dataset
 from ..ragas.scores import RagasStore
 from ..runs.experiment import Experiment, load_experiment
+from ..runs.manifest import experiment_in
 from ..runs.store import Manifest, RunRow, RunStore
 from ..runs.trees import TreeStore
 from .frames import question_frame
@@ -54,7 +55,7 @@ def load_run(folder: Path) -> LoadedRun:
     rows = store.read_rows()
     if manifest is None or not rows:
         raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
-    experiment = _experiment_of(manifest)
+    experiment = load_experiment(None, **experiment_in(manifest))
     dataset = load_dataset(experiment.dataset, split=experiment.split)
     identity = manifest.get("identity")
     if isinstance(identity, dict) and identity.get("dataset_digest") != dataset.digest:
@@ -86,8 +87,3 @@ def _in_order(rows: Iterable[RunRow], dataset: Dataset) -> list[RunRow]:
         return (questions.get(row.question_id, len(questions)), systems.get(row.system, len(systems)), row.repeat)
 
     return sorted(rows, key=place)
-
-
-def _experiment_of(manifest: Manifest) -> Experiment:
-    kept = manifest.get("experiment")
-    return load_experiment(None, **(kept if isinstance(kept, dict) else {}))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...modules.completion_cache import CacheMode
+from ...modules.completion_cache import without_reading
 from ...modules.errors import SettingsError
 from ...modules.prices import load_prices
 from ...modules.settings import Settings, load_settings
@@ -15,14 +15,15 @@ from ..datasets.choice import choose_questions, draw, with_paths
 from ..datasets.questions import Dataset
 from ..datasets.registry import load_dataset
 from .claims import can_share, prepare_checkpoints
-from .experiment import Experiment
+from .experiment import Experiment, load_experiment
 from .jobs import Job, Retry, plan_jobs
-from .manifest import identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
+from .manifest import experiment_in, identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
 from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, run_questions
 from .services import Services
 from .spending import Spending, refuse_unpriced
 from .store import RowTail, RunRow, RunStore, newest_attempts
+from .whole_run import joined
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +122,7 @@ def _reading_no_cache(experiment: Experiment) -> Experiment:
         raise SettingsError(
             "--force asks the models again, which a replay never does. Leave out --force, or --cache replay."
         )
-    modes: Mapping[CacheMode, CacheMode] = {"write": "refresh", "read": "off"}
-    return experiment.model_copy(update={"cache": modes.get(experiment.cache, experiment.cache)})
+    return experiment.model_copy(update={"cache": without_reading(experiment.cache)})
 
 
 def _asked_now(dataset: Dataset, experiment: Experiment, options: RunOptions) -> Dataset:
@@ -158,6 +158,8 @@ def _enter(store: RunStore, experiment: Experiment, dataset: Dataset, settings: 
         wanted = identity_of(experiment, dataset, settings)
         refuse_other_run(manifest, wanted, where=store.folder)
         known, manifest = manifest, with_prompts(manifest, wanted)
+        asked = joined(load_experiment(None, **experiment_in(manifest)), experiment, dataset)
+        manifest = {**manifest, "experiment": asked.model_dump(mode="json")}
         if manifest != known:
             store.write_manifest(manifest)
     return str(manifest["run_id"])

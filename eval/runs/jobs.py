@@ -15,6 +15,7 @@ from typing import Literal
 
 from ...graphs.result import Mode
 from ..datasets.questions import EvalQuestion
+from ..metrics.damage import REPLY_DAMAGE
 from .experiment import Experiment
 from .store import RunRow
 
@@ -32,6 +33,8 @@ class Job:
     question: EvalQuestion
     repeat: int
     attempt: int
+    fresh: bool = False
+    """Whether no reply may come from the model cache, since one that it holds has damaged the attempt before."""
 
     @property
     def place(self) -> tuple[str, str, int]:
@@ -94,7 +97,8 @@ def plan_jobs(
                 if row is None:
                     jobs.append(Job(system=system, question=question, repeat=repeat, attempt=0))
                 elif force or is_retried(row, retry):
-                    jobs.append(Job(system=system, question=question, repeat=repeat, attempt=row.attempt + 1))
+                    number, fresh = row.attempt + 1, needs_new_replies(row)
+                    jobs.append(Job(system=system, question=question, repeat=repeat, attempt=number, fresh=fresh))
     return jobs
 
 
@@ -103,6 +107,11 @@ def is_retried(row: RunRow, retry: Retry | None) -> bool:
     if retry is None or row.setup_failed:
         return row.setup_failed
     return row.completeness == "failed" if retry == "failed" else row.completeness != "complete"
+
+
+def needs_new_replies(row: RunRow) -> bool:
+    """Whether asking again from the model cache would give the same damage."""
+    return not REPLY_DAMAGE.isdisjoint(row.damage)
 
 
 def leads_conversations(experiment: Experiment, questions: Iterable[EvalQuestion]) -> bool:
@@ -150,12 +159,14 @@ def _plan_dialogues(
             for system in experiment.systems:
                 rows = [row for turn in turns if (row := newest.get((system, turn.id, repeat))) is not None]
                 attempt = max((row.attempt for row in rows), default=0)
-                done = [row for row in rows if row.attempt == attempt]
+                done, fresh = [row for row in rows if row.attempt == attempt], False
                 if (force and rows) or any(is_retried(row, retry) for row in done):
-                    attempt, done = attempt + 1, []
+                    attempt, done, fresh = attempt + 1, [], any(map(needs_new_replies, done))
                 answered = {row.question_id for row in done}
                 left = (turn for turn in turns if turn.id not in answered)
-                jobs += (Job(system=system, question=turn, repeat=repeat, attempt=attempt) for turn in left)
+                jobs += (
+                    Job(system=system, question=turn, repeat=repeat, attempt=attempt, fresh=fresh) for turn in left
+                )
     return jobs
 
 

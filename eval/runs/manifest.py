@@ -159,6 +159,12 @@ def with_prompts(manifest: Manifest, wanted: Mapping[str, object]) -> Manifest:
     return {**manifest, "identity": {**known, **new}} if new else manifest
 
 
+def experiment_in(manifest: Manifest) -> dict[str, object]:
+    """The keys of the experiment that a manifest holds, for ``load_experiment``; empty where it has none."""
+    kept = manifest.get("experiment")
+    return dict(kept) if isinstance(kept, Mapping) else {}
+
+
 def stored_identity(manifest: Manifest) -> Mapping[str, object]:
     """The identity of a run; empty where the manifest has none.
 

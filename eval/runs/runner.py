@@ -152,7 +152,7 @@ class _Work:
         self._chain_of = {job.place: chain for chain in self._chains for job in chain.jobs}
         self._on_progress = on_progress
         self._writing = asyncio.Lock()
-        self._askers: dict[tuple[Mode, int], _Asker] = {}
+        self._askers: dict[tuple[Mode, int, bool], _Asker] = {}
         self._spending = spending
         self._newest: dict[Place, RunRow] = {row.place: row for row in rows}
         self._others = others
@@ -166,7 +166,7 @@ class _Work:
     async def run(self) -> RunSummary:
         self._on_progress(Progress(done=0, total=len(self._jobs)))
         async with AsyncExitStack() as closing:
-            for place in dict.fromkeys((job.system, job.repeat) for job in self._jobs):
+            for place in dict.fromkeys((job.system, job.repeat, job.fresh) for job in self._jobs):
                 self._askers[place] = self._open_asker(*place)
                 closing.push_async_callback(self._askers[place].aclose)
             claims = await closing.enter_async_context(open_claims(self._services.settings, self._run_id))
@@ -209,18 +209,17 @@ class _Work:
         touched = (self._chain_of[row.place] for row in rows if row.place in self._chain_of)
         yield from (chain for chain in touched if chain.is_done(self._newest))
 
-    def _open_asker(self, system: Mode, repeat: int) -> _Asker:
+    def _open_asker(self, system: Mode, repeat: int, fresh: bool) -> _Asker:
         checkpoints = self._services.settings.checkpoint_url
         if not is_postgres(checkpoints):
             checkpoints = Address(f"sqlite:///{self._store.folder / 'checkpoints.sqlite'}")
         settings = self._services.settings.model_copy(update={"checkpoints": checkpoints, "durability": "exit"})
         if self._services.dataset.is_conversational:
             return TurnAsker(
-                self._services, system, repeat, settings=settings, run_id=self._run_id, newest=self._newest
+                self._services, system, repeat, fresh=fresh, settings=settings, run_id=self._run_id, newest=self._newest
             )
-        return _QuestionAsker(
-            RagSession(mode=system, context=self._services.context(system, repeat), settings=settings)
-        )
+        context = self._services.context(system, repeat, fresh=fresh)
+        return _QuestionAsker(RagSession(mode=system, context=context, settings=settings))
 
     async def _work_through(self, work: WorkList[Chain]) -> None:
         async def worker() -> None:
@@ -268,7 +267,7 @@ class _Work:
             UserError: What every other question would meet too.
         """
         try:
-            return await self._askers[job.system, job.repeat].ask(job, thread_id=thread_id), None
+            return await self._askers[job.system, job.repeat, job.fresh].ask(job, thread_id=thread_id), None
         except ModelSetupError as failure:
             return None, failure
         except UserError:

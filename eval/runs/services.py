@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from ...graphs.context import Limits, RagContext
 from ...graphs.result import Mode
 from ...graphs.systems import SYSTEMS
-from ...modules.completion_cache import CachedLLM, CompletionCache
+from ...modules.completion_cache import CachedLLM, CacheMode, CompletionCache, without_reading
 from ...modules.index import Index
 from ...modules.judge import Judge
 from ...modules.judge_factory import create_judge
@@ -57,9 +57,13 @@ class Services:
     def __exit__(self, *exc_info: object) -> None:
         self._resources.close()
 
-    def context(self, system: Mode, repeat: int) -> RagContext:
-        """The services of one system; each repeat has model answers of its own."""
-        judge = self._create_judge(self._cached(self._judge_llm, repeat)) if SYSTEMS[system].judges else None
+    def context(self, system: Mode, repeat: int, *, fresh: bool = False) -> RagContext:
+        """The services of one system; each repeat has model answers of its own.
+
+        ``fresh`` takes no answer from the cache that was there before, unless the run is a replay.
+        """
+        cache = without_reading(self.experiment.cache) if fresh else self.experiment.cache
+        judge = self._create_judge(self._cached(self._judge_llm, repeat, cache)) if SYSTEMS[system].judges else None
         limits = Limits(
             max_rec_depth=self.experiment.max_rec_depth,
             max_llm_calls=self.experiment.max_llm_calls,
@@ -67,7 +71,7 @@ class Services:
         )
         retriever = self._retriever if system in RETRIEVING else None
         return RagContext(
-            reader=self._cached(self._reader, repeat),
+            reader=self._cached(self._reader, repeat, cache),
             retriever=retriever,
             judge=judge,
             limits=limits,
@@ -104,5 +108,5 @@ class Services:
     def _create_judge(self, llm: ChatLLM) -> Judge:
         return create_judge(self.experiment.judge, llm, spec=self.settings.judge_spec, settings=self.settings)
 
-    def _cached(self, llm: EndpointLLM, repeat: int) -> CachedLLM:
-        return CachedLLM(llm, self._cache, endpoint=llm.endpoint, mode=self.experiment.cache, repeat=repeat)
+    def _cached(self, llm: EndpointLLM, repeat: int, cache: CacheMode) -> CachedLLM:
+        return CachedLLM(llm, self._cache, endpoint=llm.endpoint, mode=cache, repeat=repeat)

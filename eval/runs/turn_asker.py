@@ -42,12 +42,15 @@ class TurnAsker:
         system: Mode,
         repeat: int,
         *,
+        fresh: bool,
         settings: Settings,
         run_id: str,
         newest: Mapping[Place, RunRow],
     ) -> None:
-        """``settings`` say where conversations are kept; ``newest`` holds the rows of turns that others follow."""
-        context = services.context(system, repeat)
+        """``fresh``: see ``Services.context``.
+
+        ``settings`` say where conversations are kept; ``newest`` holds the rows of turns that others follow."""
+        context = services.context(system, repeat, fresh=fresh)
         self._run_id = run_id
         self._newest = newest
         self._turns = {question.id: turn_of(question) for question in services.dataset.questions}

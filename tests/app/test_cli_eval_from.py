@@ -43,6 +43,19 @@ def test_run_is_done_again_as_its_manifest_says(
     assert first["run_id"] != second["run_id"]
 
 
+def test_run_that_several_commands_made_is_done_again_as_a_whole(
+    cli: Cli, done: Path, data: Path, tmp_path: Path
+) -> None:
+    grown, again = tmp_path / "grown", tmp_path / "again"
+    for options in (("--systems", "naive", "--limit", "1"), ("--systems", "llm,judge", "--repeat", "2")):
+        assert cli("eval", "run", "--dataset", f"standards:{data}", *options, "--out", str(grown)).status == 0
+    ran = cli("eval", "run", "--from", str(grown), "--out", str(again), "--json")
+    assert ran.status == 0, ran.err
+    places = {row.place for row in RunStore(again).read_rows()}
+    assert places >= {row.place for row in RunStore(grown).read_rows()}
+    assert {system for system, _, _ in places} == {"llm", "naive", "judge"}
+
+
 def test_manifest_holds_all_that_decides_a_run(done: Path) -> None:
     manifest = RunStore(done).read_manifest() or {}
     identity, index, settings = manifest["identity"], manifest["index"], manifest["settings"]

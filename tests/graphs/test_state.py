@@ -79,6 +79,7 @@ def record(call_id: str, tokens: int) -> CallRecord:
         prompt_tokens=tokens,
         completion_tokens=0,
         estimated=False,
+        cut_off=False,
         seconds=0.0,
         attempts=1,
         cached=False,

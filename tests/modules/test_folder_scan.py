@@ -104,3 +104,9 @@ def test_a_file_that_grows_beyond_the_limit_or_turns_special_is_refused(docs: Pa
             file.read(max_bytes=10)
         with pytest.raises(LoadingError, match="a FIFO"):
             file.digest()
+
+
+def test_a_limit_larger_than_the_memory_reads_a_small_file_all_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "a.md"
+    file.write_bytes(b"a" * 3_000_000)
+    assert SourceFile(path=file, source="a.md").read(max_bytes=1 << 50) == b"a" * 3_000_000

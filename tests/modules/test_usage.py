@@ -132,6 +132,7 @@ def test_meter_records_what_it_was_told_and_where_it_stands() -> None:
         "prompt_tokens": 7,
         "completion_tokens": 3,
         "estimated": False,
+        "cut_off": False,
         "attempts": 2,
         "cached": False,
         "error": "e",

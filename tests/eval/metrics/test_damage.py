@@ -64,6 +64,12 @@ def test_sub_runs_count_and_failed_reranks_do() -> None:
     assert damage_in_words(damage_of(SearchTree(root=below))) == "2 failed verdicts, 1 failed rerank"
 
 
+def test_reply_that_was_cut_off_counts_unless_it_is_a_verdict() -> None:
+    reader, judge = (CallRecord(**{**about("c", node=node), "cut_off": True}) for node in ("generate", "judge"))  # type: ignore[typeddict-item]
+    assert damage(chunk("judged"), usage=(judge, reader)) == {"cut_off_replies": 1}
+    assert damage_in_words(damage_to_calls([reader])) == "1 cut-off reply"
+
+
 def test_step_of_a_conversation_is_damaged_by_its_last_call_alone() -> None:
     refused, asked = about("", error="HTTP 400", node="assess"), about("", node="assess")
     assert damage_to_calls([refused, asked]) == {}

@@ -23,6 +23,7 @@ def call(
         prompt_tokens=10,
         completion_tokens=2,
         estimated=False,
+        cut_off=False,
         seconds=0.5,
         attempts=1,
         cached=cached,

@@ -329,6 +329,25 @@ def test_full_disk_under_the_checkpoints_ends_the_run_too(bench: Bench) -> None:
     assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 6 - len(kept)
 
 
+@pytest.mark.parametrize(
+    ("kind", "garbled", "damage"),
+    [("judge", "prose", {"unusable_verdicts": 1}), ("read", "truncated", {"cut_off_replies": 1})],
+)
+def test_damage_that_is_in_the_cache_is_not_read_again(
+    bench: Bench, kind: str, garbled: str, damage: dict[str, int]
+) -> None:
+    experiment = bench.more(systems=("judge",), judge="generated", ids=("colour",))
+    bench.server.configure(faults={garbled: 1.0}, fault_kinds=[kind])
+    assert run_experiment(experiment, bench.out, settings=bench.settings).degraded == 1
+    assert [row.damage for row in bench.rows().values()] == [damage]
+    bench.server.configure(faults={})
+    again = run_experiment(experiment, bench.out, options=RunOptions(retry="incomplete"), settings=bench.settings)
+    assert (again.asked, again.degraded) == (1, 0)
+    replay = bench.out.with_name("replay")
+    run_experiment(experiment.model_copy(update={"cache": "replay"}), replay, settings=bench.settings)
+    assert [row.prediction for row in RunStore(replay).read_rows()] == ["grey"], "the cache keeps the new replies"
+
+
 def replace_home(settings: Settings, name: str) -> Settings:
     return settings.model_copy(update={"home": settings.home.with_name(name)})
 

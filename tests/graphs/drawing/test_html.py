@@ -31,6 +31,7 @@ CALL = CallRecord(
     prompt_tokens=1234,
     completion_tokens=56,
     estimated=False,
+    cut_off=False,
     seconds=1.5,
     attempts=1,
     cached=False,
