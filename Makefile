@@ -35,12 +35,14 @@ notebooks: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks
 
+UV_COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --no-annotate --no-header --python-version 3.11
+# For make, with digests: all but the local model, and what the demo needs. For pip, the same versions as constraints.
 lock:
 	$(PIP) install "uv>=0.9,<1"
-	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-annotate --no-header \
-	  --extra dev --extra eval --extra postgres --python-version 3.11 -o requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-annotate --no-header \
-	  --extra local --python-version 3.11 -c requirements.lock -o requirements-local.lock
+	$(UV_COMPILE) --generate-hashes --extra dev --extra embedders --extra eval --extra postgres --extra server \
+	  -o requirements.lock
+	$(UV_COMPILE) --generate-hashes --extra embedders --extra local -c requirements.lock -o requirements-local.lock
+	$(UV_COMPILE) --all-extras -c requirements.lock -c requirements-local.lock -o constraints.txt
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -152,11 +152,11 @@ class MultilingualEmbedder(Embedder):
     dimension = 512
 
     def __init__(self) -> None:
-        find_multilingual()
+        self._files = find_multilingual()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector a text, in the order of the texts; about 6 ms a paragraph."""
-        vectors: list[list[float]] = load_multilingual()(texts).tolist()
+        vectors: list[list[float]] = load_multilingual(self._files)(texts).tolist()
         return vectors
 
 

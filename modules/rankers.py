@@ -15,7 +15,7 @@ from .addresses import Address
 from .endpoint_failure import endpoint_failure
 from .errors import ModelCallError, SearchArgumentError, SettingsError, error_class_of
 from .redaction import starred
-from .settings import without_secrets
+from .settings import load_settings, without_secrets
 
 if TYPE_CHECKING:
     from pymilvus.client.abstract import BaseRanker
@@ -179,7 +179,7 @@ class DashScopeReranker:
 
 def _http(spec: str, api_key: str, timeout_s: float) -> RerankModel:
     address = Address(spec)
-    key = api_key or os.environ.get("JUDGETREE_RERANK_API_KEY", "")
+    key = api_key or load_settings().rerank_api_key.get_secret_value()
     return HttpReranker(address.endpoint, address.model, api_key=key, timeout_s=timeout_s)
 
 
@@ -198,7 +198,7 @@ RERANK_SERVICES: Mapping[str, Callable[[str, str, float], RerankModel]] = {
 def create_reranker(spec: str, *, api_key: str = "", timeout_s: float = RERANK_TIMEOUT_S) -> RerankModel:
     """The rerank model that a spec names: ``dashscope:MODEL``, or ``URL#MODEL`` with the URL of a ``/rerank`` endpoint.
 
-    The key is ``api_key``, else DASHSCOPE_API_KEY or, for a URL, JUDGETREE_RERANK_API_KEY of the environment.
+    The key is ``api_key``, else DASHSCOPE_API_KEY or, for a URL, JUDGETREE_RERANK_API_KEY.
 
     Raises:
         SearchArgumentError: The spec names no service.

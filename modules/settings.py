@@ -67,6 +67,7 @@ class Settings(BaseSettings):
         default=Address(), description="Address for openai:MODEL or dashscope:MODEL, when not their own."
     )
     llm_api_key: SecretStr = Field(default=SecretStr(""), description="Key; else OPENAI_API_KEY or DASHSCOPE_API_KEY.")
+    rerank_api_key: SecretStr = Field(default=SecretStr(""), description="Key of a rerank endpoint named by URL#MODEL.")
     judge_llm: Address = Field(default=Address(), description="Model that judges; empty: the same as llm.")
     endpoint_names: dict[Address, str] = Field(
         default_factory=dict,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import judgetree
 
@@ -84,3 +87,55 @@ def test_importing_judgetree_loads_nothing_heavy() -> None:
 def test_examples_in_docstrings_run(name: str) -> None:
     module = importlib.import_module(name)
     assert doctest.testmod(module).failed == 0
+
+
+PIN = re.compile(r"^([a-z0-9][\w.-]*)==(\S+)", re.MULTILINE)
+PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS: dict[str, list[str]] = {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}
+
+
+def pins(name: str) -> set[tuple[str, str]]:
+    return set(PIN.findall((REPO / name).read_text(encoding="utf-8")))
+
+
+def test_constraints_are_the_versions_of_the_lock_files() -> None:
+    assert pins("constraints.txt") == pins("requirements.lock") | pins("requirements-local.lock")
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_constraints_have_a_version_for_each_requirement(extra: str) -> None:
+    known: dict[str, list[str]] = {}
+    for name, version in pins("constraints.txt"):
+        known.setdefault(name, []).append(version)
+    for requirement in map(Requirement, EXTRAS[extra]):
+        name = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        versions = known.get(name, [])
+        assert versions, f"{name} has no constraint: make lock"
+        assert all(requirement.specifier.contains(version) for version in versions), (str(requirement), versions)
+
+
+@pytest.mark.parametrize("name", ["constraints.txt", "requirements.lock", "requirements-local.lock"])
+def test_lock_files_name_no_index(name: str) -> None:
+    text = (REPO / name).read_text(encoding="utf-8")
+    assert "://" not in text
+    assert not re.search(r"^\s*--(?!hash=sha256:)", text, re.MULTILINE)
+
+
+def test_pip_needs_no_search_for_what_ragas_leaves_open() -> None:
+    """Without these bounds pip tries some hundred versions of instructor, and then of openai."""
+    bounded = {Requirement(line).name: Requirement(line).specifier for line in EXTRAS["eval"]}
+    locked = dict(pins("requirements.lock"))
+    for name in (
+        "instructor",
+        "jiter",
+        "langchain",
+        "langchain-classic",
+        "langchain-core",
+        "langchain-openai",
+        "openai",
+    ):
+        assert any(bound.operator in ("<", "<=", "==") for bound in bounded[name]), name
+        assert bounded[name].contains(locked[name])
+    assert "aiohttp" in next(Requirement(line) for line in EXTRAS["eval"] if line.startswith("openai")).extras, (
+        "openai[aiohttp] is a candidate of its own to pip, which bounds of openai alone do not reach"
+    )

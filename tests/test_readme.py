@@ -6,14 +6,24 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import astuple
 from pathlib import Path
 
+import click
 import pytest
+import typer
 
 import judgetree
+from judgetree import Limits
+from judgetree.app.cli import app
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
+from judgetree.modules.local_encoders import find_minilm, find_multilingual
+from judgetree.modules.settings import Settings
+from judgetree.modules.weights import QWEN_CODER
 
 REPO = Path(__file__).parents[1]
 README = (REPO / "README.md").read_text(encoding="utf-8")
@@ -49,3 +59,86 @@ def test_the_commands_exist(command: str) -> None:
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z-]+)", README))))
 def test_the_make_targets_exist(target: str) -> None:
     assert re.search(rf"^{target}:", (REPO / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+# --- statements ---
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Each command of the command line, by its words."""
+
+    def below(words: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+        yield words, command
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from below(f"{words} {name}".strip(), inner)
+
+    yield from below("", typer.main.get_command(app))
+
+
+COMMANDS = dict(commands())
+OPTIONS = {option for command in COMMANDS.values() for part in command.params for option in part.opts}
+OTHER_PROGRAMS = {"--help", "--questions", "--port", "--data-dir", "--host", "--data", "--n", "--llm"}
+"""Options of the scripted server, ``milvus-lite`` and benchmarks, which stand beside those of ``judgetree``."""
+PROSE = re.sub(r"^```.*?^```", "", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_options_exist() -> None:
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
+    assert named - OPTIONS - OTHER_PROGRAMS == set()
+
+
+@pytest.mark.parametrize("line", sorted(set(re.findall(r"^judgetree [^#\n]*", "\n".join(blocks("sh")), re.MULTILINE))))
+def test_each_example_takes_the_options_that_it_is_given(line: str) -> None:
+    words = line.split()[1:]
+    name = next(name for name in (" ".join(words[:2]), words[0]) if name in COMMANDS)
+    taken = {option for part in COMMANDS[name].params for option in part.opts}
+    assert {word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)} - taken == set()
+
+
+def test_the_settings_exist() -> None:
+    named = {name.lower() for name in re.findall(r"\bJUDGETREE_([A-Z_]+)\b", README)}
+    assert named - Settings.model_fields.keys() - {"bench_hotpotqa"} == set()
+
+
+def test_the_defaults_are_those_of_the_settings() -> None:
+    told = re.findall(r"`JUDGETREE_([A-Z_]+)`(?:, | \()(\d+)\)", PROSE)
+    assert len(told) >= 3
+    for name, default in told:
+        assert str(Settings.model_fields[name.lower()].default) == default, name
+    assert f"`max_llm_calls` ({Limits().max_llm_calls})" in PROSE
+
+
+def test_the_extras_are_all_told() -> None:
+    extras = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(re.findall(r"^\| `([a-z]+)` \|", README.partition("| extra |")[2].partition("\n\n")[0], re.M)) == set(
+        extras
+    )
+    installed = re.findall(r'pip install .*"\.\[([a-z,]+)\]"', README)
+    assert installed
+    assert {extra for extras_of_line in installed for extra in extras_of_line.split(",")} <= set(extras)
+
+
+def test_the_notebooks_are_all_told() -> None:
+    listed = (REPO / "notebooks" / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in (REPO / "notebooks").glob("*.ipynb") if path.name not in listed] == []
+
+
+def test_what_is_said_to_be_missing_is_missing() -> None:
+    assert "conversations list" in COMMANDS
+    assert "not there at all" not in README
+    assert [path.name for path in (REPO / "app").glob("*server*") if not path.name.startswith("scripted")] == []
+
+
+def test_the_model_files_are_told_with_their_licences() -> None:
+    told = (REPO / "docs" / "model-files.md").read_text(encoding="utf-8")
+    for name in (
+        QWEN_CODER.file_name,
+        *(file.name for file in (*astuple(find_minilm()), *astuple(find_multilingual()))),
+    ):
+        assert re.search(rf"`{re.escape(name)}`.*Apache-2\.0", told), name
+    assert "docs/model-files.md" in README
+
+
+def test_what_the_demo_leaves_in_the_checkout_is_ignored() -> None:
+    ignored = (REPO / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert {"/judgetree-demo/", "/tree.svg", "/tree.html", ".judgetree/"} <= set(ignored)
