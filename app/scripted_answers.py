@@ -27,6 +27,7 @@ from ..modules.prompts import (
     reader_messages,
     sub_question_messages,
 )
+from ..modules.prompts_conversation import UNDERSTOOD
 from .scripted_ragas import is_ragas, ragas_reply
 
 PromptKind = Literal["judge", "needed", "alone", "sub_question", "read", "closed_book", "ragas", "other"]
@@ -173,7 +174,8 @@ def _squash(text: str) -> str:
 
 
 def _key(question: str) -> str:
-    return _squash(question).casefold()
+    """The question as it is looked up; of one that stands below the user's words, how it was understood."""
+    return _squash(question.rpartition(f"\n{UNDERSTOOD}")[2]).casefold()
 
 
 def _resolved(question: str, answer: str, evidence: str) -> bool:

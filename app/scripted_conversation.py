@@ -21,20 +21,23 @@ from ..modules.prompts import REFUSAL, Message, is_refusal
 from ..modules.prompts_conversation import (
     KNOWLEDGE_SYSTEM,
     SUMMARY_SYSTEM,
+    UNDERSTOOD,
     assess_messages,
     condense_messages,
     digest_messages,
-    history_reader_messages,
     route_messages,
     select_messages,
     small_talk_messages,
 )
 from .scripted_answers import ChatReply, PromptMismatch, ScriptedAnswers
 
-_TURN = re.compile(r"^(?:Turn (\d+)\n)?Q: (.*?)\nA: (.*?)(?=\n\n(?:Turn \d+\n)?Q: |\Z)", re.DOTALL | re.MULTILINE)
+_TURN = re.compile(
+    rf"^(?:Turn (\d+)\n)?Q: (.*?)(?:\n{UNDERSTOOD}(.*?))?\nA: (.*?)(?=\n\n(?:Turn \d+\n)?Q: |\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _PASSAGE = re.compile(r"^\[(\d+)\] (.*?)(?=^\[\d+\] |\Z)", re.DOTALL | re.MULTILINE)
 _NOTE = re.compile(r"^(.+) \[(\d+)\]$", re.MULTILINE)
-_LABELS = re.compile(r"^(?:Turn \d+\n|Summary of the turns before:\n|[QA]: )", re.MULTILINE)
+_LABELS = re.compile(rf"^(?:Turn \d+\n|Summary of the turns before:\n|[QA]: |{UNDERSTOOD})", re.MULTILINE)
 _GREETING = re.compile(
     r"\W*(?:(?:hello|hi|hey|good (?:morning|evening)|thanks|thank you|bye|goodbye)\b|你好|您好|谢谢|再见)",
     re.IGNORECASE,
@@ -47,6 +50,8 @@ class _Shown(NamedTuple):
     number: int | None
     """None where the history was written down without numbers."""
     question: str
+    understood: str
+    """How it was understood; the same where nothing is said of that."""
     answer: str
 
 
@@ -60,7 +65,10 @@ class _History:
     def turns(self) -> list[_Shown]:
         """Those that are shown one by one, in their order."""
         found = _TURN.finditer(self.text)
-        return [_Shown(int(match[1]) if match[1] else None, match[2], match[3].strip()) for match in found]
+        return [
+            _Shown(int(match[1]) if match[1] else None, match[2], match[3] or match[2], match[4].strip())
+            for match in found
+        ]
 
     def tells_of(self, turn: DialogueTurn) -> bool:
         """Whether a turn is shown, or stands in the summary."""
@@ -113,7 +121,7 @@ class ScriptedTalk:
         """The gold answer if turns and passages hold all it needs, else the refusal."""
         standalone = self.standalone(query, history)
         for shown in history.turns:
-            if _key(shown.question) == _key(standalone) and not is_refusal(shown.answer):
+            if _key(standalone) in (_key(shown.question), _key(shown.understood)) and not is_refusal(shown.answer):
                 return shown.answer
         return self.answers.read(standalone, f"{history.text}\n\n{passages}")
 
@@ -173,8 +181,8 @@ def _select(talk: ScriptedTalk, query: str, history: _History, _: str) -> str:
 def _assess(talk: ScriptedTalk, query: str, history: _History, passages: str) -> str:
     standalone = talk.standalone(query, history)
     useful = [number for number, text in _numbered(passages) if talk.answers.facts_in(standalone, text)]
-    answerable = talk.answer(query, history, passages) != REFUSAL
-    return _json({"question": standalone, "useful": useful, "answerable": answerable})
+    answer = talk.answer(query, history, passages)
+    return _json({"question": standalone, "useful": useful, "answer": "" if answer == REFUSAL else answer})
 
 
 def _condense(talk: ScriptedTalk, query: str, history: _History, _: str) -> str:
@@ -210,7 +218,8 @@ def _numbered(passages: str) -> list[tuple[int, str]]:
 
 
 def _is_asked(turn: DialogueTurn, shown: _Shown) -> bool:
-    return _key(shown.question) in (_key(turn.question), _key(turn.standalone))
+    asked = {_key(turn.question), _key(turn.standalone)}
+    return not asked.isdisjoint((_key(shown.question), _key(shown.understood)))
 
 
 def _holds(passage: str, quote: str) -> bool:
@@ -240,7 +249,6 @@ def _scripts() -> Mapping[str, _Script]:
         (select_messages(_TURNS, _QUERY), _select),
         (assess_messages(_TURNS, _PASSAGES, _QUERY), _assess),
         (condense_messages(_TURNS, _QUERY), _condense),
-        (history_reader_messages(_TURNS, _PASSAGES, _QUERY), ScriptedTalk.answer),
         (digest_messages(_PASSAGES, _QUERY), _digest),
         (small_talk_messages(_QUERY), _small_talk),
         (route_messages(_QUERY), _route),

@@ -57,6 +57,9 @@ class RagContext:
     judge: Judge | None = None
     """Only the judge graph needs one."""
     limits: Limits = field(default_factory=Limits)
+    context_tokens: int | None = None
+    """Tokens that a prompt of the reader may have: evidence over half of them is digested before it is read. None: it
+    is read as it is."""
     strategy: AnswerStrategy = "stuff"
     """How the reader takes in its evidence, in sub-runs too; the closed-book graph has none."""
 

@@ -39,6 +39,8 @@ def fingerprint_of(
         if services.strategy != "stuff":  # threads from before there were others have none
             parts |= {"reader.strategy": services.strategy}
             parts |= {"reader.strategy_prompt": STRATEGY_VERSIONS[services.strategy]}
+    if services.context_tokens is not None:
+        parts["reader.context_tokens"] = str(services.context_tokens)
     if services.judge is not None:
         parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
         parts |= {"max_rec_depth": str(limits.max_rec_depth), "judge_leaves": str(limits.judge_leaves)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from langchain_core.documents import Document
@@ -17,8 +18,11 @@ from langgraph.types import Overwrite
 from ..modules.answer_strategies import read_evidence
 from ..modules.errors import BudgetSpent, ModelCallError, UserError
 from ..modules.evidence import render_evidence, split_evidence, usable_chunks
+from ..modules.evidence_digest import digested
 from ..modules.judge import Verdict
-from ..modules.prompts import closed_book_messages, is_refusal
+from ..modules.llm import CallOptions
+from ..modules.prompts import Message, closed_book_messages, is_refusal
+from ..modules.token_estimates import is_longer
 from ..modules.usage import CallMeter
 from .context import RunContext
 from .events import emit
@@ -190,7 +194,8 @@ async def augment(state: RagState) -> dict[str, object]:
 async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Let the reader answer from the evidence, taken in as the strategy says."""
     services, meter = runtime.context.services, _answer_meter(runtime)
-    context, chunks = state["context"], state["similar_chunks"]
+    chunks = state["similar_chunks"]
+    context = await _fitting_context(state, runtime, meter)
     answer = await read_evidence(
         services.strategy,
         services.reader,
@@ -202,7 +207,30 @@ async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
         on_thinking=_growing(runtime, "thinking"),
     )
     patches = _cut_short_patches(chunks, answer.problem) if answer.problem else []
-    return {**_answered(answer.text, meter, runtime), "similar_chunks": patches}
+    return {**_answered(answer.text, meter, runtime), "similar_chunks": patches, "context": context}
+
+
+async def _fitting_context(state: RagState, runtime: Runtime[RunContext], meter: CallMeter) -> str:
+    """The evidence, digested where it takes more than half of what a prompt of the reader may have."""
+    services, context = runtime.context.services, state["context"]
+    most = services.context_tokens
+    if most is None or not is_longer(context, most // 2):
+        return context
+    unheld = replace(meter, held_by="")  # the held call is for the answer; records go to the same list
+
+    async def ask(messages: list[Message]) -> str | None:
+        try:
+            options = CallOptions(max_tokens=most // 4)
+            return (await services.reader.complete(messages, meter=unheld, options=options)).text
+        except UserError:
+            raise
+        except (BudgetSpent, ModelCallError) as error:
+            logger.warning("evidence was cut, since it could not be digested: %s", error)
+            return None
+
+    passages = split_evidence(context, state["similar_chunks"])
+    query = state.get("reader_query") or state["query"]
+    return await digested(passages, query, ask, max_prompt_tokens=most, max_tokens=most // 2)
 
 
 async def generate_closed_book(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:

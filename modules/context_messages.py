@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from .prompts import REFUSAL, Message
+from .prompts_conversation import both_forms
+from .token_estimates import is_longer
 from .turns import QaPair, count_tokens
 
 SUMMARY_HEADING = "Summary of the conversation so far:"
@@ -26,7 +28,8 @@ def build_context_messages(
 ) -> list[Message]:
     """System message, relevant history, recent history, knowledge, question: in this order, within the budget.
 
-    A turn is a pair of messages, "user" with its question as it is understood alone and "assistant" with its answer.
+    A turn is a pair of messages, "user" with its question (in the user's words, and below them as it was understood)
+    and "assistant" with its answer.
     Both histories are shown oldest first; a turn that is in both is shown as a recent one, and only once. The summary
     stands at the end of the system message.
 
@@ -45,7 +48,7 @@ def build_context_messages(
         token_budget: Tokens of all messages together, as ``turns.count_tokens`` counts them.
     """
     left = token_budget - count_tokens(system, question)
-    knowledge = _fitting_knowledge(knowledge, left)
+    knowledge = fitting_passages(knowledge, left - count_tokens(f"{KNOWLEDGE_HEADING}\n"))
     left -= count_tokens(*(text for _, text in _knowledge_messages(knowledge)))
     with_summary = f"{system}\n\n{SUMMARY_HEADING}\n{summary}"
     if summary and (more := count_tokens(with_summary) - count_tokens(system)) <= left:
@@ -75,8 +78,11 @@ def _fitting_turns(turns: Iterable[QaPair], left: int) -> tuple[list[QaPair], in
 
 
 def _turn_messages(turns: Sequence[QaPair]) -> list[Message]:
+    pairs = (
+        (("user", both_forms(turn["query"], turn["standalone_query"])), ("assistant", turn["answer"] or REFUSAL))
+        for turn in turns
+    )
     # No endpoint takes an empty text: a greeting has no question.
-    pairs = ((("user", turn["standalone_query"]), ("assistant", turn["answer"] or REFUSAL)) for turn in turns)
     return [message for pair in pairs for message in pair if message[1]]
 
 
@@ -84,11 +90,11 @@ def _knowledge_messages(knowledge: str) -> list[Message]:
     return [("user", f"{KNOWLEDGE_HEADING}\n{knowledge}")] if knowledge else []
 
 
-def _fitting_knowledge(knowledge: str, left: int) -> str:
-    """As many passages as fit, from the first on."""
+def fitting_passages(knowledge: str, max_tokens: int) -> str:
+    """As many whole passages as have no more tokens together, from the first on; ``""`` if the first is too long."""
     fitting = ""
     for end in _passage_ends(knowledge):
-        if count_tokens(*(text for _, text in _knowledge_messages(knowledge[:end]))) > left:
+        if is_longer(knowledge[:end], max_tokens):
             break
         fitting = knowledge[:end]
     return fitting

@@ -36,8 +36,8 @@ from .turns import PathSpans, QaPair
 
 RECENT_TTL_S = 300.0
 _IDS_A_FILTER = 500
-_EMBEDDED_CHARACTERS = 1_500
-"""Of a question and of an answer: what any embedder reads, where an endpoint may refuse a longer text."""
+_EMBEDDED_CHARACTERS = 1_000
+"""Of a question, its rewrite and its answer: what any embedder reads, where an endpoint may refuse a longer text."""
 _PLACES_REMEMBERED = 10_000
 
 
@@ -294,5 +294,7 @@ def _moments(rows: Iterable[Row]) -> list[int]:
 
 
 def _embedded_text(turn: QaPair) -> str:
-    text = f"{turn['standalone_query'][:_EMBEDDED_CHARACTERS]}\n{turn['answer'][:_EMBEDDED_CHARACTERS]}"
+    # The user's words come first: a rewrite may be wrong, and an embedder may read no further than the beginning.
+    forms = dict.fromkeys((turn["query"], turn["standalone_query"], turn["answer"]))
+    text = "\n".join(form[:_EMBEDDED_CHARACTERS] for form in forms)
     return text.encode(errors="replace").decode()

@@ -40,6 +40,7 @@ LABELS = (
     "supplementary question",
     "system",
     "thought",
+    "understood as",
     "user",
 )
 """What stands before a colon at the start of a line of our prompts, and the roles of a chat; in lower case."""

@@ -1,20 +1,25 @@
 """Prompts of a conversation: which earlier turns matter, what they can answer, and what a follow-up asks by itself.
 
 As in ``prompts``, what stays the same comes first. Earlier turns are numbered as they are in the conversation, passages
-from 1 on.
+from 1 on. Turns are shown in the user's words; what they were taken to mean stands below them, marked as a guess.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .material import as_line, as_material
 from .prompts import REFUSAL, Message, version_of
 
 if TYPE_CHECKING:
     from .turns import QaPair
+
+
+UNDERSTOOD = "Understood as: "
+"""Stands before the interpretation of a question, on a line of its own below the user's words."""
 
 
 class _Reply(BaseModel):
@@ -34,7 +39,8 @@ class AssessmentReply(_Reply):
     question: str
     """The question, standing alone."""
     useful: list[int] = Field(description="Numbers of passages.")
-    answerable: bool
+    answer: str
+    """From turns and passages alone; ``""`` where they do not hold it."""
 
 
 class SmallTalkReply(_Reply):
@@ -50,33 +56,34 @@ class RouteReply(_Reply):
     route: str
 
 
-SELECT_SYSTEM = """\
-Below are the earlier turns of a conversation and a new question. Say which of the turns must be known to understand or
-to answer the new question, and 0 if the summary of the turns before them must. A question that names all it asks
-about, or begins another topic, needs none of them.
-Reply with one JSON object and nothing else: {"turns": [numbers of the turns needed, or none]}."""
+_ON_TURNS = f"""\
+Q is what the user wrote; a line "{UNDERSTOOD.strip()}" below it is a guess at what was meant, and may be wrong."""
 
-ASSESS_SYSTEM = """\
-Below are the earlier turns of a conversation, passages that their answers rest on, and a new question.
-Reply with one JSON object and nothing else: {"question": string, "useful": [numbers], "answerable": true | false}.
+SELECT_SYSTEM = f"""\
+Below are the earlier turns of a conversation and a new question. {_ON_TURNS}
+Say which of the turns must be known to understand or to answer the new question, and 0 if the summary of the turns
+before them must. A question that names all it asks about, or begins another topic, needs none of them.
+Reply with one JSON object and nothing else: {{"turns": [numbers of the turns needed, or none]}}."""
+
+ASSESS_SYSTEM = f"""\
+Below are the earlier turns of a conversation, passages that their answers rest on, and a new question. {_ON_TURNS}
+Reply with one JSON object and nothing else: {{"question": string, "useful": [numbers], "answer": string}}.
 - question: the new question, rewritten so that it is understood without the conversation: name what it refers to, use
   no pronoun that points back, change nothing else, and write in its language.
 - useful: the numbers of the passages that hold a fact that is needed to answer it; [] if none does.
-- answerable: true only if turns and passages hold everything that the answer needs."""
+- answer: the answer from turns and passages only, as short as possible: a name, a number with its unit, a date, yes or
+  no; in the language of the question. "" unless turns and passages hold everything that the answer needs."""
 
-CONDENSE_SYSTEM = """\
-Below are the earlier turns of a conversation and a new question. Rewrite the new question so that it is understood
-without the conversation: name what it refers to, use no pronoun that points back, change nothing else. Do not answer
-it. Write in the language of the question. Reply with the question only."""
-
-HISTORY_READER_SYSTEM = f"""\
-Answer the last question of a conversation from its earlier turns and the passages only. Reply with the answer alone, as
-short as possible: a name, a number with its unit, a date, yes or no; no explanation. Write in the language of the
-question. If turns and passages do not hold the answer, reply exactly: {REFUSAL}"""
+CONDENSE_SYSTEM = f"""\
+Below are the earlier turns of a conversation and a new question. {_ON_TURNS}
+Rewrite the new question so that it is understood without the conversation: name what it refers to, use no pronoun that
+points back, change nothing else. Do not answer it. Write in the language of the question. Reply with the question
+only."""
 
 KNOWLEDGE_SYSTEM = f"""\
-No document answers the last question of a conversation. Answer it from the conversation and from what you know. Reply
-with the answer alone, as short as possible. Write in the language of the question. If you do not know, reply exactly:
+No document answers the last question of a conversation. Answer it from the conversation and from what you know. A line
+"{UNDERSTOOD.strip()}" below a question is a guess at what the user meant, and may be wrong. Reply with the answer
+alone, as short as possible. Write in the language of the question. If you do not know, reply exactly:
 {REFUSAL}"""
 
 DIGEST_SYSTEM = """\
@@ -100,11 +107,22 @@ only where the answer changes from day to day or is certainly no matter of the d
 Reply with one JSON object and nothing else: {"route": "rag" | "web"}."""
 
 
+def both_forms(query: str, standalone: str) -> str:
+    """A question in the user's words, and below it how it was understood where that says something else."""
+    if not standalone or standalone == query:
+        return query
+    return f"{query}\n{UNDERSTOOD}{as_line(standalone)}"
+
+
 def render_turns(turns: Iterable[QaPair], *, summary: str = "") -> str:
-    """Earlier turns, each under its number, its question as it is understood alone; ``summary`` stands before them."""
-    lines = [f"Summary of the turns before:\n{summary}"] if summary else []
-    lines += [f"Turn {turn['turn_number']}\nQ: {turn['standalone_query']}\nA: {turn['answer']}" for turn in turns]
-    return "\n\n".join(lines)
+    """Earlier turns, each under its number, in the user's words and as understood; ``summary`` stands before them."""
+    lines = [f"Summary of the turns before:\n{as_material(summary)}"] if summary else []
+    return "\n\n".join([*lines, *map(_rendered_turn, turns)])
+
+
+def _rendered_turn(turn: QaPair) -> str:
+    question = both_forms(as_material(turn["query"]), as_material(turn["standalone_query"]))
+    return f"Turn {turn['turn_number']}\nQ: {question}\nA: {as_material(turn['answer'])}"
 
 
 def render_pairs(pairs: Iterable[tuple[str, str]]) -> str:
@@ -128,20 +146,14 @@ def condense_messages(history: str, query: str) -> list[Message]:
     return [("system", CONDENSE_SYSTEM), ("user", f"Earlier turns:\n{history}\n\nNew question: {query}")]
 
 
-def history_reader_messages(history: str, passages: str, query: str) -> list[Message]:
-    """Ask for the answer from earlier turns and their passages."""
-    user = f"Earlier turns:\n{history}\n\nPassages:\n{passages}\n\nQuestion: {query}"
-    return [("system", HISTORY_READER_SYSTEM), ("user", user)]
-
-
 def digest_messages(passages: str, query: str) -> list[Message]:
     """Ask for what passages say of a question, in short."""
     return [("system", DIGEST_SYSTEM), ("user", f"Passages:\n{passages}\n\nQuestion: {query}")]
 
 
-def summary_messages(summary: str, turns: Sequence[QaPair]) -> list[Message]:
+def summary_messages(history: str) -> list[Message]:
     """Ask for one summary of a summary and the turns after it."""
-    return [("system", SUMMARY_SYSTEM), ("user", render_turns(turns, summary=summary))]
+    return [("system", SUMMARY_SYSTEM), ("user", history)]
 
 
 def small_talk_messages(query: str) -> list[Message]:
@@ -158,7 +170,6 @@ CONVERSATION_VERSION = version_of(
     SELECT_SYSTEM,
     ASSESS_SYSTEM,
     CONDENSE_SYSTEM,
-    HISTORY_READER_SYSTEM,
     KNOWLEDGE_SYSTEM,
     DIGEST_SYSTEM,
     SUMMARY_SYSTEM,

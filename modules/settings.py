@@ -108,7 +108,22 @@ class Settings(BaseSettings):
     max_relevant_turns: int = Field(default=3, ge=0, description="Older turns, by meaning, that it may show besides.")
     conversation_collection: str = Field(default="conversations", description="Collection that remembers the turns.")
     conversation_expire_days: int = Field(default=30, ge=1, description="Days after which an unused conversation goes.")
-    llm_max_tokens: int = Field(default=8192, ge=256, description="Tokens that one prompt of the model may have.")
+    llm_max_tokens: int = Field(
+        default=8192, ge=512, description="Tokens that one prompt of the model may have: its context, less an answer."
+    )
+    max_rewrite_tokens: int = Field(
+        default=256, ge=16, description="Tokens of the longest rewrite of a question that is used."
+    )
+    max_summary_tokens: int = Field(
+        default=512, ge=32, description="Tokens of a conversation's summary, or of a digest of its evidence."
+    )
+    max_thinking_tokens: int = Field(
+        default=1024, ge=0, description="Tokens that such a call may use besides, for a model that thinks first."
+    )
+    max_evidence_tokens: int = Field(
+        default=2048, ge=0, description="Tokens of evidence of earlier turns that a turn looks at; 0: none."
+    )
+    max_kept_chunks: int = Field(default=6, ge=0, description="Chunks of earlier turns that it looks at; 0: none.")
 
     @field_validator("home")
     @classmethod

@@ -50,7 +50,10 @@ class QaPair(TypedDict):
     query: str
     """As it was asked."""
     standalone_query: str
-    """As it is understood without the turns before it."""
+    """As it is understood without the turns before it: the model's interpretation, which is searched for."""
+    rewrite_problem: str
+    """Why the user's own words were searched for in place of the model's rewrite; ``""`` where it was usable, or none
+    was needed."""
     answer: str
     status: TurnStatus
     answered_from: AnsweredFrom
@@ -182,6 +185,7 @@ def imported_turn(query: str, answer: str, *, parent: QaPair | None, turn_id: st
         turn_number=parent["turn_number"] + 1 if parent else 1,
         query=query,
         standalone_query=query,
+        rewrite_problem="",
         answer=answer,
         status="answered" if answer else "refused",
         answered_from="knowledge",

@@ -34,7 +34,16 @@ PROMPTS: Mapping[str, str] = {
     **STRATEGY_PROMPTS,
 }
 """Versions of all prompts by the names under which a manifest has those that its run uses."""
-PROMPT_LIMITS = ("max_recent_turns", "max_relevant_turns", "llm_max_tokens")
+PROMPT_LIMITS = (
+    "max_recent_turns",
+    "max_relevant_turns",
+    "llm_max_tokens",
+    "max_rewrite_tokens",
+    "max_summary_tokens",
+    "max_thinking_tokens",
+    "max_evidence_tokens",
+    "max_kept_chunks",
+)
 """Settings that decide how much of a conversation a prompt shows."""
 
 _LIBRARIES = (

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from ...modules.completion import Completion
 from ...modules.errors import ModelCallError, ModelSetupError
+from ...modules.llm import CallOptions
 from ...modules.prompts import Message
 from ...modules.structured_reply import ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
 from ...modules.usage import CallMeter
@@ -46,20 +47,22 @@ async def ask_json(
         return None
 
 
-async def ask_text(context: TurnContext, messages: Sequence[Message], *, meter: CallMeter) -> str | None:
-    """The model's reply as it is; None if it failed.
+async def ask_text(
+    context: TurnContext, messages: Sequence[Message], *, meter: CallMeter, max_tokens: int
+) -> Completion | None:
+    """The model's reply, asked for in ``max_tokens``, thinking aside; None if it failed. It may be longer all the same.
 
     Raises:
-        ModelSetupError: The model's endpoint can serve no request.
+        ModelSetupError: The endpoint can serve no request.
     """
+    options = CallOptions(max_tokens=max_tokens + context.limits.max_thinking_tokens)
     try:
-        completion = await context.services.reader.complete(messages, meter=meter)
+        return await context.services.reader.complete(messages, meter=meter, options=options)
     except ModelSetupError:
         raise
     except ModelCallError as error:
         logger.warning("%s: the model failed (%s); the turn goes on without it", meter.node, error)
         return None
-    return completion.text
 
 
 async def answer_live(context: TurnContext, messages: Sequence[Message], *, meter: CallMeter) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
+from ...modules.history_text import HistoryRenderer
+from ...modules.judge import Judge
+from ...modules.settings import Settings
 from ...modules.structured_reply import JsonChat
 from ...modules.turns import PathSpans, QaPair
 from ...modules.web_search import WebSearch
@@ -15,8 +18,8 @@ from .events import Stream, TreeEvent
 from .state import ConversationState
 from .store import ConversationStore
 
-HistoryRenderer = Callable[[Sequence[tuple[str, str]]], str]
-"""Writes (question, answer) pairs down for a prompt."""
+FromHistory = Literal["assessed", "never", "trust"]
+"""When earlier turns may answer: once the judge confirms their evidence, never, or when the model says so."""
 
 
 class TurnMemory(Protocol):
@@ -77,6 +80,10 @@ class ConversationOptions:
     """Writes the history down for prompts in place of our own way."""
     response_if_no_docs_found: str | None = None
     """The answer where a search finds nothing at all; None leaves it to the reader."""
+    answer_from_history: FromHistory = "assessed"
+    """``assessed``: earlier turns answer where the model gives an answer and names kept evidence, and the judge scores
+    that evidence 2 for the question. ``never``: every follow-up is condensed and searched for, as in the classic chain.
+    ``trust``: the model's word is enough. An empty answer or a refusal is searched for in any case."""
     answer_without_evidence: bool = False
     """Where the evidence does not answer, answer from history and general knowledge, and mark the turn so."""
     direct_answer: bool = False
@@ -96,7 +103,36 @@ class TurnLimits:
     max_relevant_turns: int = 3
     """Older turns of the path that are most like the question."""
     max_tokens: int = 8192
-    """Tokens that one prompt may have; evidence of earlier turns over half of it is digested."""
+    """Tokens that one prompt may have; evidence over half of it is digested, for the reader too."""
+    max_rewrite_tokens: int = 256
+    """Tokens of a rewritten question. A longer one is not used: the question is searched for as it was asked."""
+    max_summary_tokens: int = 512
+    """Tokens of a summary, and of a digest; what is longer is cut."""
+    max_thinking_tokens: int = 1024
+    """Tokens that a call for one of these may use besides, for a model that thinks first."""
+    max_evidence_tokens: int = 2048
+    """Tokens of evidence of earlier turns that a turn looks at; the most and last used is kept."""
+    max_kept_chunks: int = 6
+    """Chunks of earlier turns that it looks at. Each that is found useful costs a call of the judge in a search."""
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> TurnLimits:
+        """The limits that the settings name."""
+        return cls(
+            max_recent_turns=settings.max_recent_turns,
+            max_relevant_turns=settings.max_relevant_turns,
+            max_tokens=settings.llm_max_tokens,
+            max_rewrite_tokens=settings.max_rewrite_tokens,
+            max_summary_tokens=settings.max_summary_tokens,
+            max_thinking_tokens=settings.max_thinking_tokens,
+            max_evidence_tokens=settings.max_evidence_tokens,
+            max_kept_chunks=settings.max_kept_chunks,
+        )
+
+    @property
+    def max_json_tokens(self) -> int:
+        """Tokens of a JSON reply that leads the conversation: a rewrite, an answer, some numbers, and thinking."""
+        return self.max_thinking_tokens + 2 * self.max_rewrite_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +146,8 @@ class TurnContext:
     """Those of the search; its reader also leads the conversation."""
     chat: JsonChat
     """The same model, for replies as JSON."""
+    judge: Judge
+    """Confirms that kept evidence answers a question."""
     memory: TurnMemory
     store: ConversationStore
     options: ConversationOptions = field(default_factory=ConversationOptions)

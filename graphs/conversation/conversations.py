@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 from typing import Self, Unpack
@@ -66,11 +67,7 @@ class Conversations:
     ) -> None:
         self.settings: Settings = session.setdefault("settings", load_settings())
         self.options = options or ConversationOptions()
-        self.limits = limits_of_prompts or TurnLimits(
-            max_recent_turns=self.settings.max_recent_turns,
-            max_relevant_turns=self.settings.max_relevant_turns,
-            max_tokens=self.settings.llm_max_tokens,
-        )
+        self.limits = limits_of_prompts or TurnLimits.from_settings(self.settings)
         self._web = web or (SearxngSearch(self.settings.searxng_url) if self.settings.searxng_url else None)
         if self.options.web_or_rag and self._web is None:
             raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
@@ -241,12 +238,13 @@ class Conversations:
     async def turn_context(self, conversation: ConversationState, stream: Stream | None) -> TurnContext:
         """The services of one turn; opens what is not open yet."""
         opened = await self.open()
-        services = await self.open_services()
+        services = replace(await self.open_services(), context_tokens=self.limits.max_tokens)
         return TurnContext(
             conversation=conversation,
             rag=self.rag,
             services=services,
-            chat=opened.chat_of(services),
+            chat=opened.chat_of(services, self.limits.max_json_tokens),
+            judge=opened.judge_of(services),
             memory=opened.memory,
             store=opened.store,
             options=self.options,

@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from ...modules.context_messages import build_context_messages
 from ...modules.errors import SettingsError, ThreadMismatch
-from ...modules.evidence import render_evidence, usable_chunks
-from ...modules.prompts import is_refusal, reader_messages
+from ...modules.evidence import render_evidence, split_evidence, usable_chunks
+from ...modules.evidence_digest import digested
+from ...modules.kept_evidence import ranked_refs, within_tokens
+from ...modules.prompts import Message, is_refusal, reader_messages
 from ...modules.prompts_conversation import (
-    KNOWLEDGE_SYSTEM,
     AssessmentReply,
     RouteReply,
     SelectionReply,
     SmallTalkReply,
-    assess_messages,
-    condense_messages,
-    digest_messages,
-    history_reader_messages,
-    render_turns,
     route_messages,
-    select_messages,
     small_talk_messages,
-    summary_messages,
 )
+from ...modules.rewrites import Rewrite, read_rewrite
+from ...modules.token_estimates import beginning, shortened
 from ...modules.turns import ChunkRef, QaPair, best_refs, merge_refs, rag_thread_of
 from ...modules.usage import CallMeter, UsageTotals, total_usage
 from ..rag_graph import RagInput
@@ -40,6 +36,16 @@ from .history import in_line, newest_within
 from .saving import remember, saved_turn
 from .sources import chunks_of
 from .state import TurnState
+from .turn_prompts import (
+    assessment_prompt,
+    condensation_prompt,
+    knowledge_prompt,
+    reader_query,
+    selection_prompt,
+    shown_passages,
+    shown_query,
+    summary_prompt,
+)
 
 Update = dict[str, object]
 
@@ -48,10 +54,11 @@ async def fold_summary(state: TurnState, runtime: Runtime[TurnContext]) -> Updat
     """Take turns that are too old for a prompt into the running summary; a failed call leaves it to a later turn."""
     context, meter = runtime.context, CallMeter(node="fold_summary")
     context.tell("fold_summary")
-    folded = state["to_fold"]
-    summary = await ask_text(context, summary_messages(state["summary"], folded), meter=meter)
+    limit = context.limits.max_summary_tokens
+    reply = await ask_text(context, summary_prompt(state, context), meter=meter, max_tokens=limit)
+    summary = beginning(reply.text, limit) if reply else ""
     if not summary:
-        unfolded = newest_within(in_line(*folded, *state["history"]), context.limits.max_tokens // 4)
+        unfolded = newest_within(in_line(*state["to_fold"], *state["history"]), context.limits.max_tokens // 4)
         return {"history": unfolded, "usage": meter.records}
     return {"summary": summary, "folded": True, "usage": meter.records}
 
@@ -60,7 +67,8 @@ async def direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Upda
     """Answer small talk at once; anything else goes on."""
     context, meter = runtime.context, CallMeter(node="direct_answer")
     context.tell("direct_answer")
-    reply = await ask_json(context, small_talk_messages(_query(state)), SmallTalkReply, meter=meter)
+    messages = small_talk_messages(shown_query(state, context))
+    reply = await ask_json(context, messages, SmallTalkReply, meter=meter)
     update: Update = {"usage": meter.records}
     if reply is None or not reply.small_talk or not reply.reply.strip():
         return update
@@ -70,17 +78,17 @@ async def direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Upda
 
 
 async def select_turns(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Ask which earlier turns the question leans on, and fetch the chunks that those rest on."""
+    """Ask which earlier turns the question leans on, and fetch the best of the chunks that those rest on."""
     context, meter = runtime.context, CallMeter(node="select_turns")
     context.tell("select_turns")
-    history = render_turns(state["history"], summary=state["summary"])
-    reply = await ask_json(context, select_messages(history, _query(state)), SelectionReply, meter=meter)
+    reply = await ask_json(context, selection_prompt(state, context), SelectionReply, meter=meter)
     there = {turn["turn_number"] for turn in state["history"]} | ({0} if state["summary"] else set())
     if reply is None:
         return {"selected": None, "usage": meter.records}
     selected = sorted(there.intersection(reply.turns))
     needed = [turn for turn in state["history"] if turn["turn_number"] in selected]
-    chunks = await chunks_of(merge_refs(needed), context.rag)
+    refs = ranked_refs(needed, at=state["open_turn"]["turn_number"])[: context.limits.max_kept_chunks]
+    chunks = within_tokens(await chunks_of(refs, context.rag), context.limits.max_evidence_tokens)
     return {
         "selected": selected,
         "kept_chunks": chunks,
@@ -90,55 +98,95 @@ async def select_turns(state: TurnState, runtime: Runtime[TurnContext]) -> Updat
 
 
 async def digest_evidence(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Shorten passages that would fill a prompt to what they say of the question; a model that fails leaves them."""
+    """Shorten passages that would fill a prompt to what they say of the question; a model that fails has them cut."""
     context, meter = runtime.context, CallMeter(node="digest_evidence")
     context.tell("digest_evidence")
-    digest = await ask_text(context, digest_messages(state["passages"], _query(state)), meter=meter)
-    return {"passages": digest or state["passages"], "usage": meter.records}
+    limits = context.limits
+
+    async def ask(messages: list[Message]) -> str | None:
+        reply = await ask_text(context, messages, meter=meter, max_tokens=limits.max_summary_tokens)
+        return reply.text if reply else None
+
+    passages = split_evidence(state["passages"], state["kept_chunks"])
+    digest = await digested(
+        passages, _query(state), ask, max_prompt_tokens=limits.max_tokens, max_tokens=limits.max_tokens // 2
+    )
+    return {"passages": digest, "usage": meter.records}
 
 
 async def assess_history(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Ask what the earlier turns give to the question, and how it reads by itself."""
     context, meter = runtime.context, CallMeter(node="assess_history")
     context.tell("assess_history")
-    messages = assess_messages(_history(state, context), state["passages"], _query(state))
-    reply = await ask_json(context, messages, AssessmentReply, meter=meter)
+    reply = await ask_json(context, assessment_prompt(state, context), AssessmentReply, meter=meter)
     if reply is None:
         return {"kept_chunks": [], "usage": meter.records}
     kept = [chunk for number, chunk in enumerate(state["kept_chunks"], start=1) if number in reply.useful]
-    standalone = "" if is_refusal(reply.question) else reply.question.strip()
-    update: Update = {"kept_chunks": kept, "standalone_query": standalone, "usage": meter.records}
-    return update | ({"answered_from": "history"} if reply.answerable else {})
+    rewrite = read_rewrite(reply.question, _query(state), max_tokens=context.limits.max_rewrite_tokens)
+    return {
+        "kept_chunks": kept,
+        "standalone_query": rewrite.text,
+        "rewrite_problem": rewrite.problem,
+        "usage": meter.records,
+        **({} if is_refusal(reply.answer) else {"proposed_answer": reply.answer.strip()}),
+    }
 
 
 async def answer_from_history(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Answer from earlier turns and their evidence, without a search; a refusal goes on to one."""
+    """Give the answer that earlier turns hold, once the judge confirms its evidence; else the turn goes on to a search.
+
+    With ``answer_from_history="trust"`` the judge is not asked.
+    """
     context, meter = runtime.context, CallMeter(node="answer_from_history")
     context.tell("answer_from_history")
-    messages = history_reader_messages(_history(state, context), state["passages"], _query(state))
-    answer = await answer_live(context, messages, meter=meter)
-    update: Update = {"usage": meter.records}
-    if is_refusal(answer):
-        return update
+    chunks, answer = state["kept_chunks"], state["proposed_answer"]
+    if context.options.answer_from_history != "trust":
+        confirmed = bool(chunks) and await _is_confirmed(_standalone(state), chunks, context, meter)
+        if not confirmed:
+            return {"usage": meter.records}
+    if context.stream:
+        context.stream.on_text(answer)
     refs = {ref["chunk_id"]: ref for ref in merge_refs(_selected(state))}
-    kept = [refs[str(chunk.metadata["chunk_id"])] for chunk in state["kept_chunks"]]
-    return update | _answer(answer, "history") | {"chunks": kept}
+    kept = [refs[str(chunk.metadata["chunk_id"])] for chunk in chunks]
+    return {"usage": meter.records, "chunks": kept} | _answer(answer, "history")
+
+
+async def _is_confirmed(query: str, chunks: list[Document], context: TurnContext, meter: CallMeter) -> bool:
+    """Whether the judge says of the chunks, taken together as one passage, that they answer the query alone."""
+    passage = chunks[0]
+    if len(chunks) > 1:
+        text = "\n\n".join(chunk.page_content for chunk in chunks)
+        passage = Document(page_content=text, metadata=chunks[0].metadata)
+    text = shortened(passage.page_content, context.limits.max_tokens // 2)
+    passage = Document(page_content=text, metadata=passage.metadata)
+    verdict = await context.judge.judge(query, passage, meter=meter, expand=False)
+    return verdict.score == 2
 
 
 async def condense(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Rewrite the question so that it stands alone; where that fails, it is searched for as it was asked."""
     context, meter = runtime.context, CallMeter(node="condense")
     context.tell("condense")
-    standalone = await ask_text(context, condense_messages(_history(state, context), _query(state)), meter=meter)
-    usable = standalone if standalone and not is_refusal(standalone) else _query(state)
-    return {"standalone_query": usable, "usage": meter.records}
+    limit = context.limits.max_rewrite_tokens
+    reply = await ask_text(context, condensation_prompt(state, context), meter=meter, max_tokens=limit)
+    if reply is None:
+        rewrite = Rewrite(text="", problem="the model failed")
+    else:
+        is_cut = reply.finish_reason == "length"
+        rewrite = read_rewrite(reply.text, _query(state), max_tokens=limit, cut_off=is_cut)
+    return {
+        "standalone_query": rewrite.text or _query(state),
+        "rewrite_problem": rewrite.problem,
+        "usage": meter.records,
+    }
 
 
 async def web_or_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Ask whether the web is the better place to search; the collection is where the reply does not say so."""
     context, meter = runtime.context, CallMeter(node="web_or_rag")
     context.tell("web_or_rag")
-    reply = await ask_json(context, route_messages(_standalone(state)), RouteReply, meter=meter)
+    query = shortened(_standalone(state), context.limits.max_tokens // 2)
+    reply = await ask_json(context, route_messages(query), RouteReply, meter=meter)
     to_web = reply is not None and reply.route == "web"
     return {"answered_from": "web" if to_web else "search", "usage": meter.records}
 
@@ -151,8 +199,8 @@ async def search_web(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
         raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
     query = _standalone(state)
     found = await context.web.search(query, limit=WEB_RESULTS)
-    asked = query if context.options.rephrase_question else _query(state)
-    answer = await answer_live(context, reader_messages(asked, render_evidence(found)), meter=meter)
+    evidence = shown_passages(render_evidence(found), context.limits.max_tokens // 2)
+    answer = await answer_live(context, reader_messages(reader_query(state, context), evidence), meter=meter)
     return _answer(answer, "web") | {"chunks": [_ref_of(chunk.metadata, "") for chunk in found], "usage": meter.records}
 
 
@@ -184,14 +232,7 @@ async def answer_from_knowledge(state: TurnState, runtime: Runtime[TurnContext])
     """Answer what the evidence does not from the conversation and general knowledge, and mark it so."""
     context, meter = runtime.context, CallMeter(node="answer_from_knowledge")
     context.tell("answer_from_knowledge")
-    messages = build_context_messages(
-        system=KNOWLEDGE_SYSTEM,
-        question=_standalone(state),
-        recent=state["history"],
-        summary=state["summary"],
-        token_budget=context.limits.max_tokens,
-    )
-    answer = await answer_live(context, messages, meter=meter)
+    answer = await answer_live(context, knowledge_prompt(state, context), meter=meter)
     return _answer(answer, "knowledge") | {"chunks": [], "usage": meter.records}
 
 
@@ -220,14 +261,6 @@ def _selected(state: TurnState) -> list[QaPair]:
     return [turn for turn in state["history"] if turn["turn_number"] in numbers]
 
 
-def _history(state: TurnState, context: TurnContext) -> str:
-    """The history for a prompt: the turns that matter, or all where that is not known."""
-    turns = state["history"] if state.get("selected") is None else _selected(state)
-    if context.options.get_chat_history is not None:
-        return context.options.get_chat_history([(turn["query"], turn["answer"]) for turn in turns])
-    return render_turns(turns, summary=state["summary"])
-
-
 def _answer(answer: str, source: str, *, status: str | None = None) -> Update:
     return {
         "answer": answer,
@@ -239,8 +272,8 @@ def _answer(answer: str, source: str, *, status: str | None = None) -> Update:
 def _rag_input(state: TurnState, context: TurnContext) -> RagInput:
     query = _standalone(state)
     given = RagInput(query=query)
-    if not context.options.rephrase_question and query != _query(state):
-        given["reader_query"] = _query(state)
+    if (asked := reader_query(state, context)) != query:
+        given["reader_query"] = asked
     if state.get("kept_chunks"):
         given["kept_chunks"] = state["kept_chunks"]
     return given

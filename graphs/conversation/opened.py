@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...modules.judge import Judge
+from ...modules.judge_generated import GeneratedJudge
 from ...modules.structured_reply import JsonChat
 from ..context import RagContext
 from .context import TurnMemory
@@ -12,8 +14,6 @@ from .turn_graph import CompiledTurn
 
 _STORE_LOCK = ""
 """Held while the store's id is made; no conversation has an empty name."""
-_JSON_TOKENS = 1024
-"""Most tokens of a reply that leads the conversation."""
 
 
 class Opened:
@@ -36,6 +36,7 @@ class Opened:
         self.wound_up: dict[str, str] = {}
         """Conversation to its last turn that has ended as it should in this process, with nothing left behind."""
         self._chat: JsonChat | None = None
+        self._judge: Judge | None = None
         self._store_id = ""
 
     async def make_store_id(self) -> str:
@@ -45,8 +46,14 @@ class Opened:
                 self._store_id = await self.identity.make()
         return self._store_id
 
-    def chat_of(self, services: RagContext) -> JsonChat:
+    def chat_of(self, services: RagContext, max_tokens: int) -> JsonChat:
         """The reader, for replies as JSON; one for all turns, so that its formats are found out once."""
         if self._chat is None:
-            self._chat = JsonChat(services.reader, max_tokens=_JSON_TOKENS)
+            self._chat = JsonChat(services.reader, max_tokens=max_tokens)
         return self._chat
+
+    def judge_of(self, services: RagContext) -> Judge:
+        """The judge of the search; where that has none, the reader, which writes its verdicts."""
+        if self._judge is None:
+            self._judge = services.judge or GeneratedJudge(services.reader)
+        return self._judge

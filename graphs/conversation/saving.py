@@ -81,6 +81,7 @@ def _pair_of(state: TurnState) -> QaPair:
         turn_number=open_turn["turn_number"],
         query=open_turn["query"],
         standalone_query=state.get("standalone_query") or open_turn["query"],
+        rewrite_problem=state.get("rewrite_problem", ""),
         answer=state["answer"],
         status=state["status"],
         answered_from=state["answered_from"],

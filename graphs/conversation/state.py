@@ -57,10 +57,14 @@ class TurnState(TypedDict, total=False):
     selected: list[int] | None
     """Numbers of the turns that matter; None where the model could not say."""
     kept_chunks: list[Document]
-    """Chunks of those turns: at first all, then those found useful."""
+    """Chunks of those turns: at first the best that fit, then those found useful."""
     passages: str
     """The same as a prompt shows them: in full, or digested."""
     standalone_query: str
+    rewrite_problem: str
+    """Why a rewrite could not be used; ``""``, or missing, where it could."""
+    proposed_answer: str
+    """The answer that earlier turns give, as the model says; missing where they give none."""
     answer: str
     status: TurnStatus
     answered_from: AnsweredFrom

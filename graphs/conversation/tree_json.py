@@ -44,6 +44,7 @@ class _TurnDocument(BaseModel):
     turn_number: int
     query: str
     standalone_query: str
+    rewrite_problem: str
     answer: str
     status: TurnStatus
     answered_from: AnsweredFrom

@@ -17,7 +17,7 @@ from .state import TurnState
 CompiledTurn = CompiledStateGraph[TurnState, TurnContext, TurnState, TurnState]
 
 Search = Literal["web_or_rag", "call_rag"]
-Understanding = Literal["select_turns", "web_or_rag", "call_rag"]
+Understanding = Literal["select_turns", "condense", "web_or_rag", "call_rag"]
 
 
 def build_turn_graph(saver: Saver) -> CompiledTurn:
@@ -30,10 +30,11 @@ def build_turn_graph(saver: Saver) -> CompiledTurn:
                                             │ unknown ─> condense ──────────────────┤
                                             └ some ─> assess_history ─ no ──────────┤
                                                │ digest_evidence ─^  └ yes ─> answer_from_history ─> save_turn
-                                               └ too long ─^                        └ a refusal ─> call_rag
+                                               └ too long ─^                        └ not confirmed ─> call_rag
 
-    ``direct_answer`` stands before ``select_turns`` and ``web_or_rag`` before ``call_rag`` where the options say so,
-    ``answer_from_knowledge`` behind it.
+    With ``answer_from_history="never"`` every question after others goes to ``condense`` at once. ``direct_answer``
+    stands before all that, ``web_or_rag`` before ``call_rag`` and ``answer_from_knowledge`` behind it, where the
+    options say so.
     """
     builder = StateGraph(TurnState, context_schema=TurnContext)
     for node in (
@@ -52,7 +53,7 @@ def build_turn_graph(saver: Saver) -> CompiledTurn:
     ):
         builder.add_node(node.__name__, node)
     search = ["web_or_rag", "call_rag"]
-    understanding = ["select_turns", *search]
+    understanding = ["select_turns", "condense", *search]
     builder.add_conditional_edges(START, to_first_step, ["fold_summary", "direct_answer", *understanding])
     builder.add_conditional_edges("fold_summary", to_direct_answer, ["direct_answer", *understanding])
     builder.add_conditional_edges("direct_answer", after_direct_answer, ["save_turn", *understanding])
@@ -107,11 +108,11 @@ def after_assessment(
     state: TurnState, runtime: Runtime[TurnContext]
 ) -> Literal["answer_from_history", "condense"] | Search:
     """What the earlier turns can answer they do."""
-    return "answer_from_history" if state.get("answered_from") == "history" else _to_condensed_search(state, runtime)
+    return "answer_from_history" if state.get("proposed_answer") else _to_condensed_search(state, runtime)
 
 
 def after_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn", "condense"] | Search:
-    """A refusal from history does not end the turn."""
+    """An answer that the judge does not confirm does not end the turn."""
     return "save_turn" if "answer" in state else _to_condensed_search(state, runtime)
 
 
@@ -132,7 +133,9 @@ def after_search(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["an
 
 
 def _to_understanding(state: TurnState, runtime: Runtime[TurnContext]) -> Understanding:
-    return "select_turns" if state["history"] or state["summary"] else to_search(state, runtime)
+    if not (state["history"] or state["summary"]):
+        return to_search(state, runtime)
+    return "condense" if runtime.context.options.answer_from_history == "never" else "select_turns"
 
 
 def _to_condensed_search(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["condense"] | Search:

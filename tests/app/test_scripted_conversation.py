@@ -68,38 +68,39 @@ def test_those_shown_turns_are_selected_that_a_question_leans_on(
 
 
 def test_what_only_the_summary_tells_of_comes_along_with_the_newest_turn() -> None:
-    summary = reply(prompts.summary_messages("Before: nothing.", NAMED_TURN))
+    summary = reply(prompts.summary_messages(prompts.render_turns(NAMED_TURN, summary="Before: nothing.")))
     assert summary == f"Before: nothing.\n{FIRST}\nthe drum"
     shown = prompts.render_turns(turns((PAINT, "grey")), summary=summary)
     assert json.loads(reply(prompts.select_messages(shown, THICKNESS))) == {"turns": [1]}
     assert reply(prompts.condense_messages(shown, THICKNESS)) == STANDALONE_THICKNESS
-    assert reply(prompts.summary_messages(summary, turns((PAINT, "grey")))) == f"{summary}\n{PAINT}\ngrey"
+    assert (
+        reply(prompts.summary_messages(prompts.render_turns(turns((PAINT, "grey")), summary=summary)))
+        == f"{summary}\n{PAINT}\ngrey"
+    )
 
 
 @pytest.mark.parametrize(
-    ("query", "passages", "question", "useful", "answerable"),
+    ("query", "passages", "question", "useful", "answer"),
     [
-        (THICKNESS, PASSAGES, STANDALONE_THICKNESS, [2], True),
-        (THICKNESS, PASSAGES.partition("[2]")[0], STANDALONE_THICKNESS, [], False),
-        (AGAIN, PASSAGES, STANDALONE_AGAIN, [1], True),
-        (AGAIN, "", STANDALONE_AGAIN, [], True),
-        ("Who?", PASSAGES, "Who?", [], False),
+        (THICKNESS, PASSAGES, STANDALONE_THICKNESS, [2], "40 mm"),
+        (THICKNESS, PASSAGES.partition("[2]")[0], STANDALONE_THICKNESS, [], ""),
+        (AGAIN, PASSAGES, STANDALONE_AGAIN, [1], "the drum"),
+        (AGAIN, "", STANDALONE_AGAIN, [], "the drum"),
+        ("Who?", PASSAGES, "Who?", [], ""),
     ],
 )
 def test_an_assessment_says_what_turns_and_passages_give(
-    query: str, passages: str, question: str, useful: list[int], answerable: bool
+    query: str, passages: str, question: str, useful: list[int], answer: str
 ) -> None:
     said = prompts.AssessmentReply.model_validate_json(reply(prompts.assess_messages(SHOWN, passages, query)))
-    assert (said.question, said.useful, said.answerable) == (question, useful, answerable)
-    answer = reply(prompts.history_reader_messages(SHOWN, passages, query))
-    assert (answer != REFUSAL) is answerable
+    assert (said.question, said.useful, said.answer) == (question, useful, answer)
 
 
 def test_a_digest_keeps_what_is_needed_with_its_number_and_is_understood() -> None:
     digest = reply(prompts.digest_messages(PASSAGES, THICKNESS))
     assert digest == f"{THICK.quote} [2]"
     said = json.loads(reply(prompts.assess_messages(SHOWN, digest, THICKNESS)))
-    assert (said["useful"], said["answerable"]) == ([2], True)
+    assert (said["useful"], said["answer"]) == ([2], "40 mm")
 
 
 def test_a_history_without_numbers_is_understood_too() -> None:

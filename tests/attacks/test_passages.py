@@ -23,7 +23,7 @@ from judgetree.modules.prompts import (
     reader_messages,
     sub_question_messages,
 )
-from judgetree.modules.prompts_conversation import assess_messages, digest_messages, history_reader_messages
+from judgetree.modules.prompts_conversation import assess_messages, digest_messages
 from judgetree.modules.prompts_multistep import Observed, draft_messages, react_messages, thought_messages
 from judgetree.modules.prompts_strategies import finish_messages, note_messages, refine_messages, scored_messages
 
@@ -55,7 +55,6 @@ BUILDERS: dict[str, Builder] = {
     "draft": _prompts(lambda evidence: draft_messages(QUERY, evidence)),
     "react": _prompts(lambda evidence: react_messages(QUERY, [Observed(query=QUERY, passages=evidence)])),
     "assess": _prompts(lambda evidence: assess_messages("", evidence, QUERY)),
-    "history_reader": _prompts(lambda evidence: history_reader_messages("", evidence, QUERY)),
     "digest": _prompts(lambda evidence: digest_messages(evidence, QUERY)),
     "knowledge": _prompts(
         lambda evidence: build_context_messages(

@@ -73,7 +73,7 @@ class LeaningModel:
         if system == SELECT_SYSTEM:
             return json.dumps({"turns": [int(_NUMBER.findall(user)[-1])]})
         if system == ASSESS_SYSTEM:
-            return json.dumps({"question": f"{asked} Stand-alone.", "useful": [1], "answerable": False})
+            return json.dumps({"question": f"{asked} Stand-alone.", "useful": [1], "answer": ""})
         return f"answer to {asked}"
 
 

@@ -59,10 +59,10 @@ def test_without_anything_there_are_instructions_and_question() -> None:
     assert messages == [("system", "Answer."), ("user", "Who?")]
 
 
-def test_a_turn_is_shown_as_it_is_understood_alone_and_never_empty() -> None:
+def test_a_turn_is_shown_in_the_users_words_and_as_understood_and_never_empty() -> None:
     turn: QaPair = {**make_turn(1, "And his?"), "standalone_query": "Where was he born?", "answer": ""}
     messages = build_context_messages(system="", question="Who?", recent=[turn], token_budget=PLENTY)
-    assert messages[1:3] == [("user", "Where was he born?"), ("assistant", REFUSAL)]
+    assert messages[1:3] == [("user", "And his?\nUnderstood as: Where was he born?"), ("assistant", REFUSAL)]
 
 
 def test_a_turn_in_both_histories_is_a_recent_one() -> None:

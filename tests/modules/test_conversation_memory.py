@@ -92,10 +92,10 @@ class TestKeeping:
         assert (row["timestamp"], row["token_count"]) == (full_turn()["timestamp"], full_turn()["token_count"])
         assert '"chunk_id": "c2"' in row["context_docs"]
 
-    def test_what_is_embedded_is_the_question_standing_alone_with_its_answer(self, open_memory: OpenMemory) -> None:
+    def test_what_is_embedded_is_the_question_in_both_forms_with_its_answer(self, open_memory: OpenMemory) -> None:
         embedder = BagOfWordsEmbedder()
         open_memory(embedder).add_turns("s", [full_turn(), make_turn(4)])
-        assert embedder.embedded == ["Where was his brother born?\nOslo, Nordmarka", "question 4\nanswer 4"]
+        assert embedder.embedded == ["And his?\nWhere was his brother born?\nOslo, Nordmarka", "question 4\nanswer 4"]
 
     def test_a_turn_added_again_replaces_itself(self, memory: ConversationMemory) -> None:
         memory.add_turns("s", [make_turn(1), make_turn(2), make_turn(1, answer="another")])

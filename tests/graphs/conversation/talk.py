@@ -13,7 +13,7 @@ from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.modules import prompts_conversation as ours
 from judgetree.modules.conversation_memory import ConversationMemory
 from judgetree.modules.errors import ModelCallError
-from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, Message
+from judgetree.modules.prompts import JUDGE_SYSTEM, READER_SYSTEM, REFUSAL, Message
 from judgetree.modules.settings import Settings, load_settings
 from judgetree.modules.web_search import WebSearch
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
@@ -21,10 +21,10 @@ from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 KINDS = {
     READER_SYSTEM: "read",
+    JUDGE_SYSTEM: "judge",
     ours.SELECT_SYSTEM: "select",
     ours.ASSESS_SYSTEM: "assess",
     ours.CONDENSE_SYSTEM: "condense",
-    ours.HISTORY_READER_SYSTEM: "from_history",
     ours.KNOWLEDGE_SYSTEM: "knowledge",
     ours.DIGEST_SYSTEM: "digest",
     ours.SUMMARY_SYSTEM: "summary",
@@ -94,15 +94,18 @@ class TalkingLLM(FakeLLM):
 
     def _assess(self, query: str, text: str) -> str:
         follow_up = self._follow_ups[query]
-        answerable = bool(follow_up.from_history) and follow_up.from_history in text
-        useful = list(follow_up.useful)
-        return json.dumps({"question": follow_up.standalone, "useful": useful, "answerable": answerable})
+        answer = follow_up.from_history if follow_up.from_history in text else ""
+        return json.dumps({"question": follow_up.standalone, "useful": list(follow_up.useful), "answer": answer})
+
+    def _judge(self, query: str, text: str) -> str:
+        """Scores by whether the passage holds the answer of a follow-up that history answers."""
+        asked = text.partition("Query: ")[2].partition("\n")[0]
+        answers = [each.from_history for each in self._follow_ups.values() if each.standalone == asked]
+        holds = any(answer and answer in text for answer in answers)
+        return json.dumps({"reason": "", "score": 2 if holds else 0, "next_query": ""})
 
     def _condense(self, query: str, text: str) -> str:
         return self._follow_ups[query].standalone if query in self._follow_ups else query
-
-    def _from_history(self, query: str, text: str) -> str:
-        return self._follow_ups[query].from_history
 
     def _knowledge(self, query: str, text: str) -> str:
         return "from memory"

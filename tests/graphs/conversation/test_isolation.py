@@ -79,7 +79,7 @@ class MarkedLLM(FakeLLM):
             return json.dumps({"turns": list(range(1, TURNS + 1))})
         if kind == "assess":
             asked = text.rpartition("\n")[2].partition(": ")[2]
-            return json.dumps({"question": asked, "useful": [1, 2, 3], "answerable": False})
+            return json.dumps({"question": asked, "useful": [1, 2, 3], "answer": ""})
         return " ".join(sorted(marks))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,13 +11,14 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 
-from judgetree.graphs.conversation.context import ConversationOptions, TurnLimits
+from judgetree.graphs.conversation.context import ConversationOptions, FromHistory, TurnLimits
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.record import ConversationRecord
 from judgetree.graphs.conversation.result import TurnResult
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.prompts import REFUSAL
+from judgetree.modules.token_estimates import message_tokens
 from judgetree.modules.turns import QaPair
 from tests.graphs.conversation.talk import CLASS, DOWN, KINDS, OIL, SCREW, FollowUp, TalkingLLM, open_conversations
 from tests.graphs.fakes import TableRetriever, chunk
@@ -39,6 +41,10 @@ def opened(llm: TalkingLLM, tmp_path: Path) -> Iterator[Open]:
 def saved(result: TurnResult) -> QaPair:
     assert result.turn is not None, result.error
     return result.turn
+
+
+def assessed(question: str, *, useful: list[int], answer: str) -> str:
+    return json.dumps({"question": question, "useful": useful, "answer": answer})
 
 
 class Web:
@@ -77,10 +83,12 @@ def test_where_nothing_helps_the_question_is_searched_for_as_it_is(opened: Open,
     assert (turn["standalone_query"], turn["answer"]) == (SCREW, "M8")
 
 
-def test_refusal_from_history_goes_on_to_a_search(opened: Open, llm: TalkingLLM) -> None:
-    talk = opened().conversation("s")
+@pytest.mark.parametrize("said", ["", "  ", REFUSAL])
+@pytest.mark.parametrize("when", ["assessed", "trust"])
+def test_refusal_from_history_goes_on_to_a_search(opened: Open, llm: TalkingLLM, said: str, when: FromHistory) -> None:
+    talk = opened(options=ConversationOptions(answer_from_history=when)).conversation("s")
     talk.ask(CLASS)
-    llm.broken["from_history"] = REFUSAL
+    llm.broken["assess"] = assessed("Which colour has KS-1?", useful=[1], answer=said)
     turn = saved(talk.ask("Which colour has it?"))
     assert (turn["answered_from"], turn["status"]) == ("search", "refused")
     assert [ref["chunk_id"] for ref in turn["chunks"]] == ["class"], "the kept chunk joined what was found"
@@ -123,7 +131,7 @@ def test_own_rendering_of_the_history_stands_in_the_prompts(opened: Open, llm: T
     talk = opened(options=options).conversation("s")
     talk.ask(CLASS)
     talk.ask("And its oil?")
-    (assessment,) = [messages for messages in llm.calls if "answerable" in messages[0][1]]
+    (assessment,) = [messages for messages in llm.calls if KINDS[messages[0][1]] == "assess"]
     assert f"<<[('{CLASS}', 'Delta')]>>" in assessment[1][1]
 
 
@@ -186,13 +194,19 @@ def test_open_turn_with_another_history_of_the_caller_is_another_turn(opened: Op
     assert llm.asked()[0] == "select"
 
 
-def test_evidence_over_half_of_a_prompt_is_digested(opened: Open, llm: TalkingLLM) -> None:
-    talk = opened(limits=TurnLimits(max_tokens=16)).conversation("s")
-    talk.ask(CLASS)
-    llm.asked()
-    turn = saved(talk.ask("Which colour has it?"))
+def test_evidence_over_half_of_a_prompt_is_digested_for_the_reader_too(llm: TalkingLLM, tmp_path: Path) -> None:
+    table = {CLASS: [chunk("class", f"KS-1 is class Delta, and is green. {'It is heavy. ' * 200}")]}
+    limits = TurnLimits(max_tokens=800)
+    with open_conversations(tmp_path, llm, limits=limits, retriever=TableRetriever(table)) as talks:
+        talk = talks.conversation("s")
+        llm.broken["read"] = "Delta"
+        talk.ask(CLASS)
+        assert llm.asked() == ["digest", "read"], "the evidence of the search does not fit either"
+        assert "KS-1 is green [1]" in llm.calls[-1][1][1]
+        turn = saved(talk.ask("Which colour has it?"))
     assert (turn["answer"], turn["answered_from"]) == ("green", "history")
-    assert llm.asked() == ["select", "digest", "assess", "from_history"]
+    assert llm.asked() == ["select", "digest", "assess", "judge"]
+    assert max(map(message_tokens, llm.calls)) <= 800
 
 
 def test_state_holds_the_newest_turns_and_the_memory_all(opened: Open) -> None:

@@ -52,7 +52,7 @@ def test_what_history_answers_is_not_searched_for(talks: Conversations, llm: Tal
     assert turn is not None
     assert (turn["answer"], turn["answered_from"], turn["rag_thread_id"]) == ("green", "history", "")
     assert [ref["chunk_id"] for ref in turn["chunks"]] == ["class"]
-    assert llm.asked() == ["select", "assess", "from_history"]
+    assert llm.asked() == ["select", "assess", "judge"]
 
 
 def test_topic_switch_takes_no_old_chunk(talks: Conversations, llm: TalkingLLM) -> None:
