@@ -20,6 +20,7 @@ ModeName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", 
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
 JudgeName = Literal["auto", "generated", "logprob"]
 StrategyName = Literal["stuff", "map_reduce", "refine", "map_rerank"]
+FromHistoryName = Literal["assessed", "never", "trust"]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -193,6 +194,10 @@ def chat(  # noqa: PLR0913 - one parameter an option
         int | None, typer.Option(min=0, metavar="N", help="Levels of questions, or further rounds; default 3.")
     ] = None,
     strategy: Annotated[StrategyName | None, typer.Option(help="As in ask. Default stuff.")] = None,
+    answer_from_history: Annotated[
+        FromHistoryName | None,
+        typer.Option(help="Earlier turns answer once the judge confirms it, never, or on trust. Default assessed."),
+    ] = None,
     direct_answer: Annotated[
         bool, typer.Option("--direct-answer", help="Answer small talk without a search; a call more a turn.")
     ] = False,
@@ -220,6 +225,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
         topk=topk,
         max_depth=max_depth,
         strategy=strategy,
+        answer_from_history=answer_from_history,
         direct_answer=direct_answer,
         web_or_rag=web_or_rag,
         answer_without_evidence=answer_without_evidence,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..graphs.context import Limits
-from ..graphs.conversation.context import ConversationOptions
+from ..graphs.conversation.context import ConversationOptions, FromHistory
 from ..graphs.conversation.conversations import Conversations
 from ..graphs.result import Mode
 from ..modules.answer_strategies import AnswerStrategy
@@ -32,6 +32,7 @@ class ChatOptions:
     topk: int | None = None
     max_depth: int | None = None
     strategy: AnswerStrategy | None = None
+    answer_from_history: FromHistory | None = None
     direct_answer: bool = False
     web_or_rag: bool = False
     answer_without_evidence: bool = False
@@ -103,6 +104,7 @@ def _opened(options: ChatOptions, session_id: str, settings: Settings) -> Iterat
             strategy=options.strategy or "stuff",
             limits=Limits(max_rec_depth=usual.max_rec_depth if options.max_depth is None else options.max_depth),
             options=ConversationOptions(
+                answer_from_history=options.answer_from_history or "assessed",
                 direct_answer=options.direct_answer,
                 web_or_rag=options.web_or_rag,
                 answer_without_evidence=options.answer_without_evidence,

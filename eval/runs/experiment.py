@@ -19,7 +19,7 @@ from pydantic import (
     field_validator,
 )
 
-from ...graphs.conversation.context import ConversationOptions
+from ...graphs.conversation.context import ConversationOptions, FromHistory
 from ...graphs.result import Mode
 from ...graphs.systems import SYSTEMS
 from ...modules.addresses import Address, with_addresses
@@ -44,6 +44,10 @@ class ConversationSwitches(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    answer_from_history: FromHistory = Field(
+        default="assessed",
+        description="When earlier turns may answer: assessed (the judge confirms their evidence), never or trust.",
+    )
     answer_without_evidence: bool = Field(
         default=False, description="Answer from general knowledge where the evidence does not."
     )

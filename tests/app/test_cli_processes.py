@@ -33,10 +33,11 @@ def test_help_imports_nothing_heavy() -> None:
 def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from typing import get_args
 
-    from judgetree.app.cli import JudgeName, ModeName, SearchTypeName, StrategyName
+    from judgetree.app.cli import FromHistoryName, JudgeName, ModeName, SearchTypeName, StrategyName
     from judgetree.app.cli_eval import RetryName, RowChoiceName
     from judgetree.evaluation.reports.compare import RowChoice
     from judgetree.evaluation.runs.jobs import Retry
+    from judgetree.graphs.conversation.context import FromHistory
     from judgetree.graphs.result import Mode
     from judgetree.modules.answer_strategies import AnswerStrategy
     from judgetree.modules.chunking import CHUNK_OVERLAP, CHUNK_SIZE
@@ -47,6 +48,7 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     assert get_args(RetryName) == get_args(Retry)
     assert get_args(RowChoiceName) == get_args(RowChoice)
     assert get_args(StrategyName) == get_args(AnswerStrategy)
+    assert get_args(FromHistoryName) == get_args(FromHistory)
     assert set(get_args(JudgeName)) == set(get_args(JudgeKind))
     assert set(get_args(SearchTypeName)) == set(SEARCH_TYPES)
     monkeypatch.setenv("COLUMNS", "200")
