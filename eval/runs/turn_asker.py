@@ -20,7 +20,7 @@ from .claims import Place
 from .jobs import Job, leads_conversations, session_id_of
 from .services import Services
 from .store import RunRow
-from .turn_calls import NotedLLM, noted_calls
+from .turn_calls import NotedJudge, NotedLLM, noted_calls
 from .turn_evidence import EvidenceReader
 from .turn_facts import TurnFacts, TurnReply
 
@@ -59,7 +59,11 @@ class TurnAsker:
         self._model = context.reader.model
         self._conversations = Conversations(
             mode=system,
-            context=replace(context, reader=NotedLLM(context.reader)),
+            context=replace(
+                context,
+                reader=NotedLLM(context.reader),
+                judge=NotedJudge(context.judge) if context.judge else None,
+            ),
             settings=settings.model_copy(update={"conversation_collection": memory_of(run_id)}),
             options=services.experiment.conversation.to_options(),
             memory=None if self._leads else NoMemory(),

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from langchain_core.documents import Document
+
 from ...modules.completion import Completion
+from ...modules.judge import Judge, Verdict
 from ...modules.llm import PLAIN_TEXT, CallOptions, ChatLLM
 from ...modules.prompts import Message
 from ...modules.usage import CallMeter, CallRecord
@@ -35,15 +38,37 @@ class NotedLLM:
         on_thinking: Callable[[str], None] | None = None,
     ) -> Completion:
         """See ``ChatLLM.complete``."""
-        before = len(meter.records)
-        try:
+        with _noting(meter):
             return await self._inner.complete(
                 messages, meter=meter, options=options, on_text=on_text, on_thinking=on_thinking
             )
-        finally:
-            noted = _NOTED.get()
-            if noted is not None:
-                noted.extend(meter.records[before:])
+
+
+class NotedJudge:
+    """A judge whose calls are noted for the turn that makes them; see ``noted_calls``."""
+
+    def __init__(self, inner: Judge) -> None:
+        self._inner = inner
+
+    def fingerprint(self) -> dict[str, str]:
+        """The inner judge's."""
+        return self._inner.fingerprint()
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        """See ``Judge.judge``."""
+        with _noting(meter):
+            return await self._inner.judge(query, chunk, meter=meter, expand=expand)
+
+
+@contextmanager
+def _noting(meter: CallMeter) -> Iterator[None]:
+    before = len(meter.records)
+    try:
+        yield
+    finally:
+        noted = _NOTED.get()
+        if noted is not None:
+            noted.extend(meter.records[before:])
 
 
 @contextmanager
