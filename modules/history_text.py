@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .prompts_conversation import render_turns
-from .token_estimates import is_longer, shortened, text_tokens
+from .token_estimates import shortened, text_tokens
 from .turns import QaPair
 
 HistoryRenderer = Callable[[Sequence[tuple[str, str]]], str]
@@ -65,8 +65,11 @@ def fair_shares(wanted: Sequence[int], room: int) -> list[int]:
 
 def _bounded(turn: QaPair, max_tokens: int) -> QaPair:
     """The turn without what no share of the room could show, so that everything after this is quick."""
-    long = [key for key in ("query", "standalone_query", "answer") if is_longer(turn[key], max_tokens)]
-    return turn | {key: shortened(turn[key], max_tokens) for key in long} if long else turn
+    return turn | {
+        "query": shortened(turn["query"], max_tokens),
+        "standalone_query": shortened(turn["standalone_query"], max_tokens),
+        "answer": shortened(turn["answer"], max_tokens),
+    }
 
 
 def _cost(turn: QaPair) -> int:
