@@ -65,6 +65,9 @@ def run(  # noqa: PLR0913 - one parameter an option
         RetryName | None,
         typer.Option(help="Ask again what failed; incomplete: also what was answered with damage (degraded)."),
     ] = None,
+    accept_changes: Annotated[
+        bool, typer.Option("--accept-changes", help="Go on with other prompts, code or libraries than the rows have.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Ask everything again, also the models.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -93,7 +96,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         max_cost=max_cost,
         fail_after=fail_after,
     )
-    options = RunOptions(retry=retry, force=force, again=again)
+    options = RunOptions(retry=retry, force=force, accept_changes=accept_changes, again=again)
     if pilot is not None and not dry_run:
         raise SettingsError("--pilot belongs to --dry-run: give both, or leave out --pilot.")
     if dry_run:

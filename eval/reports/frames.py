@@ -142,6 +142,7 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores) -> dict[s
         "damage": damage_in_words(row.damage),
         **{kind: row.damage.get(kind, 0) for kind in DAMAGE_KINDS},
         "thread_id": row.thread_id,
+        "code": row.code,
         "seconds": row.seconds_uncached,
         "paid_seconds": row.seconds,
         **answers,

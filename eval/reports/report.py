@@ -14,6 +14,7 @@ from ...modules.errors import SettingsError
 from ...modules.prices import Cost, dollars
 from ..metrics.judge import JudgeFigures, judges_of
 from ..ragas.report import missing_counts, ragas_columns_in, ragas_lines
+from ..runs.code_version import code_versions_in, mixed_versions
 from .completeness import completeness_counts, damage_lines
 from .conversation import conversation_frame, conversation_lines
 from .failures import FailureKind, failure_kind
@@ -76,6 +77,8 @@ class Report:
     """See ``conversation.conversation_frame``; empty unless turns of dialogues were asked."""
     conversation_lines: tuple[str, ...] = ()
     """The same in Markdown."""
+    version_lines: tuple[str, ...] = ()
+    """What is said of rows that several versions of the code have made, in Markdown."""
     shown: tuple[str, ...] = _SHOWN
     """Metrics of ``systems`` that the table shows, in its order."""
 
@@ -99,6 +102,7 @@ class Report:
             "Means over questions; in brackets 95 % bootstrap intervals. EM, F1 and supporting shares in per cent; "
             "calls, cost, sub-runs and seconds a question. A failed question scores 0, a refused unanswerable one 1.",
             *damage_lines(self.questions),
+            *self.version_lines,
             "Calls, cost and seconds are those of all calls, as if none had come out of the cache. "
             f"Paid in all: {_paid_in_all(self.questions)}; {_cached_in_all(self.questions)}.",
             *noise_lines(self.noise),
@@ -158,8 +162,13 @@ def report_of(run: LoadedRun) -> Report:
         files=(),
         conversation=conversation,
         conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
+        version_lines=tuple(mixed_versions(code_versions_in(run.manifest), _rows_by_code(questions))),
         shown=_wanted(run.experiment.metrics, metrics),
     )
+
+
+def _rows_by_code(questions: pd.DataFrame) -> dict[str, int]:
+    return {str(code): int(rows) for code, rows in questions["code"].value_counts().items()}
 
 
 def _wanted(metrics: tuple[str, ...] | None, there: Collection[str]) -> tuple[str, ...]:

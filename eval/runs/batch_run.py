@@ -15,6 +15,7 @@ from ..datasets.choice import choose_questions, draw, with_paths
 from ..datasets.questions import Dataset
 from ..datasets.registry import load_dataset
 from .claims import can_share, prepare_checkpoints
+from .code_version import with_code
 from .experiment import Experiment, load_experiment
 from .jobs import Job, Retry, plan_jobs
 from .manifest import experiment_in, identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
@@ -34,6 +35,8 @@ class RunOptions:
     """Ask questions again that failed, or that are incomplete: failed or degraded."""
     force: bool = False
     """Ask everything again, as new attempts; no answer comes out of the cache, which keeps the new ones."""
+    accept_changes: bool = False
+    """Go on although prompts, code or libraries that may change results are others than those of the rows there."""
     pilot: int | None = None
     """Ask only so many of the questions for now, drawn by the experiment's seed."""
     again: Rerun | None = None
@@ -83,7 +86,7 @@ def run_experiment(
     shared = can_share(settings)
     with store.held(shared=shared):
         with store.setting_up(on_setup):
-            run_id = _enter(store, experiment, whole, settings)
+            run_id = _enter(store, experiment, whole, settings, options)
         tail = RowTail(store)
         attempts = tail.read_new()
         jobs = _jobs(experiment, dataset, attempts, options)
@@ -94,6 +97,8 @@ def run_experiment(
             return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
         with ExitStack() as resources:
             asked = _reading_no_cache(experiment) if options.force else experiment
+            with store.setting_up(on_setup):
+                _enter_code(store, options)
             services = Services(asked, dataset, settings, on_progress=on_setup)
             with store.setting_up(on_setup):
                 resources.enter_context(services)
@@ -149,20 +154,27 @@ def _kept_incomplete(
     )
 
 
-def _enter(store: RunStore, experiment: Experiment, dataset: Dataset, settings: Settings) -> str:
+def _enter(store: RunStore, experiment: Experiment, dataset: Dataset, settings: Settings, options: RunOptions) -> str:
     manifest = store.read_manifest()
     if manifest is None:
         manifest = manifest_of(experiment, dataset, settings)
         store.write_manifest(manifest)
     else:
         wanted = identity_of(experiment, dataset, settings)
-        refuse_other_run(manifest, wanted, where=store.folder)
+        refuse_other_run(manifest, wanted, where=store.folder, accept_changes=options.accept_changes)
         known, manifest = manifest, with_prompts(manifest, wanted)
         asked = joined(load_experiment(None, **experiment_in(manifest)), experiment, dataset)
         manifest = {**manifest, "experiment": asked.model_dump(mode="json")}
         if manifest != known:
             store.write_manifest(manifest)
     return str(manifest["run_id"])
+
+
+def _enter_code(store: RunStore, options: RunOptions) -> None:
+    known = store.read_manifest() or {}
+    manifest = with_code(known, accept_changes=options.accept_changes, where=store.folder)
+    if manifest != known:
+        store.write_manifest(manifest)
 
 
 def _enter_services(store: RunStore, services: Services, again: Rerun | None) -> None:

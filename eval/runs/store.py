@@ -74,6 +74,8 @@ class RunRow:
     """None of a question that was not asked in a conversation, or of which not even the turn is known."""
     damage: Damage = field(default_factory=dict)
     """What faults took from the answer, and how often; see ``metrics.damage``."""
+    code: str = ""
+    """Id of the code version that asked; see ``code_version.code_versions_in``."""
     setup_failed: bool = False
     """Whether it failed by a ``ModelSetupError``: key, model, account or address. The same command asks it again."""
 

@@ -66,13 +66,13 @@ def test_manifest_holds_all_that_decides_a_run(done: Path) -> None:
     assert index.keys() >= {"collection", "content_digest", "embedders", "analyzer", "chunk_size"}
     assert settings.keys() >= {"llm_base_url", "timeout_s", "retries", "milvus_uri", "checkpoints"}
     assert dict(manifest["experiment"])["seed"] == 7  # type: ignore[call-overload]
-    assert manifest.keys() >= {"libraries", "python", "git_revision", "created", "malformed_rows"}
+    assert manifest.keys() >= {"code", "created", "malformed_rows"}
 
 
 def test_changed_libraries_and_prompts_are_told(cli: Cli, done: Path, tmp_path: Path) -> None:
     file = done / "manifest.json"
     manifest = json.loads(file.read_text(encoding="utf-8"))
-    manifest["libraries"]["langgraph"] = "0.0.1"
+    manifest["code"][-1]["langgraph"] = "0.0.1"
     manifest["identity"]["reader_prompt"] = "of old"
     file.write_text(json.dumps(manifest), encoding="utf-8")
     ran = cli("eval", "run", "--from", str(file), "--out", str(tmp_path / "b"), "--limit", "1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,9 @@ from judgetree.app.scripted_wire import ChatRequest
 from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.reports.frames import question_frame
+from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
+from judgetree.evaluation.runs.code_version import code_versions_in
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.json_lines import append_line
 from judgetree.evaluation.runs.runner import Progress
@@ -352,6 +354,24 @@ def replace_home(settings: Settings, name: str) -> Settings:
     return settings.model_copy(update={"home": settings.home.with_name(name)})
 
 
+def test_run_of_other_code_goes_on_only_if_that_is_accepted_and_its_report_says_so(bench: Bench) -> None:
+    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    store = RunStore(bench.out)
+    manifest = dict(store.read_manifest() or {})
+    (known,) = code_versions_in(manifest)
+    store.write_manifest({**manifest, "code": [{**known, "id": "old", "code_digest": "old"}]})
+    for row in store.read_rows():
+        store.append(replace(row, code="old"))
+    assert run_experiment(bench.more(limit=1), bench.out, settings=bench.settings).asked == 0, "nothing is mixed"
+    with pytest.raises(SettingsError, match="code_digest: old then"):
+        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    options = RunOptions(accept_changes=True)
+    assert run_experiment(bench.experiment, bench.out, options=options, settings=bench.settings).asked == 4
+    assert {row.code for row in bench.rows().values()} == {"old", known["id"]}
+    told = load_report(bench.out).to_markdown()
+    assert f"2 versions of the code: 2 by old, 4 by {known['id']} (code_digest: old then" in told
+
+
 def test_force_asks_everything_again_on_threads_of_its_own(bench: Bench) -> None:
     experiment = bench.more(systems=("naive",))
     run_experiment(experiment, bench.out, settings=bench.settings)
@@ -470,7 +490,7 @@ def test_manifest_tells_what_was_run_and_no_secret(bench: Bench) -> None:
     run_experiment(bench.more(limit=1, systems=("naive",), llm=spec), bench.out, settings=settings)
     manifest = RunStore(bench.out).read_manifest()
     assert manifest is not None
-    assert {"run_id", "created", "experiment", "identity", "libraries", "git_revision"} <= manifest.keys()
+    assert {"run_id", "created", "experiment", "identity", "code"} <= manifest.keys()
     assert "lovelace" not in (bench.out / "manifest.json").read_text(encoding="utf-8")
     shutil.rmtree(bench.out)
 
