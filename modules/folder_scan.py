@@ -27,6 +27,8 @@ _SPECIAL = {
 # A FIFO that takes a file's place after the scan must not block; Windows translates line ends without O_BINARY.
 _OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 
+_MORE_BYTES = 1_000_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFile:
