@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import re
@@ -76,7 +77,8 @@ class LogprobJudge:
         self._llm = llm
         self._thresholds = thresholds or thresholds_for(llm.model)
         self._fallback = fallback
-        self._gives_logprobs: bool | None = None
+        self._gives_logprobs: bool | None = None  # decided by the first reply
+        self._deciding = asyncio.Lock()
 
     def fingerprint(self) -> dict[str, str]:
         """Kind, model, prompt version and thresholds, and those of the fallback under ``fallback_…``."""
@@ -96,8 +98,6 @@ class LogprobJudge:
 
         ``confidence`` is 1 - P(needed) for a 0, P(needed) for a 1, P(alone) for a 2.
         """
-        if self._gives_logprobs is False:
-            return await self._fall_back(query, chunk, meter, expand)
         try:
             verdict = await self._score(query, chunk.page_content, meter)
         except _WithoutLogprobs:
@@ -145,27 +145,34 @@ class LogprobJudge:
         return Verdict(status="judged", score=1, confidence=needed, reason=reason)
 
     async def _probability(self, messages: Sequence[Message], meter: CallMeter) -> float | None:
-        """P(yes), or None if the model would say neither word.
+        """P(yes), or None if the model would say neither word. Calls made before the first reply wait for it.
 
         Raises:
-            _WithoutLogprobs: The endpoint has given no log probabilities yet, and gave or allowed none here.
+            _WithoutLogprobs: The endpoint's first reply held no log probabilities, or refused to give any.
         """
-        try:
-            completion = await self._llm.complete(messages, meter=meter, options=_ONE_WORD)
-        except ModelRequestError as error:
-            # Some endpoints refuse the parameter instead of ignoring it.
-            if self._gives_logprobs is None and "logprob" in str(error).casefold():
-                raise _WithoutLogprobs from error
-            raise
-        if not completion.first_token and self._gives_logprobs is None:
+        if self._gives_logprobs is None:
+            async with self._deciding:
+                if self._gives_logprobs is None:
+                    return yes_probability(await self._first_reply(messages, meter))
+        if not self._gives_logprobs:
             raise _WithoutLogprobs
-        self._gives_logprobs = True
+        completion = await self._llm.complete(messages, meter=meter, options=_ONE_WORD)
         return yes_probability(completion.first_token)
 
+    async def _first_reply(self, messages: Sequence[Message], meter: CallMeter) -> tuple[TokenLogprob, ...]:
+        try:
+            first_token = (await self._llm.complete(messages, meter=meter, options=_ONE_WORD)).first_token
+        except ModelRequestError as error:
+            if "logprob" not in str(error).casefold():
+                raise
+            first_token = ()  # some endpoints refuse the parameter instead of ignoring it
+        self._gives_logprobs = bool(first_token)
+        if not first_token:
+            logger.warning("%s of model %r", _NO_LOGPROBS, self._llm.model)
+            raise _WithoutLogprobs
+        return first_token
+
     async def _fall_back(self, query: str, chunk: Document, meter: CallMeter, expand: bool) -> Verdict:
-        if self._gives_logprobs is None:
-            logger.warning("%s of model %r; the fallback judge takes over", _NO_LOGPROBS, self._llm.model)
-        self._gives_logprobs = False
         if self._fallback is None:
             return Verdict(status="unknown", problem=self._without_logprobs())
         verdict = await self._fallback.judge(query, chunk, meter=meter, expand=expand)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Iterator, Sequence
 
@@ -86,6 +87,7 @@ class FakeLLM:
         meter.reserve()
         self.asked.append(tuple(messages))
         self.limits.append((options.max_tokens, options.top_logprobs))
+        await asyncio.sleep(0)
         replies = self._left[tuple(messages)]
         reply = replies.pop(0) if len(replies) > 1 else replies[0]
         if isinstance(reply, Exception):
@@ -420,6 +422,20 @@ def test_fallback_judges_from_then_on_and_the_verdict_says_so(reply: Reply) -> N
     assert "no log probabilities" in first.reason
     assert len(llm.asked) == 1, "an endpoint that gives none is not asked again"
     assert fallback.expanded == [True, False]
+
+
+@pytest.mark.parametrize("reply", [OMITTED, REFUSED], ids=["omitted", "refused"])
+def test_judges_that_run_together_fall_back_together(reply: Reply) -> None:
+    llm, fallback = script(reply), FixedJudge(Verdict(status="judged", score=2))
+    judge = LogprobJudge(llm, thresholds=BOTH, fallback=fallback)
+
+    async def together() -> list[Verdict]:
+        meters = [CallMeter(node="judge") for _ in range(3)]
+        return await asyncio.gather(*(judge.judge(QUERY, CHUNK, meter=meter) for meter in meters))
+
+    verdicts = [*background_loop().run(together()), verdict_of(judge)]
+    assert [verdict.score for verdict in verdicts] == [2, 2, 2, 2]
+    assert len(llm.asked) == 1
 
 
 def test_unknown_verdict_of_the_fallback_says_that_it_was_one() -> None:
