@@ -147,25 +147,29 @@ class AnswerStream:
 
     def __init__(self, *, wanted: bool) -> None:
         self._wanted = wanted and sys.stdout.isatty()
-        self._written = ""
+        self._written: list[str] = []
 
     def on_event(self, event: RunEvent) -> None:
         """Write what is new, if the event tells of growth."""
         if not self._wanted or event["event"] != "answer_growing":
             return
-        text = printable(str(event["answer"]))
-        if not text.startswith(self._written):  # the call was tried again and started over
-            sys.stdout.write("\n")
-            self._written = ""
-        sys.stdout.write(text[len(self._written) :])
+        if event["restarted"]:  # the call was tried again
+            self._start_over()
+        text = printable(str(event["text"]))
+        sys.stdout.write(text)
         sys.stdout.flush()
-        self._written = text
+        self._written += [text] if text else []
 
     def finish(self, answer: str) -> None:
         """See to it that the whole answer has been written, with its line break."""
-        if not self._written:
-            write_result(answer)
-        elif self._written.strip() == printable(answer):
+        written = "".join(self._written).strip()
+        if written and written == printable(answer):
             write_result("")
-        else:
-            write_result(f"\n{answer}")
+            return
+        self._start_over()
+        write_result(answer)
+
+    def _start_over(self) -> None:
+        if self._written:
+            sys.stdout.write("\n")
+        self._written = []

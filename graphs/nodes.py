@@ -7,7 +7,7 @@ A node that ``Send`` reaches raises nothing but a ``UserError``, and that after 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -19,6 +19,7 @@ from ..modules.answer_strategies import read_evidence
 from ..modules.errors import BudgetSpent, ModelCallError, UserError
 from ..modules.evidence import render_evidence, split_evidence, usable_chunks
 from ..modules.evidence_digest import digested
+from ..modules.growing_text import TextListener
 from ..modules.judge import Verdict
 from ..modules.llm import CallOptions
 from ..modules.prompts import Message, closed_book_messages, is_refusal
@@ -248,11 +249,11 @@ def _answer_meter(runtime: Runtime[RunContext]) -> CallMeter:
     return CallMeter(node="generate", budget=runtime.context.budget, held_by=runtime.context.thread_id)
 
 
-def _growing(runtime: Runtime[RunContext], what: Literal["answer", "thinking"]) -> Callable[[str], None] | None:
-    """Emits the root's answer, or the thinking before it, as it grows; None where nobody wants that."""
+def _growing(runtime: Runtime[RunContext], what: Literal["answer", "thinking"]) -> TextListener | None:
+    """Emits each piece of the root's answer, or of the thinking before it; None where nothing is streamed."""
     if not runtime.context.stream_answer or runtime.context.depth > 0:
         return None
-    return lambda text: emit(runtime, f"{what}_growing", node="generate", **{what: text})
+    return lambda delta: emit(runtime, f"{what}_growing", node="generate", text=delta.text, restarted=delta.restarted)
 
 
 def _answered(answer: str, meter: CallMeter, runtime: Runtime[RunContext]) -> dict[str, object]:

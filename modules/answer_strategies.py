@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from .errors import BudgetSpent
+from .growing_text import Delta, TextListener
 from .llm import ChatLLM
 from .prompts import REFUSAL, Message, is_refusal, reader_messages
 from .prompts_strategies import (
@@ -41,8 +42,8 @@ async def read_evidence(
     passages: Sequence[str],
     *,
     meter: CallMeter,
-    on_text: Callable[[str], None] | None = None,
-    on_thinking: Callable[[str], None] | None = None,
+    on_text: TextListener | None = None,
+    on_thinking: TextListener | None = None,
 ) -> ReaderAnswer:
     """The answer to ``query`` from n passages, the best first; fewer than two are read at once by every strategy.
 
@@ -64,8 +65,8 @@ async def read_evidence(
         context: The evidence as ``stuff`` reads it.
         passages: The same, a text a passage; see ``evidence.split_evidence``.
         meter: Books all calls.
-        on_text: Is called with the answer as it grows in the call that gives it; once where no single call does.
-        on_thinking: Is called with the thinking of that call as it grows.
+        on_text: Is called with each piece of the answer in the call that gives it; once where no single call does.
+        on_thinking: Is called with each piece of the thinking of that call.
 
     Raises:
         ModelCallError: A call failed after its last attempt; those that ran beside it have been made.
@@ -93,8 +94,8 @@ class _Reading:
         context: str,
         passages: Sequence[str],
         meter: CallMeter,
-        on_text: Callable[[str], None] | None,
-        on_thinking: Callable[[str], None] | None,
+        on_text: TextListener | None,
+        on_thinking: TextListener | None,
     ) -> None:
         self._llm = llm
         self._query = query
@@ -184,7 +185,7 @@ class _Reading:
     def _tell(self, answer: str) -> str:
         """An answer that no further call gives."""
         if self._on_text is not None:
-            self._on_text(answer)
+            self._on_text(Delta(answer))
         return answer
 
 

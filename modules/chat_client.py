@@ -21,6 +21,9 @@ from pydantic import SecretStr
 
 from .addresses import Address
 from .background_loop import BackgroundLoop, background_loop
+from .reply_limits import BYTES_A_BYTE_STREAMED, BYTES_A_BYTE_WHOLE, cap_reply, cut_error_short
+from .reported_usage import keep_known_usage
+from .settings import MAX_REPLY_BYTES
 
 _WHOLE = "came_whole"
 """Key in the metadata of a message that was asked for as a stream."""
@@ -28,11 +31,24 @@ _CLOSING_S = 2.0
 """How long the end of the process waits for connections to be closed."""
 
 
-def open_chat(model: str, *, base_url: str | None, api_key: str, timeout_s: float) -> ReasoningChatOpenAI:
+_CONNECTING_S = 20.0
+"""How long a connection may take to be made, where the whole call may take longer."""
+
+
+def open_chat(
+    model: str, *, base_url: str | None, api_key: str, timeout_s: float, max_reply_bytes: int = MAX_REPLY_BYTES
+) -> ReasoningChatOpenAI:
     """A client to be used on the background loop, where it shares the connections of all others; it never tries again.
 
-    It reads the proxy variables of the environment. ``base_url``: None for OpenAI's own; user and password that came
-    with it are sent in place of the key, and its query string with every request.
+    It reads the proxy variables of the environment.
+
+    Args:
+        model: Its name at the endpoint.
+        base_url: None for OpenAI's own. User and password that came with it are sent in place of the key, and its query
+            string with every request.
+        api_key: Sent with each call.
+        timeout_s: Seconds that a call may take from its request to the end of its reply, streamed or not.
+        max_reply_bytes: Most bytes of a reply's text and thinking.
     """
     address = Address(base_url or "")
     return ReasoningChatOpenAI(
@@ -41,7 +57,9 @@ def open_chat(model: str, *, base_url: str | None, api_key: str, timeout_s: floa
         default_headers=address.headers(),
         default_query=address.query_params() or None,
         api_key=SecretStr(api_key),
-        timeout=timeout_s,
+        timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, _CONNECTING_S)),
+        call_timeout_s=timeout_s,
+        max_reply_bytes=max_reply_bytes,
         max_retries=0,
         use_responses_api=False,
         http_async_client=_http_client_on(background_loop()),
@@ -53,7 +71,13 @@ class ReasoningChatOpenAI(ChatOpenAI):
 
     It lands in ``additional_kwargs["reasoning"]``. Servers may put the whole answer there and leave the content empty.
     A server that answers a request for a stream with a whole completion is understood too: ``came_whole`` tells.
+    A reply that is too long is a ``ReplyTooLong``; usage that cannot be is None.
     """
+
+    call_timeout_s: float = 600.0
+    """Seconds that a call may take; whoever makes it sees to that."""
+    max_reply_bytes: int = MAX_REPLY_BYTES
+    """Most bytes of text and thinking of one reply; whoever puts a stream together counts them."""
 
     async def _agenerate(
         self,
@@ -65,8 +89,9 @@ class ReasoningChatOpenAI(ChatOpenAI):
         # Plain data both ways: to walk request and reply against the SDK's types takes a quarter of a call's CPU.
         payload = self._get_request_payload(messages, stop=stop, **kwargs)
         extra = payload.pop("extra_body", None) or {}
-        reply: Any = await self.root_async_client.post("/chat/completions", body=payload | extra, cast_to=object)
-        return self._result(reply)
+        async with await self._post(payload | extra) as stream:
+            self._cap(stream.response, BYTES_A_BYTE_WHOLE)
+            return self._result(json.loads(await stream.response.aread()))
 
     async def _astream(
         self,
@@ -81,24 +106,29 @@ class ReasoningChatOpenAI(ChatOpenAI):
             kwargs["stream_options"] = {"include_usage": True}
         payload = self._get_request_payload(messages, stop=stop, stream=True, **kwargs)
         extra = payload.pop("extra_body", None) or {}
-        stream = await self.root_async_client.post(
-            "/chat/completions",
-            body=payload | extra,
-            cast_to=object,
-            stream=True,
-            stream_cls=openai.AsyncStream[object],
-        )
-        async with stream:
+        async with await self._post(payload | extra) as stream:
+            self._cap(stream.response, BYTES_A_BYTE_STREAMED)
             whole = await _whole_completion(stream.response)
             if whole is not None:
                 yield _as_chunk(self._result(whole))
                 return
-            async for event in _each_within(self.stream_chunk_timeout or None, stream):
+            async for event in stream:
                 chunk = self._convert_chunk_to_generation_chunk(event, AIMessageChunk, None)
                 if chunk is not None:
                     yield chunk
 
+    async def _post(self, body: dict[str, Any]) -> openai.AsyncStream[Any]:
+        """The response, before its body has been read."""
+        stream: openai.AsyncStream[Any] = await self.root_async_client.post(
+            "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object]
+        )
+        return stream
+
+    def _cap(self, response: httpx2.Response, bytes_a_byte: int) -> None:
+        cap_reply(response, limit=self.max_reply_bytes * bytes_a_byte, max_bytes=self.max_reply_bytes)
+
     def _result(self, reply: Any) -> ChatResult:
+        keep_known_usage(reply)
         result = self._create_chat_result(reply)
         for generation, choice in zip(result.generations, reply["choices"], strict=True):
             _keep_reasoning(generation.message.additional_kwargs, choice["message"])
@@ -107,6 +137,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, object], default_chunk_class: type, base_generation_info: dict[str, object] | None
     ) -> ChatGenerationChunk | None:
+        keep_known_usage(chunk)
         generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         choices = chunk.get("choices")
         if generation is not None and isinstance(choices, list) and choices:
@@ -139,17 +170,6 @@ def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
     return ChatGenerationChunk(message=chunk, generation_info=generation.generation_info)
 
 
-async def _each_within(seconds: float | None, events: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """The events, each of which has so long to come: comments that keep a connection alive are none."""
-    while True:
-        async with asyncio.timeout(seconds):
-            try:
-                event = await anext(events)
-            except StopAsyncIteration:
-                return
-        yield event
-
-
 def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) -> None:
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if reasoning:
@@ -158,7 +178,9 @@ def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) ->
 
 @functools.cache
 def _http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
-    client = openai.DefaultAioHttpClient()  # over aiohttp: a third less CPU a call than the SDK's own transport
+    # Over aiohttp: a third less CPU a call than the SDK's own transport. Plain, since a few bytes can unpack to many.
+    plain = {"Accept-Encoding": "identity"}
+    client = openai.DefaultAioHttpClient(event_hooks={"response": [cut_error_short]}, headers=plain)
     atexit.register(_close, client, loop)
     return client
 

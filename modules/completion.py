@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata
 
+from .growing_text import Delta
+from .reply_limits import ReplyTooLong
 from .thinking import ThinkingText, whole_text
 
 
@@ -56,30 +61,82 @@ def completion_of(message: AIMessage) -> Completion:
     )
 
 
-class GrowingCompletion:
-    """What is known of a completion while its message is being streamed; ``completion_of`` the whole has the last word.
+class StreamedMessage:
+    """Puts a message together from the pieces of its stream, in linear time, and tells what each piece adds.
 
-    Reasoning counts as thinking until then.
+    ``completion_of`` the message has the last word: until then reasoning counts as thinking.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int) -> None:
+        """``max_bytes``: most that content and reasoning may have, encoded."""
+        self._max_bytes = self._bytes_left = max_bytes
+        self._contents: list[str] = []
+        self._reasonings: list[str] = []
+        self._metadata: dict[str, object] = {}
+        self._usage: UsageMetadata | None = None
         self._content = ThinkingText()
         self._reasoning = ThinkingText()
+        self._has_reasoned = False
 
     def feed(self, piece: AIMessage) -> None:
-        """Take the next piece of the message."""
-        self._content.feed(_content(piece))
-        self._reasoning.feed(_reasoning(piece))
+        """Take the next piece.
 
-    @property
-    def text(self) -> str:
-        """The answer so far."""
-        return self._content.answer
+        Raises:
+            ReplyTooLong: There have been too many bytes.
+        """
+        content, reasoning = str(piece.text), str(piece.additional_kwargs.get("reasoning", ""))
+        self._bytes_left -= _size(content) + _size(reasoning)
+        if self._bytes_left < 0:
+            raise ReplyTooLong(self._max_bytes)
+        for text, texts, growing in (
+            (content, self._contents, self._content),
+            (reasoning, self._reasonings, self._reasoning),
+        ):
+            if text:
+                texts.append(text)
+                growing.feed(storable(text))
+        known = {key: value for key, value in piece.response_metadata.items() if value}
+        self._metadata = {**self._metadata, **known, **_first_logprobs(self._metadata or known)}
+        self._usage = piece.usage_metadata or self._usage
 
-    @property
-    def thinking(self) -> str:
-        """The thinking so far."""
-        return self._reasoning.everything or self._content.thinking
+    def new_text(self) -> Delta:
+        """What the answer has gained since the last call of this."""
+        return self._content.new_answer()
+
+    def new_thinking(self) -> Delta:
+        """What the thinking has gained since the last call of this; it starts over where reasoning follows thinking."""
+        reasoned = self._reasoning.new_everything()
+        if not reasoned.text:
+            return Delta("") if self._has_reasoned else self._content.new_thinking()
+        is_first, self._has_reasoned = not self._has_reasoned, True
+        return Delta(reasoned.text, restarted=is_first)
+
+    def message(self) -> AIMessage:
+        """The message; its metadata has no ``finish_reason`` where the stream broke off."""
+        return AIMessage(
+            content="".join(self._contents),
+            additional_kwargs={"reasoning": "".join(self._reasonings)} if self._reasonings else {},
+            response_metadata=self._metadata,
+            usage_metadata=self._usage,
+        )
+
+
+def refuse_too_long(message: AIMessage, max_bytes: int) -> None:
+    """Check a message that was sent at once.
+
+    Raises:
+        ReplyTooLong: Its content and reasoning have more bytes than that.
+    """
+    if _size(str(message.text)) + _size(str(message.additional_kwargs.get("reasoning", ""))) > max_bytes:
+        raise ReplyTooLong(max_bytes)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _first_logprobs(metadata: Mapping[str, object]) -> dict[str, object]:
+    return {"logprobs": metadata["logprobs"]} if metadata.get("logprobs") else {}
 
 
 def storable(text: str) -> str:
@@ -100,4 +157,5 @@ def _first_token(logprobs: object) -> tuple[TokenLogprob, ...]:
     if not content:
         return ()
     alternatives = content[0].get("top_logprobs") or [content[0]]
-    return tuple(TokenLogprob(token=str(item["token"]), logprob=float(item["logprob"])) for item in alternatives)
+    read = [TokenLogprob(token=str(item["token"]), logprob=min(float(item["logprob"]), 0.0)) for item in alternatives]
+    return tuple(each for each in read if not math.isnan(each.logprob))

@@ -14,7 +14,7 @@ from typing import Literal
 
 from .completion import Completion
 from .errors import CacheMiss
-from .growing_text import Listeners
+from .growing_text import Listeners, TextListener
 from .kept_call import KeptCall
 from .llm import PLAIN_TEXT, CallOptions, ChatLLM
 from .prompts import Message
@@ -124,8 +124,8 @@ class CachedLLM:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
     ) -> Completion:
         """See ``ChatLLM.complete``.
 
@@ -150,7 +150,8 @@ class CachedLLM:
         meter.reserve()
         meter.record_cached(kept.record)
         completion = kept.completion
-        Listeners(on_text=on_text, on_thinking=on_thinking).tell(text=completion.text, thinking=completion.thinking)
+        listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
+        listeners.settle(text=completion.text, thinking=completion.thinking)
         return completion
 
     async def _pay(self, key: bytes, call: Callable[[], Awaitable[Completion]], meter: CallMeter) -> Completion:

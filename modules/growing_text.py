@@ -1,65 +1,124 @@
-"""Texts that grow while a model writes them: who is told of it, and what has been added since."""
+"""Texts that grow while a model writes them, and those who listen: they get pieces, not the whole text each time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-
-class Listeners:
-    """Those who are told of a call's thinking and answer, each whenever its text has changed."""
-
-    def __init__(
-        self, *, on_text: Callable[[str], None] | None = None, on_thinking: Callable[[str], None] | None = None
-    ) -> None:
-        """Each is called with the whole text so far; None for one that nobody wants."""
-        self._on_text = on_text
-        self._on_thinking = on_thinking
-        self._text = self._thinking = ""
-
-    @property
-    def present(self) -> bool:
-        """Whether anyone listens."""
-        return self._on_text is not None or self._on_thinking is not None
-
-    def tell(self, *, text: str, thinking: str) -> None:
-        """Pass on what the two texts are now. A text that has become empty is told too: it starts over."""
-        if thinking != self._thinking:
-            self._thinking = thinking
-            if self._on_thinking is not None:
-                self._on_thinking(thinking)
-        if text != self._text:
-            self._text = text
-            if self._on_text is not None:
-                self._on_text(text)
+PARAGRAPH = "\n\n"
 
 
 class Delta(NamedTuple):
-    """What one snapshot of a growing text adds to the one before."""
+    """What a growing text gains.
 
-    text: str
-    """The piece to append; the whole snapshot where it started over."""
-    restarted: bool
-    """Whether all that came before is void."""
-
-
-class Deltas:
-    """Turns snapshots of a growing text into what each of them adds.
-
-    >>> deltas = Deltas()
-    >>> for snapshot in ("six", "six by nine", "42"):
-    ...     deltas.feed(snapshot)
-    Delta(text='six', restarted=False)
-    Delta(text=' by nine', restarted=False)
-    Delta(text='42', restarted=True)
+    >>> said = ""
+    >>> for text, restarted in (Delta("six by"), Delta(" nine"), Delta("42", restarted=True)):
+    ...     said = text if restarted else said + text
+    >>> said
+    '42'
     """
 
-    def __init__(self) -> None:
-        self._last = ""
+    text: str
+    """The piece to append; may be ``""`` where ``restarted`` is set."""
+    restarted: bool = False
+    """True where all that came before is void, and ``text`` is how the text begins anew."""
 
-    def feed(self, snapshot: str) -> Delta:
-        """What the next snapshot adds; ``""`` if nothing."""
-        continues = snapshot.startswith(self._last)
-        delta = Delta(text=snapshot[len(self._last) :] if continues else snapshot, restarted=not continues)
-        self._last = snapshot
-        return delta
+
+TextListener = Callable[[Delta], None]
+"""Is called with each piece of a text, in order."""
+
+
+class Paragraphs:
+    """A text of stripped paragraphs that only ever grows, in time linear in its length."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._taken = 0
+        self._gap: list[str] = []  # white space that counts only once something follows
+        self._is_new = True  # nothing of the present paragraph is there yet
+
+    def __str__(self) -> str:
+        return "".join(self._pieces)
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def feed(self, text: str) -> None:
+        """Add to the present paragraph."""
+        if self._is_new:
+            text = text.lstrip()
+            if not text:
+                return
+            self._gap = [PARAGRAPH] if self._pieces else []
+            self._is_new = False
+        body = text.rstrip()
+        if body:
+            self._pieces += [*self._gap, body]
+            self._gap = []
+        if len(body) < len(text):
+            self._gap.append(text[len(body) :])
+
+    def end_paragraph(self) -> None:
+        """What follows begins a new one."""
+        self._is_new = True
+
+    def take(self) -> str:
+        """What has been added since the last call of this."""
+        new = "".join(self._pieces[self._taken :])
+        self._taken = len(self._pieces)
+        return new
+
+
+class _Channel:
+    """What one listener has been given."""
+
+    def __init__(self, listener: TextListener | None) -> None:
+        self.listener = listener
+        self._given: list[str] = []
+
+    def add(self, delta: Delta | None) -> None:
+        if self.listener is None or delta is None:
+            return
+        restarted = delta.restarted and bool(self._given)
+        if restarted:
+            self._given = []
+        if delta.text:
+            self._given.append(delta.text)
+        if delta.text or restarted:
+            self.listener(Delta(delta.text, restarted))
+
+    def settle(self, text: str) -> None:
+        if self.listener is None:
+            return
+        given = "".join(self._given)
+        continues = text.startswith(given)
+        self.add(Delta(text[len(given) :] if continues else text, restarted=not continues))
+
+
+class Listeners:
+    """Those who listen to a call's thinking and answer."""
+
+    def __init__(self, *, on_text: TextListener | None = None, on_thinking: TextListener | None = None) -> None:
+        """None for a text that is not listened to."""
+        self._text = _Channel(on_text)
+        self._thinking = _Channel(on_thinking)
+
+    @property
+    def present(self) -> bool:
+        """True if there is a listener."""
+        return self._text.listener is not None or self._thinking.listener is not None
+
+    def start_over(self) -> None:
+        """Void all that was given, as another attempt begins."""
+        self._thinking.add(Delta("", restarted=True))
+        self._text.add(Delta("", restarted=True))
+
+    def add(self, *, text: Delta | None = None, thinking: Delta | None = None) -> None:
+        """Pass pieces on; None for no change."""
+        self._thinking.add(thinking)
+        self._text.add(text)
+
+    def settle(self, *, text: str, thinking: str) -> None:
+        """Give what is still missing of the final texts; one that turned out otherwise starts over."""
+        self._thinking.settle(thinking)
+        self._text.settle(text)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
-import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
@@ -18,21 +15,23 @@ import httpx
 import httpx2
 import openai
 from langchain_core.exceptions import ModelError
-from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from .addresses import Address
-from .chat_client import came_whole
-from .completion import Completion, GrowingCompletion, TokenLogprob, completion_of
+from .attempts import Attempts, retry_after_s, spread_s
+from .chat_client import ReasoningChatOpenAI, came_whole
+from .completion import Completion, StreamedMessage, TokenLogprob, completion_of, refuse_too_long
 from .endpoint_failure import EndpointFailure, endpoint_failure
 from .endpoint_names import endpoint_name
 from .errors import ModelCallError
-from .growing_text import Listeners
+from .growing_text import Listeners, TextListener
 from .prompts import Message
 from .rate_limit import RateLimit, estimated_tokens
 from .redaction import starred
+from .reply_limits import ReplyTooLong
 from .settings import without_secrets
 from .usage import CallMeter
 
@@ -88,8 +87,8 @@ class ChatLLM(Protocol):
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
     ) -> Completion:
         """Make one call, which ``meter`` books, and give back its completion.
 
@@ -97,10 +96,9 @@ class ChatLLM(Protocol):
             messages: System and user messages, in order.
             meter: Asks the budget, keeps the record.
             options: Length, temperature and form of the answer.
-            on_text: Is called with the answer so far, thinking left out, whenever it has changed: mostly it has grown.
-                It starts over, from ``""`` too, when a call is tried again, and when ``</think>`` comes from a model
-                that left out ``<think>``. The last text is the completion's. An endpoint that does not stream gives
-                it at once.
+            on_text: Is called with each piece of the answer, thinking left out. It starts over (``Delta.restarted``)
+                when a call is tried again, and when ``</think>`` comes from a model that left out ``<think>``. All
+                pieces since then are the completion's text. An endpoint that does not stream gives one piece.
             on_thinking: The same for the thinking. It starts over also when reasoning turns out to be the answer.
 
         Raises:
@@ -145,7 +143,7 @@ class EndpointLLM:
 
     def __init__(
         self,
-        chat: ChatOpenAI,
+        chat: ReasoningChatOpenAI,
         *,
         gate: CallGate,
         endpoint: str = "",
@@ -198,8 +196,8 @@ class EndpointLLM:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
     ) -> Completion:
         """See ``ChatLLM.complete``. An empty answer counts as a failed attempt, unless ``top_logprobs`` are wanted."""
         params = self._params(options)
@@ -207,35 +205,43 @@ class EndpointLLM:
         meter.reserve()
         tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
         started, used = 0.0, None
-        for attempt in itertools.count(1):
+        attempts = Attempts(self._attempts, backoff_s=self._backoff_s)
+        while True:
             try:
                 async with self._rates.admitted(self._gate, tokens) as correct:
                     started = started or time.perf_counter()
-                    message = await self._call(list(messages), params, listeners)
+                    async with asyncio.timeout(self._chat.call_timeout_s):
+                        message = await self._call(list(messages), params, listeners)
                     if message.usage_metadata is not None:
                         correct(message.usage_metadata["total_tokens"])
                 used = add_usage(used, message.usage_metadata)
                 completion = completion_of(message)
-                listeners.tell(text=completion.text, thinking=completion.thinking)
+                listeners.settle(text=completion.text, thinking=completion.thinking)
                 if options.top_logprobs is None:
                     _refuse_empty(completion)
                 break
             except (*_CLIENT_ERRORS, *_MALFORMED_REPLY) as error:
-                found = endpoint_failure(error)
-                failure = self._failure(error, found, attempt)
-                if attempt >= self._attempts or found.is_final or isinstance(error, _CutOff):
-                    self._record(meter, started, attempt, used, error=str(failure))
+                failure = await self._back_off(error, attempts)
+                if failure is not None:
+                    self._record(meter, started, attempts.made, used, error=str(failure))
                     raise failure from error
-                await self._back_off(error, attempt, failure)
-        self._record(meter, started, attempt, used, cut_off=completion.is_cut_off)
+                listeners.start_over()
+        self._record(meter, started, attempts.made, used, cut_off=completion.is_cut_off)
         return completion
 
-    async def _back_off(self, error: Exception, attempt: int, failure: ModelCallError) -> None:
-        asked_s = _retry_after_s(error)
-        wait_s = asked_s or self._backoff_s * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
+    async def _back_off(self, error: Exception, attempts: Attempts) -> ModelCallError | None:
+        """Wait for the next attempt; what to raise if there is to be none."""
+        found, asked_s = endpoint_failure(error), retry_after_s(error)
+        would_repeat = isinstance(error, _CutOff | ReplyTooLong)
+        wait_s = attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=asked_s)
+        failure = self._failure(error, found, attempts)
+        if wait_s is None:
+            return failure
         logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
-        with self._rates.paused() if asked_s else nullcontext():  # what it asks of one call it asks of all
+        # What it asks of one call it asks of all.
+        with self._rates.paused(spread_s=spread_s(asked_s)) if asked_s else nullcontext():
             await self._sleep(wait_s)
+        return None
 
     def _record(
         self,
@@ -260,39 +266,38 @@ class EndpointLLM:
 
     async def _call(self, prompt: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
         if not (listeners.present and self._streams):
-            return await self._chat.ainvoke(prompt, **params)
+            return await self._whole(prompt, params)
         try:
             message: AIMessage = await self._stream(prompt, params, listeners)
         except openai.APIStatusError as error:
             if error.status_code not in _NO_STREAM_STATUS:
                 raise
-            message = await self._chat.ainvoke(prompt, **params)  # where this is refused too, it was not the stream
+            message = await self._whole(prompt, params)  # where this is refused too, it was not the stream
             self._stop_streaming()
         if came_whole(message):
             self._stop_streaming()
         return message
 
+    async def _whole(self, prompt: list[Message], params: dict[str, Any]) -> AIMessage:
+        message: AIMessage = await self._chat.ainvoke(prompt, **params)
+        refuse_too_long(message, self._chat.max_reply_bytes)
+        return message
+
     async def _stream(self, prompt: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
-        pieces: list[AIMessageChunk] = []
-        growing = GrowingCompletion()
+        streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes), False
         async for piece in self._chat.astream(prompt, stream_usage=True, **params):
-            pieces.append(piece)
-            if not came_whole(piece):
-                growing.feed(piece)
-                listeners.tell(text=growing.text, thinking=growing.thinking)
-        if not pieces:
-            raise ValueError("the stream ended without an answer")
-        reasons = [str(reason) for piece in pieces if (reason := piece.response_metadata.get("finish_reason"))]
-        if not reasons:
+            streamed.feed(piece)
+            is_whole = is_whole or came_whole(piece)
+            if not is_whole:
+                listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
+        message = streamed.message()
+        if not message.response_metadata.get("finish_reason"):
             raise ValueError("the stream broke off before the answer's end")
-        message = pieces[0] + pieces[1:]
-        message.response_metadata["finish_reason"] = reasons[-1]  # adding pieces up strings them together
         return message
 
     def _stop_streaming(self) -> None:
         if self._streams:
-            where = self.base_url
-            logger.info("Model %r at %s does not stream; its answers come whole from now on", self.model, where)
+            logger.info("Model %r at %s does not stream; it is asked without from now on", self.model, self.base_url)
         self._streams = False
 
     def _params(self, options: CallOptions) -> dict[str, Any]:
@@ -314,7 +319,7 @@ class EndpointLLM:
             params |= {"logprobs": True, "top_logprobs": options.top_logprobs}
         return params
 
-    def _failure(self, error: Exception, found: EndpointFailure, attempt: int) -> ModelCallError:
+    def _failure(self, error: Exception, found: EndpointFailure, attempts: Attempts) -> ModelCallError:
         where = f"Model {self.model!r} at {self.base_url}"
         said = " ".join(without_secrets(starred(str(error), self._secrets)).split())[:300] or type(error).__name__
         if isinstance(error, _MALFORMED_REPLY) and not isinstance(error, ValueError):
@@ -322,9 +327,12 @@ class EndpointLLM:
         if found.is_final and found.status is not None:
             what = f"refused the call (HTTP {found.status}): {said}"
         elif found.what:
-            what = f"cannot be reached: {found.what} (attempt {attempt} of {self._attempts})"
+            what = f"cannot be reached: {found.what} ({attempts.in_words})"
+        elif isinstance(error, TimeoutError | openai.APITimeoutError):
+            allowed = f"{self._chat.call_timeout_s:g} s. To allow more: JUDGETREE_TIMEOUT_S"
+            what = f"failed in {attempts.in_words}: no whole reply came within {allowed}"
         else:
-            what = f"failed in attempt {attempt} of {self._attempts}: {said}"
+            what = f"failed in {attempts.in_words}: {said}"
         to_do = f". To do: {found.remedy}." if found.remedy else ""
         return found.error_class(f"{where} {what}{to_do}", status=found.status)
 
@@ -340,19 +348,3 @@ def _refuse_empty(completion: Completion) -> None:
     if completion.finish_reason == "length":
         raise _CutOff("it used up its tokens before it answered. Allow more (max_tokens), or switch its thinking off")
     raise ValueError("the answer is empty")
-
-
-def _retry_after_s(error: Exception) -> float:
-    """Seconds that the endpoint asked to wait, at most 60; 0 if it did not say."""
-    response = getattr(error, "response", None)
-    value = response.headers.get("retry-after") if response is not None else None
-    if not value:
-        return 0.0
-    try:
-        wait_s = float(value)
-    except ValueError:
-        try:
-            wait_s = parsedate_to_datetime(value).timestamp() - time.time()
-        except ValueError:
-            return 0.0
-    return min(max(0.0, wait_s), 60.0)  # in this order, since "nan" is a float too

@@ -101,7 +101,13 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
         name = endpoint_name(endpoint.base_url or OPENAI_BASE_URL, settings.endpoint_names.items())
         limits = settings.requests_per_minute, settings.tokens_per_minute
         rates = _rates_at(background_loop(), endpoint.base_url, endpoint.model, *limits)
-    chat = open_chat(endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key, timeout_s=settings.timeout_s)
+    chat = open_chat(
+        endpoint.model,
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key,
+        timeout_s=settings.timeout_s,
+        max_reply_bytes=settings.max_reply_bytes,
+    )
     secrets = endpoint.secrets()
     return EndpointLLM(chat, endpoint=name, gate=gate, rates=rates, retries=settings.retries, secrets=secrets)
 

@@ -7,6 +7,7 @@ minute, prefers small calls to large ones, cannot take back tokens that were res
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -118,6 +119,7 @@ class RateLimit:
         self._turn = asyncio.Lock()  # fair: whoever waits longest is next
         self._resumed = asyncio.Event()
         self._pauses = 0
+        self._spread_s = 0.0
 
     @property
     def counts_tokens(self) -> bool:
@@ -146,9 +148,10 @@ class RateLimit:
             slots.release()
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Let no attempt through while in here: whoever was refused waits on behalf of all."""
+    def paused(self, *, spread_s: float = 0.0) -> Iterator[None]:
+        """Let no attempt through while in here; those that wait for its end then come back over ``spread_s``."""
         self._pauses += 1
+        self._spread_s = spread_s
         self._resumed.clear()
         try:
             yield
@@ -162,6 +165,7 @@ class RateLimit:
         while self._pauses:
             slots.release()
             await self._resumed.wait()
+            await self._sleep(random.uniform(0, self._spread_s))
             await slots.acquire()
 
     async def _take_in_turn(self, slots: Slots, tokens: int) -> Amount | None:

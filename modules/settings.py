@@ -23,6 +23,8 @@ _KEY_IN_QUERY = re.compile(r"(?<=[?&])([\w-]*(?:key|token|secret|passw|pwd)[\w-]
 _KEY = re.compile(r"\bsk-[\w-]{8,}")
 _LONGEST_ECHO = 20
 """Characters of a wrong value that a message repeats: a key that was pasted into the wrong variable is longer."""
+MAX_REPLY_BYTES = 200_000
+"""Of text and thinking, unless a setting says otherwise: about 50,000 tokens."""
 
 
 def find_home(start: Path | None = None) -> Path:
@@ -99,7 +101,13 @@ class Settings(BaseSettings):
     requests_per_minute: int = Field(default=0, ge=0, description="Most chat calls a minute, per model; 0: no limit.")
     tokens_per_minute: int = Field(default=0, ge=0, description="Most chat tokens a minute, per model; 0: no limit.")
     timeout_s: float = Field(
-        default=120.0, gt=0, allow_inf_nan=False, description="Seconds an attempt of a model call may take."
+        default=600.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds an attempt of a model call may take, from its request to the end of its reply.",
+    )
+    max_reply_bytes: int = Field(
+        default=MAX_REPLY_BYTES, ge=1000, description="Most bytes of text and thinking that a model may reply."
     )
     retries: int = Field(default=3, ge=0, description="Further attempts after a failed model call.")
     max_recent_turns: int = Field(

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-import json_repair
 from pydantic import BaseModel, ValidationError
 
+from .bounded_repair import repaired_json
 from .completion import Completion
 from .errors import CacheMiss, ModelRequestError
 from .llm import CallOptions, ChatLLM, JsonFormat
@@ -26,7 +26,12 @@ Reply = TypeVar("Reply", bound=BaseModel)
 T = TypeVar("T")
 
 _WEAKER: dict[JsonFormat, JsonFormat] = {"json_schema": "json_object", "json_object": "text"}
-_FENCE = re.compile(r"```[\w-]*\s*\n(.*?)```", re.DOTALL)
+_FENCE = "```"
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[][{}]', re.DOTALL)
+"""A bracket, or a string with all brackets in it; to the end where it has none, so that no search starts over."""
+_DEEPEST = 20
+_LONGEST = 32_000
+"""Nesting and bytes of JSON that is repaired; JSON without a fault may be longer."""
 
 
 class ReplyProblem(ValueError):
@@ -153,6 +158,8 @@ def _load_object(reply: str) -> dict[str, object]:
     text, _ = split_thinking(reply)
     try:
         found = _loaded(text)
+    except ReplyProblem:
+        raise
     except (ValueError, RecursionError):  # brackets without end
         found = None
     if not isinstance(found, dict):
@@ -164,7 +171,40 @@ def _loaded(text: str) -> object:
     try:
         return json.loads(text)
     except ValueError:
-        fenced = _FENCE.search(text)
-        text = fenced[1] if fenced else text
-        start = text.find("{")
-        return json_repair.loads(text[start:]) if start >= 0 else None
+        candidate = _first_object(_fenced(text) or text)
+    try:
+        return json.loads(candidate)
+    except ValueError:
+        if len(candidate.encode(errors="replace")) > _LONGEST:
+            raise ReplyProblem(
+                f"It holds no JSON object: what begins as one is broken and over {_LONGEST} bytes."
+            ) from None
+        return repaired_json(candidate) if candidate else None
+
+
+def _fenced(text: str) -> str:
+    """What stands between the first fence that has an end and that end; ``""`` if there is none. Linear."""
+    opening = text.find(_FENCE)
+    start = text.find("\n", opening) + 1 if opening >= 0 else 0
+    end = text.find(_FENCE, start) if start else -1
+    return text[start:end] if end >= 0 else ""
+
+
+def _first_object(text: str) -> str:
+    """The text from its first brace to the one that closes it, or to the end; ``""`` without one. Linear.
+
+    Raises:
+        ReplyProblem: It is nested more deeply than may be repaired.
+    """
+    start = text.find("{")
+    if start < 0:
+        return ""
+    depth, end = 0, len(text)
+    for token in _BRACKET.finditer(text, start):
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
+        if depth > _DEEPEST:
+            raise ReplyProblem(f"It holds no JSON object that is nested at most {_DEEPEST} deep.")
+        if not depth:
+            end = token.end()
+            break
+    return text[start:end]

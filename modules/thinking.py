@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 
+from .growing_text import Delta, Paragraphs
+
 _OPENING, _CLOSING = "<think>", "</think>"
 _TAG = re.compile(f"({_OPENING}|{_CLOSING})")
-_PARAGRAPH = "\n\n"
 
 
 class ThinkingText:
-    """A text with thinking in it, taken in pieces that may be cut anywhere, also inside a tag.
+    """A text with thinking in it, taken in pieces that may be cut anywhere, also inside a tag. Takes linear time.
 
-    The answer is what follows the last ``</think>``, up to a ``<think>`` that is not closed; all else is thinking.
-    Models may leave out the opening tag, so that what was the answer turns out to be thinking. No tag is part of
-    either, nor the beginning of one while the next piece may complete it.
+    The answer is what follows the last ``</think>``, up to a ``<think>`` that is not closed; all else is thinking, in
+    the order in which it turned out to be that. Models may leave out the opening tag, so that what was the answer turns
+    out to be thinking. No tag is part of either, nor the beginning of one while the next piece may complete it.
 
     >>> text = ThinkingText()
     >>> text.feed("<think>six by nine</thi")
@@ -26,26 +27,27 @@ class ThinkingText:
     """
 
     def __init__(self) -> None:
-        self._closed = ""  # what the last closing tag has made thinking
-        self._answer = ""
-        self._opened = ""  # what follows an opening tag that is not closed
+        self._answer = Paragraphs()
+        self._thinking = Paragraphs()
+        self._everything = Paragraphs()
         self._is_open = False
+        self._answer_is_void = False
         self._held = ""  # may be the beginning of a tag
 
     @property
     def answer(self) -> str:
         """The answer so far, stripped."""
-        return self._answer.strip()
+        return str(self._answer)
 
     @property
     def thinking(self) -> str:
         """The thinking so far, a paragraph for each part, stripped."""
-        return _joined(self._closed, self._opened)
+        return str(self._thinking)
 
     @property
     def everything(self) -> str:
         """All of the text in its order, a paragraph for each part, without the tags."""
-        return _joined(self._closed, self._answer, self._opened)
+        return str(self._everything)
 
     def feed(self, piece: str) -> None:
         """Take the next piece of the text."""
@@ -60,16 +62,34 @@ class ThinkingText:
         self._take(self._held)
         self._held = ""
 
+    def new_answer(self) -> Delta:
+        """What the answer has gained since the last call of this."""
+        delta = Delta(self._answer.take(), restarted=self._answer_is_void)
+        self._answer_is_void = False
+        return delta
+
+    def new_thinking(self) -> Delta:
+        """What the thinking has gained since the last call of this; it never starts over."""
+        return Delta(self._thinking.take())
+
+    def new_everything(self) -> Delta:
+        """What the text without its tags has gained since the last call of this."""
+        return Delta(self._everything.take())
+
     def _take(self, part: str) -> None:
-        if part == _CLOSING:
-            self._closed, self._answer, self._opened, self._is_open = self.everything, "", "", False
-        elif part == _OPENING:
-            self._opened += _PARAGRAPH
-            self._is_open = True
-        elif self._is_open:
-            self._opened += part
+        if part in (_OPENING, _CLOSING):
+            self._thinking.end_paragraph()
+            self._everything.end_paragraph()
+            if part == _CLOSING and self._answer:
+                self._thinking.feed(str(self._answer))
+                self._thinking.end_paragraph()
+                self._answer_is_void = True
+            if part == _CLOSING:
+                self._answer = Paragraphs()
+            self._is_open = part == _OPENING
         else:
-            self._answer += part
+            (self._thinking if self._is_open else self._answer).feed(part)
+            self._everything.feed(part)
 
 
 def whole_text(text: str) -> ThinkingText:
@@ -88,10 +108,6 @@ def split_thinking(text: str) -> tuple[str, str]:
     """
     whole = whole_text(text)
     return whole.answer, whole.thinking
-
-
-def _joined(*parts: str) -> str:
-    return _PARAGRAPH.join(filter(None, map(str.strip, parts)))
 
 
 def _unfinished_tag_at(text: str) -> int:

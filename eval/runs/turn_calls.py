@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from langchain_core.documents import Document
 
 from ...modules.completion import Completion
+from ...modules.growing_text import TextListener
 from ...modules.judge import Judge, Verdict
 from ...modules.llm import PLAIN_TEXT, CallOptions, ChatLLM
 from ...modules.prompts import Message
@@ -34,8 +35,8 @@ class NotedLLM:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
     ) -> Completion:
         """See ``ChatLLM.complete``."""
         with _noting(meter):

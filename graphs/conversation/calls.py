@@ -66,12 +66,14 @@ async def ask_text(
 
 
 async def answer_live(context: TurnContext, messages: Sequence[Message], *, meter: CallMeter) -> str:
-    """An answer, shown as it grows.
+    """An answer, streamed in pieces.
 
     Raises:
         ModelCallError: The model failed after its last attempt; the turn stays open.
     """
     stream = context.stream
+    if stream is not None:
+        stream.start_over()
     completion = await context.services.reader.complete(
         messages,
         meter=meter,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ...modules.growing_text import Deltas
+from ...modules.growing_text import Delta
 from ..context import RunEvent
 
 if TYPE_CHECKING:
@@ -104,19 +104,25 @@ def event_document(event: ConversationEvent) -> dict[str, object]:
 
 
 class Stream:
-    """Turns the growing texts of a turn's calls into events."""
+    """Turns the pieces of a turn's answer into events."""
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
-        self._content = Deltas()
-        self._thinking = Deltas()
+        self._has_given = False
 
-    def on_text(self, answer: str) -> None:
-        """The answer so far."""
-        text, restarted = self._content.feed(answer)
-        self.listener(ContentEvent(text=text, restarted=restarted))
+    def on_text(self, delta: Delta) -> None:
+        """Pass on a piece of the answer."""
+        self._has_given = True
+        self.listener(ContentEvent(text=delta.text, restarted=delta.restarted))
 
-    def on_thinking(self, thinking: str) -> None:
-        """The thinking so far."""
-        text, restarted = self._thinking.feed(thinking)
-        self.listener(ThinkingEvent(text=text, restarted=restarted))
+    def on_thinking(self, delta: Delta) -> None:
+        """Pass on a piece of the thinking."""
+        self._has_given = True
+        self.listener(ThinkingEvent(text=delta.text, restarted=delta.restarted))
+
+    def start_over(self) -> None:
+        """Void what was passed on, if anything was, since another call answers."""
+        if self._has_given:
+            self._has_given = False
+            self.listener(ThinkingEvent(text="", restarted=True))
+            self.listener(ContentEvent(text="", restarted=True))

@@ -12,6 +12,7 @@ from langgraph.runtime import Runtime
 from ...modules.errors import SettingsError, ThreadMismatch
 from ...modules.evidence import render_evidence, split_evidence, usable_chunks
 from ...modules.evidence_digest import digested
+from ...modules.growing_text import Delta
 from ...modules.kept_evidence import ranked_refs, within_tokens
 from ...modules.prompts import Message, is_refusal, reader_messages
 from ...modules.prompts_conversation import (
@@ -73,7 +74,7 @@ async def direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Upda
     if reply is None or not reply.small_talk or not reply.reply.strip():
         return update
     if context.stream:
-        context.stream.on_text(reply.reply)
+        context.stream.on_text(Delta(reply.reply))
     return update | _answer(reply.reply, "small_talk", status="answered")
 
 
@@ -145,7 +146,8 @@ async def answer_from_history(state: TurnState, runtime: Runtime[TurnContext]) -
         if not confirmed:
             return {"usage": meter.records}
     if context.stream:
-        context.stream.on_text(answer)
+        context.stream.start_over()
+        context.stream.on_text(Delta(answer))
     refs = {ref["chunk_id"]: ref for ref in merge_refs(_selected(state))}
     kept = [refs[str(chunk.metadata["chunk_id"])] for chunk in chunks]
     return {"usage": meter.records, "chunks": kept} | _answer(answer, "history")
@@ -219,7 +221,8 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     if nothing_found and context.options.response_if_no_docs_found is not None:
         answer, status = context.options.response_if_no_docs_found, "refused"
         if context.stream:
-            context.stream.on_text(answer)
+            context.stream.start_over()
+            context.stream.on_text(Delta(answer))
     chunks, usage = await _found_by(final, thread_id, context)
     return _answer(answer, "search", status=status) | {
         "chunks": chunks,
@@ -283,11 +286,12 @@ async def _run_rag(given: RagInput, config: RunnableConfig, context: TurnContext
     stream = context.stream
     if stream is None:
         return await context.rag.ainvoke(given, config, context=context.services)
+    stream.start_over()
     async for event in context.rag.astream(given, config, context=context.services, stream_mode="custom"):
         if event["event"] == "answer_growing":
-            stream.on_text(event["answer"])
+            stream.on_text(Delta(event["text"], event["restarted"]))
         elif event["event"] == "thinking_growing":
-            stream.on_thinking(event["thinking"])
+            stream.on_thinking(Delta(event["text"], event["restarted"]))
         else:
             context.tell(event["node"], event)
     snapshot = await context.rag.aget_state(config)

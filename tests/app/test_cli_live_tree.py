@@ -12,6 +12,7 @@ from judgetree.graphs.context import RunEvent
 from judgetree.graphs.drawing.layout import columns as columns_of
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.modules.growing_text import Delta
 
 QUESTION = "Which oil does the pump need?"
 
@@ -113,22 +114,24 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(
     ("grown", "answer", "written"),
     [
-        (["40", "40 mm"], "40 mm", "40 mm\n"),
-        (["40", "40 mm "], "40 mm", "40 mm \n"),
-        (["I th", "40", "40 mm"], "40 mm", "I th\n40 mm\n"),
-        (["I th"], "40 mm", "I th\n40 mm\n"),
+        ([Delta("40"), Delta(" mm")], "40 mm", "40 mm\n"),
+        ([Delta("40"), Delta(" mm ")], "40 mm", "40 mm \n"),
+        ([Delta("I th"), Delta("", True), Delta("40"), Delta(" mm")], "40 mm", "I th\n40 mm\n"),
+        ([Delta("I th"), Delta("40 mm", True)], "40 mm", "I th\n40 mm\n"),
+        ([Delta("I th"), Delta("", True)], "40 mm", "I th\n40 mm\n"),
+        ([Delta("I th")], "40 mm", "I th\n40 mm\n"),
         ([], "40 mm", "40 mm\n"),
-        (["\x1b[31m40"], "\x1b[31m40", "�[31m40\n"),
+        ([Delta("\x1b[31m40")], "\x1b[31m40", "�[31m40\n"),
     ],
 )
 def test_an_answer_grows_in_a_terminal_and_is_whole_in_the_end(
-    monkeypatch: pytest.MonkeyPatch, grown: list[str], answer: str, written: str
+    monkeypatch: pytest.MonkeyPatch, grown: list[Delta], answer: str, written: str
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     stream = AnswerStream(wanted=True)
-    for text in grown:
-        stream.on_event(event("answer_growing", answer=text))
+    for text, restarted in grown:
+        stream.on_event(event("answer_growing", text=text, restarted=restarted))
     stream.finish(answer)
     assert terminal.getvalue() == written
 
@@ -137,7 +140,7 @@ def test_a_file_gets_the_answer_once_it_is_sure(monkeypatch: pytest.MonkeyPatch)
     file = io.StringIO()
     monkeypatch.setattr(sys, "stdout", file)
     stream = AnswerStream(wanted=True)
-    stream.on_event(event("answer_growing", answer="I th"))
+    stream.on_event(event("answer_growing", text="I th", restarted=False))
     assert file.getvalue() == ""
     stream.finish("40 mm")
     assert file.getvalue() == "40 mm\n"

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.result import TurnResult
 from judgetree.graphs.conversation.store import conversation_thread
 from judgetree.modules.completion import Completion
+from judgetree.modules.growing_text import TextListener
 from judgetree.modules.llm import PLAIN_TEXT, CallOptions
 from judgetree.modules.prompts import Message
 from judgetree.modules.prompts_conversation import ASSESS_SYSTEM, SELECT_SYSTEM
@@ -56,8 +57,8 @@ class LeaningModel:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
     ) -> Completion:
         """See ``ChatLLM.complete``; takes its latency and next to no CPU."""
         meter.reserve()

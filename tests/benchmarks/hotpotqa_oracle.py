@@ -23,6 +23,7 @@ from judgetree.graphs.context import ChunkRetriever, Limits, RagContext
 from judgetree.graphs.result import Mode, RagResult
 from judgetree.graphs.session import RagSession
 from judgetree.modules.completion import Completion
+from judgetree.modules.growing_text import TextListener
 from judgetree.modules.judge import Verdict
 from judgetree.modules.llm import PLAIN_TEXT, CallOptions
 from judgetree.modules.prompts import REFUSAL, Message
@@ -145,8 +146,8 @@ class GoldReader:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
     ) -> Completion:
         """See ``llm.ChatLLM.complete``."""
         meter.reserve()

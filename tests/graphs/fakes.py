@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from langchain_core.documents import Document
 
-from judgetree.modules.growing_text import Listeners
+from judgetree.modules.growing_text import Listeners, TextListener
 from judgetree.modules.llm import PLAIN_TEXT, CallOptions, Completion
 from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, Message
 from judgetree.modules.thinking import ThinkingText
@@ -49,8 +49,8 @@ class FakeLLM:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
     ) -> Completion:
         meter.reserve()
         started = time.perf_counter()
@@ -63,9 +63,9 @@ class FakeLLM:
         )
         for character in reply:
             growing.feed(character)
-            listeners.tell(text=growing.answer, thinking=growing.thinking)
+            listeners.add(text=growing.new_answer(), thinking=growing.new_thinking())
         growing.finish()
-        listeners.tell(text=growing.answer, thinking=growing.thinking)
+        listeners.settle(text=growing.answer, thinking=growing.thinking)
         meter.record(kind="chat", model=self.model, started=started, prompt_tokens=10, completion_tokens=2)
         return Completion(text=growing.answer, thinking=growing.thinking, finish_reason="stop")
 

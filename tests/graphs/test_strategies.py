@@ -162,8 +162,8 @@ def test_sub_runs_that_spend_the_budget_leave_the_root_its_answer(calls: int) ->
 def test_only_the_root_streams_and_only_the_call_that_answers() -> None:
     with build_judge_rag(context=context_of(FakeLLM(good_reader), "refine")) as graph:
         events = list(graph.stream(ROOT, thread("t"), stream_mode="custom"))
-    grown = [event["answer"] for event in events if event["event"] == "answer_growing"]
-    assert grown == ["V", "Ve", "Vel", "Vell", "Velli", "Vellin"]
+    grown = [event["text"] for event in events if event["event"] == "answer_growing"]
+    assert grown == list("Vellin")
 
 
 def test_nothing_found_is_read_as_ever() -> None:

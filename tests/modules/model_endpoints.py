@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import ssl
@@ -22,6 +23,7 @@ from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.chat_client import open_chat
 from judgetree.modules.completion import Completion
+from judgetree.modules.growing_text import Delta, TextListener
 from judgetree.modules.llm import CallGate, CallOptions, EndpointLLM
 from judgetree.modules.usage import CallMeter
 
@@ -41,6 +43,20 @@ class Clock:
         self.slept_s.append(seconds)
 
 
+class Snapshots(list[str]):
+    """What a listener has heard so far, after each piece."""
+
+    _said = ""
+
+    def begin(self) -> None:
+        """Another call is made."""
+        self._said = ""
+
+    def __call__(self, delta: Delta) -> None:
+        self._said = delta.text if delta.restarted else self._said + delta.text
+        self.append(self._said)
+
+
 def llm_at(
     base_url: str,
     *,
@@ -49,8 +65,9 @@ def llm_at(
     sleep: Callable[[float], Awaitable[None]] | None = None,
     timeout_s: float = 10.0,
     api_key: str = KEY,
+    max_reply_bytes: int = 200_000,
 ) -> EndpointLLM:
-    chat = open_chat("m", base_url=base_url, api_key=api_key, timeout_s=timeout_s)
+    chat = open_chat("m", base_url=base_url, api_key=api_key, timeout_s=timeout_s, max_reply_bytes=max_reply_bytes)
     return EndpointLLM(chat, gate=gate or CallGate(4), retries=retries, sleep=sleep or Clock().sleep)
 
 
@@ -58,11 +75,14 @@ def ask(
     llm: EndpointLLM,
     meter: CallMeter | None = None,
     *,
-    on_text: Callable[[str], None] | None = None,
-    on_thinking: Callable[[str], None] | None = None,
+    on_text: TextListener | None = None,
+    on_thinking: TextListener | None = None,
     **options: Any,
 ) -> Completion:
     meter = meter or CallMeter(node="generate")
+    for listener in (on_text, on_thinking):
+        if isinstance(listener, Snapshots):
+            listener.begin()
     call = llm.complete(QUESTION, meter=meter, options=CallOptions(**options), on_text=on_text, on_thinking=on_thinking)
     return background_loop().run(asyncio.wait_for(call, PATIENCE_S))
 
@@ -103,8 +123,9 @@ class _RawHandler(BaseHTTPRequestHandler):
         for name, value in {"Content-Type": "application/json", **headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        for piece in [body.encode()] if isinstance(body, str) else body:
-            self.wfile.write(piece)
+        with contextlib.suppress(ConnectionError):  # the client may have had enough
+            for piece in [body.encode()] if isinstance(body, str) else body:
+                self.wfile.write(piece)
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

@@ -28,6 +28,7 @@ from judgetree.modules.prompts_strategies import (
 )
 from judgetree.modules.usage import CallBudget, CallMeter
 from tests.graphs.fakes import FakeLLM
+from tests.modules.model_endpoints import Snapshots
 
 QUERY = "Which oil?"
 PASSAGES = ("a.md\nalpha", "b.md\nbeta", "c.md\ngamma")
@@ -71,9 +72,9 @@ def read(
     if free_calls is not None:
         budget = CallBudget(limit=free_calls + 1)
         assert budget.hold(THREAD)
-    meter, grown = CallMeter(node="generate", budget=budget, held_by=THREAD), list[str]()
+    meter, grown = CallMeter(node="generate", budget=budget, held_by=THREAD), Snapshots()
     context = CONTEXT if passages is PASSAGES else "\n\n".join(passages)
-    answer = asyncio.run(read_evidence(strategy, llm, QUERY, context, passages, meter=meter, on_text=grown.append))
+    answer = asyncio.run(read_evidence(strategy, llm, QUERY, context, passages, meter=meter, on_text=grown))
     return Read(answer=answer, llm=llm, meter=meter, grown=grown)
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk
 
-from judgetree.modules.completion import GrowingCompletion, TokenLogprob, completion_of, storable
+from judgetree.modules.completion import StreamedMessage, TokenLogprob, completion_of, storable
+from tests.modules.model_endpoints import Snapshots
 
 # --- messages ---
 
@@ -99,19 +100,34 @@ texts = st.lists(st.sampled_from(["<think>", "</think>", "</", "<th", "六乘九
 
 
 @given(content=texts, reasoning=texts, cuts=st.lists(st.integers(0, 40), max_size=8))
-def test_growing_completion_arrives_at_that_of_the_whole_message(content: str, reasoning: str, cuts: list[int]) -> None:
-    growing = GrowingCompletion()
+def test_streamed_message_is_the_whole_and_tells_what_each_piece_adds(
+    content: str, reasoning: str, cuts: list[int]
+) -> None:
+    streamed, text, thinking = StreamedMessage(10_000), Snapshots(), Snapshots()
     for piece in written(f"{content} 54", f"{reasoning} end", cuts):  # nothing is held back
-        growing.feed(piece)
+        streamed.feed(piece)
+        text(streamed.new_text())
+        thinking(streamed.new_thinking())
     whole = completion_of(message(f"{content} 54", reasoning=f"{reasoning} end", finish_reason="length"))
-    assert (growing.text, growing.thinking) == (whole.text, whole.thinking)
+    assert (text[-1], thinking[-1]) == (whole.text, whole.thinking)
+    streamed.feed(AIMessageChunk(content="", response_metadata={"finish_reason": "length"}))
+    put_together = completion_of(streamed.message())
+    assert (put_together.text, put_together.thinking) == (whole.text, whole.thinking)
 
 
-def test_growing_completion_takes_reasoning_for_thinking_until_the_message_has_ended() -> None:
-    growing = GrowingCompletion()
-    growing.feed(AIMessageChunk(content="", additional_kwargs={"reasoning": "42"}))
-    assert (growing.text, growing.thinking) == ("", "42")
+def test_streamed_reasoning_is_thinking_until_the_message_has_ended() -> None:
+    streamed = StreamedMessage(10_000)
+    streamed.feed(AIMessageChunk(content="", additional_kwargs={"reasoning": "42"}))
+    assert (streamed.new_text().text, streamed.new_thinking().text) == ("", "42")
     assert completion_of(message("", reasoning="42")).text == "42"
+
+
+@pytest.mark.parametrize("logprob", [float("nan"), float("inf"), 1e300])
+def test_log_probability_that_cannot_be_is_left_out_or_certain(logprob: float) -> None:
+    alternatives = [{"token": "yes", "logprob": logprob}, {"token": "no", "logprob": -1.0}]
+    read = completion_of(message("yes", logprobs={"content": [{"top_logprobs": alternatives}]})).first_token
+    assert all(each.logprob <= 0.0 for each in read)
+    assert read[-1].token == "no"
 
 
 # --- what can be saved ---

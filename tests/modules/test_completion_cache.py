@@ -19,6 +19,7 @@ from judgetree.modules.kept_call import KeptCall
 from judgetree.modules.llm import PLAIN_TEXT, CallOptions
 from judgetree.modules.usage import CallBudget, CallMeter, CallRecord, total_usage
 from tests.graphs.fakes import FakeLLM
+from tests.modules.model_endpoints import Snapshots
 
 T = TypeVar("T")
 HERE, THERE = "127.0.0.1:8265/v1", "127.0.0.1:8266/v1"
@@ -170,18 +171,18 @@ def test_kept_answer_takes_its_place_in_the_budget(cache: CompletionCache) -> No
 
 @pytest.mark.parametrize("mode", ["off", "write"])
 def test_listeners_hear_of_a_call_that_is_paid_for(cache: CompletionCache, mode: CacheMode) -> None:
-    texts, thinking = list[str](), list[str]()
+    texts, thinking = Snapshots(), Snapshots()
     llm = cached_llm(FakeLLM(lambda _: "<think>hm</think>54"), cache, mode=mode)
-    listeners = {"on_text": texts.append, "on_thinking": thinking.append}
+    listeners = {"on_text": texts, "on_thinking": thinking}
     run(llm.complete(QUESTION, meter=CallMeter(node="generate"), **listeners))
     assert (texts, thinking) == (["5", "54"], ["h", "hm"])
 
 
 def test_listeners_hear_of_a_kept_answer_at_once(cache: CompletionCache) -> None:
     ask(cached_llm(FakeLLM(lambda _: "<think>hm</think>54"), cache))
-    texts, thinking = list[str](), list[str]()
+    texts, thinking = Snapshots(), Snapshots()
     llm = cached_llm(numbered(), cache)
-    listeners = {"on_text": texts.append, "on_thinking": thinking.append}
+    listeners = {"on_text": texts, "on_thinking": thinking}
     run(llm.complete(QUESTION, meter=CallMeter(node="generate"), **listeners))
     assert (texts, thinking) == (["54"], ["hm"])
 

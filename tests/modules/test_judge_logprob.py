@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -17,6 +17,7 @@ from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.completion import Completion, TokenLogprob
 from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
+from judgetree.modules.growing_text import TextListener
 from judgetree.modules.judge import Judge, Verdict
 from judgetree.modules.judge_logprob import TOP_LOGPROBS, LogprobJudge, question_in, yes_probability
 from judgetree.modules.judge_thresholds import LogprobThresholds
@@ -81,8 +82,8 @@ class FakeLLM:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
     ) -> Completion:
         meter.reserve()
         self.asked.append(tuple(messages))

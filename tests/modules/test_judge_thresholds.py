@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Thread
@@ -13,6 +13,7 @@ import pytest
 
 from judgetree.modules.completion import Completion
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.growing_text import TextListener
 from judgetree.modules.judge_factory import create_judge
 from judgetree.modules.judge_thresholds import (
     CALIBRATED,
@@ -63,8 +64,8 @@ class SilentLLM:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
     ) -> Completion:
         raise AssertionError("it was asked")
 

@@ -21,6 +21,7 @@ from judgetree.modules.usage import CallBudget, CallMeter
 from tests.modules.model_endpoints import (
     KEY,
     RawEndpoint,
+    Snapshots,
     as_new,
     ask,
     chat_reply,
@@ -65,8 +66,8 @@ def test_complete_gives_back_the_answer_without_its_thinking(server: ScriptedSer
 def test_stream_shows_the_answer_as_it_grows_and_never_its_thinking(server: ScriptedServer) -> None:
     answer = "The answer to the question is 42, as 6 < 9."
     server.responses = saying(ChatReply(text=f"<think>hm, 54? no</think>\n{answer}"))
-    shown: list[str] = []
-    assert ask(llm_at(server.base_url), on_text=shown.append).text == answer
+    shown = Snapshots()
+    assert ask(llm_at(server.base_url), on_text=shown).text == answer
     assert len(shown) > 5
     assert all(later.startswith(earlier) and later != earlier for earlier, later in itertools.pairwise(shown))
     assert shown[-1] == answer
@@ -75,8 +76,8 @@ def test_stream_shows_the_answer_as_it_grows_and_never_its_thinking(server: Scri
 
 def test_stream_shows_an_answer_that_ends_like_the_beginning_of_a_tag(server: ScriptedServer) -> None:
     server.responses = saying(ChatReply(text="6 <"))
-    shown: list[str] = []
-    assert ask(llm_at(server.base_url), on_text=shown.append).text == "6 <"
+    shown = Snapshots()
+    assert ask(llm_at(server.base_url), on_text=shown).text == "6 <"
     assert shown == ["6", "6 <"]
 
 
@@ -90,11 +91,11 @@ def test_reasoning_field_is_the_thinking_or_the_whole_answer(raw: RawEndpoint, f
         )
     else:
         raw.will_send(chat_reply("42", **{field_name: "six by nine"}), chat_reply(None, **{field_name: "42"}))
-    llm, shown = llm_at(raw.base_url), list[str]()
-    first = ask(llm, on_text=shown.append if streamed else None)
+    llm, shown = llm_at(raw.base_url), Snapshots()
+    first = ask(llm, on_text=shown if streamed else None)
     assert (first.text, first.thinking) == ("42", "six by nine")
     assert shown == (["4", "42"] if streamed else [])
-    second = ask(llm, on_text=shown.append if streamed else None)
+    second = ask(llm, on_text=shown if streamed else None)
     assert (second.text, second.thinking) == ("42", "")
     assert shown == (["4", "42", "42"] if streamed else [])
 

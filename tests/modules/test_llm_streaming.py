@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
@@ -14,12 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgetree.modules.chat_client import ReasoningChatOpenAI, open_chat
+from judgetree.modules.chat_client import ReasoningChatOpenAI
 from judgetree.modules.completion import Completion
-from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
+from judgetree.modules.errors import ModelRequestError, ModelSetupError
 from judgetree.modules.llm import CallGate, EndpointLLM
 from judgetree.modules.usage import CallMeter
-from tests.modules.model_endpoints import KEY, Answer, RawEndpoint, ask, chat_reply, llm_at, serve_raw, stream_reply
+from tests.modules.model_endpoints import (
+    KEY,
+    Answer,
+    RawEndpoint,
+    Snapshots,
+    ask,
+    chat_reply,
+    llm_at,
+    serve_raw,
+    stream_reply,
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +47,11 @@ def raw(started_raw: RawEndpoint) -> RawEndpoint:
 class Shown:
     """What the listeners of calls have been told, in order."""
 
-    texts: list[str] = field(default_factory=list)
-    thinking: list[str] = field(default_factory=list)
+    texts: Snapshots = field(default_factory=Snapshots)
+    thinking: Snapshots = field(default_factory=Snapshots)
 
     def ask(self, llm: EndpointLLM, meter: CallMeter | None = None) -> Completion:
-        return ask(llm, meter, on_text=self.texts.append, on_thinking=self.thinking.append)
+        return ask(llm, meter, on_text=self.texts, on_thinking=self.thinking)
 
     @property
     def last(self) -> tuple[str, str]:
@@ -153,8 +162,8 @@ def test_thinking_starts_over_when_reasoning_turns_out_to_be_the_answer(raw: Raw
 
 def test_thinking_alone_can_be_listened_to(raw: RawEndpoint) -> None:
     raw.will_send(stream_reply({"reasoning_content": "six "}, {"reasoning_content": "by nine"}, {"content": "42"}))
-    thinking: list[str] = []
-    ask(llm_at(raw.base_url), on_thinking=thinking.append)
+    thinking = Snapshots()
+    ask(llm_at(raw.base_url), on_thinking=thinking)
     assert thinking == ["six", "six by nine"]
     assert raw.bodies[0]["stream"]
 
@@ -179,23 +188,6 @@ def test_repeated_reason_of_an_end_is_that_reason(raw: RawEndpoint) -> None:
     *events, done, _ = body.split("\n\n")
     raw.will_send((status, headers, "\n\n".join([*events, events[-1], done, ""])))
     assert Shown().ask(llm_at(raw.base_url)).finish_reason == "stop"
-
-
-def test_stream_that_is_kept_alive_without_an_event_is_given_up(raw: RawEndpoint) -> None:
-    is_over = threading.Event()
-
-    def alive() -> Iterator[bytes]:
-        yield b": ping\n\n"
-        is_over.wait(20)
-
-    chat = open_chat("m", base_url=raw.base_url, api_key=KEY, timeout_s=10)
-    chat.stream_chunk_timeout = 0.05
-    raw.will_send((200, {"Content-Type": "text/event-stream"}, alive()))
-    try:
-        with pytest.raises(ModelCallError, match="attempt 1 of 1: TimeoutError"):
-            Shown().ask(EndpointLLM(chat, gate=CallGate(1), retries=0))
-    finally:
-        is_over.set()
 
 
 def test_events_that_call_themselves_json_are_still_a_stream(raw: RawEndpoint) -> None:

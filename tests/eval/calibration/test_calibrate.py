@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, Eva
 from judgetree.evaluation.runs.store import RunRow, RunStore
 from judgetree.modules.completion import Completion, TokenLogprob
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.growing_text import TextListener
 from judgetree.modules.judge_logprob import LogprobJudge
 from judgetree.modules.judge_thresholds import LogprobThresholds
 from judgetree.modules.llm import PLAIN_TEXT, CallOptions
@@ -284,8 +285,8 @@ class Sayer:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
     ) -> Completion:
         p_yes = self._alone if list(messages) == alone_messages("q", "p") else self._needed
         said = (("maybe", 1.0),) if p_yes is None else (("yes", p_yes), ("no", 1.0 - p_yes))

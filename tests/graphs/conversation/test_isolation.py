@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Thread
 
@@ -21,6 +21,7 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.completion import Completion
 from judgetree.modules.conversation_memory import ConversationMemory
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.growing_text import TextListener
 from judgetree.modules.memory_schema import row_key
 from judgetree.modules.prompts import Message
 from judgetree.modules.turns import rag_thread_of
@@ -202,8 +203,8 @@ class WaitingLLM(TalkingLLM):
         messages: Sequence[Message],
         *,
         meter: CallMeter,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
         **options: object,
     ) -> Completion:
         await asyncio.wait_for(self._all_are_there.wait(), 30)

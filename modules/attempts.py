@@ -1,0 +1,90 @@
+"""When a call that failed is made again, and when it is given up."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+
+from .endpoint_failure import EndpointFailure
+
+LONGEST_WAIT_S = 600.0
+"""How long in all a call waits for an endpoint that says it has had enough (HTTP 429)."""
+_LONGEST_REST_S = 60.0
+"""How long at most between two attempts."""
+_SPREAD = 0.25
+"""The share of a wait by which those that were asked to wait at once are spread out."""
+
+
+class Attempts:
+    """The attempts of one call. A wait that the endpoint's rate limit asks for costs none, up to ``LONGEST_WAIT_S``."""
+
+    def __init__(self, most: int, *, backoff_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Allow ``most`` attempts that fail; ``backoff_s`` is the mean wait after the first, doubled with each."""
+        self.made = 1
+        """The attempt that is under way, those that were asked to wait included."""
+        self._most = most
+        self._backoff_s = backoff_s
+        self._clock = clock
+        self._failed = 0
+        self._limited = 0
+        self._limited_since_s = 0.0
+        self._waited_s = 0.0
+
+    def wait_s(self, failure: EndpointFailure, *, asked_s: float) -> float | None:
+        """Seconds to wait before the next attempt, about ``asked_s`` where that is not 0; None to give up."""
+        if failure.status == 429 and not failure.is_final:
+            return self._rate_limited(asked_s)
+        self._failed += 1
+        if failure.is_final or self._failed >= self._most:
+            return None
+        self.made += 1
+        return _spread(asked_s) if asked_s else self._backed_off(self._failed)
+
+    @property
+    def in_words(self) -> str:
+        """How far it has come, for messages."""
+        if self._failed:
+            return f"attempt {self._failed} of {self._most}"
+        return f"attempt {self.made}, after {self._waited_s:.0f} s of waiting for its rate limit"
+
+    def _rate_limited(self, asked_s: float) -> float | None:
+        now_s = self._clock()
+        self._limited += 1
+        self._limited_since_s = now_s if self._limited == 1 else self._limited_since_s
+        wait_s = _spread(asked_s) if asked_s else self._backed_off(self._limited)
+        if max(self._waited_s, now_s - self._limited_since_s) + wait_s > LONGEST_WAIT_S:
+            return None
+        self._waited_s += wait_s
+        self.made += 1
+        return wait_s
+
+    def _backed_off(self, times: int) -> float:
+        doubled: float = self._backoff_s * 2 ** min(times - 1, 20)
+        return min(doubled, _LONGEST_REST_S) * random.uniform(0.5, 1.5)
+
+
+def spread_s(asked_s: float) -> float:
+    """Seconds over which those come back that were asked to wait ``asked_s``."""
+    return asked_s * _SPREAD
+
+
+def _spread(asked_s: float) -> float:
+    return asked_s + random.uniform(0, spread_s(asked_s))
+
+
+def retry_after_s(error: Exception) -> float:
+    """Seconds that the endpoint asked to wait, at most 60; 0 if it did not say."""
+    response = getattr(error, "response", None)
+    value = response.headers.get("retry-after") if response is not None else None
+    if not value:
+        return 0.0
+    try:
+        wait_s = float(value)
+    except ValueError:
+        try:
+            wait_s = parsedate_to_datetime(value).timestamp() - time.time()
+        except ValueError:
+            return 0.0
+    return min(max(0.0, wait_s), _LONGEST_REST_S)  # in this order, since "nan" is a float too
