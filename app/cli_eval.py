@@ -20,6 +20,12 @@ Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run director
 # Spelled out again, since their homes take seconds to import; a test compares them.
 RetryName = Literal["failed", "incomplete"]
 RowChoiceName = Literal["complete", "answered", "all"]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline", metavar="SYSTEM", help="What the others are compared with, or all for every pair; naive."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -106,7 +112,10 @@ def run(  # noqa: PLR0913 - one parameter an option
 
 @eval_app.command("report")
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Run directory.")], as_json: Json = False
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Run directory.")],
+    *,
+    baseline: Baseline = None,
+    as_json: Json = False,
 ) -> None:
     """Score a run: a table here; report.html, report.md, results.csv and results.parquet in its directory."""
     from .terminal import busy
@@ -114,7 +123,7 @@ def report(
     with busy("starting"):
         from .command_eval import run_report
 
-    raise typer.Exit(run_report(folder, as_json=as_json))
+    raise typer.Exit(run_report(folder, baseline=baseline, as_json=as_json))
 
 
 @eval_app.command("compare")
@@ -124,6 +133,7 @@ def compare(
         Path | None, typer.Argument(metavar="[FOLDER]", help="Another; without, the systems of the first.")
     ] = None,
     *,
+    baseline: Baseline = None,
     force: Annotated[
         bool, typer.Option("--force", help="Compare runs that differ in data, retriever or reader.")
     ] = False,
@@ -139,4 +149,4 @@ def compare(
     with busy("starting"):
         from .command_eval import run_compare
 
-    raise typer.Exit(run_compare(first, second, force=force, rows=rows, as_json=as_json))
+    raise typer.Exit(run_compare(first, second, baseline=baseline, force=force, rows=rows, as_json=as_json))

@@ -78,7 +78,7 @@ def run_eval(experiment: Experiment, out: Path, options: RunOptions, *, as_json:
     return FAILED if summary.failed else OK
 
 
-def run_report(folder: Path, *, as_json: bool) -> int:
+def run_report(folder: Path, *, baseline: str | None, as_json: bool) -> int:
     """Score a run and write its files.
 
     Raises:
@@ -86,7 +86,7 @@ def run_report(folder: Path, *, as_json: bool) -> int:
     """
     with needs_extra("eval"):
         from ..evaluation.reports.report import write_report
-    report = write_report(folder)
+    report = write_report(folder, baseline=baseline)
     if as_json:
         write_json(report.to_document())
     else:
@@ -95,7 +95,9 @@ def run_report(folder: Path, *, as_json: bool) -> int:
     return OK
 
 
-def run_compare(first: Path, second: Path | None, *, force: bool, rows: RowChoice, as_json: bool) -> int:
+def run_compare(
+    first: Path, second: Path | None, *, baseline: str | None, force: bool, rows: RowChoice, as_json: bool
+) -> int:
     """Compare the systems of a run, or two runs, by the rows that are complete enough.
 
     Raises:
@@ -103,7 +105,7 @@ def run_compare(first: Path, second: Path | None, *, force: bool, rows: RowChoic
     """
     with needs_extra("eval"):
         from ..evaluation.reports.compare import compare_runs
-    comparisons = compare_runs(first, second, force=force, rows=rows)
+    comparisons = compare_runs(first, second, baseline=baseline, force=force, rows=rows)
     if as_json:
         write_json([_comparison_document(each) for each in comparisons])
     else:

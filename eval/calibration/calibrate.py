@@ -21,7 +21,7 @@ from ...modules.usage import CallMeter, CallRecord
 from ..datasets.questions import Dataset
 from ..datasets.registry import DATASETS, load_dataset
 from ..datasets.rows import select_questions
-from ..metrics.statistics import MeanInterval
+from ..metrics.intervals import MeanInterval
 from ..runs.store import RunStore
 from .data import Case, cases_of, refuse_held_back, refuse_reported
 from .fit import (

@@ -17,8 +17,8 @@ import numpy as np
 
 from ...modules.errors import SettingsError
 from ...modules.judge_thresholds import LogprobThresholds
+from ..metrics.intervals import MeanInterval, mean_interval
 from ..metrics.judge import VERDICTS, VerdictName, auc
-from ..metrics.statistics import MeanInterval, mean_interval
 
 TARGET_RECALL = 0.93
 """Share of the gold passages that t1 keeps; argued for in docs/decisions/0005-judges.md."""
@@ -127,7 +127,7 @@ def fit_thresholds(cases: Sequence[RatedCase], *, target_recall: float = TARGET_
         questions=len(cases),
         passages=len(every),
         target_recall=target_recall,
-        auc_within=mean_interval(within, seed=seed),
+        auc_within=mean_interval(within, scale="share", seed=seed),
         auc_over=auc(
             [rating for case in cases for rating in _needed(case.gold)],
             [rating for case in cases for rating in _needed(case.others)],
@@ -237,7 +237,7 @@ def _kept(questions: Iterable[Sequence[VerdictName]], *, seed: int) -> MeanInter
     """Share of 1 and 2 among a question's known verdicts; None where all are unknown."""
     known = [[verdict for verdict in question if verdict != "unknown"] for question in questions]
     shares = [sum(verdict != "0" for verdict in question) / len(question) for question in known if question]
-    return mean_interval(shares, seed=seed) if shares else None
+    return mean_interval(shares, scale="share", seed=seed) if shares else None
 
 
 def _needed(passages: Iterable[Probabilities]) -> list[float | None]:

@@ -23,7 +23,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 
 from ..datasets.questions import EvalQuestion
 from ..runs.store import RunRow
-from .statistics import mean_interval
+from .intervals import ClusterTotals, mean_interval, wilson_bounds
 
 VerdictName = Literal["0", "1", "2", "unknown"]
 GoldShare = Literal["none", "some", "all"]
@@ -69,11 +69,14 @@ JudgedQuestions = Mapping[str, Sequence[JudgedChunk]]
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A figure with its 95 % bootstrap interval: questions are drawn again, each with all of its chunks."""
+    """A figure with its 95 % interval: questions, or dialogues, are drawn again, each with all of its chunks.
+
+    Shares of which every chunk, or none, is one have Wilson's, at the effective number of chunks.
+    """
 
     value: float
     low: float | None
-    """None where there is but one question."""
+    """None where there is but one question, or dialogue."""
     high: float | None
 
 
@@ -154,21 +157,30 @@ def judges_of(
     for row in rows:
         by_system[row.system].append(row)
     known = tuple(questions)
-    figures = {system: judge_figures(judged_questions(part, known), seed=seed) for system, part in by_system.items()}
+    dialogues = {question.id: question.turn.dialogue_id for question in known if question.turn is not None}
+    figures = {
+        system: judge_figures(judged_questions(part, known), dialogues=dialogues, seed=seed)
+        for system, part in by_system.items()
+    }
     return {system: each for system, each in figures.items() if each is not None}
 
 
-def judge_figures(judged: JudgedQuestions, *, seed: int = 0, resamples: int = RESAMPLES) -> JudgeFigures | None:
+def judge_figures(
+    judged: JudgedQuestions, *, dialogues: Mapping[str, str] | None = None, seed: int = 0, resamples: int = RESAMPLES
+) -> JudgeFigures | None:
     """All figures of one judge; None where it judged nothing. 500 questions of 3 chunks take about a second.
 
     Args:
         judged: As from ``judged_questions``, of one system of one run.
+        dialogues: The dialogue of each question that belongs to one; those of a dialogue are drawn together.
         seed: Of the bootstrap: same seed, same intervals.
         resamples: Of the questions.
     """
     if not any(judged.values()):
         return None
-    table = _Table([chunks for chunks in judged.values() if chunks])
+    known = {question: chunks for question, chunks in judged.items() if chunks}
+    groups = [(dialogues or {}).get(question, f"question {question}") for question in known]
+    table = _Table(list(known.values()), groups)
     within = table.auc_within()
     estimates = _estimates(table, seed=seed, resamples=resamples)
     counts = _confusion(table, np.arange(len(table.gold)))
@@ -212,9 +224,13 @@ def _auc(gold: _Floats, others: _Floats) -> float:
 
 
 class _Table:
-    """The chunks of all questions in columns; ``members[q]`` are the places of the chunks of question q."""
+    """The chunks of all questions in columns; ``members[q]`` are the places of the chunks of question q.
 
-    def __init__(self, questions: Sequence[Sequence[JudgedChunk]]) -> None:
+    ``groups[q]`` is what question q is drawn with.
+    """
+
+    def __init__(self, questions: Sequence[Sequence[JudgedChunk]], groups: Sequence[str]) -> None:
+        self.groups = groups
         chunks = [chunk for question in questions for chunk in question]
         ends = np.cumsum([len(question) for question in questions])
         self.members = np.split(np.arange(len(chunks)), ends[:-1])
@@ -229,9 +245,17 @@ class _Table:
         is_gold, rating = self.gold[at] > 0, self.rating[at]
         return _auc(rating[is_gold], rating[~is_gold]) if 0 < is_gold.sum() < len(at) else float("nan")
 
-    def auc_within(self) -> list[float]:
-        """Of each question that has both gold and other chunks."""
-        return [value for at in self.members if not np.isnan(value := self.auc(at))]
+    def auc_within(self) -> list[tuple[float, str]]:
+        """Of each question that has both gold and other chunks, with its group."""
+        found = ((self.auc(at), group) for at, group in zip(self.members, self.groups, strict=True))
+        return [(value, group) for value, group in found if not np.isnan(value)]
+
+    def drawn_together(self) -> list[_Ints]:
+        """The places of the chunks of each group."""
+        places: defaultdict[str, list[_Ints]] = defaultdict(list)
+        for at, group in zip(self.members, self.groups, strict=True):
+            places[group].append(at)
+        return [np.concatenate(own) for own in places.values()]
 
 
 def _estimates(table: _Table, *, seed: int, resamples: int) -> Mapping[str, Estimate | None]:
@@ -242,14 +266,24 @@ def _estimates(table: _Table, *, seed: int, resamples: int) -> Mapping[str, Esti
         "calibration_error": partial(_calibration_error, table),
         **{name: partial(_share, table, code) for code, name in enumerate(VERDICTS)},
     }
-    questions = len(table.members)
-    drawn = np.random.default_rng(seed).integers(0, questions, (resamples if questions > 1 else 0, questions))
-    places = [np.concatenate([table.members[question] for question in row]) for row in drawn]
+    groups = table.drawn_together()
+    count = len(groups)
+    drawn = np.random.default_rng(seed).integers(0, count, (resamples if count > 1 else 0, count))
+    places = [np.concatenate([groups[group] for group in row]) for row in drawn]
     everything = np.arange(len(table.gold))
-    return {
+    estimates = {
         name: _estimate(statistic(everything), [statistic(at) for at in places])
         for name, statistic in statistics.items()
     }
+    certain = {name: each for name, each in estimates.items() if name in VERDICTS and each and each.value in (0.0, 1.0)}
+    return estimates | {name: _certain(each.value, groups) for name, each in certain.items()}
+
+
+def _certain(share: float, groups: Sequence[_Ints]) -> Estimate:
+    """A share that no resample changes: each group is one observation at worst."""
+    sizes = np.array([len(group) for group in groups], dtype=np.float64)
+    low, high = wilson_bounds(share, ClusterTotals(share * sizes, sizes).observations)
+    return Estimate(value=share, low=low, high=high)
 
 
 def _estimate(value: float, resampled: Sequence[float]) -> Estimate | None:
@@ -261,8 +295,9 @@ def _estimate(value: float, resampled: Sequence[float]) -> Estimate | None:
     return Estimate(value=value, low=low, high=high)
 
 
-def _mean(values: Sequence[float], *, seed: int) -> Estimate:
-    interval = mean_interval(values, seed=seed)
+def _mean(values: Sequence[tuple[float, str]], *, seed: int) -> Estimate:
+    clusters = [group for _, group in values]
+    interval = mean_interval([value for value, _ in values], scale="share", clusters=clusters, seed=seed)
     return Estimate(value=interval.mean, low=interval.low, high=interval.high)
 
 

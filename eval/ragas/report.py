@@ -44,6 +44,11 @@ def ragas_column(metric: RagasMetric) -> str:
     return f"ragas_{metric.name}"
 
 
+def ragas_shares() -> frozenset[str]:
+    """The columns whose scores lie in [0, 1]."""
+    return frozenset(ragas_column(metric) for metric in RAGAS_METRICS.values() if metric.lowest == 0)
+
+
 def ragas_columns_in(frame: pd.DataFrame) -> list[str]:
     """The columns of scores that a frame has, in the registry's order."""
     return [column for metric in RAGAS_METRICS.values() if (column := ragas_column(metric)) in frame]
@@ -84,7 +89,7 @@ def ragas_lines(frame: pd.DataFrame, means: pd.DataFrame) -> list[str]:
         *lines,
         "",
         "Means over the n questions that have a score; rows without one are left out, never counted as 0. In brackets "
-        "95 % bootstrap intervals.",
+        "95 % intervals.",
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -11,11 +11,13 @@ from typing import Literal, get_args
 import pandas as pd
 
 from ...modules.errors import SettingsError
-from ..metrics.statistics import PairedComparison, adjust_comparisons, compare_paired, verdict_in_words
+from ..metrics.comparison_words import verdict_in_words
+from ..metrics.statistics import PairedComparison, PairedTest, adjust_comparisons, compare_paired
 from ..runs.manifest import PROMPT_LIMITS, STRATEGY_PROMPTS, stored_identity
 from ..runs.store import Completeness, RunStore
 from .completeness import completeness_counts
 from .loaded_run import load_run, score_rows
+from .means import by_question, dialogues_of
 
 RowChoice = Literal["complete", "answered", "all"]
 """complete: rows without damage. answered: degraded ones too. all: also failed ones, which score 0."""
@@ -26,6 +28,8 @@ _CHOSEN: Mapping[RowChoice, tuple[Completeness, ...]] = {
 }
 _INCOMPLETE: tuple[Completeness, ...] = ("failed", "degraded")
 METRICS = ("em", "f1")
+ALL_PAIRS = "all"
+USUAL_BASELINE = "naive"
 MIN_COMMON = 2
 """Questions that both must have a score on."""
 SHARED = (
@@ -60,6 +64,8 @@ class Contender:
     """By metric, then by question; repeats of a question are its mean. Of the chosen rows."""
     counts: Mapping[Completeness, int]
     """Of all rows."""
+    dialogues: Mapping[str, Hashable] | None
+    """The dialogue of each question; None where all stand alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +76,8 @@ class Comparison:
     b: str
     paired: PairedComparison
     """p values are adjusted over all comparisons made together (Holm)."""
+    left_out: int
+    """Questions that only one of them has a score on, among the chosen rows."""
     rows: RowChoice = "complete"
     """Which rows were compared."""
     rows_a: Mapping[Completeness, int] = field(default_factory=dict)
@@ -78,9 +86,15 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """The outcome in a sentence, and a second one about rows that are not complete."""
-        verdict, note = verdict_in_words(self.paired, a=self.a, b=self.b), self.note
-        return f"{verdict} {note}" if note else verdict
+        """The outcome in a sentence, and further ones about questions and rows that are left out or not complete."""
+        return " ".join(filter(None, (verdict_in_words(self.paired, a=self.a, b=self.b), self._unshared, self.note)))
+
+    @property
+    def _unshared(self) -> str:
+        if not self.left_out:
+            return ""
+        questions = "1 question is" if self.left_out == 1 else f"{self.left_out:,} questions are"
+        return f"{questions} left out, since only one of the two has a score there."
 
     @property
     def note(self) -> str:
@@ -94,35 +108,49 @@ class Comparison:
 
 
 def compare_runs(
-    a: Path, b: Path | None = None, *, force: bool = False, rows: RowChoice = "complete"
+    a: Path,
+    b: Path | None = None,
+    *,
+    baseline: str | None = None,
+    force: bool = False,
+    rows: RowChoice = "complete",
 ) -> list[Comparison]:
-    """Compare the systems of one run with each other, or each system of ``a`` with that of the same name in ``b``.
+    """Compare the systems of one run with a baseline, or each system of ``a`` with that of the same name in ``b``.
 
     Where two runs have no system in common, each of ``a`` meets each of ``b``. EM is tested by McNemar's exact test (by
-    sign flips where questions were repeated), F1 by sign flips, p values adjusted together.
+    sign flips of questions where some were repeated, of dialogues where there are any), F1 by sign flips. p values are
+    corrected for the comparisons that are made, so that fewer of them find more.
 
     Args:
         a: A run directory.
         b: Another one; None compares the systems of ``a``.
-        force: Compare runs that differ in data, retriever or reader.
+        baseline: The system that the others are compared with: one of ``b``, or of ``a`` where there is no ``b``; or
+            "all" for every pair. None takes the experiment's, else "naive" where the run has it, else its first system.
+        force: Compare runs that differ in more than the system.
         rows: Which rows count. A question that has no such row in one of the two is left out of their comparison.
 
     Raises:
         SettingsError: The runs differ in data, retriever or reader and ``force`` is not set, they share no question,
-            there are no two systems, or ``rows`` is unknown.
+            there is no such baseline, there are no two systems, or ``rows`` is unknown.
         UserError: See ``loaded_run.load_run``.
     """
     if b is not None and not force:
         _refuse_unlike(a, b)
     if rows not in _CHOSEN:
         raise SettingsError(f"rows={rows!r} is not allowed. Allowed: {', '.join(get_args(RowChoice))}.")
-    pairs = list(itertools.combinations(_contenders(a, rows), 2)) if b is None else _across(a, b, rows)
+    if b is not None:
+        pairs = _across(a, b, baseline, rows)
+    else:
+        run = load_run(a)
+        pairs = _against(_contenders_in(a, score_rows(run), rows), baseline or run.baseline)
     if not pairs:
         raise SettingsError(f"{a} holds one system. Name a second run, or run another system into it.")
     return _compare_all([(one, two, metric) for one, two in pairs for metric in METRICS], b, rows)
 
 
-def compare_systems(run: Path, frame: pd.DataFrame, *, rows: RowChoice = "complete") -> list[Comparison]:
+def compare_systems(
+    run: Path, frame: pd.DataFrame, *, baseline: str | None = None, rows: RowChoice = "complete"
+) -> list[Comparison]:
     """``compare_runs`` for the systems of one run that is scored already, wherever two can be compared.
 
     Systems that share fewer than two questions with a score are not; a run of one system has no comparison.
@@ -130,9 +158,13 @@ def compare_systems(run: Path, frame: pd.DataFrame, *, rows: RowChoice = "comple
     Args:
         run: Its directory, to be named.
         frame: As from ``frames.question_frame``.
+        baseline: See ``compare_runs``.
         rows: Which rows count.
+
+    Raises:
+        SettingsError: There is no such baseline.
     """
-    pairs = itertools.combinations(_contenders_in(run, frame, rows), 2)
+    pairs = _against(_contenders_in(run, frame, rows), baseline)
     meetings = [(one, two, metric) for one, two in pairs for metric in METRICS]
     return _compare_all([meeting for meeting in meetings if len(_common(*meeting)) >= MIN_COMMON], None, rows)
 
@@ -155,13 +187,40 @@ def _compare_all(
             rows=rows,
             rows_a=one.counts,
             rows_b=two.counts,
+            left_out=len(one.scores[metric].keys() ^ two.scores[metric].keys()),
         )
-        for (one, two, _), paired in zip(meetings, adjusted, strict=True)
+        for (one, two, metric), paired in zip(meetings, adjusted, strict=True)
     ]
 
 
-def _across(a: Path, b: Path, rows: RowChoice) -> list[tuple[Contender, Contender]]:
-    pairs = list(itertools.product(_contenders(a, rows), _contenders(b, rows)))
+def _against(contenders: Sequence[Contender], baseline: str | None) -> list[tuple[Contender, Contender]]:
+    """Each contender with the baseline; all pairs for "all"."""
+    if baseline == ALL_PAIRS:
+        return list(itertools.combinations(contenders, 2))
+    systems = [contender.system for contender in contenders]
+    chosen = baseline or (USUAL_BASELINE if USUAL_BASELINE in systems else systems[0])
+    _refuse_unknown(chosen, systems)
+    other = contenders[systems.index(chosen)]
+    return [(contender, other) for contender in contenders if contender is not other]
+
+
+def _refuse_unknown(baseline: str, systems: Sequence[str]) -> None:
+    if baseline not in systems:
+        raise SettingsError(
+            f"The baseline {baseline!r} is no system of the run. Allowed: {', '.join(systems)}, or {ALL_PAIRS} for "
+            "every pair."
+        )
+
+
+def _across(a: Path, b: Path, baseline: str | None, rows: RowChoice) -> list[tuple[Contender, Contender]]:
+    mine, others = _contenders(a, rows), _contenders(b, rows)
+    if baseline not in (None, ALL_PAIRS):
+        _refuse_unknown(str(baseline), [other.system for other in others])
+        others = [other for other in others if other.system == baseline]
+        return list(itertools.product(mine, others))
+    pairs = list(itertools.product(mine, others))
+    if baseline == ALL_PAIRS:
+        return pairs
     return [(one, two) for one, two in pairs if one.system == two.system] or pairs
 
 
@@ -185,13 +244,14 @@ def _contender(
     run: Path, system: str, part: pd.DataFrame, rows: RowChoice, counts: Mapping[Completeness, int]
 ) -> Contender:
     chosen = part[part["completeness"].isin(_CHOSEN[rows])]
-    scores = {metric: _by_question(chosen, metric) for metric in METRICS}
-    return Contender(run=run, system=system, scores=scores, counts=counts)
+    scores = {metric: by_question(chosen, metric) for metric in METRICS}
+    return Contender(run=run, system=system, scores=scores, counts=counts, dialogues=_dialogues(chosen))
 
 
-def _by_question(part: pd.DataFrame, metric: str) -> dict[str, float]:
-    means = part.groupby("question_id", sort=False)[metric].mean().dropna()
-    return {str(question): float(value) for question, value in means.items()}
+def _dialogues(part: pd.DataFrame) -> dict[str, Hashable] | None:
+    questions = [str(question) for question in part["question_id"].unique()]
+    dialogues = dialogues_of(part, questions)
+    return None if dialogues is None else dict(zip(questions, dialogues, strict=True))
 
 
 def _compare(one: Contender, two: Contender, metric: str) -> PairedComparison:
@@ -203,8 +263,10 @@ def _compare(one: Contender, two: Contender, metric: str) -> PairedComparison:
             f"At least {MIN_COMMON} are needed{_unused(one, two)}."
         )
     scores_a, scores_b = [mine[question] for question in common], [other[question] for question in common]
-    binary = metric == "em" and _are_binary(scores_a) and _are_binary(scores_b)
-    return compare_paired(scores_a, scores_b, metric=metric, test="mcnemar" if binary else "permutation")
+    dialogues = None if one.dialogues is None else [one.dialogues[question] for question in common]
+    binary = metric == "em" and dialogues is None and _are_binary(scores_a) and _are_binary(scores_b)
+    test: PairedTest = "mcnemar" if binary else "permutation"
+    return compare_paired(scores_a, scores_b, metric=metric, test=test, dialogues=dialogues)
 
 
 def _unused(one: Contender, two: Contender) -> str:

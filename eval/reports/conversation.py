@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...modules.turns import AnsweredFrom
 from ..metrics.rewrites import QueryForm
-from ..metrics.statistics import mean_interval
+from .means import mean_of
 from .turn_columns import FORMS, REUSE_METRICS, REWRITE_METRICS, TURN_METRICS, form_metrics
 
 FORM_NAMES: Mapping[QueryForm, str] = {
@@ -26,11 +26,11 @@ _COLUMNS = ["system", "metric", "part", "mean", "low", "high", "n"]
 
 
 def conversation_frame(frame: pd.DataFrame, *, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
-    """A row for each system, metric and part: mean over turns, 95 % bootstrap interval, number of turns.
+    """A row for each system, metric and part: mean over turns, 95 % interval, number of turns.
 
     ``part`` is "all" or "follow-ups", the turns that have another one before them. Metrics are columns of
     ``turn_columns.turn_columns``, and ``from_search`` and so on, the shares by what an answer rests on. Turns of a
-    dialogue are taken as independent. Empty for a run without dialogues.
+    dialogue are drawn together. Empty for a run without dialogues.
 
     Args:
         frame: As from ``frames.question_frame``; repeats of a turn count as their mean.
@@ -44,11 +44,11 @@ def conversation_frame(frame: pd.DataFrame, *, ks: Sequence[int], seed: int = 0)
     turns = frame.assign(**shares)
     metrics = (*REWRITE_METRICS, *REUSE_METRICS, *form_metrics(ks), *shares, *TURN_METRICS)
     records = [
-        {"system": system, "metric": metric, "part": part, **asdict(mean_interval(values, seed=seed))}
+        {"system": system, "metric": metric, "part": part, **asdict(interval)}
         for system, own in turns.groupby("system", sort=False)
         for metric in metrics
         for part, rows in ((ALL, own), (FOLLOW_UPS, own[own["follow_up"].eq(True)]))
-        if (values := _by_question(rows, metric))
+        if (interval := mean_of(rows, metric, scale="amount" if metric in TURN_METRICS else "share", seed=seed))
     ]
     return pd.DataFrame.from_records(records, columns=_COLUMNS)
 
@@ -73,7 +73,7 @@ def conversation_lines(frame: pd.DataFrame, *, ks: Sequence[int], history: str) 
         "## Conversation",
         "",
         f"Turns were asked after {whose}. Means over the turns that did not fail; shares in per cent; in brackets 95 % "
-        "bootstrap intervals, which take turns as independent.",
+        "intervals, for which dialogues are drawn as a whole.",
     ]
     for table in (_rewrite_table(means, systems), _form_table(means, systems, ks), _reuse_table(means, systems)):
         lines += table
@@ -88,22 +88,15 @@ def _is(column: pd.Series, source: str) -> pd.Series:
     return column.map(lambda of: float(of == source), na_action="ignore")
 
 
-def _by_question(rows: pd.DataFrame, metric: str) -> list[float]:
-    values = pd.to_numeric(rows[metric]).groupby(rows["question_id"], sort=False).mean().dropna()
-    return [float(value) for value in values]
-
-
 def _rewrite_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
     if not any(metric in REWRITE_METRICS for _, metric, _ in means):
         return
     head = ["rewrite", "n", "ROUGE-1 recall of the human's", "of follow-ups", "exact", "of follow-ups"]
     columns = [(metric, part) for metric in REWRITE_METRICS for part in (ALL, FOLLOW_UPS)]
+    counts = {system: _count(means, system, REWRITE_METRICS[0], ALL) for system in systems}
     yield from _table(
         head,
-        (
-            [system, _count(means, system, REWRITE_METRICS[0], ALL), *(_cell(means, system, *each) for each in columns)]
-            for system in systems
-        ),
+        ([system, str(n), *(_cell(means, system, *each, n=n) for each in columns)] for system, n in counts.items()),
     )
 
 
@@ -112,10 +105,11 @@ def _form_table(means: _Means, systems: Sequence[str], ks: Sequence[int]) -> Ite
     heads = [f"{words} @{name.partition('@')[2]}" for name, words in names.items() for _ in (ALL, FOLLOW_UPS)]
     heads[1::2] = ["of follow-ups"] * len(names)
     rows = [
-        [system, FORM_NAMES[form], _count(means, system, f"{form}_{next(iter(names))}", ALL), *cells]
+        [system, FORM_NAMES[form], str(n), *cells]
         for system in systems
         for form in FORMS
-        if any(cells := [_cell(means, system, f"{form}_{name}", part) for name in names for part in (ALL, FOLLOW_UPS)])
+        if (n := _count(means, system, f"{form}_{next(iter(names))}", ALL))
+        if (cells := [_cell(means, system, f"{form}_{name}", of, n=n) for name in names for of in (ALL, FOLLOW_UPS)])
     ]
     if rows:
         yield ""
@@ -131,10 +125,11 @@ def _reuse_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
     named = ["answered anew" if source == "search" else f"from {source.replace('_', ' ')}" for source in sources]
     rows = []
     for system in systems:
-        cells = [_cell(means, system, metric, FOLLOW_UPS) for metric in REUSE_METRICS]
-        cells += [_cell(means, system, f"from_{source}", ALL) for source in sources]
-        cells += [_cell(means, system, metric, ALL, scale=1.0) for metric in TURN_METRICS]
-        rows.append([system, _count(means, system, "turn_calls", ALL), *cells])
+        n = _count(means, system, "turn_calls", ALL)
+        cells = [_cell(means, system, metric, FOLLOW_UPS, n=n) for metric in REUSE_METRICS]
+        cells += [_cell(means, system, f"from_{source}", ALL, n=n) for source in sources]
+        cells += [_cell(means, system, metric, ALL, n=n, scale=1.0) for metric in TURN_METRICS]
+        rows.append([system, str(n), *cells])
     yield from _table(["turns", "n", "follow-ups that reuse", "of these wrongly", *named, "calls", "tokens"], rows)
 
 
@@ -147,18 +142,21 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _count(means: _Means, system: str, metric: str, part: str) -> str:
-    return str(means.get((system, metric, part), {}).get("n", 0))
+def _count(means: _Means, system: str, metric: str, part: str) -> int:
+    n = means.get((system, metric, part), {}).get("n", 0)
+    return n if isinstance(n, int) else 0
 
 
-def _cell(means: _Means, system: str, metric: str, part: str, *, scale: float = 100.0) -> str:
-    """ "91.3 (88.0 to 94.1)", the mean alone without an interval, or ``""``."""
+def _cell(means: _Means, system: str, metric: str, part: str, *, n: int, scale: float = 100.0) -> str:
+    """ "91.3 (88.0 to 94.1; n 60)", without n where it is the line's, the mean alone without an interval, or ``""``."""
     found = means.get((system, metric, part), {})
     mean, low, high = (found.get(name) for name in ("mean", "low", "high"))
     if not isinstance(mean, float):
         return ""
-    interval = f" ({low * scale:.1f} to {high * scale:.1f})" if _is_number(low) and _is_number(high) else ""
-    return f"{mean * scale:.1f}{interval}"
+    own = _count(means, system, metric, part)
+    notes = [f"{low * scale:.1f} to {high * scale:.1f}"] if _is_number(low) and _is_number(high) else []
+    notes += [f"n {own:,}"] if own != n else []
+    return f"{mean * scale:.1f} ({'; '.join(notes)})" if notes else f"{mean * scale:.1f}"
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -11,24 +11,21 @@ from ...modules.prices import ModelUsage, Prices, load_prices
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.damage import DAMAGE_KINDS, damage_in_words
+from ..metrics.intervals import Scale
 from ..metrics.retrieval import score_retrieval
-from ..metrics.statistics import mean_interval
 from ..metrics.tree import TreeFigures
-from ..ragas.report import CurrentScores, ragas_columns
+from ..ragas.report import CurrentScores, ragas_columns, ragas_shares
 from ..ragas.scores import RagasScore, current_scores
 from ..runs.experiment import RETRIEVING
 from ..runs.spending import cost_of_row, uncached_cost_of_row
 from ..runs.store import RunRow
+from .means import by_question, in_common, mean_of
 from .turn_columns import turn_columns
 
 KS = (3, 10)
+"""The k of recall@k and all@k, as far as so many chunks were retrieved; see ``ks_of``."""
 ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em")
-RETRIEVAL_METRICS = (
-    *(f"{name}@{k}" for k in KS for name in ("recall", "all")),
-    "mrr",
-    "tree_recall",
-    "tree_all",
-)
+RETRIEVAL_METRICS = ("mrr", "tree_recall", "tree_all")
 COST_METRICS = (
     "chat_calls",
     "cached_chat_calls",
@@ -45,14 +42,36 @@ COST_METRICS = (
     "depth",
 )
 """Calls, tokens, cost and seconds as if no call had come out of the cache; behind ``paid_``, as they were paid."""
+_MEAN_COLUMNS = ["system", "metric", "mean", "low", "high", "n"]
+_SHARES = frozenset((*ANSWER_METRICS, *RETRIEVAL_METRICS, *ragas_shares()))
 _NEEDS_ALL = frozenset({"cost_usd", "paid_cost_usd"})
 """Metrics whose mean is unknown while a single value is."""
+
+
+def ks_of(topk: int) -> tuple[int, ...]:
+    """The k that say something of a retriever that gives ``topk`` chunks: those of ``KS`` up to it, and itself.
+
+    >>> ks_of(3), ks_of(5), ks_of(20)
+    ((3,), (3, 5), (3, 10, 20))
+    """
+    return (*(k for k in KS if k < topk), topk)
+
+
+def retrieval_metrics(ks: Sequence[int]) -> tuple[str, ...]:
+    """Columns of what was found: ``recall@3``, ``all@3``, …, ``mrr`` among what was retrieved, and of whole trees."""
+    return (*(f"{name}@{k}" for k in ks for name in ("recall", "all")), *RETRIEVAL_METRICS)
+
+
+def is_share(metric: str) -> bool:
+    """Whether the column's values lie in [0, 1]: scores of answers and of retrieval, and most of RAGAS."""
+    return metric in _SHARES or metric.partition("@")[0] in ("recall", "all")
 
 
 def question_frame(
     rows: Iterable[RunRow],
     questions: Iterable[EvalQuestion],
     *,
+    ks: Sequence[int] = KS,
     ragas: Iterable[RagasScore] = (),
     prices: Prices | None = None,
 ) -> pd.DataFrame:
@@ -67,20 +86,27 @@ def question_frame(
     and each of ``DAMAGE_KINDS`` has a column that counts it.
     ``cost_usd`` is what the row's own calls cost, and missing where a part of it is unknown; ``cost_known_usd`` is the
     rest of it. Calls, tokens, cost and seconds are those of all calls, as if none had come out of the cache, so that
-    systems do not differ by which of them asked first; ``paid_…`` is what was paid. ``prices``: None takes those that
-    come with judgetree.
+    systems do not differ by which of them asked first; ``paid_…`` is what was paid.
+
+    Args:
+        rows: Of the run.
+        questions: Of its data set.
+        ks: The k of recall@k and all@k, none above what was retrieved; see ``ks_of``.
+        ragas: Its scores by RAGAS.
+        prices: None takes those that come with judgetree.
     """
     prices = prices or load_prices()
     by_id, scores = {question.id: question for question in questions}, current_scores(ragas)
     known = [(row, by_id[row.question_id]) for row in rows if row.question_id in by_id]
-    records = [_record(row, question, scores) | _cost(row, prices) for row, question in known]
+    records = [_record(row, question, scores, ks) | _cost(row, prices) for row, question in known]
     return pd.DataFrame.from_records(records)
 
 
 def system_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
-    """A row for each system and metric that it has: mean over questions, 95 % bootstrap interval, number of questions.
+    """A row for each system and metric that it has: mean over its questions, 95 % interval, number of questions.
 
-    The mean of a cost is missing while that of any question is unknown.
+    Intervals of shares are Wilson's or, where values lie in between, the bootstrap's (``metrics.intervals``). The mean
+    of a cost is missing while that of any question is unknown.
 
     Args:
         frame: As from ``question_frame``; repeats of a question count as their mean.
@@ -93,11 +119,36 @@ def system_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) 
             if metric in _NEEDS_ALL and part[metric].isna().any():
                 records.append({"system": system, "metric": metric, "n": part["question_id"].nunique()})
                 continue
-            values = part.groupby("question_id", sort=False)[metric].mean().dropna()
-            if len(values):
-                interval = mean_interval([float(value) for value in values], seed=seed)
+            interval = mean_of(part, metric, scale=_scale_of(metric), seed=seed)
+            if interval is not None:
                 records.append({"system": system, "metric": metric, **asdict(interval)})
-    return pd.DataFrame.from_records(records, columns=["system", "metric", "mean", "low", "high", "n"])
+    return pd.DataFrame.from_records(records, columns=_MEAN_COLUMNS)
+
+
+def common_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
+    """``system_frame`` over the questions that every system has a value on, for metrics whose systems differ in that.
+
+    Systems without any value of a metric are left out of account: one that does not retrieve has no recall. Where two
+    systems share no question, ``n`` is 0 and the mean is missing. Empty where all means are over the same questions.
+
+    Args:
+        frame: As from ``question_frame``.
+        metrics: Columns of it.
+        seed: Of the bootstrap.
+    """
+    parts = {str(system): part for system, part in frame.groupby("system", sort=False)}
+    records: list[dict[str, object]] = []
+    for metric in metrics:
+        common = in_common({system: by_question(part, metric) for system, part in parts.items()})
+        if common is None:
+            continue
+        for system, part in parts.items():
+            if part[metric].isna().all():
+                continue
+            shared = system_frame(part[part["question_id"].isin(common)], [metric], seed=seed)
+            found = shared.to_dict(orient="records") or [{"system": system, "metric": metric, "n": 0}]
+            records += [{str(name): value for name, value in each.items()} for each in found]
+    return pd.DataFrame.from_records(records, columns=_MEAN_COLUMNS)
 
 
 def failure_frame(frame: pd.DataFrame) -> pd.DataFrame:
@@ -123,7 +174,7 @@ def records_of(frame: pd.DataFrame) -> list[dict[str, object]]:
     return [{str(name): value for name, value in record.items()} for record in kept.to_dict(orient="records")]
 
 
-def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores) -> dict[str, object]:
+def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores, ks: Sequence[int]) -> dict[str, object]:
     answers = _answer_scores(row, question)
     return {
         "system": row.system,
@@ -146,11 +197,15 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores) -> dict[s
         "seconds": row.seconds_uncached,
         "paid_seconds": row.seconds,
         **answers,
-        **_retrieval_scores(row, question),
+        **_retrieval_scores(row, question, ks),
         **_figures(row),
-        **turn_columns(row, question, em=answers["em"], ks=KS),
+        **turn_columns(row, question, em=answers["em"], ks=ks),
         **ragas_columns(row, question, ragas),
     }
+
+
+def _scale_of(metric: str) -> Scale:
+    return "share" if is_share(metric) else "amount"
 
 
 def _figures(row: RunRow) -> dict[str, float]:
@@ -197,11 +252,11 @@ def _answer_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | 
     return asdict(WRONG if failed else score_answer(question, row.prediction, refused=row.status == "refused"))
 
 
-def _retrieval_scores(row: RunRow, question: EvalQuestion) -> Mapping[str, float | None]:
+def _retrieval_scores(row: RunRow, question: EvalQuestion, ks: Sequence[int]) -> Mapping[str, float | None]:
     root = [chunk.key for chunk in row.chunks if chunk.depth == 0]
-    scores = score_retrieval(root, {chunk.key for chunk in row.chunks}, question.supporting, ks=KS)
+    scores = score_retrieval(root, {chunk.key for chunk in row.chunks}, question.supporting, ks=ks)
     unsearched = row.conversation is not None and row.tree is None and row.status != "failed"
     if scores is None or row.system not in RETRIEVING or unsearched:
-        return dict.fromkeys(RETRIEVAL_METRICS)
-    at_k = {f"{name}@{k}": at[k] for name, at in (("recall", scores.recall_at), ("all", scores.all_at)) for k in KS}
+        return dict.fromkeys(retrieval_metrics(ks))
+    at_k = {f"{name}@{k}": at[k] for name, at in (("recall", scores.recall_at), ("all", scores.all_at)) for k in ks}
     return {**at_k, "mrr": scores.reciprocal_rank, "tree_recall": scores.tree_recall, "tree_all": scores.tree_all}

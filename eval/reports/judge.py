@@ -61,7 +61,7 @@ def judge_section(system: str, figures: JudgeFigures) -> list[str]:
     lines += [
         "",
         f"{figures.chunks} chunks that {figures.questions} questions found themselves; those of sub-runs are left out, "
-        "since nobody knows their gold. Shares in per cent; in brackets 95 % bootstrap intervals.",
+        "since nobody knows their gold. Shares in per cent; in brackets 95 % intervals.",
         *(["", "; ".join(told) + "."] if told else []),
         *_reliability(figures),
     ]

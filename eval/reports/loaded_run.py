@@ -19,7 +19,7 @@ from ..runs.experiment import Experiment, load_experiment
 from ..runs.manifest import experiment_in
 from ..runs.store import Manifest, RunRow, RunStore
 from ..runs.trees import TreeStore
-from .frames import question_frame
+from .frames import ks_of, question_frame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,12 @@ class LoadedRun:
     def questions(self) -> Mapping[str, EvalQuestion]:
         """Those of the data set by id."""
         return {question.id: question for question in self.dataset.questions}
+
+    @property
+    def baseline(self) -> str | None:
+        """The experiment's baseline, if there are answers of it; see ``compare.compare_runs``."""
+        chosen = self.experiment.baseline
+        return chosen if chosen == "all" or any(row.system == chosen for row in self.rows) else None
 
 
 def load_run(folder: Path) -> LoadedRun:
@@ -75,8 +81,8 @@ def load_run(folder: Path) -> LoadedRun:
 
 def score_rows(run: LoadedRun) -> pd.DataFrame:
     """The scored rows of a run (see ``frames.question_frame``), with what RAGAS has scored and what calls cost."""
-    ragas = RagasStore(run.folder).read()
-    return question_frame(run.rows, run.dataset.questions, ragas=ragas, prices=load_prices(load_settings().home))
+    ragas, prices = RagasStore(run.folder).read(), load_prices(load_settings().home)
+    return question_frame(run.rows, run.dataset.questions, ks=ks_of(run.experiment.topk), ragas=ragas, prices=prices)
 
 
 def _in_order(rows: Iterable[RunRow], dataset: Dataset) -> list[RunRow]:

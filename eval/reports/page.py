@@ -64,7 +64,9 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         manifest=_manifest(run.manifest),
         systems=_markdown(systems),
         others="".join(f"<section>{_markdown(f'## {other}')}</section>" for other in others),
-        comparisons=_comparisons(compare_systems(run.folder, report.questions), report.questions),
+        comparisons=_comparisons(
+            compare_systems(run.folder, report.questions, baseline=report.baseline), report.questions
+        ),
         plots=_figures(
             cost_plot(report.questions, report.systems),
             latency_plot(report.questions),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,46 +11,31 @@ import pandas as pd
 
 from ...modules.disk import write_whole
 from ...modules.errors import SettingsError
-from ...modules.prices import Cost, dollars
+from ...modules.prices import Cost
 from ..metrics.judge import JudgeFigures, judges_of
 from ..ragas.report import missing_counts, ragas_columns_in, ragas_lines
 from ..runs.code_version import code_versions_in, mixed_versions
 from .completeness import completeness_counts, damage_lines
 from .conversation import conversation_frame, conversation_lines
 from .failures import FailureKind, failure_kind
-from .frames import ANSWER_METRICS, COST_METRICS, KS, RETRIEVAL_METRICS, failure_frame, records_of, system_frame
+from .frames import (
+    ANSWER_METRICS,
+    COST_METRICS,
+    common_frame,
+    failure_frame,
+    ks_of,
+    records_of,
+    retrieval_metrics,
+    system_frame,
+)
 from .judge import judge_documents, judge_section
 from .loaded_run import LoadedRun, load_run, score_rows
 from .noise import noise_frame, noise_lines
 from .page import draw_report
 from .splits import split_frame
+from .system_table import common_lines, system_table
 
-_SHOWN = (
-    "em",
-    "f1",
-    "cover_em",
-    "all@3",
-    "tree_all",
-    "chat_calls",
-    "paid_chat_calls",
-    "cost_usd",
-    "sub_runs",
-    "seconds",
-)
 SPLIT_METRICS = ("em", "f1")
-_SHARES = frozenset((*ANSWER_METRICS, *RETRIEVAL_METRICS))
-_NAMES = {
-    "em": "EM",
-    "f1": "F1",
-    "cover_em": "cover EM",
-    "all@3": "all supporting @3",
-    "tree_all": "all supporting in the tree",
-    "chat_calls": "calls",
-    "paid_chat_calls": "calls paid",
-    "cost_usd": "cost",
-    "paid_cost_usd": "cost paid",
-    "sub_runs": "sub-runs",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +47,9 @@ class Report:
     questions: pd.DataFrame
     """See ``frames.question_frame``."""
     systems: pd.DataFrame
-    """See ``frames.system_frame``."""
+    """See ``frames.system_frame``; each mean is over the system's own questions."""
+    common: pd.DataFrame
+    """See ``frames.common_frame``; means that can be compared where those of ``systems`` cannot."""
     splits: pd.DataFrame
     """See ``splits.split_frame``."""
     failures: pd.DataFrame
@@ -79,28 +66,20 @@ class Report:
     """The same in Markdown."""
     version_lines: tuple[str, ...] = ()
     """What is said of rows that several versions of the code have made, in Markdown."""
-    shown: tuple[str, ...] = _SHOWN
+    baseline: str | None = None
+    """What the systems are compared with on the page; see ``compare.compare_runs``."""
+    shown: tuple[str, ...]
     """Metrics of ``systems`` that the table shows, in its order."""
 
     def to_markdown(self) -> str:
-        """The table of systems, with 95 % intervals; shares in per cent."""
-        counts = completeness_counts(self.questions)
-        head = ["system", "n", "failed", "degraded", "refused", *(_NAMES.get(metric, metric) for metric in self.shown)]
-        lines = [f"# {self.dataset}", "", _line(head), _line(["---"] * len(head))]
-        for system, part in self.systems.groupby("system", sort=False):
-            by_metric = part.set_index("metric")
-            answers = self.questions[self.questions["system"] == system]
-            completeness = counts[str(system)]
-            cells = [str(len(answers)), str(completeness["failed"]), str(completeness["degraded"])]
-            cells.append(str((answers["status"] == "refused").sum()))
-            shown = [
-                _shown(metric, by_metric.loc[metric]) if metric in by_metric.index else "" for metric in self.shown
-            ]
-            lines.append(_line([str(system), *cells, *shown]))
+        """The table of systems, with 95 % intervals; shares in per cent; and a section for all else that there is."""
+        lines = [f"# {self.dataset}", "", *system_table(self.questions, self.systems, self.shown)]
         lines += [
+            *common_lines(self.questions, self.common, self.shown),
             "",
-            "Means over questions; in brackets 95 % bootstrap intervals. EM, F1 and supporting shares in per cent; "
-            "calls, cost, sub-runs and seconds a question. A failed question scores 0, a refused unanswerable one 1.",
+            "Means over n questions; in brackets 95 % intervals (Wilson's for shares, else the bootstrap's), and n "
+            "where it is another. EM, F1 and supporting shares in per cent; calls, cost, sub-runs and seconds a "
+            "question. A failed question scores 0, a refused unanswerable one 1.",
             *damage_lines(self.questions),
             *self.version_lines,
             "Calls, cost and seconds are those of all calls, as if none had come out of the cache. "
@@ -120,6 +99,7 @@ class Report:
             "dataset": self.dataset,
             "systems": records_of(self.systems),
             "completeness": completeness_counts(self.questions),
+            "common": records_of(self.common),
             "splits": records_of(self.splits),
             "failures": records_of(self.failures),
             "noise": records_of(self.noise),
@@ -129,16 +109,16 @@ class Report:
         }
 
 
-def load_report(folder: Path) -> Report:
+def load_report(folder: Path, *, baseline: str | None = None) -> Report:
     """Score the rows of a run directory and draw the intervals of its means; writes nothing.
 
     Raises:
         UserError: See ``load_run``; or the tree of a wrong answer is damaged.
     """
-    return report_of(load_run(folder))
+    return report_of(load_run(folder), baseline=baseline)
 
 
-def report_of(run: LoadedRun) -> Report:
+def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
     """The report of a run that has been read; writes nothing. 500 questions of three systems take some seconds.
 
     Raises:
@@ -146,15 +126,16 @@ def report_of(run: LoadedRun) -> Report:
     """
     questions, seed = score_rows(run), run.experiment.seed
     questions["failure"] = _failures(run)
-    metrics = [name for name in (*ANSWER_METRICS, *RETRIEVAL_METRICS, *COST_METRICS) if name in questions]
+    ks = ks_of(run.experiment.topk)
+    metrics = [name for name in (*ANSWER_METRICS, *retrieval_metrics(ks), *COST_METRICS) if name in questions]
     metrics += ragas_columns_in(questions)
-    ks = [k for k in KS if k <= run.experiment.topk] or KS[:1]
     conversation = conversation_frame(questions, ks=ks, seed=seed)
     return Report(
         run=run.folder,
         dataset=run.experiment.dataset,
         questions=questions,
         systems=system_frame(questions, metrics, seed=seed),
+        common=common_frame(questions, metrics, seed=seed),
         splits=split_frame(questions, SPLIT_METRICS, seed=seed),
         failures=failure_frame(questions),
         noise=noise_frame(questions),
@@ -163,7 +144,8 @@ def report_of(run: LoadedRun) -> Report:
         conversation=conversation,
         conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
         version_lines=tuple(mixed_versions(code_versions_in(run.manifest), _rows_by_code(questions))),
-        shown=_wanted(run.experiment.metrics, metrics),
+        baseline=baseline or run.baseline,
+        shown=_wanted(run.experiment.metrics, metrics, ks),
     )
 
 
@@ -171,13 +153,15 @@ def _rows_by_code(questions: pd.DataFrame) -> dict[str, int]:
     return {str(code): int(rows) for code, rows in questions["code"].value_counts().items()}
 
 
-def _wanted(metrics: tuple[str, ...] | None, there: Collection[str]) -> tuple[str, ...]:
+def _wanted(metrics: tuple[str, ...] | None, there: Collection[str], ks: Sequence[int]) -> tuple[str, ...]:
     unknown = [metric for metric in metrics or () if metric not in there]
     if unknown:
         raise SettingsError(
             f"The experiment's metrics name {', '.join(unknown)}, which this run has not. Allowed: {', '.join(there)}."
         )
-    return metrics or _SHOWN
+    found = (f"all@{ks[0]}", "tree_all")
+    costs = ("chat_calls", "paid_chat_calls", "cost_usd", "sub_runs", "seconds")
+    return metrics or ("em", "f1", "cover_em", *found, *costs)
 
 
 def _failures(run: LoadedRun) -> list[FailureKind | None]:
@@ -187,7 +171,7 @@ def _failures(run: LoadedRun) -> list[FailureKind | None]:
     return [failure_kind(row, question, partial(run.trees.read, row.thread_id)) for row, question in known]
 
 
-def write_report(folder: Path) -> Report:
+def write_report(folder: Path, *, baseline: str | None = None) -> Report:
     """``load_report``, and write report.html, report.md, results.csv and results.parquet into the run directory.
 
     Raises:
@@ -195,7 +179,7 @@ def write_report(folder: Path) -> Report:
         UserError: See ``load_report``.
     """
     run = load_run(folder)
-    report = report_of(run)
+    report = report_of(run, baseline=baseline)
     files = tuple(folder / name for name in ("report.html", "report.md", "results.csv", "results.parquet"))
     page, markdown, table, columns = files
     write_whole(page, draw_report(run, report))
@@ -203,10 +187,6 @@ def write_report(folder: Path) -> Report:
     write_whole(table, report.questions.to_csv(index=False))
     write_whole(columns, report.questions.to_parquet(index=False))
     return replace(report, files=files)
-
-
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _paid_in_all(questions: pd.DataFrame) -> str:
@@ -225,14 +205,3 @@ def _cached_in_all(questions: pd.DataFrame) -> str:
     calls, cached, estimated = (0.0 if column is None else float(column.sum()) for column in columns)
     share = f"{cached / calls if calls else 0:.0%} of the calls came out of the cache"
     return f"{share}, and the tokens of {estimated / calls:.0%} are estimates" if estimated else share
-
-
-def _shown(metric: str, row: pd.Series) -> str:
-    if metric in ("cost_usd", "paid_cost_usd"):
-        mean, low, high = (dollars(value) if pd.notna(value) else "" for value in row[["mean", "low", "high"]])
-        return f"{mean} ({low} to {high})" if low else mean or "unknown"
-    scale, digits = (100.0, 1) if metric in _SHARES else (1.0, 2)
-    mean, low, high = (
-        f"{value * scale:.{digits}f}" if pd.notna(value) else "" for value in row[["mean", "low", "high"]]
-    )
-    return f"{mean} ({low} to {high})" if low else mean

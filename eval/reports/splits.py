@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from ..metrics.statistics import mean_interval
+from .means import by_question, in_common, mean_of
 
 JUDGE = "judge"
 FIRED, QUIET = "fired", "did not fire"
@@ -29,7 +29,9 @@ def recursion_fired(frame: pd.DataFrame) -> pd.Series | None:
 
 
 def split_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
-    """A row for each split, part, system and metric: mean over questions, 95 % bootstrap interval, n of questions.
+    """A row for each split, part, system and metric: mean over questions, 95 % interval, n of questions.
+
+    Means are over the questions that every system has a score on, so that the systems of a part can be compared.
 
     Columns: ``split`` ("type", "hops", "recursion"), ``part`` (text), ``system``, ``metric``, ``mean``, ``low``,
     ``high``, ``n``. A split of which the data set knows one part or none is left out, and so are questions of which the
@@ -37,16 +39,16 @@ def split_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -
 
     Args:
         frame: As from ``frames.question_frame``; repeats of a question count as their mean.
-        metrics: Columns of it.
+        metrics: Columns of it, of values in [0, 1].
         seed: Of the bootstrap.
     """
     records = [
-        {"split": split, "part": part, "system": system, "metric": metric, **asdict(mean_interval(values, seed=seed))}
+        {"split": split, "part": part, "system": system, "metric": metric, **asdict(interval)}
         for split, parts in _splits(frame)
         for part, rows in frame.groupby(parts, sort=True)
-        for system, own in rows.groupby("system", sort=False)
         for metric in metrics
-        if (values := _by_question(own, metric))
+        for system, own in _shared(rows, metric).groupby("system", sort=False)
+        if (interval := mean_of(own, metric, scale="share", seed=seed))
     ]
     return pd.DataFrame.from_records(records, columns=["split", "part", "system", "metric", "mean", "low", "high", "n"])
 
@@ -59,6 +61,7 @@ def _splits(frame: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
             yield split, parts
 
 
-def _by_question(rows: pd.DataFrame, metric: str) -> list[float]:
-    means = rows.groupby("question_id", sort=False)[metric].mean().dropna()
-    return [float(value) for value in means]
+def _shared(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    values = {str(system): by_question(own, metric) for system, own in rows.groupby("system", sort=False)}
+    common = in_common(values)
+    return rows if common is None else rows[rows["question_id"].isin(common)]

@@ -115,7 +115,10 @@ class Experiment(BaseModel):
         default=None, gt=0, allow_inf_nan=False, description="Stop cleanly once it has paid so many US dollars."
     )
 
-    seed: int = Field(default=0, ge=0, description="Of the sample, and of the report's bootstrap intervals.")
+    seed: int = Field(default=0, ge=0, description="Of the sample, and of the report's intervals.")
+    baseline: Mode | Literal["all"] | None = Field(
+        default=None, description="System that the report compares the others with; all for every pair; naive."
+    )
     metrics: tuple[str, ...] | None = Field(
         default=None, min_length=1, description="Columns that the report shows, such as em, f1, all@3; its own choice."
     )
@@ -156,6 +159,7 @@ _MAY_CHANGE = (
     "max_tokens",
     "max_cost",
     "seed",
+    "baseline",
     "metrics",
 )
 

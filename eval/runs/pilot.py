@@ -17,7 +17,7 @@ from ...modules.rate_limit import MINUTE_S
 from ...modules.settings import Settings, load_settings
 from ..datasets.choice import choose_questions
 from ..datasets.registry import load_dataset
-from ..metrics.statistics import mean_interval
+from ..metrics.intervals import mean_interval
 from .batch_run import RunOptions, run_experiment, with_experiment
 from .experiment import Experiment
 from .jobs import plan_jobs
@@ -207,7 +207,7 @@ def rate_limit_s(rows: Mapping[Mode, Sequence[RunRow]], left: Mapping[Mode, int]
 
 
 def _expected(values: Sequence[float], left: int) -> Expected:
-    mean = mean_interval(values)
+    mean = mean_interval(values, scale="amount")
     if mean.low is None or mean.high is None:
         return Expected(value=mean.mean * left, low=None, high=None)
     return Expected(value=mean.mean * left, low=mean.low * left, high=mean.high * left)

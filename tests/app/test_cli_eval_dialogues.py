@@ -35,7 +35,7 @@ def test_run_report_and_comparison(cli: Cli, data: Path, tmp_path: Path, scripte
     told = cli("eval", "report", str(out))
     assert told.status == 0, told.err
     assert "## Conversation" in told.out
-    assert "| naive | our stand-alone question | 4 | 100.0 (100.0 to 100.0) |" in told.out
+    assert "| naive | our stand-alone question | 4 | 100.0 (" in told.out
     assert (out / "report.md").read_text(encoding="utf-8") == told.out
     table = pd.read_parquet(out / "results.parquet")
     of_naive = table[table["system"] == "naive"]
@@ -53,7 +53,7 @@ def test_run_report_and_comparison(cli: Cli, data: Path, tmp_path: Path, scripte
     asked = sum(scripted.requests.values())
     frame = run(config, dataset=f"dialogues:{data}", systems=["naive", "judge"], out=out).questions
     assert sum(scripted.requests.values()) == asked
-    assert {"standalone_query", "rewrite_rouge1_recall", "raw_recall@3", "reuses"} <= set(frame.columns)
+    assert {"standalone_query", "rewrite_rouge1_recall", "raw_recall@1", "reuses"} <= set(frame.columns)
 
 
 def check_page(page: Path) -> None:

@@ -1,30 +1,23 @@
-"""Statistics of scores: cases worked out by hand, laws over generated scores, and coverage on a simulation."""
+"""Comparisons of two systems: cases worked out by hand, and laws over generated scores."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from judgetree.evaluation.metrics.statistics import (
-    MeanInterval,
-    PairedComparison,
-    adjust_comparisons,
     adjust_holm,
-    align_scores,
     compare_paired,
     mcnemar_p_value,
-    mean_interval,
     noise_floor,
     sign_flip_p_value,
     smallest_detectable_difference,
-    verdict_in_words,
 )
 
 FEW = 200  # resamples that are enough for a law
@@ -37,60 +30,11 @@ def split(scores: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
     return [a for a, _ in scores], [b for _, b in scores]
 
 
-# --- intervals ---
-
-
-def test_the_interval_of_zeros_and_ones_is_close_to_the_normal_one() -> None:
-    interval = mean_interval([1.0] * 100 + [0.0] * 100)
-    assert interval.mean == 0.5
-    assert interval.n == 200
-    half_width = 1.96 * math.sqrt(0.25 / 200)
-    assert interval.low == pytest.approx(0.5 - half_width, abs=0.01)
-    assert interval.high == pytest.approx(0.5 + half_width, abs=0.01)
-
-
-def test_the_interval_of_the_same_values_is_a_point() -> None:
-    assert mean_interval([0.25] * 5) == MeanInterval(mean=0.25, low=0.25, high=0.25, n=5)
-
-
-def test_one_value_has_no_interval() -> None:
-    assert mean_interval([1.0]) == MeanInterval(mean=1.0, low=None, high=None, n=1)
-
-
-def test_the_same_seed_gives_the_same_interval_and_another_seed_another() -> None:
-    values = np.random.default_rng(5).random(40).tolist()
-    assert mean_interval(values, seed=1) == mean_interval(values, seed=1)
-    assert mean_interval(values, seed=1) != mean_interval(values, seed=2)
-
-
-@settings(max_examples=30)
-@example([5.5157177261734015e-251] * 2)
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=20))
-def test_an_interval_lies_within_the_values_and_around_the_mean(values: list[float]) -> None:
-    interval = mean_interval(values, resamples=FEW)
-    assert interval.low is not None
-    assert interval.high is not None
-    assert min(values) - 1e-9 <= interval.low <= interval.high <= max(values) + 1e-9
-    assert min(values) - 1e-9 <= interval.mean <= max(values) + 1e-9
-
-
-def test_the_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(7)
-    covered = 0
-    for _ in range(200):
-        interval = mean_interval((rng.random(60) < 0.4).astype(float).tolist(), resamples=400)
-        covered += interval.low is not None and interval.high is not None and interval.low <= 0.4 <= interval.high
-    # Binomial(200, .95) lies in here with more than 99.9 %; an interval of 80 % would not reach it.
-    assert 178 <= covered <= 199
-
-
 # --- missing and unfitting values ---
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, math.inf])
 def test_a_missing_value_is_refused_by_its_place(missing: float | None) -> None:
-    with pytest.raises(ValueError, match=rf"values must be finite numbers, but that at index 1 is {missing}"):
-        mean_interval([0.5, missing])
     with pytest.raises(ValueError, match=r"scores of B .* index 0"):
         compare_paired([0.5, 1.0], [missing, 1.0], metric="F1", test="permutation")
     with pytest.raises(ValueError, match=r"scores of run 2 .* index 1"):
@@ -98,8 +42,6 @@ def test_a_missing_value_is_refused_by_its_place(missing: float | None) -> None:
 
 
 def test_no_values_are_refused() -> None:
-    with pytest.raises(ValueError, match="There are no values"):
-        mean_interval([])
     with pytest.raises(ValueError, match="There are no scores of A"):
         mcnemar_p_value([], [])
 
@@ -112,16 +54,6 @@ def test_pairs_of_different_length_are_refused() -> None:
 def test_mcnemar_refuses_graded_scores() -> None:
     with pytest.raises(ValueError, match="takes scores of 0 and 1"):
         mcnemar_p_value([1.0, 0.5], [1.0, 0.0])
-
-
-def test_scores_are_aligned_by_question() -> None:
-    assert align_scores({"q1": 1.0, "q2": 0.0}, {"q2": 0.5, "q1": 0.25}) == ([1.0, 0.0], [0.25, 0.5])
-
-
-def test_scores_of_different_questions_are_refused() -> None:
-    odd = {f"q{number}": 1.0 for number in range(5)}
-    with pytest.raises(ValueError, match=r"5 have a score from one of them only \(q0, q1, q2, …\)"):
-        align_scores({"same": 1.0, **odd}, {"same": 1.0})
 
 
 # --- McNemar ---
@@ -231,6 +163,44 @@ def test_the_paired_interval_is_narrower_than_the_systems_own_when_they_agree_on
     assert high - low < 0.06  # about 0.2 if the questions were not paired
 
 
+def test_the_interval_of_a_clean_sweep_is_no_point() -> None:
+    sweep = compare_paired([1.0] * 8, [0.0] * 8, metric="EM", test="mcnemar").difference
+    # Bonett and Price: (9 - 1) / 10 +- 1.96 sqrt((1.0 - 0.64) / 10), and no further than the difference itself.
+    assert (sweep.mean, sweep.high) == (1.0, 1.0)
+    assert sweep.low == pytest.approx(0.8 - 1.96 * math.sqrt(0.036), abs=1e-3)
+
+
+def test_dialogues_are_exchanged_and_drawn_as_a_whole() -> None:
+    a, b = [1.0] * 12, [0.0] * 12
+    dialogues = [f"d{number // 4}" for number in range(12)]
+    by_turn = compare_paired(a, b, metric="EM", test="permutation")
+    by_dialogue = compare_paired(a, b, metric="EM", test="permutation", dialogues=dialogues)
+    assert by_turn.p_value == pytest.approx(2 / 2**12)
+    assert by_dialogue.p_value == by_dialogue.least_p_value == pytest.approx(2 / 2**3)
+    assert (by_dialogue.dialogues, by_dialogue.difference.n) == (3, 12)
+    with pytest.raises(ValueError, match="questions that stand alone"):
+        compare_paired(a, b, metric="EM", test="mcnemar", dialogues=dialogues)
+
+
+def test_turns_that_go_alike_widen_the_interval_and_the_detectable_difference() -> None:
+    rng = np.random.default_rng(2)
+    a = np.repeat(rng.random(20), 5).tolist()
+    dialogues = [f"d{number // 5}" for number in range(100)]
+    alone = compare_paired(a, [0.5] * 100, metric="F1", test="permutation")
+    together = compare_paired(a, [0.5] * 100, metric="F1", test="permutation", dialogues=dialogues)
+    assert None not in (alone.difference.low, alone.difference.high, together.difference.low, together.difference.high)
+    widths = [each.difference.high - each.difference.low for each in (alone, together)]  # type: ignore[operator]
+    assert widths[1] > 1.8 * widths[0], "five times the variance, so more than twice as wide"
+    assert together.smallest_detectable == pytest.approx((alone.smallest_detectable or 0) * math.sqrt(5), rel=0.1)
+
+
+def test_a_p_value_is_never_below_what_the_test_can_give() -> None:
+    b = np.random.default_rng(3).random(200).tolist()
+    found = compare_paired([1.0] * 200, b, metric="F1", test="permutation", resamples=999)
+    assert (found.p_value, found.resamples) == (pytest.approx(2 / 1000), 999)
+    assert found.p_value >= found.least_p_value > 0
+
+
 def test_a_comparison_over_one_question_says_nothing() -> None:
     comparison = compare_paired([1.0], [0.0], metric="EM", test="mcnemar")
     assert (comparison.p_value, comparison.difference.low, comparison.smallest_detectable) == (1.0, None, None)
@@ -312,57 +282,3 @@ def test_outcomes_may_flip_where_means_do_not() -> None:
 def test_runs_that_cannot_be_set_side_by_side_are_refused(runs: list[list[float]], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         noise_floor(runs)
-
-
-# --- words ---
-
-SHOWN = PairedComparison(
-    metric="EM",
-    mean_a=0.532,
-    mean_b=0.5,
-    difference=MeanInterval(mean=0.032, low=0.004, high=0.06, n=500),
-    a_better=38,
-    b_better=22,
-    test="mcnemar",
-    p_value=0.021,
-    smallest_detectable=0.04,
-)
-
-
-def test_a_difference_that_was_shown_is_said_with_its_evidence() -> None:
-    assert verdict_in_words(SHOWN, a="judge", b="naive") == (
-        "judge is better than naive by 3.2 points of EM "
-        "(95 % interval 0.4 to 6.0; exact McNemar test, p = 0.021; 500 questions)."
-    )
-
-
-def test_the_better_system_is_named_first() -> None:
-    worse = replace(SHOWN, difference=MeanInterval(mean=-0.032, low=-0.06, high=-0.004, n=500), p_value=0.0001)
-    assert verdict_in_words(worse, a="judge", b="naive") == (
-        "naive is better than judge by 3.2 points of EM "
-        "(95 % interval 0.4 to 6.0; exact McNemar test, p < 0.001; 500 questions)."
-    )
-
-
-def test_a_correction_can_take_a_difference_back() -> None:
-    [corrected, other] = adjust_comparisons([replace(SHOWN, p_value=0.03), replace(SHOWN, p_value=0.2)])
-    assert other.adjusted_p_value == pytest.approx(0.2)
-    assert verdict_in_words(corrected, a="judge", b="naive") == (
-        "No difference in EM was shown; judge less naive is +3.2 points "
-        "(95 % interval +0.4 to +6.0; exact McNemar test, p = 0.060 after Holm's correction; 500 questions). "
-        "A true difference of 4.0 points would be found four times out of five with so many questions."
-    )
-
-
-def test_an_interval_that_holds_zero_shows_no_difference_whatever_the_test_says() -> None:
-    doubtful = replace(SHOWN, difference=MeanInterval(mean=0.032, low=-0.001, high=0.06, n=500))
-    assert verdict_in_words(doubtful, a="judge", b="naive").startswith("No difference in EM was shown")
-
-
-def test_one_question_is_said_to_be_too_few() -> None:
-    words = verdict_in_words(compare_paired([1.0], [0.0], metric="EM", test="mcnemar"), a="judge", b="naive")
-    assert words == (
-        "No difference in EM was shown; judge less naive is +100.0 points "
-        "(no interval; exact McNemar test, p = 1.000; 1 question). "
-        "These questions cannot say how small a difference would be found."
-    )

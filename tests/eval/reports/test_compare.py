@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.evaluation.datasets.registry import load_dataset
-from judgetree.evaluation.reports.compare import compare_runs
+from judgetree.evaluation.reports.compare import Comparison, compare_runs
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.manifest import manifest_of
 from judgetree.evaluation.runs.store import RunRow, RunStore
@@ -62,16 +62,54 @@ def write_run(folder: Path, file: Path, right: dict[str, int], *, repeats: int =
 def test_systems_of_one_run_are_compared_question_by_question(tmp_path: Path, file: Path) -> None:
     run = write_run(tmp_path / "a", file, {"naive": 0, "judge": QUESTIONS})
     em, f1 = compare_runs(run)
-    assert (em.a, em.b, em.paired.metric, f1.paired.metric) == ("naive", "judge", "em", "f1")
-    assert (em.paired.test, em.paired.difference.mean, em.paired.b_better) == ("mcnemar", -1.0, QUESTIONS)
+    assert (em.a, em.b, em.paired.metric, f1.paired.metric) == ("judge", "naive", "em", "f1")
+    assert (em.paired.test, em.paired.difference.mean, em.paired.a_better) == ("mcnemar", 1.0, QUESTIONS)
     assert em.paired.p_value == pytest.approx(2 * 0.5**QUESTIONS)
     assert em.paired.adjusted_p_value == pytest.approx(4 * 0.5**QUESTIONS), "two p values were adjusted together"
     assert em.verdict.startswith("judge is better than naive by 100")
 
 
-def test_systems_stand_in_the_same_order_whichever_was_finished_first(tmp_path: Path, file: Path) -> None:
-    (em, _) = compare_runs(write_run(tmp_path / "a", file, {"judge": 7, "naive": 6}))
-    assert (em.a, em.b) == ("naive", "judge")
+def pairs_of(comparisons: list[Comparison]) -> list[tuple[str, str]]:
+    return [(each.a, each.b) for each in comparisons if each.paired.metric == "em"]
+
+
+def test_systems_are_compared_with_the_baseline_and_with_each_other_only_when_asked(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"judge": 12, "llm": 6, "naive": 4})
+    assert pairs_of(compare_runs(run)) == [("llm", "naive"), ("judge", "naive")], "in the order of systems"
+    assert pairs_of(compare_runs(run, baseline="llm")) == [("naive", "llm"), ("judge", "llm")]
+    every = compare_runs(run, baseline="all")
+    assert pairs_of(every) == [("llm", "naive"), ("llm", "judge"), ("naive", "judge")]
+    (judged,) = (each for each in compare_runs(run) if (each.a, each.paired.metric) == ("judge", "em"))
+    (again,) = (each for each in every if (each.a, each.b, each.paired.metric) == ("naive", "judge", "em"))
+    assert judged.paired.p_value == again.paired.p_value
+    assert (judged.paired.adjusted_p_value or 1) < (again.paired.adjusted_p_value or 1), "corrected for fewer"
+    with pytest.raises(SettingsError, match=r"'react' is no system of the run\. Allowed: llm, naive, judge, or all"):
+        compare_runs(run, baseline="react")
+
+
+def test_baseline_of_the_experiment_is_taken_where_it_was_asked(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"llm": 3, "naive": 2, "judge": 3}, baseline="llm")
+    assert pairs_of(compare_runs(run)) == [("naive", "llm"), ("judge", "llm")]
+    other = write_run(tmp_path / "b", file, {"naive": 2, "judge": 3}, baseline="react")
+    assert pairs_of(compare_runs(other)) == [("judge", "naive")]
+
+
+def test_baseline_of_a_second_run_meets_every_system_of_the_first(tmp_path: Path, file: Path) -> None:
+    a = write_run(tmp_path / "a", file, {"naive": 2, "judge": 12})
+    b = write_run(tmp_path / "b", file, {"naive": 2, "judge": 2})
+    assert pairs_of(compare_runs(a, b, baseline="naive")) == [
+        (f"{a}:naive", f"{b}:naive"),
+        (f"{a}:judge", f"{b}:naive"),
+    ]
+
+
+def test_questions_that_one_system_alone_was_asked_are_left_out_and_counted(tmp_path: Path, file: Path) -> None:
+    run = write_run(tmp_path / "a", file, {"naive": 6, "judge": 7})
+    rows = (run / "rows.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (run / "rows.jsonl").write_text("".join(rows[:-3]), encoding="utf-8")
+    em, _ = compare_runs(run)
+    assert (em.left_out, em.paired.difference.n) == (3, QUESTIONS - 3)
+    assert em.verdict.endswith("3 questions are left out, since only one of the two has a score there.")
 
 
 def test_no_difference_is_told_as_such(tmp_path: Path, file: Path) -> None:
@@ -90,7 +128,7 @@ def test_rows_that_an_outage_damaged_make_no_difference_unless_they_are_wanted(t
     assert (em.paired.difference.n, em.paired.difference.mean) == (6, 0.0)
     assert em.verdict.endswith("Rows compared: complete; left out: 2 failed and 4 degraded of judge.")
     em, _ = compare_runs(run, rows="answered")
-    assert (em.paired.difference.n, em.paired.b_better) == (10, 0)
+    assert (em.paired.difference.n, em.paired.a_better) == (10, 0)
     assert em.verdict.endswith("Rows compared: answered; left out: 2 failed of judge; counted: 4 degraded of judge.")
     em, _ = compare_runs(run, rows="all")
     assert em.paired.difference.n == QUESTIONS
@@ -103,7 +141,7 @@ def test_systems_that_share_no_complete_rows_are_told_why(tmp_path: Path, file: 
     run = write_run(tmp_path / "a", file, {"naive": 6, "judge": 6})
     for row in RunStore(run).read_rows():
         RunStore(run).append(replace(row, damage={"failed_reranks": 1}))
-    with pytest.raises(SettingsError, match=r"12 degraded of naive, .*--retry incomplete.*--rows"):
+    with pytest.raises(SettingsError, match=r"12 degraded of judge, .*--retry incomplete.*--rows"):
         compare_runs(run)
 
 

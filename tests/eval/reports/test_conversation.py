@@ -132,9 +132,10 @@ def test_section_shows_what_there_is() -> None:
     frame = conversation_frame(frame_of(*rows), ks=(3,))
     lines = conversation_lines(frame, ks=(3,), history="own")
     assert lines[1] == "## Conversation"
-    assert "| naive | as asked | 1 | 100.0 |  | 100.0 |  |" in lines
-    half = "50.0 (0.0 to 100.0)"
-    assert f"| naive | 2 | 100.0 | 100.0 | {half} | {half} | 4.0 (4.0 to 4.0) | 150.0 (150.0 to 150.0) |" in lines
+    right, half = "100.0 (20.7 to 100.0)", "50.0 (5.5 to 94.5)"
+    follow_up = "100.0 (20.7 to 100.0; n 1)"
+    assert f"| naive | as asked | 1 | {right} |  | {right} |  |" in lines
+    assert f"| naive | 2 | {follow_up} | {follow_up} | {half} | {half} | 4.0 | 150.0 |" in lines, "one dialogue"
     assert "the data set's turns" in conversation_lines(frame, ks=(3,), history="given")[3]
 
 

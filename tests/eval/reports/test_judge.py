@@ -91,7 +91,7 @@ def test_failures_of_the_judge_are_told() -> None:
 def test_section_has_the_counts_the_shares_and_the_findings() -> None:
     text = "\n".join(judge_section("judge", figures_of([("1", "some"), ("1", "none")], confidence=0.9)))
     assert text.startswith("## Verdicts of judge\n")
-    assert "| 1 | 20 | 20 | 0 | 100.0 (100.0 to 100.0) |" in text
+    assert "| 1 | 20 | 20 | 0 | 100.0 (83.9 to 100.0) |" in text
     assert "AUC within the question 0.500 (0.500 to 0.500)" in text
     assert "| 0.9 to 1.0 | 40 | 0.90 | 0.50 |" in text
     assert "**It hardly discriminates: it gives 1 to 100% of the chunks; 50% deserve it.**" in text

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.datasets.questions import EvalQuestion
+from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
 from judgetree.evaluation.reports.completeness import completeness_counts, damage_lines
-from judgetree.evaluation.reports.frames import question_frame, system_frame
+from judgetree.evaluation.reports.frames import common_frame, ks_of, question_frame, retrieval_metrics, system_frame
 from judgetree.evaluation.reports.report import load_report
+from judgetree.evaluation.reports.system_table import common_lines, system_table
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
 from judgetree.modules.errors import LoadingError
 
@@ -47,6 +48,13 @@ def test_answers_and_evidence_are_scored() -> None:
     assert (scored["em"], scored["f1"], scored["cover_em"]) == (1.0, 1.0, 1.0)
     assert (scored["recall@3"], scored["all@3"], scored["mrr"]) == (0.5, 0.0, 1.0)
     assert (scored["tree_recall"], scored["tree_all"]) == (1.0, 1.0)
+
+
+def test_nothing_is_said_of_more_documents_than_were_retrieved() -> None:
+    assert ks_of(3) == (3,)
+    frame = question_frame([row(OIL, "Vellin", found("a"))], QUESTIONS, ks=ks_of(3))
+    assert set(retrieval_metrics(ks_of(3))) <= set(frame.columns)
+    assert not [name for name in frame.columns if name.endswith("@10")]
 
 
 def test_failed_question_scores_nothing_and_stays_in_the_mean() -> None:
@@ -87,6 +95,60 @@ def test_system_that_does_not_retrieve_has_no_retrieval_score() -> None:
     frame = question_frame([row(OIL, "Vellin", system="llm")], QUESTIONS)
     assert frame["recall@3"].isna().all()
     assert list(system_frame(frame, ["em", "recall@3"])["metric"]) == ["em"]
+
+
+def test_means_are_compared_over_the_questions_that_all_systems_were_asked() -> None:
+    third = EvalQuestion(id="third", question="?", answers=("x",), supporting=("a",))
+    known = (OIL, third)
+    rows = [row(OIL, "Vellin", found("a")), row(third, "x", found("a"))]
+    rows += [row(OIL, "wrong", found("a"), system="naive"), row(OIL, "Vellin", system="llm"), row(third, system="llm")]
+    frame = question_frame(rows, known)
+    metrics = ["em", "recall@3"]
+    common = common_frame(frame, metrics).set_index(["metric", "system"])
+    assert {place: (each["mean"], each["n"]) for place, each in common.iterrows()} == {
+        ("em", "judge"): (1.0, 1),
+        ("em", "naive"): (0.0, 1),
+        ("em", "llm"): (1.0, 1),
+        ("recall@3", "judge"): (0.5, 1),
+        ("recall@3", "naive"): (0.5, 1),
+    }, "llm, which does not retrieve, takes nothing from the others"
+    lines = list(common_lines(frame, common_frame(frame, metrics), metrics))
+    assert "(judge 2, naive 1, llm 2; 1 in common)" in lines[1]
+    assert lines[5] == "| system | EM | recall@3 |"
+    assert lines[8] == "| naive | 0.0 (0.0 to 79.3; n 1) | 50.0 (n 1) |"
+    table = list(system_table(frame, system_frame(frame, metrics), metrics))
+    assert table[2].startswith("| judge | 2 | 0 | 0 | 0 | 100.0 (34.2 to 100.0) |")
+
+
+def test_systems_that_share_no_question_have_no_common_mean() -> None:
+    frame = question_frame([row(OIL, "Vellin"), row(NOBODY, "no", system="naive", status="refused")], QUESTIONS)
+    assert list(common_frame(frame, ["em"])["n"]) == [0, 0]
+    assert "| judge | unknown (n 0) |" in list(common_lines(frame, common_frame(frame, ["em"]), ["em"]))
+
+
+def test_systems_on_the_same_questions_get_no_second_table() -> None:
+    frame = question_frame([row(OIL, "Vellin"), row(OIL, "no", system="naive")], QUESTIONS)
+    assert common_frame(frame, ["em", "seconds"]).empty
+    assert list(common_lines(frame, common_frame(frame, ["em"]), ["em"])) == []
+
+
+def test_mean_over_fewer_questions_than_were_asked_names_their_number() -> None:
+    frame = question_frame([row(OIL, "Vellin", found("a")), row(NOBODY, status="refused")], QUESTIONS)
+    metrics = ["em", "recall@3"]
+    *_, line = system_table(frame, system_frame(frame, metrics), metrics)
+    assert line == "| judge | 2 | 0 | 0 | 1 | 100.0 (34.2 to 100.0) | 50.0 (n 1) |"
+
+
+def test_turns_of_one_dialogue_are_one_observation() -> None:
+    turns = [
+        EvalQuestion(
+            id=f"t{n}", question="?", answers=("x",), turn=DialogueTurn(dialogue_id=f"d{n // 5}", number=n + 1)
+        )
+        for n in range(10)
+    ]
+    frame = question_frame([row(turn, "x") for turn in turns], turns)
+    em = system_frame(frame, ["em"]).iloc[0]
+    assert (em["n"], em["low"]) == (10, pytest.approx(0.3424, abs=1e-4)), "as of two right out of two"
 
 
 def test_directory_without_a_run_says_what_to_do(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""A paired comparison in words: which system is better, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+from .statistics import PairedComparison, PairedTest
+
+_TEST_NAMES: dict[PairedTest, str] = {"mcnemar": "exact McNemar test", "permutation": "paired permutation test"}
+
+
+def verdict_in_words(comparison: PairedComparison, *, a: str, b: str) -> str:
+    """One comparison as a sentence or two; ``a`` and ``b`` are the systems' names. Points are hundredths of the score.
+
+    A difference counts as shown only if test and interval agree (``PairedComparison.is_shown``).
+    """
+    difference = comparison.difference
+    if comparison.is_shown:
+        sign, better, worse = (1, a, b) if difference.mean > 0 else (-1, b, a)
+        return (
+            f"{better} is better than {worse} by {_points(sign * difference.mean)} points of {comparison.metric} "
+            f"({_evidence(comparison, sign)})."
+        )
+    return (
+        f"No difference in {comparison.metric} was shown; {a} less {b} is {_points(difference.mean, signed=True)} "
+        f"points ({_evidence(comparison, 1, signed=True)}). {_detectable(comparison)}"
+    )
+
+
+def _evidence(comparison: PairedComparison, sign: int, *, signed: bool = False) -> str:
+    low, high, n = comparison.difference.low, comparison.difference.high, comparison.difference.n
+    interval = "no interval"
+    if low is not None and high is not None:
+        bounds = " to ".join(_points(bound, signed=signed) for bound in sorted((sign * low, sign * high)))
+        interval = f"95 % interval {bounds}"
+    questions = f"{n:,} question{'s' if n != 1 else ''}"
+    if comparison.dialogues is not None:
+        questions += f" of {comparison.dialogues:,} dialogue{'s' if comparison.dialogues != 1 else ''}"
+    return f"{interval}; {_TEST_NAMES[comparison.test]}, {_p_words(comparison)}; {questions}"
+
+
+def _p_words(comparison: PairedComparison) -> str:
+    """The p value; where it is the least that the test can give, that it is."""
+    adjusted = comparison.adjusted_p_value
+    value = comparison.p_value if adjusted is None else adjusted
+    corrected = "" if adjusted is None else " after Holm's correction"
+    is_least = comparison.test == "permutation" and comparison.p_value <= comparison.least_p_value * (1 + 1e-9) < 1
+    if not is_least:
+        return f"{_p(value)}{corrected}"
+    if comparison.resamples is None:
+        return f"{_p(value)}{corrected}, the least that so few differing {_unit(comparison)}s can give"
+    return f"p < {value:.2g}{corrected}, the least that {comparison.resamples:,} random exchanges can give"
+
+
+def _unit(comparison: PairedComparison) -> str:
+    return "question" if comparison.dialogues is None else "dialogue"
+
+
+def _detectable(comparison: PairedComparison) -> str:
+    if comparison.smallest_detectable is None:
+        return "These questions cannot say how small a difference would be found."
+    points = _points(comparison.smallest_detectable)
+    return f"A true difference of {points} points would be found four times out of five with so many questions."
+
+
+def _points(score: float, *, signed: bool = False) -> str:
+    return f"{100 * score:{'+' if signed else ''}.1f}"
+
+
+def _p(value: float) -> str:
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"

@@ -1,0 +1,113 @@
+"""The table of systems in Markdown: means with intervals, each over a number of questions that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from ...modules.prices import dollars
+from .completeness import completeness_counts
+from .frames import is_share
+
+_NAMES = {
+    "em": "EM",
+    "f1": "F1",
+    "cover_em": "cover EM",
+    "tree_all": "all supporting in the tree",
+    "chat_calls": "calls",
+    "paid_chat_calls": "calls paid",
+    "cost_usd": "cost",
+    "paid_cost_usd": "cost paid",
+    "sub_runs": "sub-runs",
+}
+
+
+def system_table(questions: pd.DataFrame, systems: pd.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
+    """A line a system: its questions, how many answers failed, are degraded or refused, and a mean a metric.
+
+    A mean over fewer questions than the system was asked names their number, as in "81.2 (70.1 to 88.9; n 64)".
+
+    Args:
+        questions: As from ``frames.question_frame``.
+        systems: As from ``frames.system_frame``.
+        metrics: Those of ``systems`` that are shown, in this order.
+    """
+    counts = completeness_counts(questions)
+    yield from table_head(["system", "n", "failed", "degraded", "refused", *map(metric_name, metrics)])
+    for system, part in questions.groupby("system", sort=False):
+        asked = part["question_id"].nunique()
+        refused = int((part["status"] == "refused").sum())
+        answers = [str(count) for count in (counts[str(system)]["failed"], counts[str(system)]["degraded"], refused)]
+        means = _cells(systems, str(system), metrics, asked)
+        yield table_line([str(system), str(asked), *answers, *means])
+
+
+def common_lines(questions: pd.DataFrame, common: pd.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
+    """A warning and a second table where means of the first are not over the same questions; nothing where all are.
+
+    Args:
+        questions: As from ``frames.question_frame``.
+        common: As from ``frames.common_frame``.
+        metrics: Those that the first table shows.
+    """
+    unlike = [metric for metric in metrics if metric in set(common["metric"])]
+    asked = questions.groupby("system", sort=False)["question_id"].agg(set)
+    if any(own != asked.iloc[0] for own in asked):
+        counts = ", ".join(f"{system} {len(own):,}" for system, own in asked.items())
+        shared = len(set.intersection(*asked))
+        yield from (
+            "",
+            f"**Warning: the systems were not asked the same questions ({counts}; {shared:,} in common), so that their "
+            "means above cannot be compared.**",
+        )
+    if not unlike:
+        return
+    yield from (
+        "",
+        "Some means above are over other questions for one system than for another. Over the questions on which every "
+        "system that has the figure has it:",
+        "",
+    )
+    yield from table_head(["system", *map(metric_name, unlike)])
+    for system in asked.index:
+        yield table_line([str(system), *_cells(common, str(system), unlike, None)])
+
+
+def metric_name(metric: str) -> str:
+    """How a table calls a metric."""
+    name, at, k = metric.partition("@")
+    return f"all supporting @{k}" if at and name == "all" else _NAMES.get(metric, metric)
+
+
+def table_head(cells: Sequence[str]) -> tuple[str, str]:
+    """The first two lines of a table."""
+    return table_line(cells), table_line(["---"] * len(cells))
+
+
+def table_line(cells: Sequence[str]) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def _cells(means: pd.DataFrame, system: str, metrics: Sequence[str], asked: int | None) -> Iterator[str]:
+    own = means[means["system"] == system].set_index("metric")
+    for metric in metrics:
+        yield _cell(metric, own.loc[metric], asked) if metric in own.index else ""
+
+
+def _cell(metric: str, row: pd.Series, asked: int | None) -> str:
+    n = "" if row["n"] == asked else f"n {int(row['n']):,}"
+    if pd.isna(row["mean"]):
+        return f"unknown ({n})" if n else "unknown"
+    mean, low, high = (_shown(metric, value) for value in row[["mean", "low", "high"]])
+    around = "; ".join(part for part in (f"{low} to {high}" if low else "", n) if part)
+    return f"{mean} ({around})" if around else mean
+
+
+def _shown(metric: str, value: float) -> str:
+    if pd.isna(value):
+        return ""
+    if metric in ("cost_usd", "paid_cost_usd"):
+        return dollars(value)
+    return f"{value * 100:.1f}" if is_share(metric) else f"{value:.2f}"

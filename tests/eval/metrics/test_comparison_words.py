@@ -1,0 +1,82 @@
+"""Comparisons in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from judgetree.evaluation.metrics.comparison_words import verdict_in_words
+from judgetree.evaluation.metrics.intervals import MeanInterval
+from judgetree.evaluation.metrics.statistics import PairedComparison, adjust_comparisons, compare_paired
+
+SHOWN = PairedComparison(
+    metric="EM",
+    mean_a=0.532,
+    mean_b=0.5,
+    difference=MeanInterval(mean=0.032, low=0.004, high=0.06, n=500),
+    a_better=38,
+    b_better=22,
+    test="mcnemar",
+    p_value=0.021,
+    least_p_value=2.0**-59,
+    smallest_detectable=0.04,
+)
+
+
+def test_a_difference_that_was_shown_is_said_with_its_evidence() -> None:
+    assert verdict_in_words(SHOWN, a="judge", b="naive") == (
+        "judge is better than naive by 3.2 points of EM "
+        "(95 % interval 0.4 to 6.0; exact McNemar test, p = 0.021; 500 questions)."
+    )
+
+
+def test_the_better_system_is_named_first() -> None:
+    worse = replace(SHOWN, difference=MeanInterval(mean=-0.032, low=-0.06, high=-0.004, n=500), p_value=0.0001)
+    assert verdict_in_words(worse, a="judge", b="naive") == (
+        "naive is better than judge by 3.2 points of EM "
+        "(95 % interval 0.4 to 6.0; exact McNemar test, p < 0.001; 500 questions)."
+    )
+
+
+def test_a_correction_can_take_a_difference_back() -> None:
+    [corrected, other] = adjust_comparisons([replace(SHOWN, p_value=0.03), replace(SHOWN, p_value=0.2)])
+    assert other.adjusted_p_value == pytest.approx(0.2)
+    assert verdict_in_words(corrected, a="judge", b="naive") == (
+        "No difference in EM was shown; judge less naive is +3.2 points "
+        "(95 % interval +0.4 to +6.0; exact McNemar test, p = 0.060 after Holm's correction; 500 questions). "
+        "A true difference of 4.0 points would be found four times out of five with so many questions."
+    )
+
+
+def test_an_interval_that_holds_zero_shows_no_difference_whatever_the_test_says() -> None:
+    doubtful = replace(SHOWN, difference=MeanInterval(mean=0.032, low=-0.001, high=0.06, n=500))
+    assert verdict_in_words(doubtful, a="judge", b="naive").startswith("No difference in EM was shown")
+
+
+def test_one_question_is_said_to_be_too_few() -> None:
+    words = verdict_in_words(compare_paired([1.0], [0.0], metric="EM", test="mcnemar"), a="judge", b="naive")
+    assert words == (
+        "No difference in EM was shown; judge less naive is +100.0 points "
+        "(no interval; exact McNemar test, p = 1.000; 1 question). "
+        "These questions cannot say how small a difference would be found."
+    )
+
+
+def test_the_floor_of_a_permutation_test_is_said() -> None:
+    floor = 2 / 10_001
+    least = replace(SHOWN, test="permutation", p_value=floor, least_p_value=floor, resamples=10_000, b_better=0)
+    [corrected, _] = adjust_comparisons([least, replace(SHOWN, p_value=0.5)])
+    assert "p < 0.0002, the least that 10,000 random exchanges can give; 500" in verdict_in_words(least, a="a", b="b")
+    assert "p < 0.0004 after Holm's correction, the least that 10,000" in verdict_in_words(corrected, a="a", b="b")
+
+
+def test_few_differing_questions_are_said_to_be_unable_to_give_less() -> None:
+    few = compare_paired([0.5, 0.75, 1.0], [0.0, 0.0, 0.0], metric="F1", test="permutation")
+    assert "p = 0.250, the least that so few differing questions can give; 3" in verdict_in_words(few, a="a", b="b")
+
+
+def test_dialogues_are_counted() -> None:
+    scores = [1.0, 0.0, 0.5, 0.25]
+    compared = compare_paired(scores, scores[::-1], metric="F1", test="permutation", dialogues=["d1", "d1", "d2", "d2"])
+    assert "; 4 questions of 2 dialogues)" in verdict_in_words(compared, a="a", b="b")
