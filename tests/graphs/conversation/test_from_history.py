@@ -1,0 +1,147 @@
+"""When earlier turns may answer, and how much of their evidence a turn looks at."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+
+from judgetree.graphs.conversation.context import ConversationOptions, FromHistory, TurnLimits
+from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversation.result import TurnResult
+from judgetree.modules.prompts import REFUSAL
+from judgetree.modules.token_estimates import message_tokens
+from judgetree.modules.turns import QaPair
+from judgetree.modules.usage import CallMeter
+from tests.graphs.conversation.talk import CLASS, KINDS, OIL, TalkingLLM, open_conversations
+from tests.graphs.fakes import chunk
+
+Open = Callable[..., Conversations]
+TURNS = 25
+CAP = TurnLimits(max_evidence_tokens=600, max_kept_chunks=4, max_tokens=2_000)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    with ExitStack() as stack:
+        yield lambda llm, **more: stack.enter_context(open_conversations(tmp_path, llm, **more))
+
+
+def saved(result: TurnResult) -> QaPair:
+    assert result.turn is not None, result.error
+    return result.turn
+
+
+def led(when: FromHistory) -> ConversationOptions:
+    return ConversationOptions(answer_from_history=when)
+
+
+class YesMan(TalkingLLM):
+    """Says of every question that earlier turns answer it."""
+
+    answer = "certainly"
+    useful = (1,)
+
+    def _select(self, query: str, text: str) -> str:
+        return json.dumps({"turns": [1]})
+
+    def _assess(self, query: str, text: str) -> str:
+        return json.dumps({"question": OIL, "useful": list(self.useful), "answer": self.answer})
+
+
+def test_a_model_that_always_says_answerable_searches_all_the_same(opened: Open) -> None:
+    llm = YesMan()
+    talk = opened(llm, options=led("assessed")).conversation("s")
+    talk.ask(CLASS)
+    llm.asked()
+    turn = saved(talk.ask("And its oil?"))
+    assert (turn["answer"], turn["answered_from"]) == ("Vellin", "search")
+    assert llm.asked() == ["select", "assess", "judge", "read"]
+
+
+def test_an_answer_that_names_no_evidence_is_searched_for_without_asking_the_judge(opened: Open) -> None:
+    llm = YesMan()
+    llm.useful = ()
+    talk = opened(llm, options=led("assessed")).conversation("s")
+    talk.ask(CLASS)
+    llm.asked()
+    assert saved(talk.ask("And its oil?"))["answered_from"] == "search"
+    assert llm.asked() == ["select", "assess", "read"]
+
+
+def test_trust_takes_the_models_word(opened: Open) -> None:
+    llm = YesMan()
+    talk = opened(llm, options=led("trust")).conversation("s")
+    talk.ask(CLASS)
+    llm.asked()
+    turn = saved(talk.ask("And its oil?"))
+    assert (turn["answer"], turn["answered_from"]) == ("certainly", "history")
+    assert llm.asked() == ["select", "assess"]
+
+
+def test_never_condenses_and_searches_every_follow_up(opened: Open) -> None:
+    llm = TalkingLLM()
+    talk = opened(llm, options=led("never")).conversation("s")
+    talk.ask(CLASS)
+    llm.asked()
+    turn = saved(talk.ask("Which colour has it?"))
+    assert (turn["answered_from"], turn["standalone_query"]) == ("search", "Which colour has KS-1?")
+    assert llm.asked() == ["condense", "read"]
+    assert saved(talk.ask("And its oil?"))["answer"] == "Vellin"
+
+
+@pytest.mark.parametrize("when", ["assessed", "trust"])
+@pytest.mark.parametrize("answer", ["", REFUSAL, "我无法回答这个问题。"])
+def test_an_empty_answer_or_a_refusal_costs_one_search_and_fails_nothing(
+    opened: Open, when: FromHistory, answer: str
+) -> None:
+    llm = YesMan()
+    llm.answer = answer
+    talk = opened(llm, options=led(when)).conversation("s")
+    talk.ask(CLASS)
+    llm.asked()
+    turn = saved(talk.ask("And its oil?"))
+    assert (turn["answer"], turn["answered_from"]) == ("Vellin", "search")
+    assert llm.asked() == ["select", "assess", "read"]
+
+
+class LeaningLLM(TalkingLLM):
+    """Every question leans on all turns that are shown, and finds all of their passages useful."""
+
+    def _select(self, query: str, text: str) -> str:
+        return json.dumps({"turns": [int(number) for number in re.findall(r"^Turn (\d+)$", text, re.MULTILINE)]})
+
+    def _assess(self, query: str, text: str) -> str:
+        useful = [int(number) for number in re.findall(r"^\[(\d+)\] ", text, re.MULTILINE)]
+        return json.dumps({"question": query, "useful": useful, "answer": ""})
+
+    def _read(self, query: str, text: str) -> str:
+        return "a short answer"
+
+
+class NewPassages:
+    """Finds three passages that no other question finds."""
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"collection": "new"}
+
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        return [(chunk(f"{query} {n}", f"{query} {n} {'says this. ' * 40}"), 1 - n / 10) for n in range(3)]
+
+
+def test_kept_evidence_and_prompts_stop_growing(opened: Open) -> None:
+    llm = LeaningLLM()
+    talk = opened(llm, retriever=NewPassages(), limits=CAP).conversation("s")
+    sizes: list[int] = []
+    for number in range(TURNS):
+        llm.calls.clear()
+        turn = saved(talk.ask(f"Question {number}?"))
+        assert len(turn["chunks"]) <= 3 + CAP.max_kept_chunks
+        sizes.append(max(message_tokens(m) for m in llm.calls if KINDS[m[0][1]] != "digest"))
+    assert max(sizes) <= CAP.max_tokens
+    assert max(sizes[TURNS // 2 :]) <= 1.02 * max(sizes[: TURNS // 2]), sizes
