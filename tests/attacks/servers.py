@@ -1,0 +1,130 @@
+"""Servers that misbehave below the level of a reply: each answers a connection with bytes of its own, or with none."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
+
+_CHUNK = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+_WHOLE = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}
+_MESSAGE = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "yes"}}
+_GOOD = json.dumps({**_WHOLE, "choices": [_MESSAGE]}).encode()
+
+Misbehaviour = Callable[[BinaryIO, threading.Event], None]
+"""Writes to the connection until it is done, or until the event is set."""
+
+
+def _head(status: str, *headers: str) -> bytes:
+    return "\r\n".join([f"HTTP/1.1 {status}", *headers, "Connection: close", "", ""]).encode()
+
+
+def _says(status: str, body: bytes, *headers: str) -> Misbehaviour:
+    def write(out: BinaryIO, over: threading.Event) -> None:
+        out.write(_head(status, "Content-Type: application/json", f"Content-Length: {len(body)}", *headers) + body)
+
+    return write
+
+
+def _raw(data: bytes) -> Misbehaviour:
+    return lambda out, over: out.write(data) and None
+
+
+def _endless(head: bytes, piece: bytes, pause_s: float) -> Misbehaviour:
+    """The same piece until the caller has had enough."""
+
+    def write(out: BinaryIO, over: threading.Event) -> None:
+        out.write(head)
+        for _ in itertools.count():
+            out.write(piece)
+            if over.wait(pause_s):
+                return
+
+    return write
+
+
+def _silent(out: BinaryIO, over: threading.Event) -> None:
+    over.wait()
+
+
+def _error(message: str, **fields: object) -> bytes:
+    return json.dumps({"error": {"message": message, **fields}}).encode()
+
+
+_EVENTS = _head("200 OK", "Content-Type: text/event-stream")
+_DELTA = json.dumps({**_CHUNK, "choices": [{"index": 0, "delta": {"content": "more "}, "finish_reason": None}]})
+
+SETUP: dict[str, Misbehaviour] = {
+    "401": _says("401 Unauthorized", _error("bad key")),
+    "402": _says("402 Payment Required", _error("no credit")),
+    "404": _says("404 Not Found", _error("no such model")),
+    "429-quota": _says("429 Too Many Requests", _error("quota", code="insufficient_quota")),
+}
+"""After these nothing else is worth asking."""
+
+REQUEST: dict[str, Misbehaviour] = {
+    "400": _says("400 Bad Request", _error("content filter", code="content_filter")),
+    "413": _says("413 Content Too Large", _error("too long")),
+}
+"""These refuse one request."""
+
+OTHER: dict[str, Misbehaviour] = {
+    "500": _says("500 Internal Server Error", b"\xff\xfe not text"),
+    "empty": _says("200 OK", b""),
+    "html": _says("200 OK", b"<html>Log in</html>", "X: y"),
+    "redirects-to-itself": _says("307 Temporary Redirect", b"", "Location: /v1/chat/completions"),
+    "closes": _raw(b""),
+    "no-http": _raw(b"SSH-2.0-OpenSSH_9.2\r\n" * 1000),
+    "garbage-gzip": _says("200 OK", b"\x1f\x8b no gzip", "Content-Encoding: gzip"),
+    "shorter-than-said": _raw(_head("200 OK", "Content-Type: application/json", "Content-Length: 99999") + _GOOD),
+    "endless-header": _endless(b"HTTP/1.1 200 OK\r\nX: ", b"x" * 1000, 0.001),
+    "silent": _silent,
+    "drips": _endless(_head("200 OK", "Content-Type: application/json", "Content-Length: 9999999"), b" ", 0.05),
+    "keeps-alive": _endless(_EVENTS, b": still here\n\n", 0.05),
+    "endless-stream": _endless(_EVENTS, f"data: {_DELTA}\n\n".encode(), 0.0005),
+    "endless-line": _endless(_EVENTS + b"data: ", b"x" * 65_536, 0.001),
+}
+"""These fail an attempt."""
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    server: _Server
+
+    def handle(self) -> None:
+        with suppress(OSError):
+            length = 0
+            while line := self.rfile.readline().strip():
+                name, _, value = line.partition(b":")
+                length = int(value) if name.lower() == b"content-length" else length
+            self.rfile.read(length)
+            self.server.asked += 1
+            self.server.behave(self.wfile, self.server.over)
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+
+    def __init__(self, behave: Misbehaviour) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.behave = behave
+        self.over = threading.Event()
+        self.asked = 0
+        self.base_url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+@contextmanager
+def misbehaving(behave: Misbehaviour) -> Iterator[_Server]:
+    """A server that answers every connection so."""
+    with _Server(behave) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            yield server
+        finally:
+            server.over.set()
+            server.shutdown()

@@ -1,0 +1,68 @@
+"""Whatever a server does, a call ends within its time, with an error of the right kind."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
+from judgetree.modules.llm import EndpointLLM
+from judgetree.modules.usage import CallMeter
+from tests.modules.model_endpoints import llm_at
+
+from .servers import OTHER, REQUEST, SETUP, Misbehaviour, misbehaving
+from .watch import survive
+
+TIMEOUT_S = 0.5
+LIMIT_S = 10.0
+
+
+def _failure(llm: EndpointLLM, *, streams: bool) -> ModelCallError:
+    async def call() -> ModelCallError:
+        with pytest.raises(ModelCallError) as caught:
+            await llm.complete([("user", "?")], meter=CallMeter(node="generate"), on_text=_ignore if streams else None)
+        return caught.value
+
+    return survive(call(), limit_s=LIMIT_S)
+
+
+def _ignore(text: object) -> None:
+    pass
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("behave", SETUP.values(), ids=SETUP)
+def test_a_server_that_can_serve_nothing_is_a_setup_error_at_once(behave: Misbehaviour, streams: bool) -> None:
+    with misbehaving(behave) as server:
+        failure = _failure(llm_at(server.base_url, retries=3, timeout_s=TIMEOUT_S), streams=streams)
+        assert isinstance(failure, ModelSetupError)
+        assert server.asked <= 2  # a refused stream is asked for once more, whole
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("behave", REQUEST.values(), ids=REQUEST)
+def test_a_refused_request_is_not_repeated(behave: Misbehaviour, streams: bool) -> None:
+    with misbehaving(behave) as server:
+        failure = _failure(llm_at(server.base_url, retries=3, timeout_s=TIMEOUT_S), streams=streams)
+        assert isinstance(failure, ModelRequestError)
+        assert server.asked <= 2
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("behave", OTHER.values(), ids=OTHER)
+def test_a_server_that_misbehaves_fails_the_attempt_in_time(behave: Misbehaviour, streams: bool) -> None:
+    with misbehaving(behave) as server:
+        failure = _failure(llm_at(server.base_url, retries=1, timeout_s=TIMEOUT_S), streams=streams)
+        assert not isinstance(failure, ModelSetupError | ModelRequestError)
+        assert "127.0.0.1" in str(failure)
+
+
+def test_a_refused_connection_and_an_unknown_host_are_setup_errors() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        closed = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    for address in (closed, "http://no-such-host.invalid/v1"):
+        failure = _failure(llm_at(address, retries=1, timeout_s=TIMEOUT_S), streams=False)
+        assert isinstance(failure, ModelSetupError)
+        assert "time" not in str(failure).casefold()
