@@ -22,6 +22,7 @@ from judgetree.modules.judge import Judge, Verdict
 from judgetree.modules.judge_logprob import TOP_LOGPROBS, LogprobJudge, question_in, yes_probability
 from judgetree.modules.judge_thresholds import LogprobThresholds
 from judgetree.modules.llm import PLAIN_TEXT, CallOptions
+from judgetree.modules.material import as_material
 from judgetree.modules.prompts import (
     LOGPROB_JUDGE_VERSION,
     Message,
@@ -350,7 +351,7 @@ def test_chunks_of_a_query_share_all_up_to_the_passage() -> None:
 def test_braces_pass_unchanged(query: str, passage: str) -> None:
     for messages in (needed_messages(query, passage), alone_messages(query, passage)):
         assert query in messages[1][1]
-        assert passage in messages[1][1]
+        assert as_material(passage) in messages[1][1]
 
 
 def test_version_covers_all_that_the_model_sees() -> None:

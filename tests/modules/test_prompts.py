@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from judgetree.modules import prompts
 from judgetree.modules.judge import Score
+from judgetree.modules.material import as_material
 from judgetree.modules.prompts import (
     CLOSED_BOOK_SYSTEM,
     GENERATED_JUDGE_VERSION,
@@ -104,7 +105,7 @@ def test_reader_sees_instructions_evidence_and_question() -> None:
 @given(st.text(), st.text())
 def test_braces_and_percent_signs_pass_unchanged(query: str, passage: str) -> None:
     assert query in judge_messages(query, passage)[1][1]
-    assert passage in judge_messages(query, passage)[1][1]
+    assert as_material(passage) in judge_messages(query, passage)[1][1]
     assert passage in reader_messages(query, passage)[1][1]
 
 
