@@ -85,8 +85,8 @@ def check_name(name: str) -> None:
     """
     if not _NAME.fullmatch(name) or _PHYSICAL.fullmatch(name):
         raise CollectionError(
-            f"{name[:60]!r} cannot be a collection's name. Allowed: letters, digits and underscores, a letter or underscore "
-            "first, at most 200; not ending in two underscores and eight hexadecimal digits."
+            f"{name[:60]!r} cannot be a collection's name. Allowed: letters, digits and underscores, a letter or "
+            "underscore first, at most 200; not ending in two underscores and eight hexadecimal digits."
         )
 
 

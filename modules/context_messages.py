@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from .material import as_material
 from .prompts import REFUSAL, Message
 from .prompts_conversation import both_forms
 from .token_estimates import is_longer
@@ -26,12 +27,12 @@ def build_context_messages(
     summary: str = "",
     token_budget: int,
 ) -> list[Message]:
-    """System message, relevant history, recent history, knowledge, question: in this order, within the budget.
+    """System message, summary, relevant history, recent history, knowledge, question: in this order, within the budget.
 
     A turn is a pair of messages, "user" with its question (in the user's words, and below them as it was understood)
     and "assistant" with its answer.
-    Both histories are shown oldest first; a turn that is in both is shown as a recent one, and only once. The summary
-    stands at the end of the system message.
+    Both histories are shown oldest first; a turn that is in both is shown as a recent one, and only once. Summary and
+    knowledge come from models and passages, so they are messages of the user and never of the system.
 
     System message and question always stay, even where they alone exceed the budget. What is left of it goes to the
     knowledge, the summary, the recent turns from the newest on, and the relevant turns from the best on. What does not
@@ -50,15 +51,18 @@ def build_context_messages(
     left = token_budget - count_tokens(system, question)
     knowledge = fitting_passages(knowledge, left - count_tokens(f"{KNOWLEDGE_HEADING}\n"))
     left -= count_tokens(*(text for _, text in _knowledge_messages(knowledge)))
-    with_summary = f"{system}\n\n{SUMMARY_HEADING}\n{summary}"
-    if summary and (more := count_tokens(with_summary) - count_tokens(system)) <= left:
-        system, left = with_summary, left - more
+    summarised = _summary_messages(summary)
+    if (cost := count_tokens(*(text for _, text in summarised))) <= left:
+        left -= cost
+    else:
+        summarised = []
     newest_first = list(recent)[::-1]
     kept, left = _fitting_turns(newest_first, left)
     recent_ids = {turn["turn_id"] for turn in newest_first}
     kept_relevant, _ = _fitting_turns((turn for turn in relevant if turn["turn_id"] not in recent_ids), left)
     return [
         ("system", system),
+        *summarised,
         *_turn_messages(sorted(kept_relevant, key=lambda turn: (turn["turn_number"], turn["timestamp"]))),
         *_turn_messages(kept[::-1]),
         *_knowledge_messages(knowledge),
@@ -84,6 +88,10 @@ def _turn_messages(turns: Sequence[QaPair]) -> list[Message]:
     )
     # No endpoint takes an empty text: a greeting has no question.
     return [message for pair in pairs for message in pair if message[1]]
+
+
+def _summary_messages(summary: str) -> list[Message]:
+    return [("user", f"{SUMMARY_HEADING}\n{as_material(summary)}")] if summary else []
 
 
 def _knowledge_messages(knowledge: str) -> list[Message]:

@@ -46,7 +46,8 @@ def test_all_stands_in_its_order() -> None:
         token_budget=PLENTY,
     )
     assert messages == [
-        ("system", f"Answer.\n\n{SUMMARY_HEADING}\nThey spoke."),
+        ("system", "Answer."),
+        ("user", f"{SUMMARY_HEADING}\nThey spoke."),
         *[("user", "first"), ("assistant", "answer 1"), ("user", "third"), ("assistant", "answer 3")],
         *[("user", "seventh"), ("assistant", "answer 7"), ("user", "eighth"), ("assistant", "answer 8")],
         ("user", f"{KNOWLEDGE_HEADING}\n[1] 1.md\nOslo."),
