@@ -65,6 +65,8 @@ class ChatReply:
     reasoning: str = ""
     """Sent as ``reasoning_content`` beside the text, as servers with a reasoning parser do."""
     status: int = 200
+    counts_tokens: bool = True
+    """False for an endpoint that reports no usage."""
 
 
 _QUERY, _PASSAGE, _REJECTED = "FIELDqueryFIELD", "FIELDpassageFIELD", "FIELDrejectedFIELD"

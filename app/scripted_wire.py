@@ -226,7 +226,8 @@ def chat_completion(body: ChatBody, reply: ChatReply, *, number: int, with_logpr
         "finish_reason": reply.finish_reason,
         "logprobs": _logprobs(token_logprobs(reply, body.top_logprobs or 0)) if with_logprobs else None,
     }
-    return {**_head(body, number, "chat.completion"), "choices": [choice], "usage": _usage(body, reply)}
+    usage = {"usage": _usage(body, reply)} if reply.counts_tokens else {}
+    return {**_head(body, number, "chat.completion"), "choices": [choice], **usage}
 
 
 def chat_chunks(body: ChatBody, reply: ChatReply, *, number: int, with_logprobs: bool) -> Iterator[JsonObject]:
@@ -243,7 +244,7 @@ def chat_chunks(body: ChatBody, reply: ChatReply, *, number: int, with_logprobs:
     for index, token in enumerate(tokens_of(reply.text)):
         yield chunk({"content": token}, logprobs=_logprobs([entries[index]]) if entries else None)
     yield chunk({}, finish=reply.finish_reason)
-    if body.stream_options and body.stream_options.include_usage:
+    if reply.counts_tokens and body.stream_options and body.stream_options.include_usage:
         yield {**head, "choices": [], "usage": _usage(body, reply)}
 
 

@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from langgraph.graph.state import CompiledStateGraph
 
 from ..modules.answer_strategies import AnswerStrategy
+from ..modules.call_journal import ThreadCalls
 from ..modules.judge import Judge
 from ..modules.llm import ChatLLM
 from ..modules.settings import Durability
@@ -84,6 +85,8 @@ class RunContext:
     """Emit the root's answer as it grows."""
     branches: Branches = field(default_factory=Branches)
     """Those of this thread alone."""
+    calls: ThreadCalls | None = None
+    """The journal of the thread's model calls; None where checkpoints do not outlive the process."""
     emit_to: Callable[[RunEvent], None] | None = None
     """Where sub-runs send their events; None in the root, which has a stream of its own."""
 

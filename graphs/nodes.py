@@ -87,7 +87,8 @@ async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, ob
     """
     chunk = state["similar_chunk"]
     chunk_id = str(chunk.metadata["chunk_id"])
-    meter = CallMeter(node="judge", chunk_id=chunk_id, budget=runtime.context.budget)
+    context = runtime.context
+    meter = CallMeter(node="judge", chunk_id=chunk_id, budget=context.budget, calls=context.calls)
     async with runtime.context.branches.entered():
         verdict = await _verdict(state["old_query"], chunk, meter, runtime.context)
     emit(runtime, "verdict", node="judge", chunk_id=chunk_id, verdict=verdict.status, score=verdict.score)
@@ -246,7 +247,8 @@ async def generate_closed_book(state: RagState, runtime: Runtime[RunContext]) ->
 
 def _answer_meter(runtime: Runtime[RunContext]) -> CallMeter:
     """Books the calls of the answer; one of them may be the call that the thread holds."""
-    return CallMeter(node="generate", budget=runtime.context.budget, held_by=runtime.context.thread_id)
+    context = runtime.context
+    return CallMeter(node="generate", budget=context.budget, held_by=context.thread_id, calls=context.calls)
 
 
 def _growing(runtime: Runtime[RunContext], what: Literal["answer", "thinking"]) -> TextListener | None:

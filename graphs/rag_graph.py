@@ -7,9 +7,8 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
-from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.schema import StreamEvent
 from langgraph.graph.state import StateGraph
@@ -17,13 +16,16 @@ from langgraph.types import StateSnapshot
 
 from ..modules.addresses import Address
 from ..modules.background_loop import background_loop
-from ..modules.errors import SettingsError, UnknownThread
+from ..modules.call_journal import CallJournal, forget_calls, thread_calls
+from ..modules.call_record import INTERRUPTED
+from ..modules.errors import SettingsError
 from ..modules.settings import Durability
-from ..modules.storable import check_text
 from ..modules.usage import CallBudget
+from .call_journals import open_call_journal
 from .checkpoints import Saver, open_checkpointer
 from .context import Compiled, RagContext, RunContext
-from .fingerprint import BROUGHT_ALONG, brought_along, digest_of, fingerprint_of, refuse_mismatch
+from .fingerprint import digest_of, fingerprint_of, refuse_mismatch
+from .run_start import RagInput, brought_along_by, start_of
 from .search_tree import SearchTree
 from .snapshots import is_finished, is_unasked
 from .state import RagState
@@ -31,16 +33,6 @@ from .threads import ThreadSummary, check_thread, list_root_threads
 
 Options = dict[str, Any]
 CheckpointerFactory = Callable[[], AbstractAsyncContextManager[Saver]]
-
-
-class RagInput(TypedDict, total=False):
-    """What a run starts from."""
-
-    query: str
-    reader_query: str
-    """What the reader is asked, where that is not the query that is searched for."""
-    kept_chunks: list[Document]
-    """Chunks that join those found, as if they had been found last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +82,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         self._context = context
         self._durability: Durability = durability
         self._compiled: Compiled | None = None
+        self._journal: CallJournal | None = None
         self._resources = AsyncExitStack()
         self._opening: asyncio.Lock | None = None
 
@@ -216,8 +209,15 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
     async def _open_saver(self) -> Saver | None:
         if self._checkpointer is None:
             return None
-        opened = open_checkpointer(self._checkpointer) if isinstance(self._checkpointer, str) else self._checkpointer()
-        return await self._resources.enter_async_context(opened)
+        if not isinstance(self._checkpointer, str):
+            return await self._resources.enter_async_context(self._checkpointer())
+        self._journal = await self._resources.enter_async_context(open_call_journal(self._checkpointer))
+        return await self._resources.enter_async_context(open_checkpointer(self._checkpointer))
+
+    async def aopen_journal(self) -> CallJournal | None:
+        """The journal of the store's model calls, for use on judgetree's own loop; None where nothing outlives it."""
+        await self._graph()
+        return self._journal
 
     async def _aclose(self) -> None:
         self._compiled = None
@@ -230,6 +230,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         if run.finished is not None:
             return run.finished
         final = await run.context.graph.ainvoke(run.start, run.config, context=run.context, **run.options)
+        await forget_calls(run.context.calls)
         return cast(RagState, final)
 
     async def _astream(
@@ -242,6 +243,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             return
         async for item in run.context.graph.astream(run.start, run.config, context=run.context, **run.options):
             yield item
+        await forget_calls(run.context.calls)
 
     async def _astream_events(
         self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
@@ -252,6 +254,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         events = run.context.graph.astream_events(run.start, run.config, context=run.context, **run.options)
         async for event in events:
             yield event
+        await forget_calls(run.context.calls)
 
     async def _aget_state(self, config: RunnableConfig) -> StateSnapshot:
         check_thread(config)
@@ -281,12 +284,13 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         if services is None:
             raise SettingsError("No services: give context=RagContext(…) to this call or to the graph's builder.")
         graph, base = await self._graph(), config or {}
-        thread_id = str(base.get("configurable", {}).get("thread_id") or uuid.uuid4())
+        given_id = base.get("configurable", {}).get("thread_id")
+        thread_id = str(given_id or uuid.uuid4())
         base = {**base, "configurable": {**base.get("configurable", {}), "thread_id": thread_id}}
         check_thread(base)
         snapshot = await graph.aget_state(base) if graph.checkpointer else None
         known = None if snapshot is None or is_unasked(snapshot) else snapshot
-        start = _start_of(given, thread_id, known)
+        start = start_of(given, thread_id, known)
         repeat = int(base["configurable"].get("repeat", 0))
         fingerprint = await asyncio.to_thread(
             fingerprint_of,
@@ -294,7 +298,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             mode=self.mode,
             services=services,
             repeat=repeat,
-            brought=_brought_along(given, start, known),
+            brought=brought_along_by(given, start, known),
         )
         if known is not None:
             refuse_mismatch(thread_id, known.values.get("fingerprint") or {}, fingerprint)
@@ -309,6 +313,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             root_thread_id=thread_id,
             conversation_id=str(base["configurable"].get("conversation_id", "")),
             stream_answer=streams and "custom" in options.get("stream_mode", ()),
+            calls=await thread_calls(self._journal, thread_id, is_new=not given_id),
         )
         if known is not None:
             context.budget.used = await self._calls_made(thread_id)
@@ -324,24 +329,5 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
     async def _calls_made(self, thread_id: str) -> int:
         tree = await SearchTree.afrom_history(self, thread_id)
         records = (record for node in tree.query_nodes() for record in node.usage)
-        return sum(record["kind"] == "chat" for record in records)  # cached ones too: they took their place
-
-
-def _start_of(given: RagInput | str | None, thread_id: str, known: StateSnapshot | None) -> RagInput:
-    if given is None:
-        if known is None:
-            raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
-        return RagInput(query=str(known.values["query"]))
-    start = RagInput(query=given) if isinstance(given, str) else given
-    if not start.get("query", "").strip():
-        raise SettingsError('The question is empty. Give a string, or {"query": "…"}.')
-    for name in ("query", "reader_query"):
-        check_text(name, start.get(name, ""))
-    return start
-
-
-def _brought_along(given: RagInput | str | None, start: RagInput, known: StateSnapshot | None) -> dict[str, str]:
-    if given is not None or known is None:
-        return brought_along(start.get("reader_query", ""), start.get("kept_chunks", []))
-    stored: dict[str, str] = known.values.get("fingerprint") or {}
-    return {name: stored[name] for name in BROUGHT_ALONG if name in stored}
+        # Cached ones too: they took their place. A call that was cut off takes it when it is made again.
+        return sum(record["kind"] == "chat" and record["error"] != INTERRUPTED for record in records)

@@ -67,7 +67,7 @@ async def write_step(
         ModelCallError: The call failed after its last attempt; the thread can be resumed from here.
     """
     context, step = runtime.context, state["steps"][-1]
-    meter = CallMeter(node=node, budget=context.budget)
+    meter = CallMeter(node=node, budget=context.budget, calls=context.calls)
     try:
         completion = await context.services.reader.complete(messages, meter=meter)
     except BudgetSpent as spent:

@@ -155,6 +155,7 @@ class RagSession:
         known = await self._calls_of(thread_id) if thread_id else None
         if known is None and (resume or question is None):
             raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
+        before = (known or set()) | (await self._journaled(thread_id) if thread_id else set())
         thread_id = thread_id or str(uuid.uuid4())
         config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
         context = await self.open_services()
@@ -166,7 +167,7 @@ class RagSession:
         except JudgetreeError as failure:
             error = str(failure)
         tree = await SearchTree.afrom_history(self.graph, thread_id)
-        new = [r for node in tree.query_nodes() for r in node.usage if r["call_id"] not in (known or ())]
+        new = [r for node in tree.query_nodes() for r in node.usage if r["call_id"] not in before]
         return RagResult(
             answer="" if error else tree.root.answer,
             status="failed" if error else tree.root.answer_status or "failed",
@@ -203,6 +204,12 @@ class RagSession:
             return None
         tree = await SearchTree.afrom_history(self.graph, thread_id)
         return {record["call_id"] for node in tree.query_nodes() for record in node.usage}
+
+    async def _journaled(self, thread_id: str) -> set[str]:
+        """Ids of the calls that an earlier process made for the thread, and that its checkpoints may lack."""
+        journal = await self.graph.aopen_journal()
+        calls = await journal.calls_of(thread_id) if journal else {}
+        return {record["call_id"] for call in calls.values() for record in call.records}
 
     async def open_services(self) -> RagContext:
         """The services, opened if need be; to be awaited on judgetree's own loop.

@@ -88,6 +88,7 @@ async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext
         parent_thread_id=parent.thread_id,
         depth=parent.depth + 1,
         branches=Branches(),
+        calls=parent.calls.of_thread(thread_id) if parent.calls else None,
         emit_to=parent.emit_to or runtime.stream_writer,
     )
     config = thread_config(child)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import hashlib
-import json
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
+from .call_options import PLAIN_TEXT, CallOptions, call_key
 from .completion import Completion
 from .errors import CacheMiss
 from .growing_text import Listeners, TextListener
 from .kept_call import KeptCall
-from .llm import PLAIN_TEXT, CallOptions, ChatLLM
+from .llm import ChatLLM
 from .prompts import Message
 from .sqlite_cache import SqliteCache, transaction
 from .usage import CallMeter
@@ -80,21 +78,6 @@ def without_reading(mode: CacheMode) -> CacheMode:
     return _WITHOUT_READING.get(mode, mode)
 
 
-def call_key(endpoint: str, model: str, messages: Sequence[Message], options: CallOptions, repeat: int = 0) -> bytes:
-    """SHA-256 over all that decides an answer: endpoint, model, messages, options with their schema, and the repeat.
-
-    ``endpoint`` is ``EndpointLLM.endpoint``: a name without user, password or key.
-    """
-    asked = {
-        "endpoint": endpoint,
-        "model": model,
-        "messages": list(messages),
-        "options": asdict(options),
-        "repeat": repeat,
-    }
-    return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=True, default=dict).encode()).digest()
-
-
 class CachedLLM:
     """A chat model whose answers are kept. Calls that fail are not, and are made again.
 
@@ -138,6 +121,11 @@ class CachedLLM:
         if self._mode == "off":
             return await call()
         key = call_key(self._endpoint, self.model, messages, options, self._repeat)
+        if meter.calls is not None and meter.holds(call_key(self._endpoint, self.model, messages, options)):
+            # Paid for by this very question before it was killed: no answer of another question may take its place.
+            completion = await call()
+            await self._keep(key, completion, meter)
+            return completion
         get = self._cache.get_renewed if self._mode == "refresh" else self._cache.get
         lock = self._under_way.setdefault(key, asyncio.Lock())
         try:
@@ -161,7 +149,11 @@ class CachedLLM:
                 "Repeat the run with --cache write, or check that data, prompts and settings are those of the run."
             )
         completion = await call()
-        if self._mode == "read":
+        return await self._keep(key, completion, meter)
+
+    async def _keep(self, key: bytes, completion: Completion, meter: CallMeter) -> Completion:
+        """What is kept from now on: the completion, or another process's if that was faster."""
+        if self._mode not in ("write", "refresh"):
             return completion
         kept = KeptCall(completion=completion, record=meter.records[-1])
         keep = self._cache.renew if self._mode == "refresh" else self._cache.put

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+"""Address of OpenAI's own endpoint."""
 LOCAL_ENDPOINT = "local:"
 """Name of the model that runs in this process, whose address is another one in every process."""
 

@@ -8,6 +8,7 @@
     │   ├── SearchArgumentError   a retriever attribute that does not fit the collection or the search type
     │   ├── ThreadMismatch        a thread id that belongs to another question or other settings
     │   ├── UnknownThread         a thread id that was never written
+    │   ├── RunLimitReached       a batch run may make no further model call; its open questions can be resumed
     │   ├── CacheMiss             a replayed run asked something that no earlier run had paid for
     │   ├── ConversationBusy      a conversation is answering another question, which was not to be waited for
     │   ├── WritingError          the disk is full, its quota is used up, or it takes no file
@@ -67,6 +68,10 @@ class ThreadMismatch(UserError):
 
 class UnknownThread(UserError):
     """A thread id that no checkpoint knows."""
+
+
+class RunLimitReached(UserError):
+    """A batch run has no model call left within its limits; the question that asked stays open and can be resumed."""
 
 
 class CacheMiss(UserError):

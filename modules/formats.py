@@ -10,6 +10,7 @@ from typing import Literal
 from .errors import LoadingError, UserError
 
 Thing = Literal[
+    "call-journal",
     "collection",
     "conversation",
     "conversation-tree",

@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Self, cast
 
+from .call_record import CallRecord
 from .completion import Completion, TokenLogprob
-from .usage import CallRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,3 +29,13 @@ class KeptCall:
         first_token = tuple(TokenLogprob(**token) for token in kept["completion"]["first_token"])
         completion = Completion(**{**kept["completion"], "first_token": first_token})
         return cls(completion=completion, record=cast(CallRecord, kept["record"]))
+
+    @staticmethod
+    def record_to_json(record: CallRecord) -> str:
+        """A record by itself as one line of JSON."""
+        return json.dumps(record, separators=(",", ":"))
+
+    @staticmethod
+    def record_from_json(text: str) -> CallRecord:
+        """What ``record_to_json`` wrote."""
+        return cast(CallRecord, json.loads(text))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from dataclasses import replace
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import httpx
@@ -22,12 +22,14 @@ from pydantic import SecretStr
 
 from .addresses import Address
 from .attempts import Attempts, retry_after_s, spread_s
+from .call_options import PLAIN_TEXT, CallOptions, JsonFormat, call_key
 from .chat_client import ReasoningChatOpenAI, came_whole
 from .completion import Completion, StreamedMessage, TokenLogprob, completion_of, refuse_too_long
 from .endpoint_failure import EndpointFailure, endpoint_failure
-from .endpoint_names import endpoint_name
+from .endpoint_names import OPENAI_BASE_URL, endpoint_name
 from .errors import ModelCallError
 from .growing_text import Listeners, TextListener
+from .journaled_call import complete_journaled
 from .prompts import Message
 from .rate_limit import RateLimit, estimated_tokens
 from .redaction import starred
@@ -47,30 +49,6 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-
-JsonFormat = Literal["json_schema", "json_object", "text"]
-"""How an endpoint is asked for JSON: constrained by a schema, constrained to JSON, or by the prompt alone."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CallOptions:
-    """What a call asks for besides its messages."""
-
-    max_tokens: int | None = None
-    """Most tokens to generate; None leaves it to the endpoint."""
-    temperature: float = 0.0
-    """0 for the likeliest answer."""
-    top_logprobs: int | None = None
-    """How many alternatives of the first token to ask for; None for none."""
-    json_format: JsonFormat | None = None
-    """How to ask for JSON; None for plain text."""
-    json_schema: Mapping[str, object] | None = None
-    """The schema of ``json_format="json_schema"``."""
-
-
-PLAIN_TEXT = CallOptions()
-
-OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 
 class ChatLLM(Protocol):
@@ -199,10 +177,25 @@ class EndpointLLM:
         on_text: TextListener | None = None,
         on_thinking: TextListener | None = None,
     ) -> Completion:
-        """See ``ChatLLM.complete``. An empty answer counts as a failed attempt, unless ``top_logprobs`` are wanted."""
-        params = self._params(options)
+        """See ``ChatLLM.complete``. An empty answer counts as a failed attempt, unless ``top_logprobs`` are wanted.
+
+        A call that the meter's journal has the reply to is not made again.
+        """
         listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
-        meter.reserve()
+        return await complete_journaled(
+            lambda own: self._attempt_all(messages, own, options, listeners),
+            messages,
+            options,
+            model=self.model,
+            request=call_key(self.endpoint, self.model, messages, options),
+            meter=meter,
+            listeners=listeners,
+        )
+
+    async def _attempt_all(
+        self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
+    ) -> Completion:
+        params = self._params(options)
         tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
         started, used = 0.0, None
         attempts = Attempts(self._attempts, backoff_s=self._backoff_s)

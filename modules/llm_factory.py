@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from .addresses import Address
 from .background_loop import BackgroundLoop, background_loop
 from .chat_client import open_chat
-from .endpoint_names import LOCAL_ENDPOINT, endpoint_name
+from .endpoint_names import LOCAL_ENDPOINT, OPENAI_BASE_URL, endpoint_name
 from .errors import SettingsError
-from .llm import OPENAI_BASE_URL, CallGate, EndpointLLM
+from .llm import CallGate, EndpointLLM
 from .rate_limit import RateLimit
 from .settings import Settings, without_secrets
 

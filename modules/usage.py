@@ -4,39 +4,16 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from typing import TypedDict
 
+from .call_journal import CallSlot, ThreadCalls
+from .call_record import CallKind, CallRecord
 from .errors import BudgetSpent
 
-CallKind = Literal["chat", "embedding", "rerank"]
-
-
-class CallRecord(TypedDict):
-    """One model call as plain data, as it is saved in a thread's checkpoints."""
-
-    call_id: str
-    kind: CallKind
-    node: str
-    """Graph node that made the call."""
-    chunk_id: str
-    """Chunk the call was about; ``""`` where it was about none."""
-    model: str
-    prompt_tokens: int
-    completion_tokens: int
-    estimated: bool
-    """True where the endpoint reported no tokens, so that the numbers above are estimates from the lengths of texts."""
-    seconds: float
-    """Wall time from the first attempt to the answer, back-off included; of a cached call, what it took when made."""
-    attempts: int
-    """1 when the first attempt succeeded."""
-    cached: bool
-    """True for a call that the cache answered: tokens and seconds are those once paid for it."""
-    cut_off: bool
-    """True where the endpoint ended the reply before the model did, for its length or by a filter."""
-    error: str
-    """``""`` for a call that succeeded."""
+__all__ = ["CallBudget", "CallKind", "CallMeter", "CallRecord", "UsageTotals", "total_usage"]
 
 
 class UsageTotals(TypedDict):
@@ -109,7 +86,25 @@ class CallMeter:
     budget: CallBudget | None = None
     held_by: str = ""
     """Thread whose held call the first call may use."""
+    calls: ThreadCalls | None = None
+    """The journal of the thread's calls; None where none is kept."""
     records: list[CallRecord] = field(default_factory=list)
+    claimed: Counter[bytes] = field(default_factory=Counter)
+    """How many calls of each request were made so far."""
+
+    def holds(self, request: bytes) -> bool:
+        """Whether the journal has the reply to the next call of a request: it will be answered without being made."""
+        if self.calls is None:
+            return False
+        return self.calls.slot(self.node, self.chunk_id, request, self.claimed[request]).kept is not None
+
+    def claim(self, request: bytes) -> CallSlot | None:
+        """The journal's place for the next call of a request; None without a journal."""
+        if self.calls is None:
+            return None
+        slot = self.calls.slot(self.node, self.chunk_id, request, self.claimed[request])
+        self.claimed[request] += 1
+        return slot
 
     def for_one_call(self) -> CallMeter:
         """A meter of the same node and chunk with records of its own, for a call whose reservation is made already."""

@@ -99,7 +99,7 @@ def run_experiment(
             asked = _reading_no_cache(experiment) if options.force else experiment
             with store.setting_up(on_setup):
                 _enter_code(store, options)
-            services = Services(asked, dataset, settings, on_progress=on_setup)
+            services = Services(asked, dataset, settings, spending=spending, on_progress=on_setup)
             with store.setting_up(on_setup):
                 resources.enter_context(services)
                 _enter_services(store, services, options.again)

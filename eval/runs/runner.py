@@ -11,14 +11,16 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from ...graphs.call_journals import open_call_journal
 from ...graphs.checkpoints import is_postgres
 from ...graphs.result import Mode, RagResult
 from ...graphs.search_tree import SearchTree
 from ...graphs.session import RagSession
 from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
+from ...modules.call_journal import BOOKED_TO, CallJournal
 from ...modules.disk import is_full_disk, writing_error
-from ...modules.errors import JudgetreeError, ModelSetupError, UserError, ungrouped
+from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError, ungrouped
 from ...modules.prices import FREE, Cost
 from .claims import Place, WorkList, open_claims
 from .code_version import code_version
@@ -163,6 +165,7 @@ class _Work:
         self._calls = self._cached_calls = 0
         self._setup_failures = SetupFailures(services.experiment.fail_after)
         self._failure = ""
+        self._journal: CallJournal | None = None
 
     async def run(self) -> RunSummary:
         self._on_progress(Progress(done=0, total=len(self._jobs)))
@@ -170,6 +173,8 @@ class _Work:
             for place in dict.fromkeys((job.system, job.repeat, job.fresh) for job in self._jobs):
                 self._askers[place] = self._open_asker(*place)
                 closing.push_async_callback(self._askers[place].aclose)
+            self._journal = await closing.enter_async_context(open_call_journal(self._checkpoint_url))
+            await self._recover_books()
             claims = await closing.enter_async_context(open_claims(self._services.settings, self._run_id))
             work = WorkList(self._chains, claims, new_rows=self._chains_of_others, is_over=self._is_over)
             try:
@@ -198,6 +203,21 @@ class _Work:
             cached_calls=self._cached_calls,
         )
 
+    async def _recover_books(self) -> None:
+        """Count what questions have paid that were cut off before their rows; rows count for themselves."""
+        if self._journal is None:
+            return
+        calls = await self._journal.booked_calls()
+        with_rows = {row.thread_id for row in self._newest.values()}
+        await self._journal.forget_booked({call.booked_to for call in calls} & with_rows)
+        without_rows = {thread_id_of(self._run_id, job) for job in self._jobs} - with_rows
+        self._spending.recover(call for call in calls if call.booked_to in without_rows)
+
+    @property
+    def _checkpoint_url(self) -> Address:
+        url = self._services.settings.checkpoint_url
+        return url if is_postgres(url) else Address(f"sqlite:///{self._store.folder / 'checkpoints.sqlite'}")
+
     def _is_over(self) -> bool:
         return bool(self._spending.exhausted) or self._setup_failures.is_reached
 
@@ -211,10 +231,8 @@ class _Work:
         yield from (chain for chain in touched if chain.is_done(self._newest))
 
     def _open_asker(self, system: Mode, repeat: int, fresh: bool) -> _Asker:
-        checkpoints = self._services.settings.checkpoint_url
-        if not is_postgres(checkpoints):
-            checkpoints = Address(f"sqlite:///{self._store.folder / 'checkpoints.sqlite'}")
-        settings = self._services.settings.model_copy(update={"checkpoints": checkpoints, "durability": "exit"})
+        changes = {"checkpoints": self._checkpoint_url, "durability": "exit"}
+        settings = self._services.settings.model_copy(update=changes)
         if self._services.dataset.is_conversational:
             return TurnAsker(
                 self._services, system, repeat, fresh=fresh, settings=settings, run_id=self._run_id, newest=self._newest
@@ -244,7 +262,12 @@ class _Work:
         self._asked_here.add(job.place)
         started = time.perf_counter()
         thread_id = thread_id_of(self._run_id, job)
-        result, failure = await self._answer(job, thread_id)
+        BOOKED_TO.set(thread_id)
+        try:
+            result, failure = await self._answer(job, thread_id)
+        except RunLimitReached:  # it stays open, so that a run with a higher limit resumes it
+            self._asked_here.discard(job.place)
+            return
         row = row_of(
             job.question,
             result,
@@ -259,6 +282,8 @@ class _Work:
         row = replace(row, setup_failed=isinstance(failure, ModelSetupError), code=code_version()["id"])
         async with self._writing:
             await asyncio.to_thread(self._keep, row, result.tree if result is not None else None)
+        if self._journal is not None:
+            await self._journal.forget_booked([thread_id])
         self._count(row, is_asked=not (isinstance(result, TurnReply) and result.is_unasked))
 
     async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:

@@ -14,11 +14,14 @@ from ...modules.judge import Judge
 from ...modules.judge_factory import create_judge
 from ...modules.llm import CallGate, ChatLLM, EndpointLLM
 from ...modules.llm_factory import create_judge_llm, create_llm, is_local
+from ...modules.prices import LOCAL
 from ...modules.retriever import Retriever
 from ...modules.settings import Settings
 from ..datasets.questions import Dataset
 from .corpora import open_collection, open_corpus
 from .experiment import RETRIEVING, Experiment
+from .limited_llm import LimitedLLM
+from .spending import Spending
 
 
 class Services:
@@ -30,12 +33,17 @@ class Services:
         dataset: Dataset,
         settings: Settings,
         *,
+        spending: Spending,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> None:
-        """``on_progress`` is told (done, total, stage) while the corpus is indexed or a local model is made ready."""
+        """``spending`` keeps all calls within the run's limits.
+
+        ``on_progress`` is called with (done, total, stage) while the corpus is indexed or a local model is made ready.
+        """
         self.experiment = experiment
         self.dataset = dataset
         self.settings = settings
+        self._spending = spending
         self._on_progress = on_progress
         self._resources = ExitStack()
         self._retriever: Retriever | None = None
@@ -109,4 +117,6 @@ class Services:
         return create_judge(self.experiment.judge, llm, spec=self.settings.judge_spec, settings=self.settings)
 
     def _cached(self, llm: EndpointLLM, repeat: int, cache: CacheMode) -> CachedLLM:
-        return CachedLLM(llm, self._cache, endpoint=llm.endpoint, mode=cache, repeat=repeat)
+        billed_as = f"{LOCAL}{llm.model}" if llm.model in self.local_models else llm.model
+        limited = LimitedLLM(llm, self._spending, endpoint=llm.endpoint, billed_as=billed_as)
+        return CachedLLM(limited, self._cache, endpoint=llm.endpoint, mode=cache, repeat=repeat)

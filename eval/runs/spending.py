@@ -2,55 +2,140 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from ...graphs.systems import SYSTEMS
-from ...modules.errors import SettingsError
-from ...modules.prices import FILE_NAME, FREE, UNKNOWN, Cost, Prices
+from ...modules.call_journal import BOOKED_TO, JournaledCall
+from ...modules.call_record import CallKind, CallRecord
+from ...modules.errors import RunLimitReached, SettingsError
+from ...modules.prices import FILE_NAME, FREE, UNKNOWN, Cost, Prices, usage_by_model
 from ...modules.settings import Settings, without_secrets
-from ...modules.usage import CallKind
 from .experiment import RETRIEVING, Experiment
 from .store import RunRow
 
 
+@dataclass(frozen=True, kw_only=True)
+class Amount:
+    """Chat calls, their tokens, and what they and others cost."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: Cost = FREE
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(calls=self.calls + other.calls, tokens=self.tokens + other.tokens, cost=self.cost + other.cost)
+
+    def at_least(self, other: Amount) -> Amount:
+        """The greater of both in each respect."""
+        cost = other.cost if other.cost.known_usd > self.cost.known_usd else self.cost
+        return Amount(calls=max(self.calls, other.calls), tokens=max(self.tokens, other.tokens), cost=cost)
+
+
+_NOTHING = Amount()
+
+
 class Spending:
-    """Counts what questions pay; a run looks at it before each question, so what is under way may exceed a limit."""
+    """The ledger of a run: what its questions have paid, and what the calls in flight are expected to.
+
+    A call is reserved before it is made, and settled after. One that does not fit in what is left waits for those in
+    flight, since they may take less than was expected; when none is in flight any more, the limit is reached. So a
+    limit is exceeded only by what calls use beyond their estimates. It is of one process: others that share the run are
+    seen by their rows. Use it on judgetree's own loop.
+    """
 
     def __init__(self, experiment: Experiment, attempts: Iterable[RunRow] = (), *, prices: Prices) -> None:
         """``attempts``: what was asked before, which counts too."""
-        self._limits = {"max_calls": experiment.max_calls, "max_tokens": experiment.max_tokens}
-        self._max_cost = experiment.max_cost
+        self._limits = {
+            "max_calls": experiment.max_calls,
+            "max_tokens": experiment.max_tokens,
+            "max_cost": experiment.max_cost,
+        }
         self._prices = prices
-        self._spent = dict.fromkeys(self._limits, 0)
-        self._chat_cost = FREE
-        self.cost = FREE
-        """Of all that was added."""
+        self._rows = _NOTHING
+        self._open: dict[str, Amount] = {}
+        """What questions have paid that have no row yet, by their threads."""
+        self._in_flight: dict[object, Amount] = {}
+        self._changed = asyncio.Condition()
+        self._refused = ""
         for row in attempts:
             self.add(row)
 
-    def add(self, row: RunRow) -> None:
-        """Count what one question paid."""
-        self._spent["max_calls"] += row.chat_calls
-        self._spent["max_tokens"] += row.tokens
-        self.cost += cost_of_row(row, self._prices)
-        self._chat_cost += self._cost_of_chat(row)
+    @property
+    def cost(self) -> Cost:
+        """Of everything until now, questions without a row included."""
+        return self._spent.cost
 
     @property
     def exhausted(self) -> str:
         """The limit that is reached, as "max_calls=100"; ``""`` while there is none."""
-        for name, limit in self._limits.items():
-            if limit is not None and self._spent[name] >= limit:
-                return f"{name}={limit}"
-        if self._max_cost is None:
-            return ""
-        if not self._chat_cost.is_whole:
-            return f"max_cost={self._max_cost:g} (not to be watched: some calls have told no tokens)"
-        return f"max_cost={self._max_cost:g}" if self.cost.known_usd >= self._max_cost else ""
+        return self._refused or self._limit_below(self._spent, is_met=True)
 
-    def _cost_of_chat(self, row: RunRow) -> Cost:
-        if row.paid is not None:
-            return self._prices.cost_of(usage for usage in row.paid if usage.kind == "chat")
-        return UNKNOWN if row.chat_calls else FREE
+    def add(self, row: RunRow) -> None:
+        """Count what a question paid, by its row, in place of what was known of its calls before."""
+        amount = Amount(calls=row.chat_calls, tokens=row.tokens, cost=cost_of_row(row, self._prices))
+        self._rows += amount.at_least(self._open.pop(row.thread_id, _NOTHING))
+
+    def recover(self, calls: Iterable[JournaledCall]) -> None:
+        """Count the calls of questions that were cut off before they had a row."""
+        for call in calls:
+            for record in call.records:
+                self._book(call.booked_to, self.amount_of(record))
+
+    def amount_of(self, record: CallRecord) -> Amount:
+        """What one call has taken; its tokens may be estimates."""
+        tokens = record["prompt_tokens"] + record["completion_tokens"]
+        return Amount(calls=1, tokens=tokens, cost=self._prices.cost_of(usage_by_model([record])))
+
+    async def reserve(self, expected: Amount) -> object:
+        """Set aside what a call is expected to take, as soon as that is within the limits; what ``settle`` needs.
+
+        Raises:
+            RunLimitReached: It will not be; the call must not be made.
+        """
+        async with self._changed:
+            while limit := self._limit_in_the_way(expected):
+                if not self._in_flight or self._refused:
+                    self._refused = self._refused or limit
+                    raise RunLimitReached(
+                        f"The run has reached {self._refused}. The same command with a higher limit goes on."
+                    )
+                await self._changed.wait()
+            place = object()
+            self._in_flight[place] = expected
+            return place
+
+    async def settle(self, place: object, actual: Amount) -> None:
+        """Put what a call took in the place of what was set aside for it."""
+        async with self._changed:
+            del self._in_flight[place]
+            self._book(BOOKED_TO.get(), actual)
+            self._changed.notify_all()
+
+    @property
+    def _spent(self) -> Amount:
+        return sum(self._open.values(), self._rows)
+
+    @property
+    def _reserved(self) -> Amount:
+        return sum(self._in_flight.values(), _NOTHING)
+
+    def _limit_in_the_way(self, expected: Amount) -> str:
+        if all(limit is None for limit in self._limits.values()):
+            return ""
+        return self._refused or self._limit_below(self._spent + self._reserved + expected)
+
+    def _book(self, thread_id: str, amount: Amount) -> None:
+        self._open[thread_id] = self._open.get(thread_id, _NOTHING) + amount
+
+    def _limit_below(self, amount: Amount, *, is_met: bool = False) -> str:
+        """The first limit that an amount exceeds, or with ``is_met`` also reaches; ``""`` if there is none."""
+        of_limit = {"max_calls": amount.calls, "max_tokens": amount.tokens, "max_cost": amount.cost.known_usd}
+        for name, limit in self._limits.items():
+            if limit is not None and (of_limit[name] > limit or (is_met and of_limit[name] == limit)):
+                return f"{name}={limit:g}"
+        return ""
 
 
 def cost_of_row(row: RunRow, prices: Prices) -> Cost:

@@ -27,7 +27,7 @@ from ...modules.rewrites import Rewrite, read_rewrite
 from ...modules.token_estimates import beginning, shortened
 from ...modules.turns import ChunkRef, QaPair, best_refs, merge_refs, rag_thread_of
 from ...modules.usage import CallMeter, UsageTotals, total_usage
-from ..rag_graph import RagInput
+from ..run_start import RagInput
 from ..search_tree import SearchTree
 from ..state import RagState
 from ..tree_nodes import walk_chunks

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +22,7 @@ from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.graphs.search_tree import SearchTree
+from judgetree.modules.call_record import INTERRUPTED
 from judgetree.modules.index_factory import open_index
 from judgetree.modules.settings import load_settings
 
@@ -79,17 +83,6 @@ class Dam:
         return None
 
 
-def calls_in(tree: SearchTree) -> Counter[Call]:
-    """The calls whose outcome a tree holds."""
-    verdicts = [
-        ("judge", query.query, chunk.text)
-        for query in tree.query_nodes()
-        for chunk in query.chunks
-        if chunk.verdict == "judged"
-    ]
-    return Counter([*verdicts, *(("read", query.query, "") for query in tree.query_nodes() if query.answer)])
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[ScriptedServer]:
     with ScriptedServer([ROW]) as running:
@@ -124,6 +117,15 @@ def judgetree(*arguments: str, env: dict[str, str]) -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def undisturbed(server: ScriptedServer, surroundings: dict[str, str]) -> Counter[Call]:
+    """The calls of a process that is not killed."""
+    server.responses = dam = Dam()
+    answer = json.loads(judgetree("ask", ROW.question, "-c", "pumps", "--json", env=surroundings))["answer"]
+    assert answer == "212 °C"
+    return Counter(dam.let_through)
+
+
 @pytest.mark.parametrize(
     ("kind", "query"),
     [
@@ -133,13 +135,9 @@ def judgetree(*arguments: str, env: dict[str, str]) -> str:
     ],
 )
 def test_a_killed_question_is_drawn_and_resumed(
-    server: ScriptedServer, surroundings: dict[str, str], kind: str, query: str
+    server: ScriptedServer, surroundings: dict[str, str], undisturbed: Counter[Call], kind: str, query: str
 ) -> None:
     thread_id = f"{kind}-{len(query)}"
-    server.responses = undisturbed = Dam()
-    answer = json.loads(judgetree("ask", ROW.question, "-c", "pumps", "--json", env=surroundings))["answer"]
-    assert answer == "212 °C"
-
     server.responses = dam = Dam(kind=kind, query=query)
     command = [sys.executable, "-m", "judgetree.app", "ask", ROW.question, "-c", "pumps", "--thread-id", thread_id]
     with subprocess.Popen(command, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -155,10 +153,39 @@ def test_a_killed_question_is_drawn_and_resumed(
     server.responses = resumed = Dam()
     document = json.loads(judgetree("ask", "--resume", "--thread-id", thread_id, "--json", env=surroundings))
     assert (document["answer"], document["status"]) == ("212 °C", "answered")
-    assert calls_in(tree) + Counter(resumed.let_through) == Counter(undisturbed.let_through), "what is saved is kept"
+    assert Counter(dam.let_through + resumed.let_through) == undisturbed, "nothing but what was in flight is paid again"
     if query == ROW.question:
         assert resumed.let_through == [("read", ROW.question, "")], "every sub-run was finished"
     assert document["usage_this_run"]["llm_calls"] == len(resumed.let_through)
+
+
+def test_question_that_no_checkpoint_knows_pays_again_only_what_was_in_flight(
+    server: ScriptedServer, surroundings: dict[str, str]
+) -> None:
+    """Written at exit alone, the checkpoints of a killed process hold nothing of what it paid for."""
+    env = surroundings | {"JUDGETREE_DURABILITY": "exit"}
+    command = ["ask", ROW.question, "-c", "pumps", "--thread-id", "at-exit", "--json"]
+    server.responses = dam = Dam(kind="read", query=ROW.question)
+    started = [sys.executable, "-m", "judgetree.app", *command]
+    with subprocess.Popen(started, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert dam.reached.wait(60), "the run never came this far"
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    dam.opened.set()
+
+    server.responses = resumed = Dam()
+    document = json.loads(judgetree(*command, env=env))
+    assert (document["answer"], document["status"]) == ("212 °C", "answered")
+    assert resumed.let_through == [("read", ROW.question, "")]
+    assert document["usage_this_run"]["llm_calls"] == 1
+    records = [
+        record for node in SearchTree.from_json(json.dumps(document["tree"])).query_nodes() for record in node.usage
+    ]
+    assert [record["node"] for record in records if record["error"] == INTERRUPTED] == ["generate"]
+    assert document["usage"]["llm_calls"] == len(dam.let_through) + 2, "the books have what the killed process paid"
+    journal = sqlite3.connect(Path(env["JUDGETREE_HOME"]) / "checkpoints-calls.sqlite")
+    with closing(journal):
+        assert journal.execute("SELECT count(*) FROM calls WHERE root = 'at-exit'").fetchone() == (0,), "none is left"
 
 
 @pytest.mark.parametrize("change", [["Another question?"], [ROW.question, "--max-depth", "1"]])

@@ -200,11 +200,12 @@ def test_tokens_are_counted(server: ScriptedServer, streamed: bool) -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_endpoint_that_counts_no_tokens_is_booked_with_none(raw: RawEndpoint, streamed: bool) -> None:
+def test_tokens_that_the_endpoint_does_not_count_are_estimated_and_marked(raw: RawEndpoint, streamed: bool) -> None:
     raw.will_send(stream_reply({"content": "42"}) if streamed else chat_reply("42"))
     meter = CallMeter(node="generate")
     ask(llm_at(raw.base_url), meter, on_text=(lambda _: None) if streamed else None)
-    assert (meter.records[0]["prompt_tokens"], meter.records[0]["completion_tokens"]) == (0, 0)
+    (record,) = meter.records
+    assert (record["prompt_tokens"], record["completion_tokens"], record["estimated"]) == (9, 2, True)
 
 
 def test_tokens_of_answers_that_were_thrown_away_are_counted_too(server: ScriptedServer) -> None:

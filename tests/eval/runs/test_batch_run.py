@@ -437,6 +437,40 @@ def test_limit_on_paid_calls_stops_cleanly_and_the_run_goes_on(bench: Bench) -> 
     assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 5
 
 
+def test_calls_at_once_stay_within_the_limit_and_open_questions_are_resumed(bench: Bench) -> None:
+    everything = bench.more(systems=("judge",), topk=3, repeats=4, cache="off", concurrency=32)
+    limited = everything.model_copy(update={"max_calls": 7})
+    stopped = run_experiment(limited, bench.out, settings=bench.settings)
+    assert (sum(bench.server.requests.values()), stopped.stopped_by) == (7, "max_calls=7")
+    assert stopped.asked < 12
+    assert stopped.failed == 0, "a question that is stopped is no answer"
+    again = run_experiment(limited, bench.out, settings=bench.settings)
+    assert (again.asked, again.stopped_by) == (0, "max_calls=7"), "what open questions have paid counts"
+    assert sum(bench.server.requests.values()) == 7
+    run_experiment(everything, bench.out, settings=bench.settings)
+    rows = bench.rows()
+    assert {row.prediction for row in rows.values()} == {"40 mm", "grey", rows["judge", "none", 0].prediction}
+    assert sum(map(calls, rows.values())) == sum(bench.server.requests.values()), "none is made twice, or not booked"
+
+
+@pytest.mark.parametrize(("name", "limit"), [("max_tokens", 1000), ("max_cost", 1.0)])
+@pytest.mark.parametrize("counts", [True, False], ids=["usage", "no usage"])
+def test_tokens_and_money_stay_within_the_limit_also_where_no_usage_is_reported(
+    bench: Bench, name: str, limit: float, counts: bool
+) -> None:
+    bench.settings.home.mkdir(exist_ok=True)
+    table = "[chat.scripted]\nprompt = 1000\ncompletion = 1000\n"
+    (bench.settings.home / "prices.toml").write_text(table, encoding="utf-8")
+    bench.server.responses = lambda request: ChatReply(text="forty-two", counts_tokens=counts)
+    experiment = bench.more(systems=("llm",), repeats=12, concurrency=32, cache="off", **{name: limit})
+    stopped = run_experiment(experiment, bench.out, settings=bench.settings)
+    assert stopped.stopped_by == f"{name}={limit:g}"
+    assert 0 < stopped.asked == sum(bench.server.requests.values()) < 36
+    assert 0 < stopped.cost.known_usd <= 1.0, "a thousand tokens, or a dollar, which is the same"
+    assert stopped.cost.is_estimated != counts, "and the summary tells"
+    assert counts or str(stopped.cost).startswith("about $")
+
+
 @pytest.mark.parametrize(("change", "named"), [({"topk": 2}, "topk: 1 there, 2 now"), ({"judge": "logprob"}, "judge")])
 def test_directory_of_another_run_is_refused(bench: Bench, change: dict[str, object], named: str) -> None:
     run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +10,14 @@ import pytest
 
 from judgetree.evaluation.metrics.tree import TreeFigures
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.spending import Spending, cost_of_row, refuse_unpriced
+from judgetree.evaluation.runs.spending import Amount, Spending, cost_of_row, refuse_unpriced
 from judgetree.evaluation.runs.store import RunRow, RunStore
-from judgetree.modules.errors import SettingsError
-from judgetree.modules.prices import ModelUsage, Price, Prices, load_prices
+from judgetree.modules.call_journal import JournaledCall
+from judgetree.modules.call_record import CallRecord
+from judgetree.modules.completion import Completion
+from judgetree.modules.errors import RunLimitReached, SettingsError
+from judgetree.modules.kept_call import KeptCall
+from judgetree.modules.prices import Cost, ModelUsage, Price, Prices, load_prices
 from judgetree.modules.settings import load_settings
 
 PRICES = Prices({"chat": {"m": Price(prompt=1.0, completion=1.0)}, "embedding": {"e": Price(prompt=1.0)}})
@@ -82,15 +87,58 @@ def test_embeddings_whose_tokens_nobody_tells_leave_the_limit_in_force() -> None
     assert spending.exhausted == "max_cost=2"
 
 
-@pytest.mark.parametrize(
-    "row",
-    [replace(ROW, paid=None), replace(ROW, paid=(replace(CHAT, uncounted_calls=1),))],
-    ids=["row of an older version", "endpoint that counts no tokens"],
-)
-def test_money_that_cannot_be_watched_stops_a_limited_run_only(row: RunRow) -> None:
-    assert "told no tokens" in Spending(limited(max_cost=100), [row], prices=PRICES).exhausted
-    unlimited = Spending(limited(), [row], prices=PRICES)
-    assert (unlimited.exhausted, unlimited.cost.usd) == ("", None)
+def of(tokens: int) -> Amount:
+    return Amount(calls=1, tokens=tokens, cost=Cost(known_usd=tokens / 1_000_000))
+
+
+@pytest.mark.parametrize("limits", [{"max_calls": 5}, {"max_tokens": 500_000}, {"max_cost": 0.5}])
+def test_calls_at_once_are_reserved_within_the_limit(limits: dict[str, float]) -> None:
+    """Each is expected to take 100,000 tokens and takes 60,000: those that wait fill up what is given back."""
+    spending = Spending(limited(**limits), prices=PRICES)
+    made = 0
+
+    async def call() -> None:
+        nonlocal made
+        place = await spending.reserve(of(100_000))
+        made += 1
+        await asyncio.sleep(0)
+        await spending.settle(place, of(60_000))
+
+    async def at_once() -> list[BaseException | None]:
+        return await asyncio.gather(*(call() for _ in range(32)), return_exceptions=True)
+
+    refused = [error for error in asyncio.run(at_once()) if error]
+    assert all(isinstance(error, RunLimitReached) for error in refused)
+    assert (made, len(refused)) == ((5, 27) if "max_calls" in limits else (7, 25))
+    assert spending.exhausted == "{}={:g}".format(*next(iter(limits.items())))
+
+
+def test_row_takes_the_place_of_what_was_known_of_its_calls() -> None:
+    spending = Spending(limited(max_calls=10), prices=PRICES)
+    record = CallRecord(
+        call_id="1",
+        kind="chat",
+        node="judge",
+        chunk_id="",
+        model="m",
+        prompt_tokens=100_000,
+        completion_tokens=0,
+        estimated=False,
+        seconds=1.0,
+        attempts=1,
+        cached=False,
+        cut_off=False,
+        error="",
+    )
+    kept = KeptCall(completion=Completion(text="", thinking="", finish_reason="stop"), record=record)
+    spending.recover([JournaledCall(kept=kept, booked_to="t"), JournaledCall(kept=kept, booked_to="other")])
+    assert spending.cost.usd == pytest.approx(0.2), "what was paid before the kill"
+    spending.add(replace(ROW, paid=(CHAT,)))
+    assert spending.cost.usd == pytest.approx(1.1)
+
+
+def test_row_of_an_older_version_leaves_the_cost_unknown() -> None:
+    assert Spending(limited(), [replace(ROW, paid=None)], prices=PRICES).cost.usd is None
 
 
 def test_question_that_failed_before_it_paid_does_not_stop_the_run() -> None:

@@ -1,0 +1,36 @@
+"""One model call as plain data: who made it, and what it took."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+CallKind = Literal["chat", "embedding", "rerank"]
+
+INTERRUPTED = "the process ended before the reply was kept"
+"""Error of a call that was in flight when its process was killed; it may have been billed."""
+
+
+class CallRecord(TypedDict):
+    """One model call as plain data, as it is saved in a thread's checkpoints."""
+
+    call_id: str
+    kind: CallKind
+    node: str
+    """Graph node that made the call."""
+    chunk_id: str
+    """Chunk the call was about; ``""`` where it was about none."""
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    estimated: bool
+    """True where the endpoint reported no tokens, so that the numbers above are estimates from the lengths of texts."""
+    seconds: float
+    """Wall time from the first attempt to the answer, back-off included; of a cached call, what it took when made."""
+    attempts: int
+    """1 when the first attempt succeeded."""
+    cached: bool
+    """True for a call that the cache answered: tokens and seconds are those once paid for it."""
+    cut_off: bool
+    """True where the endpoint ended the reply before the model did, for its length or by a filter."""
+    error: str
+    """``""`` for a call that succeeded."""
