@@ -17,7 +17,8 @@ from functools import partial
 from typing import Protocol
 
 from .call_record import CallRecord
-from .errors import SettingsError
+from .disk import is_full_disk, writing_error
+from .errors import SettingsError, UserError
 from .kept_call import KeptCall
 
 BOOKED_TO: ContextVar[str] = ContextVar("booked_to", default="")
@@ -117,14 +118,13 @@ class CallJournal:
         return [_call_of(row) for row in rows]
 
     async def forget(self, roots: Iterable[str]) -> None:
-        """Delete the calls of root threads, which are finished or deleted."""
-        for root in roots:
-            await self._write("DELETE FROM calls WHERE root = ?", (root,))
+        """Delete the calls of root threads, which are finished or deleted, but for those that are booked."""
+        sql = "DELETE FROM calls WHERE root = ? AND booked_to = ''"
+        await asyncio.gather(*(self._write(sql, (root,)) for root in roots))
 
     async def forget_booked(self, names: Collection[str]) -> None:
         """Delete the calls that are booked to these, whose books are closed."""
-        for name in names:
-            await self._write("DELETE FROM calls WHERE booked_to = ?", (name,))
+        await asyncio.gather(*(self._write("DELETE FROM calls WHERE booked_to = ?", (name,)) for name in names))
 
     async def aclose(self) -> None:
         """Write what is waiting, and close the file."""
@@ -178,13 +178,15 @@ class CallJournal:
 
         await asyncio.get_running_loop().run_in_executor(self._thread, with_file)
 
-    def _unusable(self, error: Exception) -> SettingsError:
-        if isinstance(error, SettingsError):
+    def _unusable(self, error: Exception) -> UserError:
+        if isinstance(error, UserError):
             return error
-        name = self._file.name if self._file else "of model calls"
+        name = f"The call journal {self._file.name}" if self._file else "The journal of model calls"
+        if is_full_disk(error):
+            return writing_error(name, error)
         return SettingsError(
-            f"The call journal {name} cannot be written or read: {' '.join(str(error).split())}. No model is called "
-            "without it, since a killed question would pay twice. Free the disk or mend its rights, and resume."
+            f"{name} cannot be used: {' '.join(str(error).split())}. No model is called without it, since a killed "
+            "question would then pay twice. Mend the file or its rights, or the database, and resume."
         )
 
 

@@ -7,11 +7,12 @@ import hashlib
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from langchain_core.runnables import RunnableConfig
 
+from ...modules.call_journal import thread_calls
 from ...modules.errors import JudgetreeError, SettingsError, UserError
 from ...modules.storable import check_id, check_text
 from ...modules.turns import OpenTurn, QaPair, rag_thread_of
@@ -243,9 +244,11 @@ class Asking:
     async def _run(self, begun: _Begun, given: list[tuple[str, str]], listener: Listener | None) -> QaPair:
         opened = await self._all.open()
         stream = Stream(listener) if listener else None
-        context = await self._all.turn_context(begun.state, stream)
         conversation_id = begun.state["conversation_id"]
         thread_id = _thread_of(begun.state, begun.turn["turn_id"])
+        context = await self._all.turn_context(begun.state, stream)
+        journal = await self._all.rag.aopen_journal()
+        context = replace(context, calls=await thread_calls(journal, thread_id, is_new=not begun.resumed))
         config: RunnableConfig = {
             "configurable": {"thread_id": thread_id},
             "metadata": {"conversation_id": conversation_id},

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from ...modules.call_journal import ThreadCalls
 from ...modules.history_text import HistoryRenderer
 from ...modules.judge import Judge
 from ...modules.settings import Settings
@@ -153,6 +154,8 @@ class TurnContext:
     options: ConversationOptions = field(default_factory=ConversationOptions)
     limits: TurnLimits = field(default_factory=TurnLimits)
     web: WebSearch | None = None
+    calls: ThreadCalls | None = None
+    """The journal of the turn's own model calls; None where checkpoints do not outlive the process."""
     stream: Stream | None = None
     """Told of answer, thinking and progress as they come; None where nobody listens."""
 

@@ -265,7 +265,7 @@ class Conversations:
         locks = ConversationLocks(url)
         self._resources.push_async_callback(locks.aclose)
         return Opened(
-            store=ConversationStore(saver),
+            store=ConversationStore(saver, await self.rag.aopen_journal()),
             identity=StoreIdentity(saver),
             memory=self._memory(),
             locks=locks,

@@ -13,6 +13,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
+from ...modules.call_journal import CallJournal
 from ...modules.errors import LoadingError
 from ...modules.turns import Branch, OpenTurn, utc_now
 from ..checkpoints import Saver, keep_latest
@@ -64,8 +65,12 @@ class ConversationStore:
         page_checkpoints: Checkpoints that a pass over all of them reads at once.
     """
 
-    def __init__(self, saver: Saver, *, page_checkpoints: int = PAGE_CHECKPOINTS) -> None:
+    def __init__(
+        self, saver: Saver, journal: CallJournal | None = None, *, page_checkpoints: int = PAGE_CHECKPOINTS
+    ) -> None:
+        """``journal``: where calls of threads that are deleted may stand; None where none is kept."""
         self.saver = saver
+        self._journal = journal
         self._page_checkpoints = page_checkpoints
         self._writes: Counter[str] = Counter()
         builder = StateGraph(ConversationState)
@@ -144,11 +149,12 @@ class ConversationStore:
 
     async def delete_threads(self, thread_ids: Iterable[str]) -> int:
         """Delete threads with all their checkpoints; how many that were."""
-        deleted = 0
-        for thread_id in thread_ids:
+        deleted = list(thread_ids)
+        for thread_id in deleted:
             await self.saver.adelete_thread(thread_id)
-            deleted += 1
-        return deleted
+        if self._journal is not None:
+            await self._journal.forget(deleted)
+        return len(deleted)
 
     async def _checkpoints(self) -> AsyncIterator[CheckpointTuple]:
         """All of the store, newest first, in pages: while a saver lists, nobody else can use it."""
