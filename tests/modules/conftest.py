@@ -15,8 +15,11 @@ import pytest
 
 from judgetree.modules.index import Index
 from judgetree.modules.milvus_connection import MilvusConnection, connect
+from tests.graphs.conftest import postgres_url
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.rerank_server import RerankServer, serve_rerank
+
+__all__ = ["postgres_url"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -325,7 +325,7 @@ def test_full_disk_under_the_checkpoints_ends_the_run_too(bench: Bench) -> None:
     checkpoints = bench.out / "checkpoints.sqlite"
     with (
         largest_file(checkpoints.stat().st_size),
-        pytest.raises(WritingError, match="The state of a question|The call journal"),
+        pytest.raises(WritingError, match=r"The state of a question|The call journal"),
     ):
         run_experiment(bench.experiment, bench.out, settings=bench.settings)
     kept = bench.rows()
