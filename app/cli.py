@@ -62,7 +62,7 @@ def judgetree(
 ) -> None:
     """Recursive RAG with a judge: index documents, ask questions, look at the search trees."""
     context.ensure_object(Invocation).debug = debug
-    _set_up_logging(debug=debug)
+    _set_up_logging(sys.argv[1:], debug=debug)
 
 
 @app.command()
@@ -320,14 +320,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         typer.main.get_command(app).main(args=arguments, prog_name="judgetree", obj=invocation)
     except BaseException as error:  # noqa: BLE001 - the one place where every command ends
-        return report(error, debug=invocation.debug)
+        return report(error, debug=invocation.debug, secrets=_secrets(sys.argv[1:] if arguments is None else arguments))
     return 0
 
 
-def _set_up_logging(*, debug: bool) -> None:
+def _secrets(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Those of the settings and of addresses among the command's options."""
+    from ..modules.addresses import Address
+    from ..modules.errors import SettingsError
+    from ..modules.settings import load_settings
+
+    given = tuple(secret for argument in arguments for secret in Address(argument.partition("=")[2]).secrets())
+    given += tuple(secret for argument in arguments for secret in Address(argument).secrets())
+    try:
+        return given + load_settings().secrets()
+    except SettingsError:
+        return given
+
+
+class _Starring(logging.Formatter):
+    def __init__(self, form: str, *, secrets: Sequence[str]) -> None:
+        super().__init__(form)
+        self._secrets = secrets
+
+    def format(self, record: logging.LogRecord) -> str:
+        from ..modules.redaction import starred
+
+        return starred(super().format(record), self._secrets)
+
+
+def _set_up_logging(arguments: Sequence[str], *, debug: bool) -> None:
     """Without ``debug``, what matters to the user is told by the commands; libraries stay silent."""
     if debug:
-        logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(_Starring("%(levelname)s %(name)s: %(message)s", secrets=_secrets(arguments)))
+        logging.basicConfig(handlers=[handler])
         logging.getLogger("judgetree").setLevel(logging.DEBUG)
         return
     if not logging.getLogger().handlers:

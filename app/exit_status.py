@@ -8,9 +8,12 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
+from collections.abc import Sequence
 
 from ..modules.errors import JudgetreeError, UnknownThread, UserError
+from ..modules.redaction import starred
 from .terminal import say
 
 OK, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -18,16 +21,19 @@ _REMEDIES: dict[type[JudgetreeError], str] = {UnknownThread: "`judgetree threads
 """What only the command line knows."""
 
 
-def report(error: BaseException, *, debug: bool) -> int:
-    """Tell the user what ended the command, with its traceback only under ``debug``; the exit status comes back."""
+def report(error: BaseException, *, debug: bool, secrets: Sequence[str] = ()) -> int:
+    """Tell the user what ended the command, with its traceback only under ``debug``; the exit status comes back.
+
+    ``secrets`` are starred out, also in what a traceback shows of libraries' errors.
+    """
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else FAILED
     if debug:
-        traceback.print_exception(error)
+        sys.stderr.write(starred("".join(traceback.format_exception(error)), secrets))
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     message, status = explain(error)
-    say(message, style="red")
+    say(starred(message, secrets), style="red")
     return status
 
 

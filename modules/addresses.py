@@ -104,6 +104,7 @@ class Address(str):
         """What must not be shown of it; see ``redaction.starred``."""
         user, colon, password = self._user.get_secret_value().partition(":")
         words = {self.credentials(), unquote(password) if colon else unquote(user)}
+        words |= {header.partition(" ")[2] for header in self.headers().values()}
         words |= {
             value
             for name, value in self.query_params().items()

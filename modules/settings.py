@@ -155,6 +155,17 @@ class Settings(BaseSettings):
         chosen = {"llm": llm, "judge_llm": judge_llm, "embeddings": embeddings}
         return self.model_copy(update={name: Address(spec) for name, spec in chosen.items() if spec is not None})
 
+    def secrets(self) -> tuple[str, ...]:
+        """All keys and passwords of the settings and of the environment that models take; see ``redaction.starred``."""
+        values = [getattr(self, name) for name in type(self).model_fields]
+        values += [Address(os.environ.get("OPENAI_BASE_URL", "")), *self.endpoint_names]
+        keys = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+        keys += [os.environ.get(name, "") for name in ("OPENAI_API_KEY", "DASHSCOPE_API_KEY")]
+        keys += [part for key in keys for part in key.split(":", 1)[1:]]  # user:password of Milvus
+        return tuple(
+            filter(None, (*keys, *(word for each in values if isinstance(each, Address) for word in each.secrets())))
+        )
+
     @property
     def milvus_address(self) -> Address:
         """Where the collections live."""

@@ -19,6 +19,9 @@ from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.modules.embeddings import create_embeddings
 from judgetree.modules.settings import load_settings
 from tests.app.talks import DRUM, embedded_texts
+from tests.modules.conftest import lite_server
+
+__all__ = ["lite_server"]
 
 COLLECTION = "notes"
 SUB_QUESTION = "How thick is the wall of the drum?"

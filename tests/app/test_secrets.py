@@ -1,0 +1,328 @@
+"""Secrets: planted in every setting, sent where they belong, and found in no file and on no stream of any command."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+import click
+import pytest
+import typer
+import yaml
+
+from judgetree.app.cli import app, main
+from judgetree.app.scripted_server import ScriptedServer
+from judgetree.modules.settings import load_settings
+from tests.app.conftest import CHAIN, CHINESE, COLLECTION, write_corpus
+from tests.app.test_cli_eval_calibrate import write_mills
+from tests.modules.conftest import LiteServer
+from tests.modules.rerank_server import serve_rerank
+from tests.modules.searxng_server import serve_searxng
+
+PLACES = (
+    "llm",
+    "llm-query",
+    "judge-llm",
+    "embeddings",
+    "milvus",
+    "searxng",
+    "searxng-query",
+    "rerank",
+    "ragas",
+    "yaml",
+    "base-url",
+    "named",
+    "calibrate",
+)
+KEYS = ("JUDGETREE_LLM_API_KEY", "JUDGETREE_RERANK_API_KEY", "OPENAI_API_KEY", "DASHSCOPE_API_KEY")
+PASSWORDS = {place: f"pw-{place}/{number}7q+z" for number, place in enumerate(PLACES)}
+ASKING = ("run", "ragas", "calibrate")
+SHORT = "q7Z"
+"""A key of three characters, which an endpoint may ask for all the same."""
+
+
+def with_secrets(url: str, place: str, *, query: str = "") -> str:
+    scheme, _, rest = url.partition("://")
+    rest, mark, model = rest.partition("#")
+    asked = f"?api_key={quote(PASSWORDS[query], safe='')}" if query else ""
+    return f"{scheme}://ada:{quote(PASSWORDS[place], safe='')}@{rest}{asked}{mark}{model}"
+
+
+@dataclass(kw_only=True)
+class EchoServer:
+    """Answers every request with an error that repeats all it was sent, keys decoded too."""
+
+    url: str = ""
+    status: int = 401
+    sent: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def serve_echoes() -> Iterator[EchoServer]:
+    state = EchoServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            key = self.headers.get("Authorization", "").partition(" ")[2]
+            forms = [
+                self.path,
+                key,
+                base64.b64encode(f"Bearer {key}".encode()).decode(),
+                repr(key),
+                quote(key, safe=""),
+            ]
+            try:
+                forms.append(base64.b64decode(key, validate=True).decode())
+            except ValueError:
+                """It was no Basic authorization."""
+            state.sent += forms
+            said = json.dumps({"error": {"message": "refused: " + " | ".join(forms), "code": "no"}, "forms": forms})
+            with suppress(ConnectionError):  # whoever asked does not want to hear more
+                self.send_response(state.status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said.encode())
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        state.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield state
+        finally:
+            server.shutdown()
+
+
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Every secret by its place; the keys stand in the environment."""
+    keys = {name: f"key-{name[-18:].lower()}-{number}x9" for number, name in enumerate(KEYS)}
+    for name, key in keys.items():
+        monkeypatch.setenv(name, key)
+    token = "tok-milvus-55"
+    monkeypatch.setenv("JUDGETREE_MILVUS_TOKEN", f"root:{token}")
+    return {**PASSWORDS, **keys, "milvus-token": token}
+
+
+def forms_of(secret: str) -> set[bytes]:
+    as_bytes = secret.encode()
+    pairs = [as_bytes, b"ada:" + as_bytes, b"root:" + as_bytes, b"Bearer " + as_bytes]
+    return {as_bytes, quote(secret, safe="").encode(), *(base64.b64encode(pair).rstrip(b"=") for pair in pairs)}
+
+
+def leaks(secrets: Mapping[str, str], texts: Mapping[str, bytes]) -> list[str]:
+    return [
+        f"{place} in {name}: …{text[max(0, at - 60) : at + 40]!r}"
+        for name, text in texts.items()
+        for place, secret in secrets.items()
+        for form in forms_of(secret)
+        if (at := text.find(form)) >= 0
+    ]
+
+
+def files_below(*folders: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, surroundings: dict[str, str]
+) -> tuple[Callable[..., int], dict[str, bytes]]:
+    """Runs a command and keeps what it writes on both streams."""
+    streams: dict[str, bytes] = {}
+
+    def run(*arguments: str, typed: str = "") -> int:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        status = main(list(arguments))
+        captured = capsys.readouterr()
+        streams[f"{len(streams)}: {' '.join(arguments)}"] = (captured.out + captured.err).encode()
+        return status
+
+    return run, streams
+
+
+def names_of_commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield words
+        return
+    for name, each in inner.items():
+        yield from names_of_commands(each, (*words, name))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """The corpus and a data set of two questions, apart from what is searched for secrets."""
+    folder = tmp_path / "given"
+    write_corpus(folder / "standards")
+    rows = []
+    for each in (CHAIN, CHINESE):
+        facts = [{key: value for key, value in vars(fact).items() if value} for fact in each.supporting]
+        row = {"id": each.id, "lang": each.lang, "question": each.question, "answer": each.answer, "type": each.type}
+        rows.append(json.dumps({**row, "supporting": facts}))
+    (folder / "qa.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    return folder
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, model_url: str, searxng_url: str, milvus_uri: str) -> None:
+    chosen = {
+        "LLM": with_secrets(f"{model_url}#scripted", "llm", query="llm-query"),
+        "JUDGE_LLM": with_secrets(f"{model_url}#other", "judge-llm"),
+        "EMBEDDINGS": with_secrets(f"{model_url}#vectors", "embeddings"),
+        "MILVUS_URI": with_secrets(milvus_uri, "milvus"),
+        "SEARXNG_URL": with_secrets(searxng_url, "searxng", query="searxng-query"),
+        "LLM_BASE_URL": with_secrets(model_url, "base-url"),
+        "ENDPOINT_NAMES": json.dumps({with_secrets(model_url, "named"): "lab"}),
+        "TIMEOUT_S": "20",
+    }
+    for name, value in chosen.items():
+        monkeypatch.setenv(f"JUDGETREE_{name}", value)
+
+
+def write_experiment(file: Path, model_url: str, rerank_url: str) -> str:
+    ranker = {"model": with_secrets(f"{rerank_url}#reranker", "rerank")}
+    llm = with_secrets(f"{model_url}#scripted", "yaml")
+    content = {"llm": llm, "ranker_type": "model", "ranker_params": ranker, "search_type": "dense", "max_rec_depth": 1}
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return str(file)
+
+
+def every_command(data: Path, out: Path, config: str, model_url: str, *, thread: str = "t") -> list[tuple[str, ...]]:
+    """All commands, with the options that write files."""
+    spec = with_secrets(f"{model_url}#scripted", "ragas")
+    run, files = str(out / "run"), {kind: str(out / f"{thread}.{kind}") for kind in ("svg", "html", "json", "dot")}
+    graphml = str(out / f"{thread}.graphml")
+    embed = with_secrets(f"{model_url}#vectors", "embeddings")
+    mills = write_mills(data / "hotpot_train.json")
+    drawn = ("--svg", files["svg"], "--html", files["html"], "--json", files["json"], "--dot", files["dot"])
+    return [
+        ("index", str(data / "standards"), "-c", COLLECTION),
+        ("doctor",),
+        ("doctor", "--json"),
+        ("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread, "--html", files["html"], "--json"),
+        ("ask", CHAIN.question, "-c", COLLECTION, "--mode", "react"),
+        ("tree", thread, *drawn, "--graphml", graphml),
+        ("threads", "--json"),
+        ("collections", "--json"),
+        ("chat", "-c", COLLECTION, "--session", "s", "--web-or-rag"),
+        ("conversations", "list", "--json"),
+        ("conversations", "show", "s"),
+        ("conversations", "draw", "s", *drawn),
+        ("conversations", "backfill"),
+        ("conversations", "expire", "--dry-run"),
+        ("eval", "run", "--dataset", f"standards:{data / 'qa.jsonl'}", "--config", config, "--out", run),
+        ("eval", "ragas", run, "--llm", spec, "--embeddings", embed, "--metrics", "answer_relevancy,faithfulness"),
+        ("eval", "report", run),
+        ("eval", "compare", run),
+        ("eval", "calibrate", "--dataset", mills, "--judge-llm", with_secrets(f"{model_url}#scripted", "calibrate")),
+        ("eval", "fetch"),
+        ("conversations", "delete", "s", "--yes"),
+        ("demo", "--scripted", "--data", "nowhere", "--out", str(out)),
+    ]
+
+
+def test_every_command_keeps_every_secret(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: tuple[Callable[..., int], dict[str, bytes]],
+    secrets: dict[str, str],
+    scripted: ScriptedServer,
+    lite_server: LiteServer,
+    data: Path,
+) -> None:
+    run, streams = said
+    home, out = tmp_path / "home", tmp_path / "out"
+    out.mkdir()
+    monkeypatch.setenv("JUDGETREE_HOME", str(home))
+    with serve_searxng() as searxng, serve_rerank() as rerank:
+        plant(monkeypatch, scripted.base_url, searxng.url, lite_server.uri)
+        config = write_experiment(data / "experiment.yaml", scripted.base_url, rerank.url)
+        commands = every_command(data, out, config, scripted.base_url)
+        ended = {arguments: run(*arguments, typed=f"{CHAIN.question}\n/tree\n") for arguments in commands}
+    with serve_echoes() as echo:  # which scores what was answered
+        spec = with_secrets(f"{echo.url}/v1#scripted", "ragas")
+        run("eval", "ragas", str(out / "run"), "--llm", spec, "--cache", "off", "--metrics", "answer_correctness")
+        run("eval", "report", str(out / "run"))
+    assert any(PASSWORDS["ragas"] in sent for sent in echo.sent)
+    asked = {
+        words
+        for words in names_of_commands(typer.main.get_command(app))
+        if any(c[: len(words)] == words for c in commands)
+    }
+    assert asked == set(names_of_commands(typer.main.get_command(app))), "a command is missing from the list"
+    failed = {" ".join(arguments[:3]): status for arguments, status in ended.items() if status}
+    assert set(failed) <= {"demo --scripted --data", "eval calibrate --dataset"}, streams
+    assert any("Basic" in key for key in rerank.keys), "the password was sent where it belongs"
+    files = files_below(home, out, tmp_path / "cwd", lite_server.folder)
+    assert {Path(name).name for name in files} >= {"vectors.sqlite", "checkpoints.sqlite", "completions.sqlite"}
+    assert {Path(name).suffix for name in files} >= {".svg", ".html", ".json", ".graphml", ".sqlite"}
+    assert leaks(secrets, {**files, **streams}) == []
+
+
+@pytest.mark.parametrize("status", [401, 500, 200])
+def test_no_command_repeats_what_a_server_echoes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: tuple[Callable[..., int], dict[str, bytes]],
+    secrets: dict[str, str],
+    home: Path,
+    data: Path,
+    status: int,
+) -> None:
+    run, streams = said
+    out = tmp_path / "out"
+    out.mkdir()
+    with serve_echoes() as echo:
+        echo.status = status
+        plant(monkeypatch, f"{echo.url}/v1", echo.url, str(home / "milvus.db"))
+        config = write_experiment(data / "experiment.yaml", f"{echo.url}/v1", f"{echo.url}/rerank")
+        monkeypatch.setenv("JUDGETREE_LLM_API_KEY", secrets["JUDGETREE_LLM_API_KEY"])
+        commands = every_command(data, out, config, f"{echo.url}/v1")
+        asking = [words for words in commands if words[0] in ("doctor", "ask", "chat") or words[1] in ASKING]
+        for arguments in [commands[0], *asking[:3]]:
+            run(*arguments, typed=f"{CHAIN.question}\n")
+        monkeypatch.setenv("JUDGETREE_EMBEDDINGS", "local:use")  # so that the other models are reached
+        for arguments in asking[2:]:
+            run(*arguments, typed=f"{CHAIN.question}\n")
+        run("--debug", "ask", CHAIN.question, "--mode", "llm")
+        for key in (secrets["JUDGETREE_LLM_API_KEY"], SHORT):
+            monkeypatch.setenv("JUDGETREE_LLM", f"{echo.url}/v1#keyed")
+            monkeypatch.setenv("JUDGETREE_LLM_API_KEY", key)
+            run("ask", CHAIN.question, "--mode", "llm")
+            run("--debug", "ask", CHAIN.question, "--mode", "llm")
+    sent = unquote("\n".join(echo.sent))
+    for place in ("llm", "llm-query", "embeddings", "JUDGETREE_LLM_API_KEY", "calibrate"):
+        assert secrets[place] in sent, f"{place} was sent nowhere"
+    assert SHORT in sent
+    texts = {**files_below(home, out, tmp_path / "cwd"), **streams}
+    assert leaks(secrets, texts) == []
+    short = [name for name, text in streams.items() if "--mode llm" in name and SHORT.encode() in text]
+    assert short == []
+    assert any(b"***" in text for text in streams.values()), "what was echoed is told, without the secrets"
+
+
+def test_another_password_changes_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, "http://127.0.0.1:9/v1", "http://127.0.0.1:9", "http://127.0.0.1:9")
+    before = load_settings()
+    monkeypatch.setattr("tests.app.test_secrets.PASSWORDS", dict.fromkeys(PLACES, "another"))
+    plant(monkeypatch, "http://127.0.0.1:9/v1", "http://127.0.0.1:9", "http://127.0.0.1:9")
+    after = load_settings()
+    assert before == after
+    assert "another" in after.llm.revealed()
+    assert urlsplit(after.llm).username is None
