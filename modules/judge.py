@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from .material import without_control_tokens
+from .material import foreign_addresses, without_control_tokens
 from .usage import CallMeter
 
 if TYPE_CHECKING:
@@ -70,8 +70,6 @@ POINTER_INTO_PASSAGE = re.compile(
 LONGEST_SUB_QUESTION = 600
 """Characters. What is longer is no one question, and would be paid for in every prompt below."""
 
-_ADDRESS = re.compile(r"(?:https?|ftp|file|javascript|data):\S{3,}|\bwww\.\w", re.IGNORECASE)
-
 
 def sub_question_problem(next_query: str, query: str) -> str:
     """Why ``next_query`` cannot be asked on its own, in words for a retry; ``""`` when it can."""
@@ -90,7 +88,7 @@ def _steered_problem(next_query: str, query: str) -> str:
         return f"next_query has {len(next_query)} characters; write one question of at most {LONGEST_SUB_QUESTION}."
     if len(next_query.strip().splitlines()) > 1 or without_control_tokens(next_query) != next_query:
         return "next_query must be one line of plain text."
-    if any(address not in query for address in _ADDRESS.findall(next_query)):
+    if foreign_addresses(next_query, query):
         return "next_query holds an address that is not in the query; ask for the missing fact in words."
     return ""
 

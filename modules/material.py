@@ -59,6 +59,7 @@ _CONTROL_TOKEN = re.compile(
     r"|</?SYS>>"
     r"|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
 )
+_ADDRESS = re.compile(r"(?:https?|ftp|file|javascript|data):\S{3,}|\bwww\.\w\S*", re.IGNORECASE)
 _INDENT = "    "
 
 
@@ -83,3 +84,12 @@ def without_control_tokens(text: str) -> str:
 def as_line(text: str) -> str:
     """The text as a part of one line: no line ends, no control tokens."""
     return without_control_tokens(" ".join(text.split()))
+
+
+def foreign_addresses(question: str, asked: str) -> list[str]:
+    """Addresses in a question that a model wrote which do not stand in what it was asked: a passage put them there.
+
+    >>> foreign_addresses("What does https://collect.example say of it?", "Who wrote it?")
+    ['https://collect.example']
+    """
+    return [address for address in _ADDRESS.findall(question) if address not in asked]

@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 
+from .material import foreign_addresses
 from .prompts import is_refusal
 from .token_estimates import is_longer, text_tokens
 
@@ -81,6 +82,8 @@ def read_rewrite(reply: str, query: str, *, max_tokens: int, cut_off: bool = Fal
     text = "\n".join(lines)
     if is_longer(text, max_tokens):
         return Rewrite(text="", problem=f"it is longer than {max_tokens} tokens ({text_tokens(text)})")
+    if foreign_addresses(text, query):
+        return Rewrite(text="", problem="it holds an address that the question does not")
     return Rewrite(text=text)
 
 

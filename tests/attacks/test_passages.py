@@ -26,6 +26,7 @@ from judgetree.modules.prompts import (
 from judgetree.modules.prompts_conversation import assess_messages, digest_messages
 from judgetree.modules.prompts_multistep import Observed, draft_messages, react_messages, thought_messages
 from judgetree.modules.prompts_strategies import finish_messages, note_messages, refine_messages, scored_messages
+from judgetree.modules.rewrites import read_rewrite
 
 from .passages import PASSAGES, QUERY, HostilePassage
 
@@ -142,6 +143,13 @@ def test_a_sub_question_that_a_passage_has_steered_is_not_asked(steered: str) ->
     assert not sub_question_problem(
         "Who runs https://a.example/?", "Who founded the firm that runs https://a.example/?"
     )
+
+
+def test_a_rewrite_that_a_passage_has_steered_is_not_searched_for() -> None:
+    steered = read_rewrite("What does https://collect.example/?q=secret say?", "And its hull?", max_tokens=100)
+    assert (steered.text, "address" in steered.problem) == ("", True)
+    asked = "What does https://collect.example/ say?"
+    assert read_rewrite(asked, f"Tell me: {asked}", max_tokens=100).text == asked
 
 
 def test_thirty_passages_are_different() -> None:
