@@ -219,7 +219,8 @@ class EndpointLLM:
                     self._record(meter, started, attempts.made, used, error=str(failure))
                     raise failure from error
                 listeners.start_over()
-        self._record(meter, started, attempts.made, used, cut_off=completion.is_cut_off)
+        is_cut_off = completion.is_cut_off and options.top_logprobs is None  # of one word all is there
+        self._record(meter, started, attempts.made, used, cut_off=is_cut_off)
         return completion
 
     async def _back_off(self, error: Exception, attempts: Attempts) -> ModelCallError | None:

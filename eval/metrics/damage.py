@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
 from ...graphs.drawing.words import count_of
@@ -35,7 +35,8 @@ DamageKind = Literal[
 - ``failed_sub_runs``: a sub-question was asked and has no answer.
 - ``failed_reranks``: a query's chunks are in their coarse order, since the rerank model failed.
 - ``failed_conversation_calls``: a call that leads a conversation failed, such as the one that rewrites a question.
-- ``cut_off_replies``: the endpoint ended a reply of the reader before the model did; the answer may be half of one.
+- ``cut_off_replies``: the endpoint ended a reply before the model did; the answer or the sub-question may be half of
+  one, or is missing.
 - ``budget_cuts``: a chunk was not judged, or its sub-question not asked, since the budget was spent, and failed calls
   had taken a part of it.
 - ``damaged_earlier_turns``: an earlier turn of the same path is degraded, and this one was asked after its answer.
@@ -86,24 +87,35 @@ def _noun(kind: DamageKind) -> str:
 
 
 def _damage_to(node: QueryNode) -> Iterator[DamageKind]:
-    last = {record["chunk_id"]: record for record in node.usage if record["node"] == "judge"}
+    about: dict[str, list[CallRecord]] = {}
+    for record in node.usage:
+        if record["node"] == "judge":
+            about.setdefault(record["chunk_id"], []).append(record)
     for chunk in node.chunks:
-        record = last.get(chunk.chunk_id)
-        yield from _damage_to_chunk(chunk, call_failed=record is None or bool(record["error"]))
+        yield from _damage_to_chunk(chunk, about.get(chunk.chunk_id, []))
     for record in node.usage:
         if record["kind"] == "rerank" and record["error"]:
             yield "failed_reranks"
-        # The logprob judge asks for one token, and a verdict that is cut off is mended or asked for again.
         elif record["cut_off"] and record["node"] != "judge":
             yield "cut_off_replies"
 
 
-def _damage_to_chunk(chunk: ChunkNode, *, call_failed: bool) -> Iterator[DamageKind]:
+def _damage_to_chunk(chunk: ChunkNode, verdict_calls: Sequence[CallRecord]) -> Iterator[DamageKind]:
+    call_failed = not verdict_calls or bool(verdict_calls[-1]["error"])
+    has_no_question = bool(chunk.sub_run_error) and not chunk.next_rag_thread_id
     if chunk.verdict_label == "unknown":
         yield "failed_verdicts" if call_failed else "unusable_verdicts"
     elif chunk.verdict == "cancelled" or _BUDGET.search(chunk.sub_run_error):
         yield "budget_cuts"
     elif chunk.sub_run_error and chunk.next_rag_thread_id:
         yield "failed_sub_runs"
-    elif chunk.sub_run_error and call_failed:
+    elif has_no_question and call_failed:
         yield "failed_sub_questions"
+    elif chunk.score == 1 and _is_cut_off(verdict_calls, has_no_question=has_no_question):
+        yield "cut_off_replies"
+
+
+def _is_cut_off(verdict_calls: Sequence[CallRecord], *, has_no_question: bool) -> bool:
+    """Whether a sub-question may be half of one, or is missing since its reply was cut off and never mended."""
+    cut_off = [record["cut_off"] for record in verdict_calls]
+    return any(cut_off) if has_no_question else cut_off[-1:] == [True]

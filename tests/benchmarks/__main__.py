@@ -22,6 +22,7 @@ BENCHMARKS = (
     "hotpotqa_oracle",
     "eval_throughput",
     "eval_kills",
+    "eval_faults",
     "eval_replay",
     "eval_report",
     "conversations",

@@ -64,10 +64,28 @@ def test_sub_runs_count_and_failed_reranks_do() -> None:
     assert damage_in_words(damage_of(SearchTree(root=below))) == "2 failed verdicts, 1 failed rerank"
 
 
-def test_reply_that_was_cut_off_counts_unless_it_is_a_verdict() -> None:
-    reader, judge = (CallRecord(**{**about("c", node=node), "cut_off": True}) for node in ("generate", "judge"))  # type: ignore[typeddict-item]
-    assert damage(chunk("judged"), usage=(judge, reader)) == {"cut_off_replies": 1}
-    assert damage_in_words(damage_to_calls([reader])) == "1 cut-off reply"
+def cut_off(node: str) -> CallRecord:
+    return CallRecord(**{**about("c", node=node), "cut_off": True})  # type: ignore[typeddict-item]
+
+
+NO_QUESTION = chunk("judged", sub_run_error="no sub-question: it was cut off")
+
+
+@pytest.mark.parametrize(
+    ("found", "usage", "count"),
+    [
+        (chunk("judged"), (ANSWERED, cut_off("generate")), 1),
+        (chunk("judged"), (cut_off("judge"),), 1),
+        (chunk("judged"), (cut_off("judge"), ANSWERED), 0),
+        (NO_QUESTION, (cut_off("judge"), ANSWERED), 1),
+        (chunk("judged", score=2), (cut_off("judge"),), 0),
+    ],
+)
+def test_reply_that_was_cut_off_counts_where_an_answer_or_a_sub_question_came_of_it(
+    found: ChunkNode, usage: tuple[CallRecord, ...], count: int
+) -> None:
+    assert damage(found, usage=usage).get("cut_off_replies", 0) == count
+    assert damage_in_words(damage_to_calls([cut_off("condense")])) == "1 cut-off reply"
 
 
 def test_step_of_a_conversation_is_damaged_by_its_last_call_alone() -> None:
