@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ..evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn, path_of, standalone_question
 from ..evaluation.datasets.standards_qa import Question
-from ..modules.prompts import REFUSAL, Message, is_refusal
+from ..modules.prompts import REFUSAL, Message
 from ..modules.prompts_conversation import (
     KNOWLEDGE_SYSTEM,
     SUMMARY_SYSTEM,
@@ -29,6 +29,7 @@ from ..modules.prompts_conversation import (
     select_messages,
     small_talk_messages,
 )
+from ..modules.refusals import is_refusal
 from .scripted_answers import ChatReply, PromptMismatch, ScriptedAnswers
 
 _TURN = re.compile(

@@ -13,8 +13,8 @@ from ..modules.background_loop import background_loop
 from ..modules.errors import ModelCallError, ModelSetupError, SettingsError
 from ..modules.given_history import GivenHistory, pairs_of
 from ..modules.llm import ChatLLM
-from ..modules.prompts import is_refusal
 from ..modules.prompts_conversation import condense_messages, render_pairs
+from ..modules.refusals import is_refusal
 from ..modules.usage import CallMeter
 
 logger = logging.getLogger(__name__)

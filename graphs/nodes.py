@@ -22,7 +22,8 @@ from ..modules.evidence_digest import digested
 from ..modules.growing_text import TextListener
 from ..modules.judge import Verdict
 from ..modules.llm import CallOptions
-from ..modules.prompts import Message, closed_book_messages, is_refusal
+from ..modules.prompts import Message, closed_book_messages
+from ..modules.refusals import is_refusal
 from ..modules.token_estimates import is_longer
 from ..modules.usage import CallMeter
 from .context import RunContext

@@ -8,8 +8,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from ..modules.evidence import render_evidence, render_sub_answer
-from ..modules.prompts import is_refusal, reader_messages
+from ..modules.prompts import reader_messages
 from ..modules.prompts_multistep import QuestionAnswer, follow_up_messages, parse_follow_up
+from ..modules.refusals import is_refusal
 from ..modules.settings import Durability
 from . import nodes
 from .context import RagContext, RunContext

@@ -10,7 +10,7 @@ from typing import Literal
 from .errors import BudgetSpent
 from .growing_text import Delta, TextListener
 from .llm import ChatLLM
-from .prompts import REFUSAL, Message, is_refusal, reader_messages
+from .prompts import REFUSAL, Message, reader_messages
 from .prompts_strategies import (
     combine_messages,
     finish_messages,
@@ -20,6 +20,7 @@ from .prompts_strategies import (
     refine_messages,
     scored_messages,
 )
+from .refusals import is_refusal
 from .usage import CallMeter
 
 AnswerStrategy = Literal["stuff", "map_reduce", "refine", "map_rerank"]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from langchain_core.documents import Document
 
 from .material import as_line, as_material
-from .prompts import is_refusal
+from .refusals import is_refusal
 
 _PAIR = "Supplementary question: "
 _BEFORE_PAIR = re.compile(rf"\n\n(?={_PAIR})")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 
 from .material import as_line, as_material
 
@@ -118,15 +117,3 @@ LOGPROB_JUDGE_VERSION = version_of(
     *_texts(alone_messages("{query}", "{passage}")),
     *_texts(sub_question_messages("{query}", "{passage}", rejected="{rejected}")),
 )
-
-_AROUND_AN_ANSWER = " \t\r\n\"'“”‘’「」*_`"
-_REFUSAL_OPENING = re.compile(
-    r"(?:(?:i'm |i am )?(?:very |so )?sorry\W+(?:but )?|unfortunately\W+)?i (?:cannot|can't|can not) answer\b"
-    r"|(?:很?抱歉|对不起|對不起)?\W*我?(?:无法|無法|不能)回答"
-)
-
-
-def is_refusal(answer: str) -> bool:
-    """True for an empty answer and for one that says that it cannot answer, in English or Chinese."""
-    text = answer.strip(_AROUND_AN_ANSWER).casefold().replace("’", "'")
-    return not text or _REFUSAL_OPENING.match(text) is not None

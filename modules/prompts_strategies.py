@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .prompts import REFUSAL, Message, is_refusal, version_of
+from .prompts import REFUSAL, Message, version_of
+from .refusals import is_refusal
 
 ANSWER = "Answer:"
 FACT = "Fact:"
@@ -132,8 +133,6 @@ def parse_note(reply: str) -> Note | None:
     >>> str(parse_note("Norm A names the drum."))
     'Fact: Norm A names the drum.'
     """
-    if is_refusal(reply):
-        return None
     sections = _sections(reply) or [("fact", reply)]
     told = [(label, " ".join(text.split()).strip(_AROUND)) for label, text in sections if not is_refusal(text)]
     answer = next((text for label, text in told if label == "answer"), "")

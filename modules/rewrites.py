@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from .material import foreign_addresses
-from .prompts import is_refusal
+from .refusals import is_refusal
 from .token_estimates import is_longer, text_tokens
 
 _ROOM_FOR_CHATTER = 3

@@ -44,7 +44,7 @@ from typing import Literal, get_args
 from ...graphs.search_tree import SearchTree
 from ...graphs.tree_nodes import ChunkNode, QueryNode, walk_chunks
 from ...modules.evidence import render_sub_answer
-from ...modules.prompts import is_refusal
+from ...modules.refusals import is_refusal
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import AnswerScores, answer_tokens, score_answer
 from ..runs.experiment import RETRIEVING

@@ -14,7 +14,7 @@ from ...modules.evidence import render_evidence, split_evidence, usable_chunks
 from ...modules.evidence_digest import digested
 from ...modules.growing_text import Delta
 from ...modules.kept_evidence import ranked_refs, within_tokens
-from ...modules.prompts import Message, is_refusal, reader_messages
+from ...modules.prompts import Message, reader_messages
 from ...modules.prompts_conversation import (
     AssessmentReply,
     RouteReply,
@@ -23,6 +23,7 @@ from ...modules.prompts_conversation import (
     route_messages,
     small_talk_messages,
 )
+from ...modules.refusals import is_refusal
 from ...modules.rewrites import Rewrite, read_rewrite
 from ...modules.token_estimates import beginning, shortened
 from ...modules.turns import ChunkRef, QaPair, best_refs, merge_refs, rag_thread_of

@@ -6,7 +6,6 @@ import json
 import re
 from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +23,6 @@ from judgetree.modules.prompts import (
     SCALE,
     Message,
     closed_book_messages,
-    is_refusal,
     judge_messages,
     reader_messages,
     version_of,
@@ -130,59 +128,6 @@ def test_every_prompt_has_a_version_of_its_own() -> None:
 
 
 # --- refusals ---
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "",
-        " \n",
-        REFUSAL,
-        REFUSAL.lower(),
-        REFUSAL.removesuffix("."),
-        f"  {REFUSAL}\n",
-        f'"{REFUSAL}"',
-        f"“{REFUSAL}”",
-        f"**{REFUSAL}**",
-        f"{REFUSAL} The evidence names no director.",
-        "I can't answer this question.",
-        "I can’t answer this question.",
-        "I can not answer that.",
-        "I'm sorry, but I cannot answer this question.",
-        "I’m sorry, I can’t answer this question.",
-        "Sorry, I cannot answer this question.",
-        "Unfortunately, I cannot answer this question.",
-        "我无法回答这个问题。",
-        "我無法回答這個問題。",
-        "无法回答此问题",
-        "我不能回答这个问题",
-        "“我无法回答这个问题。”",
-        "抱歉，我无法回答这个问题。",
-        "对不起，我不能回答这个问题。",
-        "很抱歉，无法回答。",
-    ],
-)
-def test_refusal_is_recognised(answer: str) -> None:
-    assert is_refusal(answer)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "South Shields",
-        "no",
-        "0",
-        "Sorry (Justin Bieber song)",
-        "Sorry, Wrong Number",
-        "“I Can’t Get No Satisfaction”",
-        "He said: I cannot answer this question.",
-        "The Unanswered Question",
-        "无法无天",
-        "《对不起，我爱你》",
-    ],
-)
-def test_answer_is_no_refusal(answer: str) -> None:
-    assert not is_refusal(answer)
 
 
 def test_prompts_ask_for_the_refusal_that_is_recognised() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.modules.answer_strategies import AnswerStrategy
-from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, is_refusal
+from judgetree.modules.prompts import READER_SYSTEM, REFUSAL
 from judgetree.modules.prompts_strategies import (
     COMBINE_SYSTEM,
     FINISH_SYSTEM,
@@ -26,6 +26,7 @@ from judgetree.modules.prompts_strategies import (
     refine_messages,
     scored_messages,
 )
+from judgetree.modules.refusals import is_refusal
 
 SHORT = "as short as possible: a name, a number with its unit, a date, yes or no; no explanation"
 
