@@ -69,7 +69,7 @@ def judgetree(
 def index(  # noqa: PLR0913 - one parameter an option
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PATH...", help="Files or folders; sources are relative to the first."),
+        typer.Argument(metavar="PATH...", help="Files or folders."),
     ] = None,
     *,
     collection: Annotated[str, typer.Option("--collection", "-c", metavar="NAME", help="Collection to fill.")],
@@ -93,6 +93,12 @@ def index(  # noqa: PLR0913 - one parameter an option
     max_file_s: Annotated[
         float, typer.Option(min=0.1, metavar="SECONDS", help="Skip files that take longer to be read.")
     ] = 60.0,
+    prefix: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What sources begin with; default: as the collection remembers.")
+    ] = None,
+    wait_s: Annotated[
+        float, typer.Option("--wait", min=0, metavar="SECONDS", help="How long to wait for another writer.")
+    ] = 600.0,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a file was skipped.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -113,6 +119,8 @@ def index(  # noqa: PLR0913 - one parameter an option
         remove=tuple(remove or ()),
         follow_links=follow_links,
         limits=LoadLimits(file_bytes=int(max_file_mb * 1e6), seconds=max_file_s),
+        prefix=prefix,
+        wait_s=wait_s,
         strict=strict,
     )
     raise typer.Exit(run_index(options, as_json=as_json))

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from ..graphs.drawing.words import count_of
 from ..modules.chunking import CHUNK_OVERLAP, CHUNK_SIZE
-from ..modules.collection_content import stored_files
-from ..modules.errors import LoadingError, SettingsError
+from ..modules.errors import SettingsError
 from ..modules.file_parsers import LoadLimits
-from ..modules.folder_scan import FileScan, gone_sources, scan_files
 from ..modules.index import Index
 from ..modules.index_factory import open_index
 from ..modules.index_plan import IndexReport
 from ..modules.settings import Settings, load_settings
+from ..modules.writer_lock import WAIT_S, LockOptions
 from .exit_status import FAILED, OK
 from .progress import progress_bar
 from .terminal import write_json, write_result
@@ -29,7 +28,7 @@ class IndexOptions:
     """What to bring into a collection, and how."""
 
     paths: tuple[Path, ...]
-    """Sources are relative to the first; those from elsewhere are named from their own folder on."""
+    """Sources are relative to the first folder of a collection; those of others begin with their folder's name."""
     collection: str
     types: tuple[str, ...] | None = None
     """Suffixes; None for all that can be read."""
@@ -44,6 +43,10 @@ class IndexOptions:
     """Follow links that leave a folder."""
     limits: LoadLimits = field(default_factory=LoadLimits)
     """What reading one file may cost."""
+    prefix: str | None = None
+    """What sources of the first path begin with; None takes what the collection remembers."""
+    wait_s: float = WAIT_S
+    """How long to wait for another writer."""
     strict: bool = False
     """Fail when a file was skipped."""
 
@@ -98,7 +101,6 @@ def index_paths(options: IndexOptions, settings: Settings) -> IndexOutcome:
         UserError: See ``run_index``.
     """
     started = time.monotonic()
-    _refuse_namesakes(options)
     with (
         progress_bar() as on_progress,
         open_index(
@@ -108,6 +110,8 @@ def index_paths(options: IndexOptions, settings: Settings) -> IndexOutcome:
             file_type_wanted=options.types,
             follow_links=options.follow_links,
             limits=options.limits,
+            source_prefix=options.prefix,
+            lock=LockOptions(wait_s=options.wait_s),
             on_progress=on_progress,
         ) as index,
     ):
@@ -117,15 +121,8 @@ def index_paths(options: IndexOptions, settings: Settings) -> IndexOutcome:
 
 def _reports(index: Index, options: IndexOptions) -> Iterator[IndexReport]:
     if options.paths:
-        others = options.paths[1:]
         size, overlap = _chunk_sizes(index, options)
-        yield index.get_index_done(size, overlap, prune=options.prune and not others)
-        for path in others:
-            yield index.add_new_files(path, size, overlap)
-        if options.prune and others:
-            scans = [_scan(path, options) for path in options.paths]
-            gone = gone_sources(stored_files(index.connection.client, options.collection), scans)
-            yield replace(index.remove_files(*gone), unchanged=0)
+        yield index.get_index_done(size, overlap, prune=options.prune, also=options.paths[1:])
     if options.remove:
         removed = index.remove_files(*options.remove)
         yield replace(removed, unchanged=0) if options.paths else removed
@@ -142,29 +139,6 @@ def _chunk_sizes(index: Index, options: IndexOptions) -> tuple[int, int]:
     )
 
 
-def _scan(path: Path, options: IndexOptions) -> FileScan:
-    """Files under a path by the names that the index gives them."""
-    first = options.paths[0]
-    root = first.parent if first.is_file() else first
-    return scan_files(path, file_type_wanted=options.types, root=root, follow_links=options.follow_links)
-
-
-def _refuse_namesakes(options: IndexOptions) -> None:
-    """Two files of one name would take turns in replacing each other.
-
-    Raises:
-        LoadingError: Files under different paths would have the same source.
-    """
-    known: dict[str, Path] = {}
-    for path in options.paths:
-        for file in _scan(path, options).files:
-            if known.setdefault(file.source, file.path) != file.path:
-                raise LoadingError(
-                    f"{known[file.source]} and {file.path} would both be called {file.source!r} in the collection. "
-                    "Index the folder above them, or one of them into another collection."
-                )
-
-
 def _sum_up(reports: Sequence[IndexReport]) -> IndexReport:
     """One report of several updates of a collection, the last of which knows how many chunks it holds."""
     return IndexReport(
@@ -172,7 +146,7 @@ def _sum_up(reports: Sequence[IndexReport]) -> IndexReport:
         changed=tuple(source for report in reports for source in report.changed),
         removed=tuple(source for report in reports for source in report.removed),
         unchanged=sum(report.unchanged for report in reports),
-        skipped=tuple(dict.fromkeys(file for report in reports for file in report.skipped)),
+        skipped=tuple(file for report in reports for file in report.skipped),
         ignored=sum(report.ignored for report in reports),
         embedded=sum(report.embedded for report in reports),
         chunks=reports[-1].chunks,

@@ -19,7 +19,12 @@ from rich.progress import (
 
 from .terminal import is_live, notes, say
 
-STAGES: Mapping[str, str] = {"load": "reading files", "embed": "embedding chunks", "write": "writing chunks"}
+STAGES: Mapping[str, str] = {
+    "wait": "waiting for another writer",
+    "load": "reading files",
+    "embed": "embedding chunks",
+    "write": "writing chunks",
+}
 
 
 @contextmanager

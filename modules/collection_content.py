@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import heapq
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,15 +21,18 @@ import numpy.typing as npt
 
 from .collection_schema import (
     PK_FIELD,
+    PROPERTY,
+    REVISION,
     TEXT_FIELD,
     CollectionInfo,
-    IndexParams,
+    all_index_params,
     create_physical,
     leftovers,
     new_physical_name,
     physical_name,
+    read_collection_info,
 )
-from .errors import CollectionError
+from .errors import CollectionError, MilvusFailure
 from .filters import quoted
 from .milvus_connection import MilvusConnection
 
@@ -101,17 +106,31 @@ def write(
     info: CollectionInfo,
     changes: Changes,
     *,
-    index_params: Mapping[str, IndexParams],
     on_progress: Progress,
+    check: Callable[[], None] = lambda: None,
 ) -> None:
     """Make the changes, and the collection if there is none; when this returns they are flushed and searchable.
 
     Whatever stops it half-way on Lite, or while a collection is made, the name still points to what was there before.
+
+    Args:
+        connection: To the database.
+        name: Of the collection.
+        info: What its description says from now on.
+        changes: To its rows.
+        on_progress: Called after each batch.
+        check: Called before each step that others see; what it raises stops the writing.
     """
-    if connection.is_lite or not connection.client.has_collection(name):
-        _rewrite(connection.client, name, info, changes, index_params=index_params, on_progress=on_progress)
+    client = connection.client
+    old = physical_name(client, name)
+    if connection.is_lite or old is None or _has_other_indexes(client, name, info):
+        _rewrite(client, name, old, info, changes, on_progress=on_progress, check=check)
     else:
-        _change_in_place(connection.client, name, changes, on_progress=on_progress)
+        _change_in_place(client, name, old, info, changes, on_progress=on_progress, check=check)
+
+
+def _has_other_indexes(client: MilvusClient, name: str, info: CollectionInfo) -> bool:
+    return all_index_params(read_collection_info(client, name)) != all_index_params(info)
 
 
 def drop_leftovers(client: MilvusClient, name: str) -> None:
@@ -124,15 +143,15 @@ def drop_leftovers(client: MilvusClient, name: str) -> None:
 def _rewrite(
     client: MilvusClient,
     name: str,
+    old: str | None,
     info: CollectionInfo,
     changes: Changes,
     *,
-    index_params: Mapping[str, IndexParams],
     on_progress: Progress,
+    check: Callable[[], None],
 ) -> None:
-    old = physical_name(client, name)
     new = new_physical_name(name)
-    create_physical(client, new, info, index_params)
+    create_physical(client, new, info)
     try:
         kept = _kept_rows(client, old, info, changes.removed) if old else iter(())
         total = len(changes.rows) + (_count(client, old) - len(changes.removed) if old else 0)
@@ -140,8 +159,10 @@ def _rewrite(
         client.flush(new)
         if (found := _count(client, new)) != total:
             raise CollectionError(f"Milvus kept {found} of {total} chunks; {name!r} stays as it was. Index again.")
+        check()
     except BaseException:
-        client.drop_collection(new)
+        with suppress(MilvusFailure):  # the error that is on its way says more
+            client.drop_collection(new)
         raise
     if old is None:
         client.create_alias(new, name)
@@ -155,13 +176,35 @@ def _kept_rows(client: MilvusClient, old: str, info: CollectionInfo, removed: fr
     return (row for row in _rows(client, old, fields) if row[PK_FIELD] not in removed)
 
 
-def _change_in_place(client: MilvusClient, name: str, changes: Changes, *, on_progress: Progress) -> None:
+def _change_in_place(
+    client: MilvusClient,
+    name: str,
+    physical: str,
+    info: CollectionInfo,
+    changes: Changes,
+    *,
+    on_progress: Progress,
+    check: Callable[[], None],
+) -> None:
+    def changed() -> None:
+        # After each step, or a digest that was made in between would be taken for that of the end.
+        properties = {PROPERTY: info.to_json(), REVISION: uuid.uuid4().hex}
+        client.alter_collection_properties(physical, properties)
+
+    def put(target: str, batch: list[Row]) -> None:
+        check()
+        client.upsert(target, batch)
+        changed()
+
     # New rows first: whoever searches meanwhile, or a kill in between, must not find a file gone.
-    _insert(client.upsert, name, changes.rows, len(changes.rows), on_progress)
+    _insert(put, name, changes.rows, len(changes.rows), on_progress)
     removed = sorted(changes.removed - {_pk(row) for row in changes.rows})
     for start in range(0, len(removed), _PAGE_ROWS):
+        check()
         client.delete(name, ids=removed[start : start + _PAGE_ROWS])
+        changed()
     client.flush(name)
+    changed()
 
 
 def _insert(

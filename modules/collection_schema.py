@@ -10,7 +10,7 @@ import json
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
 PROPERTY = "judgetree"
+REVISION = "judgetree_revision"
 PK_FIELD = "pk"
 TEXT_FIELD = "text"
 DENSE_FIELD = "dense"
@@ -37,6 +38,7 @@ SPARSE_INDEX: IndexParams = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _PHYSICAL = re.compile(r"(?P<name>.+)__[0-9a-f]{8}")
+_LOCK = re.compile(r"(?P<name>.+)__lock(_(?P<number>[1-9][0-9]*))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,10 @@ class CollectionInfo:
     """Chinese, Japanese and Korean letters among all, in [0, 1], when the collection was made."""
     chunk_size: int = CHUNK_SIZE
     chunk_overlap: int = CHUNK_OVERLAP
+    index_params: Mapping[str, IndexParams] = field(default_factory=dict)
+    """Vector field to its index's type, metric and parameters, where not the default."""
+    folders: Mapping[str, str] = field(default_factory=dict)
+    """What sources begin with (``""`` for the first folder), to the folder that they are relative to."""
 
     def to_json(self, thing: Thing = "collection") -> str:
         """The description to store, with the format of what the collection holds."""
@@ -83,10 +89,10 @@ def check_name(name: str) -> None:
     Raises:
         CollectionError: It does.
     """
-    if not _NAME.fullmatch(name) or _PHYSICAL.fullmatch(name):
+    if not _NAME.fullmatch(name) or _PHYSICAL.fullmatch(name) or _LOCK.fullmatch(name):
         raise CollectionError(
             f"{name[:60]!r} cannot be a collection's name. Allowed: letters, digits and underscores, a letter or "
-            "underscore first, at most 200; not ending in two underscores and eight hexadecimal digits."
+            "underscore first, at most 200; not ending in two underscores and eight hexadecimal digits, nor in __lock."
         )
 
 
@@ -100,11 +106,43 @@ def physical_name(client: MilvusClient, name: str) -> str | None:
     return str(client.describe_collection(name)["collection_name"]) if client.has_collection(name) else None
 
 
+def lock_alias(name: str, number: int) -> str:
+    """Alias of a writer's lock on a collection."""
+    return f"{name}__lock_{number}"
+
+
+def lock_number(alias: str, name: str) -> int | None:
+    """Number of such an alias; None for any other."""
+    match = _LOCK.fullmatch(alias)
+    return int(match["number"]) if match and match["name"] == name and match["number"] else None
+
+
+def new_lock_name(name: str) -> str:
+    """A fresh name for the collection behind such an alias."""
+    return new_physical_name(f"{name}__lock")
+
+
+def lock_collections(client: MilvusClient, name: str) -> list[str]:
+    """Collections behind such aliases, and those that never got one."""
+    return _physical_of(client, f"{name}__lock")
+
+
+def revision(client: MilvusClient, name: str) -> str:
+    """A text that changes whenever the content of a collection does; one request.
+
+    Raises:
+        CollectionError: There is no such collection.
+    """
+    described = client.describe_collection(name)
+    return f"{described['collection_name']} {(described.get('properties') or {}).get(REVISION, '')}"
+
+
 def list_collections(client: MilvusClient) -> list[str]:
     """Names of the collections, sorted; what an interrupted rewrite left behind is not listed."""
     names: set[str] = set()
     for physical in client.list_collections():
         aliases = client.list_aliases(collection_name=physical)["aliases"]
+        aliases = [alias for alias in aliases if not _LOCK.fullmatch(alias)]
         names.update(aliases if aliases or _PHYSICAL.fullmatch(physical) else [physical])
     return sorted(names)
 
@@ -112,8 +150,7 @@ def list_collections(client: MilvusClient) -> list[str]:
 def leftovers(client: MilvusClient, name: str) -> list[str]:
     """Physical collections of ``name`` that it does not point to: an interrupted rewrite, or its replaced original."""
     current = physical_name(client, name)
-    matches = ((physical, _PHYSICAL.fullmatch(physical)) for physical in client.list_collections())
-    return [physical for physical, match in matches if match and match["name"] == name and physical != current]
+    return [physical for physical in _physical_of(client, name) if physical != current]
 
 
 def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
@@ -126,8 +163,8 @@ def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
         there = ", ".join(list_collections(client)) or "none yet"
         raise CollectionError(f"There is no collection {name!r}. Collections: {there}. Index documents into it first.")
     described = client.describe_collection(name)
-    # Milvus Lite keeps properties but forgets the description.
-    texts = (described.get("description"), (described.get("properties") or {}).get(PROPERTY))
+    # Properties follow changes. Milvus Lite forgets the description.
+    texts = ((described.get("properties") or {}).get(PROPERTY), described.get("description"))
     where = f"The collection {name!r}"
     info = next((found for text in texts if text and (found := CollectionInfo.from_json(str(text), where=where))), None)
     if info is None:
@@ -135,13 +172,11 @@ def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
     return info
 
 
-def create_physical(
-    client: MilvusClient, physical: str, info: CollectionInfo, index_params: Mapping[str, IndexParams]
-) -> None:
+def create_physical(client: MilvusClient, physical: str, info: CollectionInfo) -> None:
     """Make an empty, loaded collection with the fields that ``info`` names and an index on each vector field.
 
     Raises:
-        CollectionError: ``index_params`` names a field that there is not.
+        CollectionError: ``info.index_params`` names a field that there is not.
     """
     from pymilvus import DataType, Function, FunctionType  # noqa: PLC0415 - takes a second to import
 
@@ -166,7 +201,7 @@ def create_physical(
         )
     )
     indexes = client.prepare_index_params()
-    for vector_field, params in all_index_params(info, index_params).items():
+    for vector_field, params in all_index_params(info).items():
         indexes.add_index(field_name=vector_field, **params)
     properties = {PROPERTY: info.to_json()}
     client.create_collection(physical, schema=schema, properties=properties, consistency_level="Strong")
@@ -181,16 +216,21 @@ def analyzer_params(analyzer: Analyzer) -> dict[str, object]:
     return {"tokenizer": analyzer, "filter": ["lowercase", {"type": "stop", "stop_words": list(STOP_WORDS)}]}
 
 
-def all_index_params(info: CollectionInfo, given: Mapping[str, IndexParams]) -> dict[str, IndexParams]:
-    """Index parameters of every vector field, in order of the fields: those given, else the default of its kind.
+def all_index_params(info: CollectionInfo) -> dict[str, IndexParams]:
+    """Index parameters of every vector field, in order of the fields: its own, else the default of its kind.
 
     Raises:
-        CollectionError: A given field is none of the collection's.
+        CollectionError: One of the fields is none of the collection's.
     """
     defaults = {**dict.fromkeys(info.dimensions, DENSE_INDEX), SPARSE_FIELD: SPARSE_INDEX}
-    unknown = sorted(given.keys() - defaults.keys())
+    unknown = sorted(info.index_params.keys() - defaults.keys())
     if unknown:
         raise CollectionError(
             f"index_params names {', '.join(unknown)}, which is no vector field. Allowed: {', '.join(defaults)}."
         )
-    return {vector_field: given.get(vector_field, default) for vector_field, default in defaults.items()}
+    return {vector_field: info.index_params.get(vector_field, default) for vector_field, default in defaults.items()}
+
+
+def _physical_of(client: MilvusClient, name: str) -> list[str]:
+    matches = ((physical, _PHYSICAL.fullmatch(physical)) for physical in client.list_collections())
+    return [physical for physical, match in matches if match and match["name"] == name]

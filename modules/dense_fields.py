@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from .chunking import cjk_share, language_of
 from .collection_schema import DENSE_FIELD, CollectionInfo
 from .errors import CollectionError
 
@@ -54,6 +57,43 @@ def refuse_other_embedders(collection: str, info: CollectionInfo, embedders: Emb
             f"The collection {collection!r} was indexed with {_listed(info.embedders)}, not with {_listed(given)}, and "
             "vectors of different models cannot be compared. Use the same embedder, or index under another name."
         )
+
+
+def plan_collection(chunks: Sequence[Document], source: EmbedderSource) -> tuple[CollectionInfo, Embedders]:
+    """The description of a collection that is to be made of these chunks, without dimensions, and its embedders."""
+    share = round(cjk_share(chunk.page_content for chunk in chunks), 4)
+    embedders = resolve_embedders(source, share)
+    info = CollectionInfo(
+        embedders={field: embedder_name(embedder) for field, embedder in embedders.items()},
+        dimensions={},
+        analyzer="jieba" if language_of(share) == "cjk" else "standard",
+        cjk_share=share,
+    )
+    return info, embedders
+
+
+def with_dimensions(
+    collection: str, info: CollectionInfo, vectors: Mapping[str, Mapping[str, Vector]]
+) -> CollectionInfo:
+    """The description with the length of each field's vectors.
+
+    Args:
+        collection: Its name, for messages.
+        info: Its description.
+        vectors: New vectors by chunk id and field.
+
+    Raises:
+        CollectionError: They differ in length from each other, or from those that the collection takes.
+    """
+    found = [{field: len(vector) for field, vector in fields.items()} for fields in vectors.values()]
+    expected = info.dimensions or (found[0] if found else {})
+    wrong = next((dimensions for dimensions in found if dimensions != expected), None)
+    if wrong is not None:
+        raise CollectionError(
+            f"The embedder gives vectors of length {wrong}, the collection {collection!r} takes "
+            f"{dict(expected)}. Use the embedder it was made with, or index under another name."
+        )
+    return replace(info, dimensions=expected)
 
 
 def embed_texts(embedders: Embedders, texts: Sequence[str], on_progress: Progress) -> list[dict[str, Vector]]:

@@ -5,6 +5,7 @@
     │   ├── SettingsError         a setting, key or model name is missing or malformed
     │   ├── LoadingError          nothing readable at a path
     │   ├── CollectionError       the collection is missing, locked, or made by another embedder
+    │   │   └── MilvusFailure     Milvus refused a call, or did not answer
     │   ├── SearchArgumentError   a retriever attribute that does not fit the collection or the search type
     │   ├── ThreadMismatch        a thread id that belongs to another question or other settings
     │   ├── UnknownThread         a thread id that was never written
@@ -56,6 +57,10 @@ class LoadingError(UserError):
 
 class CollectionError(UserError):
     """A collection is missing, locked, or was made by another embedder."""
+
+
+class MilvusFailure(CollectionError):
+    """Milvus refused a call, or did not answer."""
 
 
 class SearchArgumentError(UserError):

@@ -95,12 +95,48 @@ class SkippedFile:
 class FileScan:
     """What stands under a path, before anything is read."""
 
-    files: tuple[SourceFile, ...]
+    files: tuple[SourceFile, ...] = ()
     """Wanted files, sorted by source."""
     skipped: tuple[SkippedFile, ...] = ()
     """Wanted files that must not or cannot be opened, and folders that cannot be listed; sorted by source."""
-    ignored: int
+    ignored: int = 0
     """Files of other types."""
+
+
+def scan_folders(
+    paths: Sequence[Path | str], *, file_type_wanted: Sequence[str] | None, follow_links: bool
+) -> list[FolderScan]:
+    """Scan files and folders, each by itself; see ``scan_files``.
+
+    Raises:
+        LoadingError: A path does not exist, a wanted type is unknown, or there is no file of a wanted type at all.
+    """
+    starts = [existing_path(path) for path in paths]
+    found = [
+        FolderScan(
+            folder=start if start.is_dir() else start.parent,
+            scan=scan_files(start, file_type_wanted=file_type_wanted, follow_links=follow_links),
+        )
+        for start in starts
+    ]
+    if any(one.scan.files or one.scan.skipped for one in found):
+        return found
+    wanted = ", ".join(file_type_wanted or ["all that can be read"])
+    raise LoadingError(
+        f"There is nothing to index: {sum(one.scan.ignored for one in found)} files, none of a wanted type ({wanted}). "
+        "Check the path and file_type_wanted."
+    )
+
+
+def merged(scans: Sequence[FileScan]) -> FileScan:
+    """Several scans as one; a file that stands in two of them under one source counts once."""
+    files = {file.source: file for scan in reversed(scans) for file in scan.files}
+    skipped = {file.source: file for scan in reversed(scans) for file in scan.skipped}
+    return FileScan(
+        files=tuple(files[source] for source in sorted(files)),
+        skipped=tuple(skipped[source] for source in sorted(skipped)),
+        ignored=sum(scan.ignored for scan in scans),
+    )
 
 
 def gone_sources(stored: Iterable[str], scans: Sequence[FileScan]) -> list[str]:
@@ -110,38 +146,43 @@ def gone_sources(stored: Iterable[str], scans: Sequence[FileScan]) -> list[str]:
     return sorted(source for source in set(stored) - there if hidden.isdisjoint(_with_folders(source)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class FolderScan:
+    """A scan, and the folder that its sources are relative to."""
+
+    folder: Path
+    """Absolute."""
+    scan: FileScan
+
+
 def scan_files(
     path: Path | str,
     *,
     file_type_wanted: Sequence[str] | None = None,
-    root: Path | str | None = None,
     follow_links: bool = False,
 ) -> FileScan:
     """Find the wanted files under ``path`` without reading them. Hidden files and folders are passed over uncounted.
 
-    Sources are relative to ``root`` where the file lies below it; a file from elsewhere is named from its given
-    folder on (``other/notes.md`` for the folder ``/somewhere/other``). Without a root it is the given folder itself.
+    Sources are relative to the folder, or to the folder of the file.
 
     Args:
         path: File or folder.
         file_type_wanted: Suffixes such as ``["pdf", "md"]``; None for every type in ``PARSERS``.
-        root: What sources are relative to.
         follow_links: Follow links that leave the folder, too. Each folder is visited once.
 
     Raises:
         LoadingError: The path does not exist, or a wanted type is unknown.
     """
-    start = _existing(path)
+    start = existing_path(path)
     suffixes = _wanted_suffixes(file_type_wanted)
     folder = start if start.is_dir() else start.parent
-    base = Path(root).expanduser().resolve() if root is not None else folder
     walk = _Walk(folder=folder, follow_links=follow_links)
     found = list(walk.under(start) if start.is_dir() else [_judged(start)])
     files: list[SourceFile] = []
     skipped: list[SkippedFile] = []
     ignored = 0
     for entry in found:
-        source = _source_of(entry.path, base, folder)
+        source = entry.path.relative_to(folder).as_posix()
         if not entry.is_folder and entry.path.suffix.lower() not in suffixes:
             ignored += 1
         elif reason := entry.reason or _unspeakable(source):
@@ -219,7 +260,12 @@ def _with_folders(source: str) -> list[str]:
     return [source, *(folder.as_posix() for folder in PurePosixPath(source).parents)]
 
 
-def _existing(path: Path | str) -> Path:
+def existing_path(path: Path | str) -> Path:
+    """The absolute path of a file or folder.
+
+    Raises:
+        LoadingError: There is none.
+    """
     try:
         start = Path(path).expanduser().resolve()
         if start.exists():
@@ -267,9 +313,3 @@ def _wanted_suffixes(file_type_wanted: Sequence[str] | None) -> frozenset[str]:
             f"Allowed: {', '.join(sorted(suffix[1:] for suffix in PARSERS))}."
         )
     return suffixes
-
-
-def _source_of(file: Path, base: Path, folder: Path) -> str:
-    if file.is_relative_to(base):
-        return file.relative_to(base).as_posix()
-    return (Path(folder.name) / file.relative_to(folder)).as_posix()

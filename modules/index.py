@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -11,29 +13,38 @@ from typing import TYPE_CHECKING, Self
 
 from . import collection_content as content
 from .addresses import Address
-from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, cjk_share, language_of
-from .collection_schema import CollectionInfo, IndexParams, check_name, list_collections, read_collection_info
+from .chunking import CHUNK_OVERLAP, CHUNK_SIZE
+from .collection_schema import (
+    CollectionInfo,
+    IndexParams,
+    check_name,
+    list_collections,
+    read_collection_info,
+    revision,
+)
 from .dense_fields import (
     Embedders,
     EmbedderSource,
     Vector,
     embed_texts,
-    embedder_name,
+    plan_collection,
     refuse_other_embedders,
     resolve_embedders,
+    with_dimensions,
 )
-from .errors import CollectionError, LoadingError
+from .errors import LoadingError, MilvusFailure
 from .file_parsers import LoadLimits
-from .folder_scan import FileScan, gone_sources, scan_files
-from .index_plan import ChunkSizes, IndexReport, UpdatePlan, read_changes, to_row
+from .folder_scan import gone_sources, scan_folders
+from .index_plan import ChunkSizes, IndexReport, UpdatePlan, name_sources, none_readable, read_changes, to_row
 from .milvus_connection import MilvusConnection, connect
 from .settings import load_settings
+from .writer_lock import Check, LockOptions, writer_lock
 
 if TYPE_CHECKING:
     from langchain_milvus import Milvus
 
 
-_REASONS_SHOWN = 10
+logger = logging.getLogger(__name__)
 
 
 class Index:
@@ -46,17 +57,19 @@ class Index:
         embed_model: An embedder; one by dense field, for several; or a function that gets the documents' share of
             Chinese, Japanese and Korean letters (0 to 1) and chooses one, asked again with the remembered share
             for a collection that exists.
-        data_path: Folder (or file) that ``get_index_done`` indexes; sources are relative to it.
+        data_path: Folder (or file) that ``get_index_done`` indexes. The collection remembers it: sources are relative
+            to the first folder that was indexed, and those of another one begin with that folder's name.
         file_type_wanted: Suffixes such as ``["pdf", "md"]``; None for all that can be read.
         vector_store_name: Name of the collection; a database may hold several.
         uri: Milvus Lite folder (``….db``) or server address; None takes the setting ``milvus_uri``.
         token: For a server; None takes the setting.
         follow_links: Follow links that leave the folder, too.
         limits: What reading one file may cost; a file that needs more is skipped and named.
+        source_prefix: What sources of ``data_path`` begin with, ``""`` for nothing, whatever the collection remembers.
         index_params: Index type, metric and parameters by vector field, where not HNSW with COSINE (dense) and
-            SPARSE_INVERTED_INDEX with BM25 (sparse). They count when the collection is made and, on Lite, at
-            every change.
-        on_progress: Called with (done, total, stage), stage being ``load``, ``embed`` or ``write``.
+            SPARSE_INVERTED_INDEX with BM25 (sparse). The collection remembers them; others make all its indexes anew.
+        lock: How long to wait for another process that writes to the collection.
+        on_progress: Called with (done, total, stage): ``wait`` (for another writer), ``load``, ``embed``, ``write``.
     """
 
     def __init__(  # noqa: PLR0913 - one parameter an option
@@ -70,7 +83,9 @@ class Index:
         token: str | None = None,
         follow_links: bool = False,
         limits: LoadLimits | None = None,
+        source_prefix: str | None = None,
         index_params: Mapping[str, IndexParams] | None = None,
+        lock: LockOptions | None = None,
         on_progress: content.Progress | None = None,
     ) -> None:
         check_name(vector_store_name)
@@ -80,13 +95,15 @@ class Index:
         self.vector_store_name = vector_store_name
         self.follow_links = follow_links
         self.limits = limits or LoadLimits()
+        self.source_prefix = source_prefix
         self.index_params = index_params or {}
+        self.lock = lock or LockOptions()
         self.on_progress = on_progress or _no_progress
         self._uri = None if uri is None else Address(uri)
         self._token = token
         self._connection: MilvusConnection | None = None
         self._store: Milvus | None = None
-        self._digest: str | None = None
+        self._state = ("", "")
         self._opening = threading.RLock()
 
     def __enter__(self) -> Self:
@@ -142,49 +159,70 @@ class Index:
         return list_collections(self.connection.client)
 
     def content_digest(self) -> str:
-        """SHA-256 over the sorted chunk ids; remembered until this index writes.
+        """SHA-256 over the sorted chunk ids; costs one request while nothing has been written.
 
         Raises:
             CollectionError: There is no such collection.
         """
+        return self.content_state()[1]
+
+    def content_state(self) -> tuple[str, str]:
+        """A text that changes whenever any process writes to the collection, and the content digest."""
         with self._opening:
-            if self._digest is None:
+            try:
+                seen = revision(self.connection.client, self.vector_store_name)
+            except MilvusFailure:
+                self.info()  # says what there is
+                raise
+            if self._state[0] != seen:
                 self.info()
-                self._digest = content.content_digest(self.connection.client, self.vector_store_name)
-            return self._digest
+                self._state = seen, content.content_digest(self.connection.client, self.vector_store_name)
+            return self._state
 
     def get_index_done(
-        self, chunk_size: int = CHUNK_SIZE, chunk_overlap: int = CHUNK_OVERLAP, *, prune: bool = False
+        self,
+        chunk_size: int = CHUNK_SIZE,
+        chunk_overlap: int = CHUNK_OVERLAP,
+        *,
+        prune: bool = False,
+        also: Sequence[Path | str] = (),
     ) -> IndexReport:
         """Bring the collection up to date with ``data_path``; the first time, make it.
 
         Unchanged files cost no embedding and no write. A changed file's chunks replace those it had, and only new
-        texts are embedded. Files that are gone stay, unless ``prune``, which also takes files that
-        ``add_new_files`` brought from elsewhere. What the collection holds of files that cannot be read stays.
+        texts are embedded. Files that are gone stay, unless ``prune``, which also takes files of other folders than
+        these. What the collection holds of files that cannot be read stays. Waits while another process writes.
+
+        Args:
+            chunk_size: Characters of a chunk at most.
+            chunk_overlap: Characters that neighbours may share.
+            prune: Take out what stands under none of the paths any more.
+            also: Further files or folders.
 
         Raises:
-            LoadingError: ``data_path`` is missing or holds nothing readable.
+            LoadingError: A path is missing, or nothing there is readable.
             SettingsError: The chunk sizes do not fit each other.
-            CollectionError: The database cannot be used, or another embedder made the collection.
+            CollectionError: The database cannot be used, another embedder made the collection, or another process
+                is writing to it for longer than ``lock.wait_s``.
             ModelCallError: An embedding endpoint failed; what was embedded may be cached by the embedder.
         """
         if self.data_path is None:
             raise LoadingError("This index has no data_path. Give one, or use add_new_files(path).")
-        scan = self._scan(self.data_path)
-        return self._update(scan, ChunkSizes(size=chunk_size, overlap=chunk_overlap), prune=prune)
+        sizes = ChunkSizes(size=chunk_size, overlap=chunk_overlap)
+        return self._update([self.data_path, *also], sizes, prune=prune)
 
     def add_new_files(
         self, path: Path | str, chunk_size: int | None = None, chunk_overlap: int | None = None
     ) -> IndexReport:
         """Add a file or folder, or bring what the collection holds of it up to date.
 
-        Sources are relative to ``data_path``; files from outside are named from the given folder on. Chunk sizes
+        Sources are relative to ``data_path``; those of files from outside begin with their folder's name. Chunk sizes
         are those the collection was made with, unless given.
 
         Raises:
             LoadingError: The path does not exist or holds nothing readable.
             SettingsError: The chunk sizes do not fit each other.
-            CollectionError: The database cannot be used, or another embedder made the collection.
+            CollectionError: See ``get_index_done``.
             ModelCallError: An embedding endpoint failed.
         """
         sizes = self._remembered_sizes()
@@ -192,8 +230,7 @@ class Index:
             sizes = replace(sizes, size=chunk_size)
         if chunk_overlap is not None:
             sizes = replace(sizes, overlap=chunk_overlap)
-        root = self.data_path.parent if self.data_path and self.data_path.is_file() else self.data_path
-        return self._update(self._scan(path, root), sizes, prune=False)
+        return self._update([path], sizes, prune=False)
 
     def remove_files(self, *sources: str) -> IndexReport:
         """Take files out of the collection, by source (as in the chunks' metadata). The files themselves stay.
@@ -202,19 +239,20 @@ class Index:
             LoadingError: The collection holds nothing of one of them; nothing is removed then.
             CollectionError: There is no such collection.
         """
-        info = self.info()
-        stored = self._stored()
-        unknown = sorted(set(sources) - stored.keys())
-        if unknown:
-            examples = ", ".join(sorted(stored)[:5]) or "none"
-            raise LoadingError(
-                f"The collection {self.vector_store_name!r} holds nothing of {', '.join(unknown)}. "
-                f"Its files are called like this: {examples}."
-            )
-        plan = UpdatePlan(removed=sorted(set(sources)), unchanged=len(stored) - len(set(sources)))
-        if plan.removed:
-            self._write(plan, stored, info, {})
-        return plan.report(stored, ignored=0, embedded=0)
+        with self._writing() as check:
+            info = self.info()
+            stored = self._stored()
+            unknown = sorted(set(sources) - stored.keys())
+            if unknown:
+                examples = ", ".join(sorted(stored)[:5]) or "none"
+                raise LoadingError(
+                    f"The collection {self.vector_store_name!r} holds nothing of {', '.join(unknown)}. "
+                    f"Its files are called like this: {examples}."
+                )
+            plan = UpdatePlan(removed=sorted(set(sources)), unchanged=len(stored) - len(set(sources)))
+            if plan.removed:
+                self._write(plan, stored, info, {}, check)
+            return plan.report(stored, ignored=0, embedded=0)
 
     def close(self) -> None:
         """Close the connection and free a Milvus Lite folder for other processes. Closing twice does no harm."""
@@ -244,44 +282,40 @@ class Index:
         info = self.info()
         return ChunkSizes(size=info.chunk_size, overlap=info.chunk_overlap)
 
-    def _scan(self, path: Path | str, root: Path | None = None) -> FileScan:
-        return scan_files(path, file_type_wanted=self.file_type_wanted, root=root, follow_links=self.follow_links)
+    @contextmanager
+    def _writing(self) -> Iterator[Check]:
+        def tell(owner: str) -> None:
+            logger.warning("Waiting for %s, which is writing to %s.", owner, self.vector_store_name)
+            self.on_progress(0, 1, "wait")
 
-    def _update(self, scan: FileScan, sizes: ChunkSizes, *, prune: bool) -> IndexReport:
-        if not scan.files and not scan.skipped:
-            wanted = ", ".join(self.file_type_wanted or ["all that can be read"])
-            raise LoadingError(
-                f"There is nothing to index: {scan.ignored} files, none of a wanted type ({wanted}). "
-                "Check the path and file_type_wanted."
-            )
-        content.drop_leftovers(self.connection.client, self.vector_store_name)
-        collection = self._open_collection() if self._exists() else None
-        stored = self._stored() if collection else {}
-        plan = read_changes(scan, stored, sizes, self.on_progress, self.limits)
-        if prune:
-            plan.removed = gone_sources(stored, [scan])
-        embedded = 0
-        if plan.chunks or plan.removed:
-            info, embedders = collection or self._plan_collection(plan)
-            vectors, embedded = self._vectors(plan, stored, embedders)
-            info = replace(info, chunk_size=sizes.size, chunk_overlap=sizes.overlap)
-            self._write(plan, stored, self._with_dimensions(info, vectors), vectors)
-        elif not stored:
-            reasons = "; ".join(f"{file.source}: {file.reason}" for file in plan.skipped[:_REASONS_SHOWN])
-            more = f"; and {rest} more" if (rest := len(plan.skipped) - _REASONS_SHOWN) > 0 else ""
-            raise LoadingError(f"None of the {len(plan.skipped)} files could be read. {reasons}{more}.")
-        return plan.report(stored, ignored=scan.ignored, embedded=embedded)
+        with writer_lock(self.connection, self.vector_store_name, self.lock, on_wait=tell) as check:
+            yield check
 
-    def _plan_collection(self, plan: UpdatePlan) -> tuple[CollectionInfo, Embedders]:
-        share = round(cjk_share(chunk.page_content for chunk in plan.chunks), 4)
-        embedders = resolve_embedders(self.embed_model, share)
-        info = CollectionInfo(
-            embedders={field: embedder_name(embedder) for field, embedder in embedders.items()},
-            dimensions={},
-            analyzer="jieba" if language_of(share) == "cjk" else "standard",
-            cjk_share=share,
-        )
-        return info, embedders
+    def _update(self, paths: Sequence[Path | str], sizes: ChunkSizes, *, prune: bool) -> IndexReport:
+        found = scan_folders(paths, file_type_wanted=self.file_type_wanted, follow_links=self.follow_links)
+        with self._writing() as check:
+            content.drop_leftovers(self.connection.client, self.vector_store_name)
+            collection = self._open_collection() if self._exists() else None
+            stored = self._stored() if collection else {}
+            info = collection[0] if collection else None
+            root = self.data_path.parent if self.data_path and self.data_path.is_file() else self.data_path
+            limit = self.limits.file_bytes
+            scan, folders = name_sources(found, info, stored, root=root, prefix=self.source_prefix, max_bytes=limit)
+            plan = read_changes(scan, stored, sizes, self.on_progress, self.limits)
+            if prune:
+                plan.removed = gone_sources(stored, [scan])
+            embedded = 0
+            if plan.chunks or plan.removed or (info and self._with_news(info, folders) != info):
+                info, embedders = collection or plan_collection(plan.chunks, self.embed_model)
+                vectors, embedded = self._vectors(plan, stored, embedders)
+                info = replace(self._with_news(info, folders), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
+                self._write(plan, stored, with_dimensions(self.vector_store_name, info, vectors), vectors, check)
+            elif not stored:
+                raise LoadingError(none_readable(plan.skipped))
+            return plan.report(stored, ignored=scan.ignored, embedded=embedded)
+
+    def _with_news(self, info: CollectionInfo, folders: Mapping[str, str]) -> CollectionInfo:
+        return replace(info, folders=folders, index_params={**info.index_params, **self.index_params})
 
     def _vectors(
         self, plan: UpdatePlan, stored: Mapping[str, content.StoredFile], embedders: Embedders
@@ -295,35 +329,20 @@ class Index:
         new = embed_texts(embedders, [texts[chunk_id] for chunk_id in missing], self.on_progress)
         return {**vectors, **dict(zip(missing, new, strict=True))}, len(missing)
 
-    def _with_dimensions(self, info: CollectionInfo, vectors: Mapping[str, Mapping[str, Vector]]) -> CollectionInfo:
-        found = [{field: len(vector) for field, vector in fields.items()} for fields in vectors.values()]
-        expected = info.dimensions or found[0]
-        wrong = next((dimensions for dimensions in found if dimensions != expected), None)
-        if wrong is not None:
-            raise CollectionError(
-                f"The embedder gives vectors of length {wrong}, the collection {self.vector_store_name!r} takes "
-                f"{dict(expected)}. Use the embedder it was made with, or index under another name."
-            )
-        return replace(info, dimensions=expected)
-
     def _write(
         self,
         plan: UpdatePlan,
         stored: Mapping[str, content.StoredFile],
         info: CollectionInfo,
         vectors: Mapping[str, Mapping[str, Vector]],
+        check: Check,
     ) -> None:
         rows = [to_row(chunk, vectors[str(chunk.metadata["chunk_id"])]) for chunk in plan.chunks]
         changes = content.Changes(rows=rows, removed=plan.replaced_ids(stored))
         with self._opening:
-            self._digest = None
+            self._state = ("", "")
             content.write(
-                self.connection,
-                self.vector_store_name,
-                info,
-                changes,
-                index_params=self.index_params,
-                on_progress=self.on_progress,
+                self.connection, self.vector_store_name, info, changes, on_progress=self.on_progress, check=check
             )
 
 

@@ -9,11 +9,12 @@ from .embeddings import Embedder, create_embeddings, spec_for_language
 from .file_parsers import LoadLimits
 from .index import Index
 from .settings import Settings
+from .writer_lock import LockOptions
 
 Progress = Callable[[int, int, str], None]
 
 
-def open_index(
+def open_index(  # noqa: PLR0913 - one parameter an option
     collection: str,
     settings: Settings,
     *,
@@ -21,6 +22,8 @@ def open_index(
     file_type_wanted: Sequence[str] | None = None,
     follow_links: bool = False,
     limits: LoadLimits | None = None,
+    source_prefix: str | None = None,
+    lock: LockOptions | None = None,
     on_progress: Progress | None = None,
 ) -> Index:
     """An index over ``collection``, with the settings' database and embedder; nothing is opened yet. See ``Index``.
@@ -40,5 +43,7 @@ def open_index(
         token=settings.milvus_token.get_secret_value(),
         follow_links=follow_links,
         limits=limits,
+        source_prefix=source_prefix,
+        lock=lock,
         on_progress=on_progress,
     )

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from langchain_core.documents import Document
 
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, split_documents
 from .collection_content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Progress, Row, StoredFile
-from .collection_schema import PK_FIELD, SPARSE_FIELD, TEXT_FIELD
+from .collection_schema import PK_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
 from .dense_fields import Vector
 from .errors import LoadingError
 from .file_parsers import PARSER_VERSION, LoadLimits
-from .folder_scan import FileScan, SkippedFile, SourceFile
+from .folder_scan import FileScan, FolderScan, SkippedFile, SourceFile, merged
 from .loading import log_skipped, skipped_file, to_documents
 from .parser_process import ParserProcess
+from .source_names import SourceNames
+
+_REASONS_SHOWN = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +105,50 @@ def read_changes(
                 plan.skipped.append(skipped_file(file, error))
             on_progress(done, len(scan.files), "load")
     return plan
+
+
+def name_sources(
+    found: Sequence[FolderScan],
+    info: CollectionInfo | None,
+    stored: Mapping[str, StoredFile],
+    *,
+    root: Path | None,
+    prefix: str | None,
+    max_bytes: int,
+) -> tuple[FileScan, Mapping[str, str]]:
+    """All that was found under the names that the collection gives it, and the folders it remembers from now on.
+
+    Args:
+        found: Scans of folders.
+        info: Of the collection; None where there is none yet.
+        stored: Files of the collection by source.
+        root: The index's own folder, which is named before any other.
+        prefix: What sources of that folder are to begin with; None to find it.
+        max_bytes: Larger files are not compared with what is stored.
+    """
+
+    def is_same(file: SourceFile) -> bool:
+        known = stored.get(file.source)
+        if known is None or info is None:
+            return False
+        try:
+            data = file.read(max_bytes=max_bytes)
+        except (LoadingError, OSError):
+            return False
+        return known.digest == _digest(data, ChunkSizes(size=info.chunk_size, overlap=info.chunk_overlap))
+
+    names = SourceNames(folders=dict(info.folders) if info else {}, stored=stored, is_same=is_same)
+    if root is not None and found[0].folder != root:
+        names.name(FolderScan(folder=root, scan=FileScan()), prefix=prefix)
+    named = [names.name(one, prefix=prefix if one.folder == root else None) for one in found]
+    return merged(named), names.folders
+
+
+def none_readable(skipped: Sequence[SkippedFile]) -> str:
+    """The message when not one file could be read, with the first reasons."""
+    reasons = "; ".join(f"{file.source}: {file.reason}" for file in skipped[:_REASONS_SHOWN])
+    more = f"; and {rest} more" if (rest := len(skipped) - _REASONS_SHOWN) > 0 else ""
+    return f"None of the {len(skipped)} files could be read. {reasons}{more}."
 
 
 def to_row(chunk: Document, vectors: Mapping[str, Vector]) -> Row:

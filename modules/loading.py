@@ -1,6 +1,6 @@
 """Files to documents: one page of a PDF, one row of a CSV, one JSON object or one whole text is one document.
 
-Every document carries ``source`` (POSIX path relative to the index root) and ``title``; a page of a PDF also carries
+Every document carries ``source`` (POSIX path relative to the folder) and ``title``; a page of a PDF also carries
 ``page`` (from 1), a row of a CSV ``row`` (from 1).
 """
 
@@ -34,7 +34,6 @@ def load_documents(
     path: Path | str,
     *,
     file_type_wanted: Sequence[str] | None = None,
-    root: Path | str | None = None,
     follow_links: bool = False,
     limits: LoadLimits | None = None,
 ) -> LoadReport:
@@ -43,7 +42,6 @@ def load_documents(
     Args:
         path: File or folder.
         file_type_wanted: Suffixes such as ``["pdf", "md"]``; None for every type in ``PARSERS``.
-        root: What sources are relative to; see ``scan_files``.
         follow_links: Follow links that leave the folder, too.
         limits: What reading one file may cost.
 
@@ -51,7 +49,7 @@ def load_documents(
         LoadingError: The path does not exist, or a wanted type is unknown.
     """
     limits = limits or LoadLimits()
-    scan = scan_files(path, file_type_wanted=file_type_wanted, root=root, follow_links=follow_links)
+    scan = scan_files(path, file_type_wanted=file_type_wanted, follow_links=follow_links)
     documents: list[Document] = []
     skipped = list(scan.skipped)
     log_skipped(scan.skipped)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .addresses import Address
 from .collection_schema import DENSE_FIELD, PK_FIELD, CollectionInfo, check_name
 from .dense_fields import Embedders, embedder_name, refuse_other_embedders
-from .errors import CollectionError
+from .errors import CollectionError, MilvusFailure
 from .filters import quoted
 from .memory_schema import RECORD_FIELD, Row, create_memory, load_memory, memory_info, read_memory_info
 from .milvus_connection import MilvusConnection, connect
@@ -178,17 +178,12 @@ class MemoryCollection:
 
     @contextmanager
     def _explained(self, action: str) -> Iterator[None]:
-        from pymilvus.exceptions import MilvusException  # noqa: PLC0415 - takes a second to import
-
         try:
             yield
-        except MilvusException as error:
+        except MilvusFailure as error:
             # A server that came back, or a collection that was dropped, is looked at anew.
             self._info = None
-            raise CollectionError(
-                f"The memory {self.name!r} cannot {action}: {error.message or type(error).__name__}. Check that Milvus "
-                "runs and that nobody dropped the collection, then try again."
-            ) from error
+            raise CollectionError(f"The memory {self.name!r} cannot {action}. {error}") from error
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Mapping[str, object]]]:

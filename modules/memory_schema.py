@@ -18,7 +18,7 @@ import numpy as np
 
 from .chunking import MAX_TEXT_BYTES
 from .collection_schema import DENSE_FIELD, DENSE_INDEX, PK_FIELD, CollectionInfo
-from .errors import CollectionError
+from .errors import CollectionError, MilvusFailure
 from .filters import quoted, text_in
 from .storable import MAX_ID_BYTES, is_storable
 from .turns import PathSpans, QaPair, imported_turn
@@ -250,11 +250,9 @@ def checked_id(field: str, text: str) -> str:
 @contextmanager
 def _unless_made(is_there: Callable[[], bool]) -> Iterator[None]:
     """Around making something that another thread or process may be making, which is waited for then."""
-    from pymilvus.exceptions import MilvusException  # noqa: PLC0415 - takes a second to import
-
     try:
         yield
-    except MilvusException:
+    except MilvusFailure:
         until = time.monotonic() + _MAKING_S
         while not is_there():
             if time.monotonic() > until:

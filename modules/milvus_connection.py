@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from .addresses import Address
 from .errors import CollectionError
+from .milvus_errors import explained
 from .redaction import starred
 from .settings import without_secrets
 
@@ -39,6 +40,7 @@ class MilvusConnection:
     """Address of a server, or absolute path of a Lite folder."""
     token: str = field(repr=False)
     client: MilvusClient
+    """Raises ``MilvusFailure`` for every call that fails."""
     is_lite: bool
     """Lite's engine answers, be it embedded or behind ``milvus-lite server``."""
     closed: bool = False
@@ -81,7 +83,7 @@ def connect(uri: str, token: str = "") -> MilvusConnection:
     token = token or address.credentials() or address.query_params().get("token", "")
     try:
         client = MilvusClient(timeout=CONNECT_TIMEOUT_S, **client_arguments(address, token))
-        return MilvusConnection(uri=str(address), token=token, client=client, is_lite=is_lite(client))
+        return MilvusConnection(uri=str(address), token=token, client=explained(client), is_lite=is_lite(client))
     except MilvusException as error:
         secrets = (token, *token.split(":", 1)[1:], *address.secrets())
         raise CollectionError(
@@ -141,7 +143,7 @@ def _open_folder(uri: str) -> MilvusConnection:
         except MilvusException as error:
             raise CollectionError(_why_not_open(folder)) from error
         _users[str(folder)] += 1
-    return MilvusConnection(uri=str(folder), token="", client=client, is_lite=True)
+    return MilvusConnection(uri=str(folder), token="", client=explained(client), is_lite=True)
 
 
 def _release_folder(folder: str) -> None:

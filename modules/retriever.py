@@ -20,6 +20,7 @@ from .collection_content import content_digest
 from .dense_fields import embedder_name
 from .errors import SearchArgumentError
 from .index import Index
+from .milvus_errors import explained
 from .rankers import RANKERS, RERANK_TIMEOUT_S, RankerParams, RerankModel, create_reranker
 from .search_target import (
     Hits,
@@ -78,6 +79,7 @@ class Retriever(BaseRetriever):
     expr: str = ""
 
     _target: tuple[Milvus, SearchTarget] | None = PrivateAttr(default=None)
+    _revision: str = PrivateAttr(default="")
     _model: tuple[tuple[str, float], RerankModel] | None = PrivateAttr(default=None)
 
     def __init__(  # noqa: PLR0913, PLR0917 - the documented signature, which pydantic's own is not
@@ -177,17 +179,12 @@ class Retriever(BaseRetriever):
             SearchArgumentError: An attribute does not fit.
             CollectionError: The collection cannot be read.
         """
+        digest = self._content_digest()
         fields = self.check_args()
-        store, target = self._store(), self._open_target()
         params = with_addresses(self.ranker_params or {})
         if isinstance(model := params.get("model"), RerankModel):
             params["model"] = model.name
         embedders = {field.name: embedder_name(field.embedder) for field in fields if field.embedder is not None}
-        digest = (
-            self.vector_store.content_digest()
-            if isinstance(self.vector_store, Index)
-            else content_digest(target.client, target.collection)
-        )
         attributes = {
             "search_type": self.search_type,
             "search_fields": [field.name for field in fields],
@@ -199,12 +196,13 @@ class Retriever(BaseRetriever):
             "rerank_input_top_n": self.rerank_input_top_n,
             "expr": self.expr,
             "embedders": embedders,
+            "indexes": {field.name: [field.metric, field.index_type] for field in fields},
         }
         texts = {
             name: json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
             for name, value in attributes.items()
         }
-        return {"collection": store.collection_name, "content": digest, **texts}
+        return {"collection": self._store().collection_name, "content": digest, **texts}
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         return _as_documents(self.get_similar_chunk_with_score(query))
@@ -312,6 +310,14 @@ class Retriever(BaseRetriever):
         if search_type == "hybrid" or self.ranker_type != "model":
             self._fusion(fields)
         return fields
+
+    def _content_digest(self) -> str:
+        if not isinstance(self.vector_store, Index):
+            return content_digest(explained(self.vector_store.client), self.vector_store.collection_name)
+        revision, digest = self.vector_store.content_state()
+        if revision != self._revision:
+            self._target, self._revision = None, revision  # its indexes may be others now
+        return digest
 
     def _store(self) -> Milvus:
         return self.vector_store.vector_store if isinstance(self.vector_store, Index) else self.vector_store

@@ -57,7 +57,9 @@ def open_corpus(dataset: Dataset, settings: Settings, *, on_progress: Progress |
             "Ask it of the system llm alone, or take a data set with documents."
         )
     path = dataset.folder or _written(dataset, settings.home / "corpora" / dataset.corpus_digest[:12])
-    index = open_index(collection_of(dataset), settings, data_path=path, limits=_LIMITS, on_progress=on_progress)
+    index = open_index(
+        collection_of(dataset), settings, data_path=path, limits=_LIMITS, source_prefix="", on_progress=on_progress
+    )
     try:
         if dataset.folder:
             index.get_index_done()

@@ -80,12 +80,22 @@ def test_further_paths_are_named_from_their_folder_on(cli: Cli, corpus: Path, tm
     assert (pruned["removed"], pruned["chunks"], pruned["unchanged"]) == (["more/c.md"], 3, 3)
 
 
-def test_two_files_of_one_name_are_refused(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+def test_files_of_one_name_from_two_folders_are_two_sources(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    other = write_corpus(tmp_path / "elsewhere" / "corpus", {"a.md": "Another norm."})
+    index(cli, corpus)
+    assert index(cli, other)["added"] == ["corpus/a.md"]
+    for again in (corpus, other):
+        assert (index(cli, again)["changed"], index(cli, again)["chunks"]) == ([], 3)
     write_corpus(corpus / "more", {"a.md": "One."})
-    write_corpus(tmp_path / "more", {"a.md": "Other."})
-    done = cli("index", str(corpus), str(tmp_path / "more"), "-c", "c")
-    assert done.status == 2
-    assert "'more/a.md'" in done.err
+    more = write_corpus(tmp_path / "more", {"a.md": "Other."})
+    assert index(cli, corpus, more)["added"] == ["more-2/a.md", "more/a.md"]
+
+
+def test_a_prefix_names_the_sources_of_a_folder(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    index(cli, corpus)
+    copy = write_corpus(tmp_path / "copy", {"a.md": "A newer norm."})
+    assert index(cli, copy, "--prefix", "")["changed"] == ["a.md"]
+    assert index(cli, copy, "--prefix", "old")["added"] == ["old/a.md"]
 
 
 def test_remove_takes_a_source_out(cli: Cli, corpus: Path) -> None:

@@ -20,7 +20,14 @@ from judgetree.modules.collection_content import (
     stored_vectors,
     write,
 )
-from judgetree.modules.collection_schema import CollectionInfo, physical_name
+from judgetree.modules.collection_schema import (
+    CollectionInfo,
+    leftovers,
+    physical_name,
+    read_collection_info,
+    revision,
+)
+from judgetree.modules.errors import CollectionError
 from judgetree.modules.milvus_connection import MilvusConnection
 
 INFO = CollectionInfo(embedders={"dense": "fake:bag"}, dimensions={"dense": 2}, analyzer="standard", cjk_share=0.0)
@@ -61,7 +68,7 @@ def put(way: MilvusConnection, name: str, rows: list[Row], removed: set[str] | N
     def note(done: int, total: int, stage: str) -> None:
         calls.append((done, total))
 
-    write(way, name, INFO, Changes(rows=rows, removed=frozenset(removed or ())), index_params={}, on_progress=note)
+    write(way, name, INFO, Changes(rows=rows, removed=frozenset(removed or ())), on_progress=note)
     return calls
 
 
@@ -86,6 +93,38 @@ def test_files_vectors_and_digest_can_be_read_back(way: MilvusConnection, name: 
     assert vectors.keys() == {"b"}
     assert vectors["b"]["dense"] == pytest.approx([np.cos(1.0), np.sin(1.0)])
     assert content_digest(way.client, name) == hashlib.sha256(b"a\nb\nc").hexdigest()
+
+
+def test_each_change_and_what_is_remembered_can_be_seen(way: MilvusConnection, name: str) -> None:
+    revisions = set()
+    info = INFO
+    for number in range(3):
+        info = replace(info, chunk_size=100 + number, folders={"": f"/folder/{number}"})
+        changes = Changes(rows=[row(str(number), "one")], removed=frozenset())
+        write(way, name, info, changes, on_progress=lambda done, total, stage: None)
+        revisions.add(revision(way.client, name))
+        assert read_collection_info(way.client, name) == info
+    assert len(revisions) == 3
+
+
+def test_a_writer_that_was_overtaken_changes_nothing(way: MilvusConnection, name: str) -> None:
+    def overtaken() -> None:
+        raise CollectionError("overtaken")
+
+    put(way, name, [row("a", "one")])
+    changes = Changes(rows=[row("b", "two")], removed=frozenset("a"))
+    with pytest.raises(CollectionError, match="overtaken"):
+        write(way, name, INFO, changes, on_progress=lambda done, total, stage: None, check=overtaken)
+    assert texts(way, name) == {"a": "one"}
+    assert leftovers(way.client, name) == []
+
+
+def test_other_indexes_are_made_by_a_rewrite(way: MilvusConnection, name: str) -> None:
+    put(way, name, [row("a", "one")])
+    info = replace(INFO, index_params={"dense": {"index_type": "HNSW", "metric_type": "IP", "params": {"M": 4}}})
+    write(way, name, info, Changes(rows=[], removed=frozenset()), on_progress=lambda done, total, stage: None)
+    assert way.client.describe_index(name, "dense")["metric_type"] == "IP"
+    assert texts(way, name) == {"a": "one"}
 
 
 def test_a_collection_can_be_emptied(way: MilvusConnection, name: str) -> None:

@@ -388,7 +388,9 @@ class TestRefusals:
     ) -> None:
         memory.add_conversation_turn("s", make_turn(1))
         connection.client.drop_collection(collection)
-        with pytest.raises(CollectionError, match=f"The memory '{collection}' cannot be read: .* try again"):
+        with pytest.raises(
+            CollectionError, match=f"The memory '{collection}' cannot be read. Milvus could not query: .* try again"
+        ):
             memory.turns_of("s")
         memory.add_conversation_turn("s", make_turn(2))
         assert memory.turns_of("s") == [make_turn(2)]

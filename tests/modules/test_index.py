@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from langchain_core.embeddings import Embeddings
 
 from judgetree.modules.collection_schema import (
     CollectionInfo,
+    IndexParams,
     create_physical,
     leftovers,
     new_physical_name,
@@ -120,6 +122,35 @@ class TestUpdating:
             assert retriever.get_similar_chunk_with_score("dogs")[0][0].metadata["source"] == "b.txt"
             assert retriever.fingerprint()["content"] == index.content_digest() != fingerprint["content"]
 
+    def test_a_second_index_sees_what_the_first_one_wrote(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, embedder: BagOfWordsEmbedder
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(connection)
+        index.get_index_done()
+        with Index(embedder, docs, None, index.vector_store_name, uri=connection.uri, token="") as other:
+            before = other.content_digest()
+            (docs / "b.txt").write_text("Dogs bark.")
+            index.get_index_done()
+            assert other.content_digest() == index.content_digest() != before
+            assert other.content_digest() == Retriever(other.vector_store).fingerprint()["content"]
+
+    def test_two_indexes_that_write_at_once_lose_nothing(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, tmp_path: Path
+    ) -> None:
+        name = make_index(connection).vector_store_name
+        folders = [tmp_path / f"folder{number}" for number in range(4)]
+        indexes = [Index(BagOfWordsEmbedder(), one, None, name, uri=connection.uri, token="") for one in folders]
+        for number, folder in enumerate(folders):
+            folder.mkdir()
+            (folder / "a.txt").write_text(f"Text {number}.")
+        with ThreadPoolExecutor(4) as threads:
+            reports = list(threads.map(Index.get_index_done, indexes))
+        assert sorted(report.chunks for report in reports) == [1, 2, 3, 4]
+        assert len(stored_ids(indexes[0])) == 4
+        for index in indexes:
+            index.close()
+
     def test_deleted_files_stay_unless_pruned(
         self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
     ) -> None:
@@ -217,6 +248,7 @@ class TestDescription:
             cjk_share=0.0,
             chunk_size=300,
             chunk_overlap=20,
+            folders={"": str(docs)},
         )
 
     @pytest.mark.parametrize("change", ["name", "field"])
@@ -291,6 +323,32 @@ class TestDescription:
         index.get_index_done()
         described = embedded.client.describe_index(index.vector_store_name, "dense")
         assert (described["index_type"], described["metric_type"]) == ("HNSW", "L2")
+
+    def test_index_parameters_are_remembered_until_others_are_given(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, embedder: BagOfWordsEmbedder
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(connection)
+        l2: IndexParams = {"index_type": "HNSW", "metric_type": "L2", "params": {"M": 8, "efConstruction": 40}}
+        index.index_params = {"dense": l2}
+        index.get_index_done()
+        (docs / "b.txt").write_text("Dogs bark.")
+        with Index(embedder, docs, None, index.vector_store_name, uri=connection.uri, token="") as later:
+            assert later.get_index_done().added == ("b.txt",)
+            assert later.info().index_params == {"dense": l2}
+            before = Retriever(later).fingerprint()
+            assert json.loads(before["indexes"]) == {"dense": ["L2", "HNSW"]}
+            assert connection.client.describe_index(later.vector_store_name, "dense")["metric_type"] == "L2"
+            # Others make the indexes anew, though no file has changed; an open retriever follows.
+            index.index_params = {"dense": {**l2, "metric_type": "COSINE"}}
+            retriever = Retriever(later)
+            retriever.fingerprint()
+            embedder.embedded.clear()
+            assert index.get_index_done().unchanged == 2
+            assert embedder.embedded == []
+            after = retriever.fingerprint()
+            assert {key for key in after if after[key] != before[key]} == {"indexes"}
+            assert retriever.get_similar_chunk_with_score("dogs bark")[0][1] == pytest.approx(1.0, abs=1e-5)
 
     def test_index_parameters_of_no_field_are_refused(
         self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
@@ -428,7 +486,7 @@ class TestInterruption:
         index.get_index_done()
         name = index.vector_store_name
         stray = new_physical_name(name)
-        create_physical(connection.client, stray, INFO, {})
+        create_physical(connection.client, stray, INFO)
         assert leftovers(connection.client, name) == [stray]
         assert [one for one in index.collections() if one.startswith(name)] == [name]
         index.get_index_done()
@@ -504,7 +562,7 @@ def test_a_filter_finds_exactly_its_text(filter_collection: tuple[MilvusConnecti
 
 @pytest.fixture(scope="module")
 def filter_collection(embedded: MilvusConnection) -> tuple[MilvusConnection, str]:
-    create_physical(embedded.client, "filters", INFO, {})
+    create_physical(embedded.client, "filters", INFO)
     rows = [{"pk": source, "text": "x", "dense": [1.0, 0.0], "source": source} for source in ("", "a.md", '"', "\\")]
     embedded.client.insert("filters", rows)
     return embedded, "filters"

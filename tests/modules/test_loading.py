@@ -213,16 +213,6 @@ def test_a_missing_path_is_refused(docs: Path) -> None:
         load_documents(docs / "nowhere")
 
 
-def test_a_file_outside_the_root_is_called_from_its_folder_on(tmp_path: Path, docs: Path) -> None:
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "a.txt").write_text("x")
-    (docs / "sub").mkdir()
-    (docs / "sub" / "b.txt").write_text("x")
-    assert scan_files(tmp_path / "other", root=docs).files[0].source == "other/a.txt"
-    assert scan_files(docs / "sub", root=docs).files[0].source == "sub/b.txt"
-    assert scan_files(docs / "sub" / "b.txt", root=docs).files[0].source == "sub/b.txt"
-
-
 @given(st.text(alphabet=st.characters(codec=None)))
 def test_clean_text_can_be_stored_anywhere(text: str) -> None:
     clean = clean_text(text)

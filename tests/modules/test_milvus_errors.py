@@ -1,0 +1,63 @@
+"""What Milvus refuses, or a server that died, reaches the user in words with a remedy."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import grpc
+import pytest
+from pymilvus.exceptions import MilvusException
+
+from judgetree.modules.errors import MilvusFailure
+from judgetree.modules.index import Index
+from judgetree.modules.milvus_connection import MilvusConnection
+from judgetree.modules.milvus_errors import milvus_errors
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
+
+
+def test_every_call_of_a_connection_fails_with_words(connection: MilvusConnection) -> None:
+    with pytest.raises(
+        MilvusFailure, match=r"could not describe collection: .*'nowhere'.*judgetree collections"
+    ) as caught:
+        connection.client.describe_collection("nowhere")
+    assert isinstance(caught.value.__cause__, MilvusException)
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ("Fail connecting to server", "Check that the server runs"),
+        ("PrivilegeInsert: permission deny", "JUDGETREE_MILVUS_TOKEN"),
+        ("quota exceeded[reason=disk quota exceeded]", "short of room"),
+        ("collection not found[database=default]", "judgetree collections"),
+        ("an odd thing", "server's log"),
+        ("", "server's log"),
+    ],
+)
+def test_each_kind_has_its_remedy(said: str, remedy: str) -> None:
+    with pytest.raises(MilvusFailure, match="Milvus could not insert: ") as caught, milvus_errors("insert"):
+        raise MilvusException(message=said)
+    assert remedy in str(caught.value)
+
+
+def test_a_server_that_dies_while_it_is_used_is_named(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("Cats sleep.")
+    command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(tmp_path / "own.db")]
+    with subprocess.Popen([*command, "--host", "127.0.0.1", "--port", str(port)]) as server:
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            grpc.channel_ready_future(channel).result(timeout=60)
+        uri = f"http://127.0.0.1:{port}"
+        with Index(BagOfWordsEmbedder(), tmp_path / "docs", None, "docs", uri=uri, token="") as index:
+            index.get_index_done()
+            server.kill()
+            server.wait()
+            for use in (index.get_index_done, index.content_digest, index.collections):
+                with pytest.raises(MilvusFailure, match="Check that the server runs"):
+                    use()
