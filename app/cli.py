@@ -219,6 +219,9 @@ def chat(  # noqa: PLR0913 - one parameter an option
     summary_memory: Annotated[
         bool, typer.Option("--summary-memory", help="Sum up turns that are too old for a prompt.")
     ] = False,
+    switch_collection: Annotated[
+        bool, typer.Option("--switch-collection", help="Go on in another collection, without the old one's evidence.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a JSON document on a line.")] = False,
 ) -> None:
     """Talk: questions that lean on each other. From a pipe, one question a line. /help lists what else can be said."""
@@ -238,6 +241,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
         web_or_rag=web_or_rag,
         answer_without_evidence=answer_without_evidence,
         summary_memory=summary_memory,
+        switch_collection=switch_collection,
     )
     raise typer.Exit(run_chat(options, session_id=session, as_json=as_json))
 

@@ -37,6 +37,7 @@ class ChatOptions:
     web_or_rag: bool = False
     answer_without_evidence: bool = False
     summary_memory: bool = False
+    switch_collection: bool = False
 
     def command(self, session_id: str) -> str:
         """The command that goes on with a conversation in the same way."""
@@ -48,7 +49,7 @@ class ChatOptions:
         return shlex.join(words)
 
     def _flags(self) -> dict[str, str | int | bool | None]:
-        return {name: value for name, value in vars(self).items() if name != "collection"}
+        return {name: value for name, value in vars(self).items() if name not in ("collection", "switch_collection")}
 
 
 def run_chat(options: ChatOptions, *, session_id: str | None, as_json: bool) -> int:
@@ -109,6 +110,7 @@ def _opened(options: ChatOptions, session_id: str, settings: Settings) -> Iterat
                 web_or_rag=options.web_or_rag,
                 answer_without_evidence=options.answer_without_evidence,
                 summary_memory=options.summary_memory,
+                switch_collection=options.switch_collection,
             ),
             settings=settings,
             on_progress=status.on_progress,

@@ -29,8 +29,8 @@ _PAGE_ROWS = 1000
 _PAGE_RECORDS = 256  # a gRPC message holds 64 MB
 _KEYS_A_DELETE = 1000
 _BATCH_CHARACTERS = 8_000_000
-_MAKING = threading.Lock()
-"""Of two that make one collection at once in a process, Lite leaves a file open."""
+_ONE_AT_A_TIME = threading.Lock()
+"""Of two that make a collection, or first write to it, at once in a process, Lite leaves a file open."""
 
 
 class MemoryCollection:
@@ -53,7 +53,6 @@ class MemoryCollection:
         self._info: CollectionInfo | None = None
         self._unflushed = 0
         self._opening = threading.RLock()
-        self._writing = threading.Lock()
 
     def open(self, *, dimension: int | None = None) -> bool:
         """Whether the collection is there and loaded; with a dimension it is made where there is none.
@@ -141,7 +140,7 @@ class MemoryCollection:
         return self._connection is not None and self._connection.is_lite
 
     def _opened(self, client: MilvusClient, dimension: int | None) -> CollectionInfo | None:
-        with _MAKING:
+        with self._one_writer():
             if not client.has_collection(self.name):
                 if dimension is None:
                     return None
@@ -167,7 +166,7 @@ class MemoryCollection:
 
     def _one_writer(self) -> AbstractContextManager[object]:
         """Lite takes one writer at a time: of two that come first at once, each opens its log, and one stays open."""
-        return self._writing if self._lite else nullcontext()
+        return _ONE_AT_A_TIME if self._lite else nullcontext()
 
     def _written(self, rows: int) -> None:
         self._unflushed += rows

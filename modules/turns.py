@@ -58,6 +58,11 @@ class QaPair(TypedDict):
     status: TurnStatus
     answered_from: AnsweredFrom
     chunks: list[ChunkRef]
+    needed_chat_history: list[str] | None
+    """Ids of the earlier turns that the question needs, as the model has selected them, in the order of the path; None
+    where it was not asked or could not say."""
+    collection: str
+    """The collection that it was asked over: name and address; ``""`` where there was none to search."""
     timestamp: str
     """When it was answered: ISO 8601, UTC."""
     token_count: int
@@ -81,6 +86,8 @@ class OpenTurn(TypedDict):
     turn_number: int
     query: str
     request_id: str
+    collection: str
+    """As in ``QaPair``."""
     given_history: NotRequired[str]
     """Digest of a history that the caller keeps; ``""``, or missing, where the conversation's own counts."""
 
@@ -176,6 +183,11 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
+def given_id(number: int) -> str:
+    """Id of turn ``number``, from 1 on, of a history that the caller keeps."""
+    return f"given-{number}"
+
+
 def imported_turn(query: str, answer: str, *, parent: QaPair | None, turn_id: str, timestamp: str) -> QaPair:
     """A turn of which no more is known than what was said: one of another program, or of an older record."""
     return QaPair(
@@ -190,6 +202,8 @@ def imported_turn(query: str, answer: str, *, parent: QaPair | None, turn_id: st
         status="answered" if answer else "refused",
         answered_from="knowledge",
         chunks=[],
+        needed_chat_history=None,
+        collection="",
         timestamp=timestamp,
         token_count=count_tokens(query, answer),
         rag_thread_id="",

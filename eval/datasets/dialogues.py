@@ -76,6 +76,7 @@ def _question(dialogue: Dialogue, number: int) -> EvalQuestion:
             history=tuple((turn.question, "" if turn.type == "unanswerable" else turn.answer) for turn in before),
             rewrite=alone.question,
             topic_switch=asked.topic_switch,
+            relevant_turns=asked.relevant_turns,
             from_history=asked.from_history,
         ),
     )

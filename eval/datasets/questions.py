@@ -25,6 +25,8 @@ class DialogueTurn:
     """The question as a human put it to be understood alone; ``""`` where nobody did."""
     topic_switch: bool | None = None
     """Whether it leaves the topic of the turn before it; None where the data set does not say."""
+    relevant_turns: tuple[int, ...] | None = None
+    """Numbers of the earlier turns that it needs, ascending; None where the data set does not say."""
     from_history: bool | None = None
     """Whether what was found for earlier turns answers it; None where the data set does not say."""
 

@@ -11,8 +11,13 @@ import pandas as pd
 
 from ...modules.turns import AnsweredFrom
 from ..metrics.rewrites import QueryForm
+<<<<<<< HEAD
 from .means import mean_of
 from .turn_columns import FORMS, REUSE_METRICS, REWRITE_METRICS, TURN_METRICS, form_metrics
+=======
+from ..metrics.statistics import mean_interval
+from .turn_columns import FORMS, NEEDED_METRICS, REUSE_METRICS, REWRITE_METRICS, TURN_METRICS, form_metrics
+>>>>>>> 195b7dc (Conversations keep their collection, and with each turn the earlier ones that it needed, measured against gold)
 
 FORM_NAMES: Mapping[QueryForm, str] = {
     "raw": "as asked",
@@ -42,7 +47,7 @@ def conversation_frame(frame: pd.DataFrame, *, ks: Sequence[int], seed: int = 0)
     known = [source for source in SOURCES if (frame["answered_from"] == source).any()]
     shares = {f"from_{source}": _is(frame["answered_from"], source) for source in known}
     turns = frame.assign(**shares)
-    metrics = (*REWRITE_METRICS, *REUSE_METRICS, *form_metrics(ks), *shares, *TURN_METRICS)
+    metrics = (*REWRITE_METRICS, *NEEDED_METRICS, *REUSE_METRICS, *form_metrics(ks), *shares, *TURN_METRICS)
     records = [
         {"system": system, "metric": metric, "part": part, **asdict(interval)}
         for system, own in turns.groupby("system", sort=False)
@@ -75,8 +80,10 @@ def conversation_lines(frame: pd.DataFrame, *, ks: Sequence[int], history: str) 
         f"Turns were asked after {whose}. Means over the turns that did not fail; shares in per cent; in brackets 95 % "
         "intervals, for which dialogues are drawn as a whole.",
     ]
-    for table in (_rewrite_table(means, systems), _form_table(means, systems, ks), _reuse_table(means, systems)):
-        lines += table
+    lines += _rewrite_table(means, systems)
+    lines += _needed_table(means, systems)
+    lines += _form_table(means, systems, ks)
+    lines += _reuse_table(means, systems)
     return lines
 
 
@@ -98,6 +105,16 @@ def _rewrite_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
         head,
         ([system, str(n), *(_cell(means, system, *each, n=n) for each in columns)] for system, n in counts.items()),
     )
+
+
+def _needed_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
+    if not any(metric in NEEDED_METRICS for _, metric, _ in means):
+        return
+    rows = [
+        [system, _count(means, system, "needed_f1", ALL), *(_cell(means, system, each, ALL) for each in NEEDED_METRICS)]
+        for system in systems
+    ]
+    yield from _table(["earlier turns that follow-ups need", "n", "precision", "recall", "F1"], rows)
 
 
 def _form_table(means: _Means, systems: Sequence[str], ks: Sequence[int]) -> Iterator[str]:

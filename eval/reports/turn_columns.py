@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from ..datasets.questions import EvalQuestion
+from ..metrics.needed_turns import needed_scores
 from ..metrics.retrieval import all_supporting, supporting_recall
 from ..metrics.reuse import AnsweredTurn
 from ..metrics.rewrites import QueryForm, RewriteScores, rewrite_scores
@@ -14,6 +15,7 @@ from ..runs.turn_facts import TurnFacts
 
 FORMS: tuple[QueryForm, ...] = get_args(QueryForm)
 REWRITE_METRICS = ("rewrite_rouge1_recall", "rewrite_exact")
+NEEDED_METRICS = ("needed_precision", "needed_recall", "needed_f1")
 REUSE_METRICS = ("reuses", "reuses_wrongly")
 TURN_METRICS = ("turn_calls", "turn_tokens")
 
@@ -27,7 +29,7 @@ def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: S
     """What a row tells of its turn, by column; nothing for a question that is no turn of a dialogue.
 
     Rates and scores are numbers in [0, 1]. What cannot be told is None: all that an answer would tell where the turn
-    failed, ``reuses`` of a first turn, ``reuses_wrongly`` of a turn that reuses nothing.
+    failed, ``reuses`` and ``needed_…`` of a first turn, ``reuses_wrongly`` of a turn that reuses nothing.
 
     Args:
         row: The row.
@@ -54,7 +56,7 @@ def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: S
         "own_calls": facts.own.calls if facts else 0,
         "own_cached_calls": facts.own.cached_calls if facts else 0,
         "own_tokens": facts.own.prompt_tokens + facts.own.completion_tokens if facts else 0,
-        **dict.fromkeys((*REWRITE_METRICS, *REUSE_METRICS, *TURN_METRICS, *form_metrics(ks))),
+        **dict.fromkeys((*REWRITE_METRICS, *NEEDED_METRICS, *REUSE_METRICS, *TURN_METRICS, *form_metrics(ks))),
         **(_told(row, question, facts, em=em, ks=ks) if facts and facts.answered_from else {}),
     }
 
@@ -78,12 +80,22 @@ def _told(
     return {
         "rewrite_rouge1_recall": rewrite.rouge1_recall if rewrite else None,
         "rewrite_exact": rewrite.exact if rewrite else None,
+        **_needed(facts, question),
         "reuses": float(turn.reuses) if turn.is_follow_up else None,
         "reuses_wrongly": None if harm is None else float(harm),
         "turn_calls": calls,
         "turn_tokens": tokens,
         **_retrieved(facts, question, ks),
     }
+
+
+def _needed(facts: TurnFacts, question: EvalQuestion) -> dict[str, float | None]:
+    """Of a turn after which there is something to need, where system and data set both say what it needs."""
+    gold = question.turn.relevant_turns if question.turn else None
+    if gold is None or facts.needed_turns is None or facts.path_length < 2:
+        return {}
+    scores = needed_scores(facts.needed_turns, gold)
+    return {"needed_precision": scores.precision, "needed_recall": scores.recall, "needed_f1": scores.f1}
 
 
 def _rewrite_scores(standalone: str, question: EvalQuestion) -> RewriteScores | None:

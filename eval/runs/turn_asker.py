@@ -12,7 +12,7 @@ from ...graphs.search_tree import SearchTree
 from ...modules.errors import UnknownThread
 from ...modules.prices import ModelUsage, usage_by_model
 from ...modules.settings import Settings
-from ...modules.turns import PathSpans, QaPair, rag_thread_of
+from ...modules.turns import PathSpans, QaPair, given_id, rag_thread_of
 from ...modules.usage import CallRecord
 from ..datasets.questions import DialogueTurn, EvalQuestion
 from ..metrics.damage import Damage, damage_to_calls, in_order
@@ -107,6 +107,7 @@ class TurnAsker:
                 facts,
                 standalone_query=result.turn["standalone_query"],
                 answered_from=result.turn["answered_from"],
+                needed_turns=self._needed(turn, result.turn, path),
                 reused=evidence.reused,
                 retrieved=evidence.retrieved,
             )
@@ -135,6 +136,24 @@ class TurnAsker:
             rows.append(row)
             parent = self._turns[parent].parent
         return rows
+
+    def _needed(self, turn: DialogueTurn, answered: QaPair, path: Sequence[RunRow]) -> tuple[int, ...] | None:
+        """The turns that the answered one needs, by the data set's numbers."""
+        if answered["needed_chat_history"] is None:
+            return None
+        numbers = {row.conversation.turn_id: row.conversation.number for row in path if row.conversation}
+        numbers |= {given_id(place): number for place, number in enumerate(self._numbers_before(turn), start=1)}
+        return tuple(sorted({numbers[each] for each in answered["needed_chat_history"] if each in numbers}))
+
+    def _numbers_before(self, turn: DialogueTurn) -> list[int]:
+        """Numbers of the turns of its history, oldest first."""
+        numbers: list[int] = []
+        parent = turn.parent
+        while parent in self._turns:
+            numbers.append(self._turns[parent].number)
+            parent = self._turns[parent].parent
+        # Turns that are not in the set come first, and a dialogue of which some are missing does not branch.
+        return [*range(1, len(turn.history) - len(numbers) + 1), *reversed(numbers)]
 
     async def _tree(self, rag_thread_id: str) -> SearchTree | None:
         if not rag_thread_id:

@@ -43,6 +43,10 @@ class TurnFacts:
     """The question as it was understood without the turns before it; ``""`` if the turn failed."""
     answered_from: AnsweredFrom | None = None
     """None if the turn failed."""
+    needed_turns: tuple[int, ...] | None = None
+    """Numbers, as the data set counts them, of the earlier turns that the conversation found needed; None where it did
+    not say.
+    """
     reused: tuple[ReusedChunk, ...] = ()
     """Chunks of the answer that this turn did not find by itself."""
     own: ModelUsage = NO_CALLS

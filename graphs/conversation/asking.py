@@ -151,6 +151,9 @@ class Asking:
         state = saved_state or await self._record.new()
         if (answered := await self._answered(state, request)) is not None:
             return answered
+        collection, options = self._all.collection, self._all.options
+        if not options.switch_collection:
+            branches.refuse_other_collection(state, collection)
         parent = await self._parent(state, request.parent_turn_id)
         going_on = branches.resumable(
             state,
@@ -159,6 +162,7 @@ class Asking:
             request_id=request.request_id,
             regenerate=request.regenerate,
             given_history=request.history_digest,
+            collection=collection,
         )
         if going_on is not None:
             return _Begun(
@@ -170,6 +174,7 @@ class Asking:
             parent=parent,
             request_id=request.request_id,
             given_history=request.history_digest,
+            collection=collection,
         )
         await self._all.open_services()  # a mistake in the settings leaves no open turn
         now_open = cast(ConversationState, {**state, **changes})
@@ -310,6 +315,7 @@ def _open_turn_of(turn: QaPair) -> OpenTurn:
         turn_number=turn["turn_number"],
         query=turn["query"],
         request_id=turn["request_id"],
+        collection=turn["collection"],
     )
 
 

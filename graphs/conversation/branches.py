@@ -19,16 +19,18 @@ def resumable(
     request_id: str,
     regenerate: bool,
     given_history: str = "",
+    collection: str = "",
 ) -> OpenTurn | None:
     """The open turn, if this is the same request, or the same question under the same parent; else None.
 
-    ``given_history``: digest of a history that the caller keeps; one that differs makes another question.
+    ``given_history`` is the digest of a history that the caller keeps; with another one, or over another
+    ``collection``, it is another question.
 
     Raises:
         SettingsError: The request's id belongs to another question.
     """
     turn = state["open_turn"]
-    if turn is None:
+    if turn is None or turn["collection"] != collection:
         return None
     if request_id and turn["request_id"] == request_id:
         refuse_other_question(turn["query"], query, request_id)
@@ -51,8 +53,29 @@ def refuse_other_question(known: str, query: str, request_id: str) -> None:
         )
 
 
+def refuse_other_collection(state: ConversationState, collection: str) -> None:
+    """Do nothing if the conversation has searched that collection so far, or none; ``""`` searches nothing.
+
+    Raises:
+        SettingsError: It has searched another one.
+    """
+    known = state["collection"]
+    if collection and known and collection != known:
+        raise SettingsError(
+            f"The conversation {state['name']!r} searches the collection {known}, not {collection}. Name that "
+            "collection, or another conversation; or let this one go on in the new collection, without the evidence of "
+            "the old one: switch_collection=True, on the command line --switch-collection."
+        )
+
+
 def opened(
-    state: ConversationState, *, query: str, parent: QaPair | None, request_id: str, given_history: str = ""
+    state: ConversationState,
+    *,
+    query: str,
+    parent: QaPair | None,
+    request_id: str,
+    given_history: str = "",
+    collection: str = "",
 ) -> ConversationState:
     """The changes that open a turn under ``parent``, or as a first turn.
 
@@ -75,10 +98,12 @@ def opened(
         turn_number=parent["turn_number"] + 1 if parent else 1,
         query=query,
         request_id=request_id,
+        collection=collection,
     )
     if given_history:
         turn["given_history"] = given_history
-    return ConversationState(branches=branches, active_branch=active, open_turn=turn)
+    searched = collection or state["collection"]
+    return ConversationState(branches=branches, active_branch=active, open_turn=turn, collection=searched)
 
 
 def branch_named(branches: Branches, name: str) -> Branch:

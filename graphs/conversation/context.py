@@ -91,6 +91,9 @@ class ConversationOptions:
     """Ask first whether a message is small talk, which needs no search. One call a turn."""
     web_or_rag: bool = False
     """Ask for each search whether the web is the better place. One call a search; needs a ``web`` service."""
+    switch_collection: bool = False
+    """Let a conversation that has searched another collection go on in this one: evidence of the other one is left out,
+    and the turns say which collection they searched. Without it, such a question is refused."""
     summary_memory: bool = False
     """Fold turns that are too old for a prompt into a running summary. One call in ``max_recent_turns`` turns."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -20,6 +21,7 @@ from ..checkpoints import store_errors
 from ..context import RagContext
 from ..rag_graph import RagGraph
 from ..session import RagSession, SessionOptions
+from ..systems import SYSTEMS
 from .context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
 from .conversation import Conversation
 from .events import Stream
@@ -84,6 +86,15 @@ class Conversations:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def collection(self) -> str:
+        """What its conversations search: name and address of the collection; ``""`` where the mode searches nothing."""
+        name = self._session.collection
+        if not name or not SYSTEMS[self._session.mode].retrieves:
+            return ""
+        address = str(self.settings.milvus_address)
+        return f"{name} in {address if '://' in address else Path(address).resolve()}"
 
     @property
     def rag(self) -> RagGraph:

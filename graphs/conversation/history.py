@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...modules.turns import OpenTurn, QaPair, imported_turn, is_on_path, path_spans, utc_now
+from ...modules.turns import OpenTurn, QaPair, given_id, imported_turn, is_on_path, path_spans, utc_now
 from .context import TurnContext, TurnLimits
 from .state import TurnState
 
@@ -63,7 +63,7 @@ def _given_turns(pairs: Sequence[tuple[str, str]], timestamp: str) -> list[QaPai
     turns: list[QaPair] = []
     for number, (query, answer) in enumerate(pairs, start=1):
         parent = turns[-1] if turns else None
-        turns.append(imported_turn(query, answer, parent=parent, turn_id=f"given-{number}", timestamp=timestamp))
+        turns.append(imported_turn(query, answer, parent=parent, turn_id=given_id(number), timestamp=timestamp))
     return turns
 
 

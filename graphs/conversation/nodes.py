@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from langchain_core.documents import Document
@@ -88,7 +88,7 @@ async def select_turns(state: TurnState, runtime: Runtime[TurnContext]) -> Updat
     if reply is None:
         return {"selected": None, "usage": meter.records}
     selected = sorted(there.intersection(reply.turns))
-    needed = [turn for turn in state["history"] if turn["turn_number"] in selected]
+    needed = _of_collection(state, selected)
     refs = ranked_refs(needed, at=state["open_turn"]["turn_number"])[: context.limits.max_kept_chunks]
     chunks = within_tokens(await chunks_of(refs, context.rag), context.limits.max_evidence_tokens)
     return {
@@ -149,7 +149,7 @@ async def answer_from_history(state: TurnState, runtime: Runtime[TurnContext]) -
     if context.stream:
         context.stream.start_over()
         context.stream.on_text(Delta(answer))
-    refs = {ref["chunk_id"]: ref for ref in merge_refs(_selected(state))}
+    refs = {ref["chunk_id"]: ref for ref in merge_refs(_of_collection(state, state.get("selected") or ()))}
     kept = [refs[str(chunk.metadata["chunk_id"])] for chunk in chunks]
     return {"usage": meter.records, "chunks": kept} | _answer(answer, "history")
 
@@ -263,6 +263,13 @@ def _standalone(state: TurnState) -> str:
 def _selected(state: TurnState) -> list[QaPair]:
     numbers = state.get("selected") or ()
     return [turn for turn in state["history"] if turn["turn_number"] in numbers]
+
+
+def _of_collection(state: TurnState, numbers: Collection[int]) -> list[QaPair]:
+    """The turns of these numbers whose evidence comes from the collection that this turn searches, if it does."""
+    own = state["open_turn"]["collection"]
+    turns = (turn for turn in state["history"] if turn["turn_number"] in numbers)
+    return [turn for turn in turns if not own or turn["collection"] == own]
 
 
 def _answer(answer: str, source: str, *, status: str | None = None) -> Update:

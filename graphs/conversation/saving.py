@@ -86,6 +86,8 @@ def _pair_of(state: TurnState) -> QaPair:
         status=state["status"],
         answered_from=state["answered_from"],
         chunks=state.get("chunks", []),
+        needed_chat_history=_needed(state),
+        collection=open_turn["collection"],
         timestamp=utc_now(),
         token_count=count_tokens(open_turn["query"], state["answer"]),
         rag_thread_id=state.get("rag_thread_id", ""),
@@ -93,6 +95,16 @@ def _pair_of(state: TurnState) -> QaPair:
         summary="",
         usage=_added(total_usage(state.get("usage", ())), state.get("rag_usage")),
     )
+
+
+def _needed(state: TurnState) -> list[str] | None:
+    """Ids of the turns that were selected; none where there was nothing to select from."""
+    if not state["history"] and not state["summary"]:
+        return []
+    selected = state.get("selected")
+    if selected is None:
+        return None
+    return [turn["turn_id"] for turn in state["history"] if turn["turn_number"] in selected]
 
 
 def _added(own: UsageTotals, of_search: UsageTotals | None) -> UsageTotals:

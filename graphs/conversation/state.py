@@ -32,6 +32,8 @@ class ConversationState(TypedDict, total=False):
     """What its users call it: a label that no other conversation of the same store has."""
     title: str
     """Its first question."""
+    collection: str
+    """The collection that its turns search, as in ``QaPair``; ``""`` before the first that searches one."""
     created_at: str
     updated_at: str
     """ISO 8601, UTC."""
@@ -84,6 +86,7 @@ def new_conversation(name: str, conversation_id: str, now: str) -> ConversationS
         conversation_id=conversation_id,
         name=name,
         title="",
+        collection="",
         created_at=now,
         updated_at=now,
         chat_history=[],

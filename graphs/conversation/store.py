@@ -38,6 +38,8 @@ class ConversationSummary:
     conversation_id: str
     title: str
     """Its first question."""
+    collection: str
+    """The collection that it searches: name and address; ``""`` where it has searched none."""
     turns: int
     """Turns on its active branch."""
     branches: tuple[Branch, ...]
@@ -211,6 +213,7 @@ def _summary(state: ConversationState) -> ConversationSummary:
         name=state["name"],
         conversation_id=state["conversation_id"],
         title=state["title"],
+        collection=state["collection"],
         turns=state["branches"][state["active_branch"]]["head_number"],
         branches=tuple(state["branches"].values()),
         active_branch=state["active_branch"],

@@ -60,6 +60,8 @@ def _attributes(turn: QaPair) -> dict[str, JsonScalar]:
         "answer": printable(turn["answer"]),
         "answered_from": turn["answered_from"],
         "sources": len(turn["chunks"]),
+        "needed_chat_history": " ".join(turn["needed_chat_history"] or ()),
+        "collection": printable(turn["collection"]),
         "timestamp": turn["timestamp"],
         "llm_calls": usage["llm_calls"],
         "prompt_tokens": usage["prompt_tokens"],

@@ -49,6 +49,8 @@ class _TurnDocument(BaseModel):
     status: TurnStatus
     answered_from: AnsweredFrom
     chunks: list[_ChunkDocument]
+    needed_chat_history: list[str] | None
+    collection: str
     timestamp: str
     token_count: int
     rag_thread_id: str
@@ -65,6 +67,7 @@ class _OpenTurnDocument(BaseModel):
     turn_number: int
     query: str
     request_id: str
+    collection: str
     given_history: str = ""
 
 

@@ -28,6 +28,7 @@ from .conversation_words import (
     answered_counts,
     basis_words,
     conversation_words,
+    needed_words,
     open_search_words,
     origin_of,
     refusals,
@@ -35,6 +36,7 @@ from .conversation_words import (
     search_words,
     source_words,
     standalone_words,
+    switch_words,
 )
 from .layout import shorten
 from .svg import render_svg
@@ -149,8 +151,9 @@ def _open_box(name: str, tree: TurnTree, turn: OpenTurn) -> str:
 
 
 def _costs(tree: TurnTree, turn: QaPair) -> list[str]:
-    """What the whole turn cost, and how large its search tree is."""
-    return [f"turn: {usage_words(turn['usage'])}", *filter(None, [search_words(tree, turn)])]
+    """What the whole turn cost, how large its search tree is, which turns it needs, and whether it switched."""
+    more = search_words(tree, turn), needed_words(tree, turn), switch_words(tree, turn)
+    return [f"turn: {usage_words(turn['usage'])}", *filter(None, more)]
 
 
 def _path_edge(tree: TurnTree, turn: QaPair | OpenTurn, names: dict[str, str]) -> str:

@@ -23,11 +23,13 @@ from .conversation_words import (
     OPEN_WORDS,
     basis_words,
     conversation_words,
+    needed_words,
     open_search_words,
     origin_of,
     search_words,
     source_words,
     standalone_words,
+    switch_words,
 )
 from .html import Json, csp_hash, describe_chunk, json_in_html, notebook_frame, picture_block, query_data, tree_asset
 from .layout import one_line, printable, shorten
@@ -126,6 +128,8 @@ def _branch(tree: TurnTree, lane: Lane, places: Mapping[str, int]) -> Json:
 
 def _turn(tree: TurnTree, turn: QaPair, places: Mapping[str, int], finders: Mapping[str, QaPair]) -> Json:
     facts = {
+        "earlier turns": needed_words(tree, turn),
+        "collection": switch_words(tree, turn) or turn["collection"],
         "answered": turn["timestamp"],
         "turn": turn["turn_id"],
         "request": turn["request_id"],

@@ -11,11 +11,13 @@ from .conversation_words import (
     answered_counts,
     basis_words,
     conversation_words,
+    needed_words,
     origin_of,
     refusals,
     said_words,
     search_words,
     standalone_words,
+    switch_words,
 )
 from .layout import columns, one_line, shorten
 from .words import usage_words
@@ -61,6 +63,8 @@ def _lane_lines(tree: TurnTree, lane: Lane) -> Iterator[tuple[str, str]]:
         yield f"  {number:>{digits}} Q: {one_line(turn['query'])}", ""
         if standalone := standalone_words(turn):
             yield f"{indent}=: {one_line(standalone)}", ""
+        for words in filter(None, (needed_words(tree, turn), switch_words(tree, turn))):
+            yield f"{indent}<: {one_line(words)}", ""
         aside = f"  ({basis_words(turn)}{finders.get(turn['turn_id'], '')} · {usage_words(turn['usage'])})"
         yield f"{indent}A: {one_line(said_words(turn))}", aside
         if search_words(tree, turn).endswith("gone"):

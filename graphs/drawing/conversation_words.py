@@ -36,6 +36,23 @@ def standalone_words(turn: QaPair) -> str:
     return turn["standalone_query"] if turn["standalone_query"] != turn["query"] else ""
 
 
+def needed_words(tree: TurnTree, turn: QaPair) -> str:
+    """The earlier turns that the question needs: "needs turn 1, 3"; ``""`` where it needs none or that is not known."""
+    numbers = {known["turn_id"]: str(known["turn_number"]) for known in tree.turns}
+    needed = [numbers.get(each, each) for each in turn["needed_chat_history"] or ()]
+    return f"needs turn {', '.join(needed)}" if needed else ""
+
+
+def switch_words(tree: TurnTree, turn: QaPair) -> str:
+    """Where it searched another collection than the turns before it, both names; else ``""``."""
+    before = tree.parent_of(turn)
+    while before is not None and not before["collection"]:
+        before = tree.parent_of(before)
+    if before is None or not turn["collection"] or before["collection"] == turn["collection"]:
+        return ""
+    return f"collection switched to {turn['collection']}, from {before['collection']}"
+
+
 def open_search_words(tree: TurnTree) -> str:
     """Size of the open turn's search tree as far as it has come; ``""`` without one."""
     return _size_words(tree.open_tree) if tree.open_tree else ""

@@ -246,7 +246,7 @@ def test_a_turn_that_failed_again_meanwhile_leaves_no_thread_behind(
     """Going on with an open turn writes threads, but not the time, before the turn is saved."""
     open_turn = {"turn_id": "t", "parent_turn_id": "", "branch_id": "main", "turn_number": 1, "query": CLASS}
     for name in "ab":
-        write(talks, name, "2020-01-01T00:00:00+00:00", open_turn={**open_turn, "request_id": ""})
+        write(talks, name, "2020-01-01T00:00:00+00:00", open_turn={**open_turn, "request_id": "", "collection": ""})
     llm.broken = {"read": DOWN}
     failed: list[str] = []
 
