@@ -11,13 +11,8 @@ import pandas as pd
 
 from ...modules.turns import AnsweredFrom
 from ..metrics.rewrites import QueryForm
-<<<<<<< HEAD
 from .means import mean_of
-from .turn_columns import FORMS, REUSE_METRICS, REWRITE_METRICS, TURN_METRICS, form_metrics
-=======
-from ..metrics.statistics import mean_interval
 from .turn_columns import FORMS, NEEDED_METRICS, REUSE_METRICS, REWRITE_METRICS, TURN_METRICS, form_metrics
->>>>>>> 195b7dc (Conversations keep their collection, and with each turn the earlier ones that it needed, measured against gold)
 
 FORM_NAMES: Mapping[QueryForm, str] = {
     "raw": "as asked",
@@ -110,11 +105,14 @@ def _rewrite_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
 def _needed_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
     if not any(metric in NEEDED_METRICS for _, metric, _ in means):
         return
-    rows = [
-        [system, _count(means, system, "needed_f1", ALL), *(_cell(means, system, each, ALL) for each in NEEDED_METRICS)]
-        for system in systems
-    ]
-    yield from _table(["earlier turns that follow-ups need", "n", "precision", "recall", "F1"], rows)
+    counts = {system: _count(means, system, "needed_f1", ALL) for system in systems}
+    yield from _table(
+        ["earlier turns that follow-ups need", "n", "precision", "recall", "F1"],
+        (
+            [system, str(n), *(_cell(means, system, each, ALL, n=n) for each in NEEDED_METRICS)]
+            for system, n in counts.items()
+        ),
+    )
 
 
 def _form_table(means: _Means, systems: Sequence[str], ks: Sequence[int]) -> Iterator[str]:

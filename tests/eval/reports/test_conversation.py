@@ -10,6 +10,7 @@ import pytest
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
 from judgetree.evaluation.reports.conversation import ALL, FOLLOW_UPS, conversation_frame, conversation_lines
 from judgetree.evaluation.reports.frames import question_frame, system_frame
+from judgetree.evaluation.reports.turn_columns import NEEDED_METRICS
 from judgetree.evaluation.runs.store import RunRow
 from judgetree.evaluation.runs.turn_facts import ReusedChunk, TurnFacts
 from judgetree.modules.prices import ModelUsage
@@ -94,6 +95,29 @@ def test_reuse_is_told_of_follow_ups(
     rows = row(FIRST, "x"), row(SECOND, prediction, **told)
     assert column("reuses", *rows) == [None, reuses]
     assert column("reuses_wrongly", *rows) == [None, wrongly]
+
+
+def test_needed_turns_are_compared_with_gold_where_both_say() -> None:
+    assert SECOND.turn is not None
+    gold = replace(SECOND, turn=replace(SECOND.turn, relevant_turns=(1,)))
+
+    def scores(question: EvalQuestion, needed: tuple[int, ...] | None) -> list[object]:
+        frame = question_frame(
+            [row(FIRST, "x", needed_turns=()), row(question, "yes", needed_turns=needed)], (FIRST, question)
+        )
+        return [None if pd.isna(value) else value for value in frame[list(NEEDED_METRICS)].to_numpy().ravel()]
+
+    assert scores(gold, (1,)) == [None, None, None, 1.0, 1.0, 1.0]
+    assert scores(gold, ()) == [None, None, None, None, 0.0, 0.0]
+    assert scores(gold, None) == scores(SECOND, (1,)) == [None] * 6
+    lines = conversation_lines(
+        conversation_frame(question_frame([row(gold, "yes", needed_turns=(1,))], (gold,)), ks=(3,)),
+        ks=(3,),
+        history="own",
+    )
+    perfect = "100.0 (20.7 to 100.0)"
+    assert "| earlier turns that follow-ups need | n | precision | recall | F1 |" in lines
+    assert f"| naive | 1 | {perfect} | {perfect} | {perfect} |" in lines
 
 
 def test_forms_are_scored_by_what_they_found() -> None:

@@ -52,6 +52,8 @@ def test_every_turn_is_a_row_with_what_its_conversation_made_of_it(prepared: Ben
         assert [each.answered_from for each in told] == ["search", "search", "history", "search", "search"]
         assert [each.standalone_query for each in told[:2]] == [FIRST, STANDALONE_THICKNESS]
         assert [[chunk.key for chunk in each.reused] for each in told] == [[], [], ["a.md"], [], []]
+        gold = [each.relevant_turns for each in DRUM.turns]
+        assert [each.needed_turns for each in told] == gold, "the scripted model selects what the gold names"
         assert told[2].retrieved == {"raw": (), "joined": ("b.md",), "rewrite": ("a.md",), "human": ("a.md",)}
         assert told[4].retrieved == {}, "nobody knows what should be found for what cannot be answered"
         assert len({each.session_id for each in told}) == 1
