@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ from ..evaluation.datasets.sources import SOURCES
 from ..modules.settings import load_settings
 from .exit_status import OK
 from .terminal import is_live, notes, say, write_json, write_result, write_rows
+
+LOOPBACK_HTTP = "JUDGETREE_TEST_LOOPBACK_HTTP"
+"""Environment variable of the tests, whose mirrors are on loopback and speak plain HTTP."""
 
 
 def run_list(*, as_json: bool) -> int:
@@ -39,7 +43,9 @@ def run_fetch(name: str, out: Path | None, *, url: str | None, as_json: bool) ->
     folder = out if out is not None else load_settings().home / "datasets"
     say(f"{name}: {source.size}.\nLicence: {source.licence}\nHome: {source.homepage}\nCite: {source.citation}")
     with _download_bar() as on_progress:
-        fetched = fetch_dataset(name, folder, url=url, on_progress=on_progress)
+        fetched = fetch_dataset(
+            name, folder, url=url, on_progress=on_progress, loopback_http=LOOPBACK_HTTP in os.environ
+        )
     if as_json:
         write_json({**asdict(source), **asdict(fetched)})
         return OK

@@ -8,10 +8,13 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 import httpx
 
+from ...modules.addresses import Address
 from ...modules.errors import LoadingError, SettingsError
+from ...modules.redaction import starred
 from .registry import load_dataset
 from .sources import SOURCES, DatasetSource
 
@@ -21,6 +24,9 @@ Progress = Callable[[int, int], None]
 _TIMEOUT_S = 30.0
 _BLOCK_BYTES = 1 << 20
 _RANGE_NOT_SATISFIABLE = 416
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_MOST_UNPACKED = 20
+"""Times the size of an archive that may be taken out of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,27 +44,39 @@ class FetchedDataset:
 
 
 def fetch_dataset(
-    name: str, folder: Path, *, url: str | None = None, on_progress: Progress | None = None
+    name: str,
+    folder: Path,
+    *,
+    url: str | None = None,
+    on_progress: Progress | None = None,
+    loopback_http: bool = False,
 ) -> FetchedDataset:
     """Bring a public data set into a folder, unless it is there, and read it once.
 
-    An interrupted download goes on where it stopped if the server allows that. What cannot be read is not kept.
+    An interrupted download goes on where it stopped if the server allows that. What cannot be read is not kept. Every
+    hop of the download is HTTPS, and ends at the source's ``max_bytes``.
 
     Args:
         name: One of ``SOURCES``.
         folder: Made if it is not there.
-        url: A mirror's address, of the same file or archive; None takes the authors'.
+        url: A mirror's address, of the same file or archive, which may differ from the authors'; None takes theirs.
         on_progress: Told about the download.
+        loopback_http: Take ``http://127.0.0.1`` and ``http://localhost`` too, for servers of tests.
 
     Raises:
         SettingsError: There is no such name.
         LoadingError: It cannot be downloaded or read; the message says what to do by hand.
     """
-    return fetch_source(source_of(name), folder, url=url, on_progress=on_progress)
+    return fetch_source(source_of(name), folder, url=url, on_progress=on_progress, loopback_http=loopback_http)
 
 
 def fetch_source(
-    source: DatasetSource, folder: Path, *, url: str | None = None, on_progress: Progress | None = None
+    source: DatasetSource,
+    folder: Path,
+    *,
+    url: str | None = None,
+    on_progress: Progress | None = None,
+    loopback_http: bool = False,
 ) -> FetchedDataset:
     """``fetch_dataset`` for a data set that has no name here.
 
@@ -69,21 +87,25 @@ def fetch_source(
     downloaded = not target.exists()
     if not downloaded:
         return _checked(source, target, downloaded=False)
-    address = url or source.url
+    address = Address(url or source.url)
     if not address:
         raise LoadingError(by_hand(source, target, why="No program can download it."))
     staging = folder / f".fetch-{source.target}"
     staging.mkdir(parents=True, exist_ok=True)
     part = staging / "download.part"
     try:
-        download(address, part, on_progress=on_progress)
-        _refuse_other_content(part, "" if url else source.md5)
+        download(address, part, on_progress=on_progress, max_bytes=source.max_bytes, loopback_http=loopback_http)
+        if not url:
+            _refuse_other_content(part, "md5", source.md5)
+            _refuse_other_content(part, "sha256", source.sha256)
         fetched = _unpacked(source, part, staging / source.target)
         checked = _checked(source, fetched, downloaded=True)
     except (LoadingError, httpx.HTTPError, httpx.InvalidURL, zipfile.BadZipFile) as error:
         if not isinstance(error, httpx.TransportError):  # what has come so far is good to go on from
             shutil.rmtree(staging)
-        raise LoadingError(by_hand(source, target, why=f"{address} did not give it: {_said(error)}.")) from error
+        raise LoadingError(
+            by_hand(source, target, why=f"{address} did not give it: {starred(_said(error), address.secrets())}.")
+        ) from error
     fetched.replace(target)
     shutil.rmtree(staging)
     return FetchedDataset(**{**vars(checked), "spec": f"{source.format}:{target}"})
@@ -107,12 +129,21 @@ def by_hand(source: DatasetSource, target: Path, *, why: str) -> str:
     return f"{why} {how}{taken} Save it as {target}, then it is used as --dataset {source.format}:{target}."
 
 
-def download(url: str, part: Path, *, on_progress: Progress | None = None) -> None:
+def download(
+    url: str, part: Path, *, max_bytes: int, on_progress: Progress | None = None, loopback_http: bool = False
+) -> None:
     """Download into ``part``, going on with what is there if it is still the same file on the server.
 
     Raises:
         httpx.HTTPError: The server cannot be reached, refuses, or hangs up; what has come stays.
+        LoadingError: The address, or one that it redirects to, is not HTTPS, or more than ``max_bytes`` come.
     """
+
+    def refuse_plain_http(request: httpx.Request) -> None:
+        is_loopback = loopback_http and request.url.host in _LOOPBACK
+        if request.url.scheme != "https" and not is_loopback:
+            raise LoadingError(f"it leads to {request.url.scheme}://{request.url.host}, and only https:// is taken")
+
     tag_file = part.with_suffix(".tag")
     tag = tag_file.read_text(encoding="utf-8") if tag_file.exists() else ""
     have = part.stat().st_size if part.exists() and tag else 0
@@ -121,8 +152,8 @@ def download(url: str, part: Path, *, on_progress: Progress | None = None) -> No
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": tag}
     with (
-        httpx.Client(follow_redirects=True, timeout=_TIMEOUT_S) as client,
-        client.stream("GET", url, headers=headers) as response,
+        httpx.Client(follow_redirects=True, timeout=_TIMEOUT_S, event_hooks={"request": [refuse_plain_http]}) as client,
+        client.stream("GET", Address(url).revealed(), headers=headers) as response,
     ):
         if response.status_code == _RANGE_NOT_SATISFIABLE and have:  # all of it had come, or another file stands there
             tag_file.unlink()
@@ -131,19 +162,27 @@ def download(url: str, part: Path, *, on_progress: Progress | None = None) -> No
             if response.status_code != httpx.codes.PARTIAL_CONTENT:
                 have = 0
                 tag_file.write_text(_tag(response), encoding="utf-8")
-            _write(response, part, have, on_progress or _tell_nobody)
+            _write(response, part, have, max_bytes, on_progress or _tell_nobody)
             return
-    download(url, part, on_progress=on_progress)
+    download(url, part, max_bytes=max_bytes, on_progress=on_progress, loopback_http=loopback_http)
 
 
-def _write(response: httpx.Response, part: Path, have: int, on_progress: Progress) -> None:
+def _write(response: httpx.Response, part: Path, have: int, max_bytes: int, on_progress: Progress) -> None:
     coming = int(response.headers.get("Content-Length", 0))
     total = have + coming if coming else 0
+    if total > max_bytes:
+        raise _too_large(max_bytes)
     with part.open("ab" if have else "wb") as file:
         for block in response.iter_bytes():
-            file.write(block)
             have += len(block)
+            if have > max_bytes:
+                raise _too_large(max_bytes)
+            file.write(block)
             on_progress(have, total)
+
+
+def _too_large(max_bytes: int) -> LoadingError:
+    return LoadingError(f"it is larger than {max_bytes / 1e6:g} MB, which is more than the data set can have")
 
 
 def _tag(response: httpx.Response) -> str:
@@ -152,13 +191,13 @@ def _tag(response: httpx.Response) -> str:
     return tag if tag and not tag.startswith("W/") else str(response.headers.get("Last-Modified", ""))
 
 
-def _refuse_other_content(file: Path, md5: str) -> None:
-    if not md5:
+def _refuse_other_content(file: Path, kind: Literal["md5", "sha256"], expected: str) -> None:
+    if not expected:
         return
     with file.open("rb") as stream:
-        found = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if found != md5:
-        raise LoadingError(f"its MD5 is {found}, its authors say {md5}")
+        found = hashlib.file_digest(stream, lambda: hashlib.new(kind, usedforsecurity=False)).hexdigest()
+    if found != expected:
+        raise LoadingError(f"its {kind.upper()} is {found}, the authors' file has {expected}")
 
 
 def _unpacked(source: DatasetSource, part: Path, target: Path) -> Path:
@@ -168,11 +207,15 @@ def _unpacked(source: DatasetSource, part: Path, target: Path) -> Path:
         taken = [(name, path) for name in archive.namelist() if (path := _wanted(name, source.members)) is not None]
         if not taken:
             raise LoadingError(f"the archive holds none of {', '.join(source.members)}")
+        left = _MOST_UNPACKED * source.max_bytes
         for name, path in taken:
             file = target / path if source.is_folder else target
             file.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(name) as packed, file.open("wb") as plain:
-                shutil.copyfileobj(packed, plain, _BLOCK_BYTES)
+                while block := packed.read(_BLOCK_BYTES):
+                    left -= plain.write(block)
+                    if left < 0:
+                        raise _too_large(_MOST_UNPACKED * source.max_bytes)
     return target
 
 

@@ -61,7 +61,7 @@ DATASETS: Mapping[str, DatasetFormat] = {
         load=_one_file(load_hotpotqa),
         licence="CC BY-SA 4.0",
         homepage="https://hotpotqa.github.io",
-        download="http://curtis.ml.cmu.edu/datasets/hotpot/hotpot_dev_distractor_v1.json",
+        download="https://curtis.ml.cmu.edu/datasets/hotpot/hotpot_dev_distractor_v1.json",
     ),
     "2wiki": DatasetFormat(
         load=_one_file(load_2wiki),

@@ -60,8 +60,12 @@ class DatasetSource:
     """Address of the file or its zip archive; ``""`` where a program cannot get it."""
     members: tuple[str, ...] = ()
     """What is taken out of the archive: patterns for the ends of paths; one for a target that is a file."""
+    sha256: str = ""
+    """Of what stands at ``url``; ``""`` where it changes, or is not known."""
     md5: str = ""
-    """Of what stands at ``url``, as its authors publish it; ``""`` where they do not."""
+    """The same as its authors publish it, where they publish that one."""
+    max_bytes: int = 2_000_000_000
+    """More is not downloaded, from ``url`` or a mirror; of an archive, 20 times as much is not taken out."""
     by_hand: str = ""
     """How to get it with a browser, where that is not to open ``url``."""
 
@@ -71,7 +75,7 @@ class DatasetSource:
         return len(self.members) > 1
 
 
-def _source(format: str, **facts: str | tuple[str, ...]) -> DatasetSource:
+def _source(format: str, **facts: str | int | tuple[str, ...]) -> DatasetSource:
     home = {"homepage": DATASETS[format].homepage, "licence": DATASETS[format].licence}
     return DatasetSource(format=format, **{**home, **facts})  # type: ignore[arg-type]
 
@@ -99,13 +103,17 @@ SOURCES: Mapping[str, DatasetSource] = {
         size="7,405 questions with ten paragraphs each, 46 MB",
         citation=_HOTPOTQA,
         url=DATASETS["hotpotqa"].download,
+        sha256="4e9ecb5c8d3b719f624d66b60f8d56bf227f03914f5f0753d6fa1b359d7104ea",
+        max_bytes=50_000_000,
     ),
     "hotpotqa-train": _source(
         "hotpotqa",
         target="hotpot_train_v1.1.json",
         size="90,447 questions with ten paragraphs each, 566 MB",
         citation=_HOTPOTQA,
-        url="http://curtis.ml.cmu.edu/datasets/hotpot/hotpot_train_v1.1.json",
+        url="https://curtis.ml.cmu.edu/datasets/hotpot/hotpot_train_v1.1.json",
+        sha256="26650cf50234ef5fb2e664ed70bbecdfd87815e6bffc257e068efea5cf7cd316",
+        max_bytes=600_000_000,
     ),
     "2wiki": _source(
         "2wiki",
@@ -166,6 +174,7 @@ SOURCES: Mapping[str, DatasetSource] = {
         size="479 questions in 50 dialogues; the archive holds all years",
         citation=_CAST,
         url="https://github.com/daltonj/treccastweb/archive/refs/heads/master.zip",
+        max_bytes=500_000_000,
         members=("evaluation_topics_v1.0.json", "evaluation_topics_annotated_resolved_v1.0.tsv"),
     ),
     "canard": _source(
@@ -181,6 +190,7 @@ SOURCES: Mapping[str, DatasetSource] = {
         size="7,354 questions in 1,000 dialogues, a section each",
         citation=_QUAC,
         url=DATASETS["quac"].download,
+        max_bytes=20_000_000,
     ),
     "quac-train": _source(
         "quac",
@@ -188,6 +198,7 @@ SOURCES: Mapping[str, DatasetSource] = {
         size="83,568 questions in 11,567 dialogues, a section each",
         citation=_QUAC,
         url="https://s3.amazonaws.com/my89public/quac/train_v0.2.json",
+        max_bytes=150_000_000,
     ),
     "mtrag": _source(
         "mtrag",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.app.command_fetch import LOOPBACK_HTTP
 from tests.app.conftest import Cli
 
 ROW = {
@@ -30,7 +31,8 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def mirror(tmp_path: Path) -> Iterator[str]:
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv(LOOPBACK_HTTP, "1")
     folder = tmp_path / "served"
     folder.mkdir()
     (folder / "dev.json").write_text(json.dumps([ROW]), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
@@ -14,12 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.datasets.fetch import by_hand, download, fetch_dataset, fetch_source, source_of
+from judgetree.evaluation.datasets import fetch
+from judgetree.evaluation.datasets.fetch import by_hand, source_of
 from judgetree.evaluation.datasets.registry import DATASETS
 from judgetree.evaluation.datasets.sources import SOURCES
 from judgetree.modules.errors import LoadingError, SettingsError
 from tests.eval.dataset_files import hotpot_row
 
+fetch_dataset = functools.partial(fetch.fetch_dataset, loopback_http=True)
+fetch_source = functools.partial(fetch.fetch_source, loopback_http=True)
 HOTPOT = json.dumps([hotpot_row(1), hotpot_row(2)]).encode()
 
 
@@ -32,6 +36,8 @@ class FileServer:
     tag: str = '"v1"'
     hang_up_after: int | None = None
     status: int = 200
+    redirects_to: str = ""
+    says_length: bool = True
     ranges: list[str] = field(default_factory=list)
     """What was asked for, request by request; "" for the whole file."""
 
@@ -47,11 +53,17 @@ def _handler(server: FileServer) -> type[BaseHTTPRequestHandler]:
             if start >= len(server.content) and start:
                 self.send_error(416)
                 return
+            if server.redirects_to:
+                self.send_response(302)
+                self.send_header("Location", server.redirects_to)
+                self.end_headers()
+                return
             if server.status != 200:
                 self.send_error(server.status)
                 return
             self.send_response(206 if start else 200)
-            self.send_header("Content-Length", str(len(server.content) - start))
+            if server.says_length:
+                self.send_header("Content-Length", str(len(server.content) - start))
             if server.tag:
                 self.send_header("ETag", server.tag)
             self.end_headers()
@@ -137,7 +149,7 @@ def test_download_that_was_whole_before_it_was_stopped_is_made_again(server: Fil
     part = sets / "download.part"
     part.write_bytes(HOTPOT)
     part.with_suffix(".tag").write_text(server.tag)
-    download(server.base_url, part)
+    fetch.download(server.base_url, part, max_bytes=len(HOTPOT), loopback_http=True)
     assert part.read_bytes() == HOTPOT
     assert server.ranges == [f"bytes={len(HOTPOT)}-", ""]
 
@@ -179,9 +191,49 @@ def test_content_other_than_published_is_refused(server: FileServer, sets: Path)
     server.content = archive(**BEIR)
     found = hashlib.md5(server.content, usedforsecurity=False).hexdigest()
     source = replace(source_of("beir-scifact"), url=server.base_url)
-    with pytest.raises(LoadingError, match=f"{found}, its authors say {source.md5}"):
+    with pytest.raises(LoadingError, match=f"{found}, the authors' file has {source.md5}"):
         fetch_source(source, sets)
     assert list(sets.iterdir()) == []
+
+
+def test_other_file_of_the_same_length_is_refused(server: FileServer, sets: Path) -> None:
+    source = replace(source_of("hotpotqa"), url=server.base_url)
+    with pytest.raises(LoadingError, match=f"{hashlib.sha256(HOTPOT).hexdigest()}, the authors' file has 4e9ecb5c"):
+        fetch_source(source, sets)
+    assert fetch_source(replace(source, sha256=hashlib.sha256(HOTPOT).hexdigest()), sets).questions == 2
+
+
+@pytest.mark.parametrize("says_length", [True, False])
+def test_endless_download_ends_at_the_limit(server: FileServer, sets: Path, says_length: bool) -> None:
+    server.says_length, server.content = says_length, b" " * 5_000_000
+    source = replace(source_of("hotpotqa"), url=server.base_url, max_bytes=1_000_000)
+    with pytest.raises(LoadingError, match="larger than 1 MB"):
+        fetch_source(source, sets)
+    assert list(sets.iterdir()) == []
+
+
+def test_archive_that_unpacks_to_too_much_is_refused(server: FileServer, sets: Path) -> None:
+    with zipfile.ZipFile(packed := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as zipped:
+        zipped.writestr("dev.json", b" " * 3_000_000)
+    server.content = packed.getvalue()
+    with pytest.raises(LoadingError, match="larger than 2 MB"):
+        fetch_source(replace(source_of("2wiki"), url=server.base_url, max_bytes=100_000), sets)
+    assert list(sets.iterdir()) == []
+
+
+@pytest.mark.parametrize("loopback_http", [True, False])
+def test_plain_http_is_refused_at_every_hop(server: FileServer, sets: Path, loopback_http: bool) -> None:
+    server.redirects_to = "http://elsewhere.example/file"
+    with pytest.raises(LoadingError, match="only https:// is taken"):
+        fetch.fetch_dataset("hotpotqa", sets, url=server.base_url, loopback_http=loopback_http)
+    assert len(server.ranges) == loopback_http, "the redirection is not followed"
+
+
+def test_password_of_a_mirror_is_sent_and_not_told(server: FileServer, sets: Path) -> None:
+    server.status = 403
+    with pytest.raises(LoadingError, match="HTTP 403") as caught:
+        fetch_dataset("hotpotqa", sets, url=server.base_url.replace("://", "://ada:hunter2@"))
+    assert "hunter2" not in str(caught.value)
 
 
 def test_set_that_only_a_browser_gets_says_how(tmp_path: Path) -> None:
@@ -203,4 +255,6 @@ def test_every_source_says_all_that_a_user_must_know(name: str) -> None:
     assert source.format in DATASETS
     assert all((source.size, source.citation, source.homepage, source.licence, source.target))
     assert source.url or source.by_hand
+    assert not source.url or source.url.startswith("https://")
+    assert source.sha256 or source.md5 or source.max_bytes < 10_000_000_000
     assert source.target in by_hand(source, Path(source.target), why="")
