@@ -69,6 +69,7 @@ def _question(dialogue: Dialogue, number: int) -> EvalQuestion:
         type=asked.type,
         hops=len(asked.supporting) or None,
         supporting=tuple(dict.fromkeys(fact.source for fact in asked.supporting)),
+        facts=tuple((fact.source, fact.quote) for fact in asked.supporting),
         turn=DialogueTurn(
             dialogue_id=dialogue.id,
             number=number,

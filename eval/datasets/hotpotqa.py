@@ -8,15 +8,32 @@ A row is ``_id``, ``question``, ``answer``, ``type``, ``context`` ``[[title, [se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from .questions import CorpusDocument, Dataset, EvalQuestion
-from .rows import DatasetRow, Filled, PooledRow, Text, content_document, load_pooled, parse_json
+from .questions import Dataset, EvalQuestion
+from .rows import (
+    DatasetRow,
+    Filled,
+    PooledRow,
+    RowReader,
+    Text,
+    content_document,
+    load_pooled,
+    parse_json,
+    unique_answers,
+)
+
+logger = logging.getLogger(__name__)
+
+ALIAS_FILE = "id_aliases.json"
+"""Beside the files of 2WikiMultihopQA: JSON Lines of ``Q_id``, ``aliases`` and ``demonyms``."""
 
 
 def load_hotpotqa(path: Path) -> Dataset:
@@ -36,12 +53,26 @@ def load_2wiki(path: Path) -> Dataset:
     """Questions and pooled paragraphs of a 2WikiMultihopQA file: a JSON list or JSON Lines.
 
     Like ``load_hotpotqa``; ``type`` is "comparison", "inference", "compositional" or "bridge_comparison". Evidence
-    triples and Wikidata ids are passed over.
+    triples are passed over. Aliases and demonyms of an answer come from ``id_aliases.json`` beside the file, as in the
+    official evaluation, by the row's ``answer_id``; without that file a warning says that the answer alone counts.
 
     Raises:
-        LoadingError: The file cannot be read or has no good row (the test split has no answers).
+        LoadingError: The file, or that of the aliases, cannot be read or has no good row (the test split has no
+            answers).
     """
-    return load_pooled("2wiki", Path(path), partial(_pooled, joined=_joined_by_spaces))
+    aliases = _read_aliases(Path(path).with_name(ALIAS_FILE))
+    return load_pooled("2wiki", Path(path), partial(_pooled, joined=_joined_by_spaces, aliases=aliases))
+
+
+def _read_aliases(file: Path) -> Mapping[str, Sequence[str]]:
+    """Other names by Wikidata id, which are unknown where there is no file."""
+    if not file.exists():
+        logger.warning("There is no %s, so that no alias of an answer counts as right. Put it beside the data.", file)
+        return {}
+    reader = RowReader(file=file)
+    known = list(reader.rows(_Aliases.model_validate, key=lambda row: row.id))
+    reader.checked()
+    return {row.id: (*row.aliases, *row.demonyms) for row in known}
 
 
 def _pairs(value: object) -> object:
@@ -56,36 +87,53 @@ def _pairs(value: object) -> object:
     return value
 
 
+class _Aliases(DatasetRow):
+    id: Filled = Field(validation_alias=AliasChoices("Q_id", "id"))
+    aliases: tuple[Text, ...] = ()
+    demonyms: tuple[Text, ...] = ()
+
+
 class _Row(DatasetRow):
     id: Filled = Field(validation_alias=AliasChoices("_id", "id"))
     question: Filled
     answer: Filled
+    answer_id: Text | None = None
     type: Text | None = None
     context: Annotated[tuple[tuple[Filled, tuple[Text, ...]], ...], BeforeValidator(_pairs)]
     supporting_facts: Annotated[tuple[tuple[Filled, int], ...], BeforeValidator(_pairs)] = Field(min_length=1)
 
 
-def _pooled(content: object, *, joined: Callable[[Sequence[str]], str]) -> PooledRow:
+def _pooled(
+    content: object,
+    *,
+    joined: Callable[[Sequence[str]], str],
+    aliases: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> PooledRow:
     row = _Row.model_validate(content)
     documents = tuple(content_document(title, joined(sentences)) for title, sentences in row.context)
-    supporting = tuple(dict.fromkeys(_supporting_key(row, documents, fact) for fact in row.supporting_facts))
+    places = [_supporting_place(row, fact) for fact in row.supporting_facts]
+    facts = [
+        (documents[place].key, row.context[place][1][sentence])
+        for place, (_, sentence) in zip(places, row.supporting_facts, strict=True)
+        if 0 <= sentence < len(row.context[place][1])
+    ]
+    supporting = tuple(dict.fromkeys(documents[place].key for place in places))
     question = EvalQuestion(
         id=row.id,
         question=row.question,
-        answers=(row.answer,),
+        answers=unique_answers((row.answer, *aliases.get(row.answer_id or "", ()))),
         type=row.type or "",
         hops=len(supporting),
         supporting=supporting,
+        facts=tuple((key, words) for key, words in facts if words.strip()),
     )
     return PooledRow(question=question, documents=documents)
 
 
-def _supporting_key(row: _Row, documents: Sequence[CorpusDocument], fact: tuple[str, int]) -> str:
+def _supporting_place(row: _Row, fact: tuple[str, int]) -> int:
     title, sentence = fact
     titled = [
-        (sentence < len(sentences), document.key)
-        for (name, sentences), document in zip(row.context, documents, strict=True)
-        if name == title
+        (sentence < len(sentences), place) for place, (name, sentences) in enumerate(row.context) if name == title
     ]
     if not titled:
         raise ValueError(f"supporting_facts: no paragraph of the context has the title {title!r}")

@@ -50,6 +50,8 @@ class EvalQuestion:
     """Facts that the answer needs; None where the data set does not say."""
     supporting: tuple[str, ...] = ()
     """Keys of the documents that hold them, in hop order where that is known, each once."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """(key of a supporting document, its words that hold a fact), as far as the data set knows these words."""
     turn: DialogueTurn | None = None
     """None for a question that stands alone."""
 

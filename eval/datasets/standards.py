@@ -60,5 +60,6 @@ def _pooled(content: object, *, sources: Collection[str]) -> PooledRow:
         type=row.type,
         hops=len(row.supporting) or None,
         supporting=supporting,
+        facts=tuple((fact.source, fact.quote) for fact in row.supporting),
     )
     return PooledRow(question=question)

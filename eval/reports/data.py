@@ -19,6 +19,7 @@ from ...graphs.drawing.packing import SharedTexts, pack
 from ...graphs.search_tree import SearchTree
 from ...graphs.tree_nodes import ChunkNode
 from ..datasets.questions import DialogueTurn, EvalQuestion
+from ..metrics.gold import gold_mark
 from ..runs.store import RunRow
 from ..runs.trees import TreeStore
 from .failures import FAILURE_KINDS, FAILURE_WORDS
@@ -121,14 +122,13 @@ def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: SharedTe
 
 
 def _tree_data(tree: SearchTree, row: RunRow, question: EvalQuestion, texts: SharedTexts) -> Json:
-    gold = set(question.supporting)
-    gold_chunks = {chunk.chunk_id for chunk in row.chunks if chunk.key in gold}
+    keys = {chunk.chunk_id: chunk.key for chunk in row.chunks}
 
     def describe(chunk: ChunkNode) -> Mapping[str, Json]:
         return {
             **describe_chunk(chunk),
             "text": texts.place(printable(chunk.text)),
-            "gold": chunk.chunk_id in gold_chunks,
+            "gold": gold_mark(question, keys.get(chunk.chunk_id, ""), chunk.text),
         }
 
     return query_data(tree.root, describe)

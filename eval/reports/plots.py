@@ -5,11 +5,13 @@ Needs matplotlib (extra ``eval``).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 from matplotlib.patches import Rectangle
 
@@ -163,14 +165,12 @@ def latency_plot(questions: pd.DataFrame) -> Plot:
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
-        boxes = axes.boxplot(
-            [seconds[name] for name in names],
+        boxes = axes.bxp(
+            [box_of(seconds[name], name) for name in names],
             orientation="horizontal",
-            whis=(5, 95),
             showfliers=False,
             patch_artist=True,
             widths=0.55,
-            tick_labels=names,
         )
         for place, (box, median) in enumerate(zip(boxes["boxes"], boxes["medians"], strict=True)):
             colour = _colour(len(names) - 1 - place)
@@ -182,9 +182,9 @@ def latency_plot(questions: pd.DataFrame) -> Plot:
         axes.set_xlim(left=0)
         axes.grid(visible=True, axis="x")
 
-    quantiles = groups.quantile([0.5, 0.95]).unstack()
     told = "; ".join(
-        f"{name}: median {row[0.5]:.2f} s, 95 % within {row[0.95]:.2f} s" for name, row in quantiles.iterrows()
+        f"{name}: median {box['med']:.2f} s, 95 % within {box['whishi']:.2f} s"
+        for name, box in ((name, box_of(values, name)) for name, values in seconds.items())
     )
     return Plot(
         name="latency",
@@ -193,6 +193,16 @@ def latency_plot(questions: pd.DataFrame) -> Plot:
         f"percentile. {told}.",
         svg=draw_inline_svg(draw, name="latency", alt=told, size_inches=(6.4, 1.4 + 0.5 * len(names))),
     )
+
+
+def box_of(values: Sequence[float], label: str) -> dict[str, str | float]:
+    """The numbers of a box as ``Axes.bxp`` takes them: quartiles, and whiskers at the 5th and 95th percentile.
+
+    ``Axes.boxplot`` would end its whiskers at the last value within these percentiles.
+    """
+    names = ("whislo", "q1", "med", "q3", "whishi")
+    percentiles = [float(each) for each in np.percentile(values, [5, 25, 50, 75, 95])]
+    return {"label": label, **dict(zip(names, percentiles, strict=True))}
 
 
 def failure_plot(failures: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
@@ -287,10 +297,10 @@ def _scores(systems: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _error(row: object) -> list[list[float]]:
-    """How far the interval reaches below and above the mean, in per cent; nothing where there is none."""
+    """How far the interval reaches below and above the mean, in per cent; NaN, which draws nothing, without one."""
     mean, low, high = (getattr(row, name) for name in ("mean", "low", "high"))
     if pd.isna(low) or pd.isna(high):
-        return [[0.0], [0.0]]
+        return [[math.nan], [math.nan]]
     return [[max(0.0, 100 * (mean - low))], [max(0.0, 100 * (high - mean))]]
 
 

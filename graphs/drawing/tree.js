@@ -88,6 +88,12 @@ function queryCard(entry) {
   ].filter(Boolean));
 }
 
+// "fact": the chunk holds a supporting fact; "document": only its document is known to be gold.
+function goldBadge(mark) {
+  if (mark === "fact") return make("span", "badge gold", "gold");
+  return make("span", "badge gold document", "gold document");
+}
+
 function chunkCard(entry) {
   const chunk = entry.data;
   const summary = [
@@ -96,7 +102,7 @@ function chunkCard(entry) {
     words("span", "faint", chunk.origin),
     words("span", "", chunk.headline),
   ];
-  if (chunk.gold) summary.splice(1, 0, make("span", "badge gold", "gold"));
+  if (chunk.gold) summary.splice(1, 0, goldBadge(chunk.gold));
   if (chunk.sub_run_error) summary.push(words("span", "alarm", `sub-run: ${chunk.sub_run_error}`));
   return disclosure(`chunk card verdict-${chunk.label}`, summary, () => [
     words("pre", "", chunk.text),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from judgetree.evaluation.datasets.hotpotqa import load_2wiki, load_hotpotqa
 from judgetree.evaluation.datasets.questions import Dataset
 from judgetree.evaluation.datasets.rows import content_document
+from judgetree.evaluation.metrics.answers import score_answer
 from judgetree.modules.errors import LoadingError
 from tests.eval.dataset_files import hotpot_row, write_lines, write_list
 
@@ -35,6 +36,28 @@ def test_a_row_becomes_a_question_and_its_paragraphs_documents(tmp_path: Path) -
     assert (question.id, question.answers, question.type, question.hops) == ("q1", ("yes",), "bridge", 2)
     assert question.supporting == (weir.key, mill.key)
     assert (dataset.name, dataset.key_field, dataset.malformed) == ("hotpotqa", "document_key", ())
+
+
+def test_the_sentences_of_supporting_facts_are_known_where_there_are_such(tmp_path: Path) -> None:
+    context = [("Mill", ["A mill.", " It grinds."])]
+    [question] = load_hotpotqa(write_list(tmp_path, hotpot_row(1, context, [("Mill", 1), ("Mill", 7)]))).questions
+    assert question.facts == ((question.supporting[0], " It grinds."),)
+
+
+def test_aliases_of_2wiki_are_right_answers(tmp_path: Path) -> None:
+    file = write_list(tmp_path, {**hotpot_row(1, answer="United Kingdom"), "answer_id": "Q145"}, hotpot_row(2))
+    write_lines(tmp_path, {"Q_id": "Q145", "aliases": ["UK", "Britain"], "demonyms": ["British"]}).rename(
+        tmp_path / "id_aliases.json"
+    )
+    first, second = load_2wiki(file).questions
+    assert first.answers == ("United Kingdom", "UK", "Britain", "British")
+    assert second.answers == ("yes",)
+    assert score_answer(first, "the UK", refused=False).em == 1.0
+
+
+def test_2wiki_without_its_aliases_warns(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    load_2wiki(write_list(tmp_path, {**hotpot_row(1), "answer_id": "Q145"}))
+    assert "id_aliases.json" in caplog.text
 
 
 def test_equal_paragraphs_are_one_document_and_supporting_means_the_rows_own(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_page_carries_every_question_with_its_answers_trees_and_gold(page: str) 
     naive, judge = unpacked(trees[0])
     mill = judge["chunks"][0]
     assert texts[mill["text"]].startswith("Mill")
-    assert (mill["gold"], mill["label"]) == (True, "1")
+    assert (mill["gold"], mill["label"]) == ("fact", "1")
     assert mill["child"]["chunks"][0]["label"] == "2"
     assert naive["chunks"][0]["text"] == mill["text"], "a text stands there once"
     assert len(texts) == 2

@@ -10,7 +10,15 @@ import pytest
 from matplotlib import rcParams
 
 from judgetree.evaluation.metrics.judge import JudgedChunk
-from judgetree.evaluation.reports.plots import Plot, confusion_plot, cost_plot, failure_plot, latency_plot, split_plot
+from judgetree.evaluation.reports.plots import (
+    Plot,
+    box_of,
+    confusion_plot,
+    cost_plot,
+    failure_plot,
+    latency_plot,
+    split_plot,
+)
 
 SYSTEMS = ("naive", "judge")
 QUESTIONS = pd.DataFrame(
@@ -108,6 +116,21 @@ def test_what_is_referred_to_within_a_plot_is_there() -> None:
     for plot in plots():
         ids = set(re.findall(r' id="([^"]+)"', plot.svg))
         assert set(re.findall(r"(?:href=\"|url\()#([\w.-]+)", plot.svg)) == ids
+
+
+def test_whiskers_end_at_the_percentiles_that_the_caption_names() -> None:
+    box = box_of([1.0, 2.0, 3.0, 4.0], "naive")
+    assert (box["whislo"], box["q1"], box["med"], box["whishi"]) == (1.15, 1.75, 2.5, pytest.approx(3.85))
+    plot = latency_plot(QUESTIONS)
+    assert "naive: median 2.00 s, 95 % within 2.90 s" in plot.caption
+
+
+def test_mean_without_an_interval_has_no_whisker() -> None:
+    bare = MEANS.assign(low=None, high=None)
+    with_interval, without = cost_plot(QUESTIONS, MEANS), cost_plot(QUESTIONS, bare)
+    assert with_interval is not None
+    assert without is not None
+    assert with_interval.svg.count("<use") > without.svg.count("<use"), "caps of the whisker"
 
 
 def test_cost_counts_calls_paid_and_cached_and_leaves_out_what_is_not_known() -> None:
