@@ -26,6 +26,7 @@ from ..modules.prompts import Message, closed_book_messages
 from ..modules.refusals import is_refusal
 from ..modules.token_estimates import is_longer
 from ..modules.usage import CallMeter
+from ..modules.verdict_check import checked_verdict
 from .context import RunContext
 from .events import emit
 from .fingerprint import sub_thread_id
@@ -101,7 +102,7 @@ async def _verdict(query: str, chunk: Document, meter: CallMeter, context: RunCo
     try:
         if context.services.judge is None:
             raise TypeError("this graph judges: give RagContext a judge")
-        return await context.services.judge.judge(query, chunk, meter=meter, expand=expand)
+        return checked_verdict(await context.services.judge.judge(query, chunk, meter=meter, expand=expand))
     except UserError:
         raise
     except BudgetSpent as spent:
@@ -118,7 +119,7 @@ def _verdict_patch(chunk_id: str, verdict: Verdict) -> ChunkPatch:
         changes={
             "verdict": verdict.status,
             "score": verdict.score,
-            "score_confidence": None if verdict.confidence is None else float(verdict.confidence),
+            "score_confidence": verdict.confidence,
             "reason": verdict.reason if verdict.status == "judged" else verdict.problem,
             "next_query": verdict.next_query,
             "sub_run_error": f"no sub-question: {verdict.problem}" if unanswered else "",

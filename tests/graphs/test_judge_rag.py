@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 
@@ -191,6 +192,18 @@ def test_a_sub_run_that_can_be_finished_is_before_a_refused_one_ends_the_questio
     final = run(graph)
     assert [found.metadata["sub_answer"] for found in final["similar_chunks"]] == ["Yes.", "Yes."]
     assert len(reader.calls) == 3
+
+
+def test_a_judge_with_numbers_of_its_own_leaves_a_thread_that_can_be_read() -> None:
+    verdicts: dict[str, Verdict | Exception] = {
+        "a": Verdict(status="judged", score=np.int64(0), confidence=np.float32(0.5)),  # type: ignore[arg-type]
+        "n0": Verdict(status="judged", score=3),  # type: ignore[arg-type]
+    }
+    graph, _, _ = rag(judge=FixedJudge(verdicts))
+    run(graph)
+    good, bad = SearchTree.from_history(graph, "t").chunk_nodes()
+    assert (type(good.score), good.score, good.metadata["score_confidence"]) == (int, 0, 0.5)
+    assert (bad.verdict, bad.metadata["reason"]) == ("unknown", "The judge gave score 3. Allowed: 0, 1, 2.")
 
 
 def test_an_unknown_chunk_reaches_the_reader_and_a_useless_one_does_not() -> None:
