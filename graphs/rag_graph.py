@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -18,35 +17,22 @@ from ..modules.addresses import Address
 from ..modules.background_loop import background_loop
 from ..modules.call_journal import CallJournal, forget_calls, thread_calls
 from ..modules.call_record import INTERRUPTED
-from ..modules.errors import SettingsError
+from ..modules.errors import ModelCallError, SettingsError
 from ..modules.settings import Durability
 from ..modules.usage import CallBudget
 from .call_journals import open_call_journal
 from .checkpoints import Saver, open_checkpointer
 from .context import Compiled, RagContext, RunContext
 from .fingerprint import digest_of, fingerprint_of, refuse_mismatch
-from .run_start import RagInput, brought_along_by, start_of
+from .run_start import Options, RagInput, Run, brought_along_by, start_of
+from .running_work import RunningWork
 from .search_tree import SearchTree
 from .snapshots import is_finished, is_unasked
 from .state import RagState
+from .thread_runs import ThreadKey, thread_runs
 from .threads import ThreadSummary, check_thread, list_root_threads
 
-Options = dict[str, Any]
 CheckpointerFactory = Callable[[], AbstractAsyncContextManager[Saver]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Run:
-    """One prepared invocation."""
-
-    context: RunContext
-    config: RunnableConfig
-    options: Options
-    """Further keyword arguments for LangGraph, as the caller gave them."""
-    start: RagState | None
-    """None resumes an open thread."""
-    finished: RagState | None
-    """The final state, if the thread has already run to its end."""
 
 
 class RagGraph(Runnable[RagInput | str | None, RagState]):
@@ -85,6 +71,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         self._journal: CallJournal | None = None
         self._resources = AsyncExitStack()
         self._opening: asyncio.Lock | None = None
+        self._running = RunningWork("graph")
 
     # --- the Runnable interface; every public method may be called from any thread or event loop ---
 
@@ -182,12 +169,14 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         return cast("Saver | None", (await self._graph()).checkpointer)
 
     def close(self) -> None:
-        """Close the store; the next call opens it again."""
-        background_loop().run(self._aclose())
+        """Close the store; the next call opens it again. Questions that run meanwhile end with a ``SessionError``."""
+        if not self._running.is_of_another_process:
+            background_loop().run(self._aclose())
 
     async def aclose(self) -> None:
         """See ``close``."""
-        await background_loop().hop(self._aclose())
+        if not self._running.is_of_another_process:
+            await background_loop().hop(self._aclose())
 
     def __enter__(self) -> RagGraph:
         return self
@@ -198,6 +187,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
     # --- on the loop ---
 
     async def _graph(self) -> Compiled:
+        self._running.check_process()
         if self._opening is None:
             self._opening = asyncio.Lock()
         async with self._opening:
@@ -219,42 +209,73 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         await self._graph()
         return self._journal
 
+    def thread_key(self, thread_id: str) -> ThreadKey:
+        """What tells the thread from those of other stores in this process."""
+        shared = isinstance(self._checkpointer, str) and self._checkpointer != "memory:"
+        return (str(self._checkpointer) if shared else f"{id(self)}", thread_id)
+
     async def _aclose(self) -> None:
+        await self._running.end()
         self._compiled = None
         await self._resources.aclose()
 
     async def _ainvoke(
         self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
     ) -> RagState:
-        run = await self._prepare(given, config, context, options)
-        if run.finished is not None:
-            return run.finished
-        final = await run.context.graph.ainvoke(run.start, run.config, context=run.context, **run.options)
-        await forget_calls(run.context.calls)
-        return cast(RagState, final)
+        async with self._started(given, config, context, options) as run:
+            if run.finished is not None:
+                return run.finished
+            graph = run.context.graph
+            return cast(RagState, await graph.ainvoke(run.start, run.config, context=run.context, **run.options))
 
     async def _astream(
         self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
     ) -> AsyncIterator[Any]:
-        run = await self._prepare(given, config, context, options, streams=True)
-        if run.finished is not None:
-            if options.get("stream_mode", "values") == "values":
-                yield run.finished
-            return
-        async for item in run.context.graph.astream(run.start, run.config, context=run.context, **run.options):
-            yield item
-        await forget_calls(run.context.calls)
+        async with self._started(given, config, context, options, streams=True) as run:
+            if run.finished is not None:
+                if options.get("stream_mode", "values") == "values":
+                    yield run.finished
+                return
+            async for item in run.context.graph.astream(run.start, run.config, context=run.context, **run.options):
+                yield item
 
     async def _astream_events(
         self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
     ) -> AsyncIterator[StreamEvent]:
-        run = await self._prepare(given, config, context, options)
-        if run.finished is not None:
-            return
-        events = run.context.graph.astream_events(run.start, run.config, context=run.context, **run.options)
-        async for event in events:
-            yield event
-        await forget_calls(run.context.calls)
+        async with self._started(given, config, context, options) as run:
+            if run.finished is not None:
+                return
+            events = run.context.graph.astream_events(run.start, run.config, context=run.context, **run.options)
+            async for event in events:
+                yield event
+
+    @asynccontextmanager
+    async def _started(
+        self,
+        given: RagInput | str | None,
+        config: RunnableConfig | None,
+        context: RagContext | None,
+        options: Options,
+        *,
+        streams: bool = False,
+    ) -> AsyncIterator[Run]:
+        """The prepared run, with its thread held for it alone."""
+        base = config or {}
+        is_new = not base.get("configurable", {}).get("thread_id")
+        thread_id = str(uuid.uuid4() if is_new else base["configurable"]["thread_id"])
+        base = {**base, "configurable": {**base.get("configurable", {}), "thread_id": thread_id}}
+        check_thread(base)
+        async with self._running.entered(), thread_runs().turn(self.thread_key(thread_id)) as turn:
+            run = await self._prepare(given, base, context, options, is_new=is_new, streams=streams)
+            if run.finished is None:
+                turn.check()
+            try:
+                yield run
+            except ModelCallError as failure:
+                turn.fail(failure)
+                raise
+            if run.finished is None:
+                await forget_calls(run.context.calls)
 
     async def _aget_state(self, config: RunnableConfig) -> StateSnapshot:
         check_thread(config)
@@ -266,28 +287,24 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             yield snapshot
 
     async def _alist_threads(self, limit: int) -> list[ThreadSummary]:
-        graph = await self._graph()
-        return await list_root_threads(graph, limit) if graph.checkpointer else []
+        return await list_root_threads(graph, limit) if (graph := await self._graph()).checkpointer else []
 
     # --- preparing a run ---
 
     async def _prepare(
         self,
         given: RagInput | str | None,
-        config: RunnableConfig | None,
+        base: RunnableConfig,
         services: RagContext | None,
         options: Options,
         *,
-        streams: bool = False,
-    ) -> _Run:
+        is_new: bool,
+        streams: bool,
+    ) -> Run:
         services = services or self._context
         if services is None:
             raise SettingsError("No services: give context=RagContext(…) to this call or to the graph's builder.")
-        graph, base = await self._graph(), config or {}
-        given_id = base.get("configurable", {}).get("thread_id")
-        thread_id = str(given_id or uuid.uuid4())
-        base = {**base, "configurable": {**base.get("configurable", {}), "thread_id": thread_id}}
-        check_thread(base)
+        graph, thread_id = await self._graph(), str(base["configurable"]["thread_id"])
         snapshot = await graph.aget_state(base) if graph.checkpointer else None
         known = None if snapshot is None or is_unasked(snapshot) else snapshot
         start = start_of(given, thread_id, known)
@@ -313,12 +330,12 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             root_thread_id=thread_id,
             conversation_id=str(base["configurable"].get("conversation_id", "")),
             stream_answer=streams and "custom" in options.get("stream_mode", ()),
-            calls=await thread_calls(self._journal, thread_id, is_new=not given_id),
+            calls=await thread_calls(self._journal, thread_id, is_new=is_new),
         )
         if known is not None:
             context.budget.used = await self._calls_made(thread_id)
         context.budget.hold(thread_id)
-        return _Run(
+        return Run(
             context=context,
             config={**base, "metadata": {**base.get("metadata", {}), **context.metadata()}},
             options={**options, "durability": durability if graph.checkpointer else None},

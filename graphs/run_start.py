@@ -1,15 +1,21 @@
-"""What a run of a graph starts from."""
+"""What a run of a graph starts from: its input, and what is made of it before the first node."""
 
 from __future__ import annotations
 
-from typing import TypedDict
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
 from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from ..modules.errors import SettingsError, UnknownThread
 from ..modules.storable import check_text
+from .context import RunContext
 from .fingerprint import BROUGHT_ALONG, brought_along
+from .state import RagState
+
+Options = dict[str, Any]
 
 
 class RagInput(TypedDict, total=False):
@@ -20,6 +26,20 @@ class RagInput(TypedDict, total=False):
     """What the reader is asked, where that is not the query that is searched for."""
     kept_chunks: list[Document]
     """Chunks that join those found, as if they had been found last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One prepared invocation."""
+
+    context: RunContext
+    config: RunnableConfig
+    options: Options
+    """Further keyword arguments for LangGraph, as the caller gave them."""
+    start: RagState | None
+    """None resumes an open thread."""
+    finished: RagState | None
+    """The final state, if the thread has already run to its end."""
 
 
 def start_of(given: RagInput | str | None, thread_id: str, known: StateSnapshot | None) -> RagInput:

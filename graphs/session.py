@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 
 from ..modules.answer_strategies import AnswerStrategy
 from ..modules.background_loop import background_loop
-from ..modules.errors import JudgetreeError, SettingsError, UnknownThread, UserError
+from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
 from ..modules.index_factory import open_index
 from ..modules.judge import Judge
 from ..modules.judge_factory import create_judge
@@ -25,9 +25,11 @@ from ..modules.settings import Settings, load_settings
 from ..modules.usage import total_usage
 from .context import Limits, RagContext, RunEvent
 from .result import Mode, RagResult
+from .running_work import RunningWork
 from .search_tree import SearchTree
 from .snapshots import is_unasked
 from .systems import SYSTEMS
+from .thread_runs import thread_runs
 
 
 class RagSession:
@@ -85,6 +87,7 @@ class RagSession:
         self._opened = context
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
+        self._running = RunningWork("session")
         build = SYSTEMS[mode].build
         self.graph = build(checkpointer=self.settings.checkpoint_url, durability=self.settings.durability)
 
@@ -110,13 +113,14 @@ class RagSession:
         Args:
             question: None takes that of the thread, with ``resume``.
             thread_id: Thread of the run; None makes a new one. An open thread is resumed, a finished one is returned
-                without a call.
+                without a call. Where it is being run already, in this process, its result is waited for.
             resume: Insist that the thread exists.
             repeat: Tells apart repeats of one question in fingerprints.
             on_event: Called, on judgetree's own thread, with each live event of the run and its sub-runs.
 
         Raises:
             UserError: Something to mend: settings, collection, thread, key, model name.
+            SessionError: The session was closed meanwhile, or was opened before the process was forked.
             LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
         """
         return background_loop().run(self._ask(question, thread_id, resume, repeat, on_event))
@@ -134,12 +138,17 @@ class RagSession:
         return await background_loop().hop(self._ask(question, thread_id, resume, repeat, on_event))
 
     def close(self) -> None:
-        """Close the checkpoints and free the collection; the next question opens them again."""
-        background_loop().run(self._close())
+        """Close the checkpoints and free the collection; the next question opens them again.
+
+        Questions that run meanwhile end with a ``SessionError``.
+        """
+        if not self._running.is_of_another_process:
+            background_loop().run(self._close())
 
     async def aclose(self) -> None:
         """See ``close``."""
-        await background_loop().hop(self._close())
+        if not self._running.is_of_another_process:
+            await background_loop().hop(self._close())
 
     async def _ask(
         self,
@@ -152,20 +161,29 @@ class RagSession:
         started = time.perf_counter()
         if not thread_id and (resume or question is None):
             raise UnknownThread("Nothing to resume: give a question, or the thread_id of the one to go on with.")
-        known = await self._calls_of(thread_id) if thread_id else None
-        if known is None and (resume or question is None):
-            raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
-        before = (known or set()) | (await self._journaled(thread_id) if thread_id else set())
-        thread_id = thread_id or str(uuid.uuid4())
-        config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
-        context = await self.open_services()
-        error = ""
-        try:
-            await self._run(question, config, context, on_event)
-        except UserError:
-            raise
-        except JudgetreeError as failure:
-            error = str(failure)
+        is_new, thread_id = not thread_id, thread_id or str(uuid.uuid4())
+        async with self._running.entered(), thread_runs().held(self.graph.thread_key(thread_id)) as turn:
+            known = None if is_new else await self._calls_of(thread_id)
+            before = set() if is_new else (known or set()) | await self._journaled(thread_id)
+            if known is None and (resume or question is None):
+                raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
+            config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
+            context, error = await self.open_services(), ""
+            try:
+                turn.check()
+                await self._run(question, config, context, on_event)
+            except ModelCallError as failure:
+                turn.fail(failure)
+                if isinstance(failure, UserError):
+                    raise
+                error = str(failure)
+            except UserError:
+                raise
+            except JudgetreeError as failure:
+                error = str(failure)
+            return await self._result(thread_id, before, error, started)
+
+    async def _result(self, thread_id: str, before: set[str], error: str, started: float) -> RagResult:
         tree = await SearchTree.afrom_history(self.graph, thread_id)
         new = [r for node in tree.query_nodes() for r in node.usage if r["call_id"] not in before]
         return RagResult(
@@ -181,6 +199,7 @@ class RagSession:
         )
 
     async def _close(self) -> None:
+        await self._running.end()
         await self.graph.aclose()
         self._opened = self._given
         await asyncio.to_thread(self._resources.close)

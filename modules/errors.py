@@ -13,6 +13,7 @@
     │   ├── CacheMiss             a replayed run asked something that no earlier run had paid for
     │   ├── ConversationBusy      a conversation is answering another question, which was not to be waited for
     │   ├── WritingError          the disk is full, its quota is used up, or it takes no file
+    │   ├── SessionError          a session was closed under a question, or is used in a forked process
     │   ├── LoopReentryError      a sync call made from judgetree's own event loop
     │   └── DependencyError       an optional package that is not installed
     ├── ModelCallError            a model endpoint failed after the last attempt
@@ -89,6 +90,10 @@ class ConversationBusy(UserError):
 
 class WritingError(UserError):
     """A file could not be written: the disk is full, a quota is used up, or the file may not be written."""
+
+
+class SessionError(UserError):
+    """A session or graph was closed while it ran a question, or is used in a process forked from its own."""
 
 
 class LoopReentryError(UserError):
