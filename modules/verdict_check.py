@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import cast, get_args
 
 from .completion import storable
@@ -22,12 +21,9 @@ def checked_verdict(given: object) -> Verdict:
         return _unknown(f"{type(given).__name__} in place of a Verdict", "judgetree.Verdict")
     if given.status not in get_args(VerdictStatus):
         return _unknown(f"status {given.status!r}", ", ".join(get_args(VerdictStatus)))
-    texts: dict[str, str] = {}
     for name in ("reason", "next_query", "problem"):
-        text = getattr(given, name)
-        if not isinstance(text, str):
+        if not isinstance(text := getattr(given, name), str):
             return _unknown(f"{name} {text!r}", "text")
-        texts[name] = storable(text)
     score = _number(given.score)
     if given.status == "judged" and score not in get_args(Score):
         return _unknown(f"score {given.score!r}", "0, 1, 2")
@@ -35,7 +31,14 @@ def checked_verdict(given: object) -> Verdict:
     if given.confidence is not None and (confidence is None or not 0.0 <= confidence <= 1.0):
         return _unknown(f"confidence {given.confidence!r}", "None, or 0 to 1")
     whole = cast(Score, int(cast(float, score))) if given.status == "judged" else None
-    return replace(given, score=whole, confidence=confidence, **texts)
+    return Verdict(
+        status=given.status,
+        score=whole,
+        confidence=confidence,
+        reason=storable(given.reason),
+        next_query=storable(given.next_query),
+        problem=storable(given.problem),
+    )
 
 
 def _number(value: object) -> float | None:
