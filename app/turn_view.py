@@ -106,6 +106,8 @@ class ShownTurn:
         self._answer.finish(result.answer)
         if turn["standalone_query"] != turn["query"]:
             say(f"understood as: {one_line(turn['standalone_query'])}", style="dim")
+        if turn["rewrite_problem"]:
+            say(f"searched for as asked: its rewrite could not be used, since {turn['rewrite_problem']}", style="dim")
         if origin := origin_of(turn):
             say(f"({origin})", style="yellow")
         if turn["status"] == "answered":

@@ -12,10 +12,12 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from ..modules.background_loop import background_loop
 from ..modules.errors import ModelCallError, ModelSetupError, SettingsError
 from ..modules.given_history import GivenHistory, pairs_of
-from ..modules.llm import ChatLLM
+from ..modules.llm import CallOptions, ChatLLM
 from ..modules.prompts_conversation import condense_messages, render_pairs
-from ..modules.refusals import is_refusal
+from ..modules.rewrites import read_rewrite
+from ..modules.token_estimates import message_tokens, shortened
 from ..modules.usage import CallMeter
+from .conversation.context import TurnLimits
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +27,7 @@ def create_history_aware_retriever(
     retriever: Runnable[str, Sequence[Document]],
     *,
     get_chat_history: Callable[[GivenHistory], str] | None = None,
+    limits: TurnLimits | None = None,
 ) -> Runnable[Mapping[str, object], list[Document]]:
     """A retriever for ``{"input": question, "chat_history": [...]}``; best first, as the one inside gives them.
 
@@ -37,6 +40,8 @@ def create_history_aware_retriever(
         retriever: A ``Retriever``, any of LangChain's, or another runnable from a question to documents.
         get_chat_history: Turns what stands under ``chat_history`` into text, ``""`` for none; without it, this may be
             anything that ``GivenHistory`` allows.
+        limits: Tokens of the prompt, of the rewrite and of thinking; None takes the defaults. A rewrite that is longer,
+            or no question, leaves the question as it was asked.
 
     Invoking raises:
         SettingsError: The input has another form.
@@ -48,27 +53,35 @@ def create_history_aware_retriever(
     def search(given: Mapping[str, object], config: RunnableConfig) -> list[Document]:
         query, history = _read(given, render)
         if history:
-            query = background_loop().run(_condensed(llm, history, query))
+            query = background_loop().run(_condensed(llm, history, query, limits or TurnLimits()))
         return list(retriever.invoke(query, config))
 
     async def asearch(given: Mapping[str, object], config: RunnableConfig) -> list[Document]:
         query, history = _read(given, render)
         if history:
-            query = await background_loop().hop(_condensed(llm, history, query))
+            query = await background_loop().hop(_condensed(llm, history, query, limits or TurnLimits()))
         return list(await retriever.ainvoke(query, config))
 
     return RunnableLambda(search, asearch, name="history_aware_retriever")
 
 
-async def _condensed(llm: ChatLLM, history: str, query: str) -> str:
+async def _condensed(llm: ChatLLM, history: str, query: str, limits: TurnLimits) -> str:
+    asked = shortened(query, limits.max_tokens // 4)
+    room = limits.max_tokens - message_tokens(condense_messages("", asked))
+    messages = condense_messages(shortened(history, room), asked)
+    options = CallOptions(max_tokens=limits.max_rewrite_tokens + limits.max_thinking_tokens)
     try:
-        completion = await llm.complete(condense_messages(history, query), meter=CallMeter(node="condense"))
+        completion = await llm.complete(messages, meter=CallMeter(node="condense"), options=options)
     except ModelSetupError:
         raise
     except ModelCallError as error:  # also what an endpoint's empty reply comes to
         logger.warning("The question is searched for as it was asked, since it cannot be condensed: %s", error)
         return query
-    return query if is_refusal(completion.text) else completion.text
+    is_cut = completion.finish_reason == "length"
+    rewrite = read_rewrite(completion.text, query, max_tokens=limits.max_rewrite_tokens, cut_off=is_cut)
+    if rewrite.problem:
+        logger.warning("The question is searched for as it was asked; of its rewrite: %s", rewrite.problem)
+    return rewrite.text or query
 
 
 def _read(given: Mapping[str, object], render: Callable[[GivenHistory], str]) -> tuple[str, str]:

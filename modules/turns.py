@@ -88,6 +88,8 @@ class OpenTurn(TypedDict):
     request_id: str
     collection: str
     """As in ``QaPair``."""
+    fingerprint: NotRequired[str]
+    """Digest of how the turn is led: options, limits and prompts. Led otherwise, it is another turn."""
     given_history: NotRequired[str]
     """Digest of a history that the caller keeps; ``""``, or missing, where the conversation's own counts."""
 

@@ -19,6 +19,7 @@ from ...modules.turns import OpenTurn, QaPair, rag_thread_of
 from ..checkpoints import store_errors
 from ..snapshots import is_absent, is_finished
 from . import branches
+from .context import turn_fingerprint
 from .events import ConversationEvent, DoneEvent, ErrorEvent, Listener, SessionEvent, SourceEvent, Stream
 from .history import load_history
 from .record import ConversationRecord
@@ -163,6 +164,7 @@ class Asking:
             regenerate=request.regenerate,
             given_history=request.history_digest,
             collection=collection,
+            fingerprint=turn_fingerprint(self._all.options, self._all.limits),
         )
         if going_on is not None:
             return _Begun(
@@ -175,6 +177,7 @@ class Asking:
             request_id=request.request_id,
             given_history=request.history_digest,
             collection=collection,
+            fingerprint=turn_fingerprint(self._all.options, self._all.limits),
         )
         await self._all.open_services()  # a mistake in the settings leaves no open turn
         now_open = cast(ConversationState, {**state, **changes})

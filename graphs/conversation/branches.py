@@ -20,17 +20,18 @@ def resumable(
     regenerate: bool,
     given_history: str = "",
     collection: str = "",
+    fingerprint: str = "",
 ) -> OpenTurn | None:
     """The open turn, if this is the same request, or the same question under the same parent; else None.
 
     ``given_history`` is the digest of a history that the caller keeps; with another one, or over another
-    ``collection``, it is another question.
+    ``collection``, it is another question. A turn of another ``fingerprint``, which was led otherwise, does not go on.
 
     Raises:
         SettingsError: The request's id belongs to another question.
     """
     turn = state["open_turn"]
-    if turn is None or turn["collection"] != collection:
+    if turn is None or (turn["collection"], turn.get("fingerprint", "")) != (collection, fingerprint):
         return None
     if request_id and turn["request_id"] == request_id:
         refuse_other_question(turn["query"], query, request_id)
@@ -76,6 +77,7 @@ def opened(
     request_id: str,
     given_history: str = "",
     collection: str = "",
+    fingerprint: str = "",
 ) -> ConversationState:
     """The changes that open a turn under ``parent``, or as a first turn.
 
@@ -102,6 +104,8 @@ def opened(
     )
     if given_history:
         turn["given_history"] = given_history
+    if fingerprint:
+        turn["fingerprint"] = fingerprint
     searched = collection or state["collection"]
     return ConversationState(branches=branches, active_branch=active, open_turn=turn, collection=searched)
 

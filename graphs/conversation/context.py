@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -9,6 +11,7 @@ from typing import Literal, Protocol
 from ...modules.call_journal import ThreadCalls
 from ...modules.history_text import HistoryRenderer
 from ...modules.judge import Judge
+from ...modules.prompts_conversation import CONVERSATION_VERSION
 from ...modules.settings import Settings
 from ...modules.structured_reply import JsonChat
 from ...modules.turns import PathSpans, QaPair
@@ -137,6 +140,14 @@ class TurnLimits:
     def max_json_tokens(self) -> int:
         """Tokens of a JSON reply that leads the conversation: a rewrite, an answer, some numbers, and thinking."""
         return self.max_thinking_tokens + 2 * self.max_rewrite_tokens
+
+
+def turn_fingerprint(options: ConversationOptions, limits: TurnLimits) -> str:
+    """Digest of what decides how a turn is led, beside the models: options, limits and prompts."""
+    led = {**vars(options), **vars(limits), "prompts": CONVERSATION_VERSION}
+    if (render := options.get_chat_history) is not None:
+        led["get_chat_history"] = getattr(render, "__qualname__", type(render).__qualname__)
+    return hashlib.sha256(json.dumps(led, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)

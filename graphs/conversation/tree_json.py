@@ -68,6 +68,7 @@ class _OpenTurnDocument(BaseModel):
     query: str
     request_id: str
     collection: str
+    fingerprint: str = ""
     given_history: str = ""
 
 

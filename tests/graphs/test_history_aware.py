@@ -19,6 +19,7 @@ from judgetree.modules.index import Index
 from judgetree.modules.prompts import REFUSAL, Message
 from judgetree.modules.prompts_conversation import condense_messages
 from judgetree.modules.retriever import Retriever
+from judgetree.modules.token_estimates import message_tokens
 from tests.graphs.fakes import FakeLLM
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
@@ -92,6 +93,18 @@ def test_without_history_the_question_is_searched_for_as_it_is_and_no_model_call
 @pytest.mark.parametrize("reply", ["", REFUSAL, "抱歉，我无法回答这个问题。", ModelCallError("the answer is empty")])
 def test_question_itself_is_searched_for_where_condensing_gives_nothing(reply: str | Exception) -> None:
     assert searched(condensing(reply), FOLLOW_UP) == FOLLOW_UP["input"]
+
+
+@pytest.mark.parametrize("reply", ["Which? " * 100_000, "It is 12 mm.\nIt may be hot."])
+def test_a_reply_that_is_no_question_leaves_the_question_itself(reply: str) -> None:
+    assert searched(condensing(reply), FOLLOW_UP) == FOLLOW_UP["input"]
+
+
+def test_chatter_is_cut_off_and_a_long_history_shortened() -> None:
+    llm = condensing("Sure! Here is the rewritten question: How hot may plate AX7 become?")
+    given = {"input": "And how hot?", "chat_history": [("Which plate?", "word " * 50_000)]}
+    assert searched(llm, given) == "How hot may plate AX7 become?"
+    assert message_tokens(llm.calls[0]) <= 8192
 
 
 def test_failed_condensing_is_logged(caplog: pytest.LogCaptureFixture) -> None:

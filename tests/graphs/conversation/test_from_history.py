@@ -18,7 +18,7 @@ from judgetree.modules.prompts import REFUSAL
 from judgetree.modules.token_estimates import message_tokens
 from judgetree.modules.turns import QaPair
 from judgetree.modules.usage import CallMeter
-from tests.graphs.conversation.talk import CLASS, KINDS, OIL, TalkingLLM, open_conversations
+from tests.graphs.conversation.talk import CLASS, DOWN, KINDS, OIL, TalkingLLM, open_conversations
 from tests.graphs.fakes import chunk
 
 Open = Callable[..., Conversations]
@@ -93,6 +93,19 @@ def test_never_condenses_and_searches_every_follow_up(opened: Open) -> None:
     assert (turn["answered_from"], turn["standalone_query"]) == ("search", "Which colour has KS-1?")
     assert llm.asked() == ["condense", "read"]
     assert saved(talk.ask("And its oil?"))["answer"] == "Vellin"
+
+
+def test_an_open_turn_that_was_led_otherwise_does_not_go_on(opened: Open) -> None:
+    llm = TalkingLLM()
+    talk = opened(llm, options=led("never")).conversation("s")
+    talk.ask(CLASS)
+    llm.broken["read"] = DOWN
+    assert talk.ask("And its oil?", request_id="r").status == "failed"
+    del llm.broken["read"]
+    llm.asked()
+    again = opened(llm, options=led("assessed")).conversation("s").ask("And its oil?", request_id="r")
+    assert (again.resumed, again.answer) == (False, "Vellin")
+    assert llm.asked() == ["select", "assess", "read"]
 
 
 @pytest.mark.parametrize("when", ["assessed", "trust"])
