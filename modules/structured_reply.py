@@ -12,7 +12,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from .bounded_repair import repaired_json
-from .completion import Completion
+from .completion import Completion, storable
 from .errors import CacheMiss, ModelRequestError
 from .llm import CallOptions, ChatLLM, JsonFormat
 from .prompts import JSON_REPAIR, Message
@@ -157,7 +157,7 @@ def parse_json_reply(text: str, schema: type[Reply]) -> Reply:
 def _load_object(reply: str) -> dict[str, object]:
     text, _ = split_thinking(reply)
     try:
-        found = _loaded(text)
+        found = _cleaned(_loaded(text))
     except ReplyProblem:
         raise
     except (ValueError, RecursionError):  # brackets without end
@@ -180,6 +180,17 @@ def _loaded(text: str) -> object:
                 f"It holds no JSON object: what begins as one is broken and over {_LONGEST} bytes."
             ) from None
         return repaired_json(candidate) if candidate else None
+
+
+def _cleaned(value: object) -> object:
+    """The value with what stores refuse taken out of its strings: JSON may write NUL and half a pair as escapes."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list):
+        return [_cleaned(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _cleaned(each) for key, each in value.items()}
+    return value
 
 
 def _fenced(text: str) -> str:

@@ -41,6 +41,21 @@ def test_a_new_chat_gets_a_name_of_its_own_and_says_how_to_come_back(chat: Cli) 
     assert chat("/history", options=tuple(again)).out == f"1. {FIRST}\n   the drum\n"
 
 
+def test_another_collection_is_refused_unless_it_switches(chat: Cli, cli: Cli, tmp_path: Path) -> None:
+    chat(FIRST)
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a.md").write_text("The drum is grey.", encoding="utf-8")
+    assert cli("index", str(tmp_path / "more"), "-c", "more").status == 0
+    options = ("-c", "more", "--session", "s", "--mode", "naive")
+    refused = chat(PAINT, options=options)
+    assert refused.status == 2
+    assert "--switch-collection" in refused.err
+    switched = chat(PAINT, options=(*options, "--switch-collection"))
+    assert switched.status == 0
+    assert "--switch-collection" not in switched.err, "the command to come back needs it no more"
+    assert "collection switched to more in" in cli("conversations", "draw", "s").out
+
+
 def test_every_option_stands_in_the_command_to_come_back() -> None:
     options = ChatOptions(collection="two words", max_depth=0, direct_answer=True, summary_memory=True, mode="judge")
     assert options.command("s") == (

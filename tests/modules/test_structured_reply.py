@@ -17,7 +17,7 @@ from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.completion import Completion
+from judgetree.modules.completion import Completion, storable
 from judgetree.modules.completion_cache import CachedLLM, CompletionCache
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.structured_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
@@ -257,7 +257,7 @@ def test_reply_that_holds_none_is_a_problem_that_says_what_is_wrong(reply: str, 
 )
 def test_what_is_written_as_json_comes_back(product: int, remark: str, garbling: str) -> None:
     reply = garbling.replace("{}", json.dumps({"product": product, "remark": remark}))
-    assert parse_json_reply(reply, Product) == Product(product=product, remark=remark)
+    assert parse_json_reply(reply, Product) == Product(product=product, remark=storable(remark))
 
 
 pieces = st.sampled_from(["<think>", "</think>", "```", "```json\n", "{", "}", '"', ",", "product", ": 1", "\\", "\n"])
@@ -269,3 +269,12 @@ def test_any_reply_is_an_object_or_a_problem(reply: str) -> None:
         assert isinstance(parse_json_reply(reply, Product), Product)
     except ReplyProblem as problem:
         assert str(problem)
+
+
+@pytest.mark.parametrize("end", ["}", ",}"], ids=["sound", "to be repaired"])
+def test_escapes_that_no_store_keeps_are_taken_out(end: str) -> None:
+    class Asked(BaseModel):
+        questions: list[str]
+
+    reply = parse_json_reply('{"questions": ["a\\u0000b", "c\\ud800d"]' + end, Asked)
+    assert reply.questions == ["ab", "c?d"]

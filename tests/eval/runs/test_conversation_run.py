@@ -169,6 +169,7 @@ def test_given_history_takes_the_place_of_the_system_s_own(bench: Bench) -> None
     assert (third.path_length, fourth.path_length) == (3, 4)
     assert third.standalone_query == "Which vessel is it that Norm A names?"
     assert third.reused == ()
+    assert (third.needed_turns, fourth.needed_turns) == (DRUM.turns[2].relevant_turns, DRUM.turns[3].relevant_turns)
 
 
 def test_dialogues_without_a_corpus_are_asked_of_the_model_alone(bench: Bench, tmp_path: Path) -> None:
