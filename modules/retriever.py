@@ -37,8 +37,7 @@ from .usage import CallMeter
 
 logger = logging.getLogger(__name__)
 
-FETCH_FACTOR = 4
-FETCH_AT_LEAST = 12
+FETCH_FACTOR, FETCH_AT_LEAST = 4, 12
 """Every field is asked for max(4 * topk, 12) chunks, before they are fused and equal scores put in order. On 300
 HotpotQA questions 20 or 100 found no more for the top 3, and Milvus Lite decodes every column of each."""
 PRE_TOPK = 10
@@ -315,8 +314,8 @@ class Retriever(BaseRetriever):
         if not isinstance(self.vector_store, Index):
             return content_digest(explained(self.vector_store.client), self.vector_store.collection_name)
         revision, digest = self.vector_store.content_state()
-        if revision != self._revision:
-            self._target, self._revision = None, revision  # its indexes may be others now
+        if revision != self._revision:  # its indexes may be others now
+            self._target, self._revision = None, revision
         return digest
 
     def _store(self) -> Milvus:
