@@ -320,6 +320,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         if known is not None:
             refuse_mismatch(thread_id, known.values.get("fingerprint") or {}, fingerprint)
         durability: Durability = options.get("durability") or self._durability
+        calls = await thread_calls(self._journal, thread_id, is_new=is_new)
         context = RunContext(
             services=services,
             budget=CallBudget(limit=services.limits.max_llm_calls),
@@ -330,10 +331,10 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             root_thread_id=thread_id,
             conversation_id=str(base["configurable"].get("conversation_id", "")),
             stream_answer=streams and "custom" in options.get("stream_mode", ()),
-            calls=await thread_calls(self._journal, thread_id, is_new=is_new),
+            calls=calls,
         )
-        if known is not None:
-            context.budget.used = await self._calls_made(thread_id)
+        made = await self._calls_made(thread_id) if known is not None else set()
+        context.budget.used = len(made | (calls.known_ids if calls else set()))
         context.budget.hold(thread_id)
         return Run(
             context=context,
@@ -343,8 +344,8 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             finished=cast(RagState, known.values) if known is not None and is_finished(known) else None,
         )
 
-    async def _calls_made(self, thread_id: str) -> int:
+    async def _calls_made(self, thread_id: str) -> set[str]:
         tree = await SearchTree.afrom_history(self, thread_id)
         records = (record for node in tree.query_nodes() for record in node.usage)
         # Cached ones too: they took their place. A call that was cut off takes it when it is made again.
-        return sum(record["kind"] == "chat" and record["error"] != INTERRUPTED for record in records)
+        return {record["call_id"] for record in records if record["kind"] == "chat" and record["error"] != INTERRUPTED}

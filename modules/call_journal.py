@@ -202,6 +202,11 @@ class ThreadCalls:
     """What stood in the journal when the run began."""
     booked_to: str = field(default_factory=BOOKED_TO.get)
 
+    @property
+    def known_ids(self) -> set[str]:
+        """Ids of the calls of the whole tree whose replies stood in the journal when the run began."""
+        return {call.kept.record["call_id"] for call in self.known.values() if call.kept is not None}
+
     def of_thread(self, thread_id: str) -> ThreadCalls:
         """The same for another thread of the tree."""
         return replace(self, thread_id=thread_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 from .prompts import Message
@@ -42,7 +42,7 @@ def call_key(endpoint: str, model: str, messages: Sequence[Message], options: Ca
         "endpoint": endpoint,
         "model": model,
         "messages": list(messages),
-        "options": asdict(options),
+        "options": vars(options),
         "repeat": repeat,
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=True, default=dict).encode()).digest()

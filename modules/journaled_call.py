@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
+from .call_journal import CallSlot
 from .call_options import CallOptions
 from .call_record import INTERRUPTED, CallRecord
 from .completion import Completion
@@ -34,7 +36,8 @@ async def complete_journaled(
     the endpoint does not report are estimated, and marked so.
 
     Args:
-        call: Makes the call, with its retries; its meter is for this call alone and needs no reservation.
+        call: Makes the call, with its retries; its meter is for this call alone, needs no reservation, and is to be
+            told ``about_to_send`` before the first request.
         messages: What is asked, for estimates.
         options: As they are asked for.
         model: Name of the model.
@@ -47,18 +50,16 @@ async def complete_journaled(
         ModelCallError: See ``ChatLLM.complete``.
         SettingsError: The journal cannot be written; no call was made.
     """
-    meter.reserve()
     slot = meter.claim(request)
     if slot is not None:
         meter.records.extend(slot.cut_off)
-        if slot.kept is not None:
+        if slot.kept is not None:  # counted in the tree's budget since the run began
             meter.records.append(slot.kept.record)
             completion = slot.kept.completion
             listeners.settle(text=completion.text, thinking=completion.thinking)
             return completion
-        call_id = slot.key.hex()[:32]
-        await slot.begin(expected_record(messages, options, model=model, meter=meter, call_id=call_id))
-    own = meter.for_one_call()
+    meter.reserve()
+    own = meter.for_one_call(None if slot is None else partial(_begin, slot, messages, options, model, meter))
     try:
         completion = await call(own)
     except ModelCallError:
@@ -71,6 +72,13 @@ async def complete_journaled(
         await slot.keep(KeptCall(completion=completion, record=record))
     meter.records.append(record)
     return completion
+
+
+async def _begin(
+    slot: CallSlot, messages: Sequence[Message], options: CallOptions, model: str, meter: CallMeter
+) -> None:
+    call_id = slot.key.hex()[:32]
+    await slot.begin(expected_record(messages, options, model=model, meter=meter, call_id=call_id))
 
 
 def expected_record(

@@ -203,6 +203,7 @@ class EndpointLLM:
             try:
                 async with self._rates.admitted(self._gate, tokens) as correct:
                     started = started or time.perf_counter()
+                    await meter.about_to_send()
                     async with asyncio.timeout(self._chat.call_timeout_s):
                         message = await self._call(list(messages), params, listeners)
                     if message.usage_metadata is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypedDict
 
@@ -106,9 +106,18 @@ class CallMeter:
         self.claimed[request] += 1
         return slot
 
-    def for_one_call(self) -> CallMeter:
+    begin: Callable[[], Awaitable[None]] | None = None
+    """Writes the call down; awaited once, when its first request is about to be sent. None where nothing is written."""
+
+    def for_one_call(self, begin: Callable[[], Awaitable[None]] | None) -> CallMeter:
         """A meter of the same node and chunk with records of its own, for a call whose reservation is made already."""
-        return CallMeter(node=self.node, chunk_id=self.chunk_id)
+        return CallMeter(node=self.node, chunk_id=self.chunk_id, begin=begin)
+
+    async def about_to_send(self) -> None:
+        """Write the call down, at the first of its attempts."""
+        begin, self.begin = self.begin, None
+        if begin is not None:
+            await begin()
 
     def reserve(self) -> None:
         """Reserve the next call.
