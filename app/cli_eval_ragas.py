@@ -31,6 +31,10 @@ def ragas(  # noqa: PLR0913 - one parameter an option
         str | None, typer.Option(metavar="SPEC", help="Embedder of two metrics, as JUDGETREE_EMBEDDINGS.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions of the run.")] = None,
+    with_sub_answers: Annotated[
+        bool,
+        typer.Option("--with-sub-answers", help="Contexts as the reader saw them, not the chunks of the whole tree."),
+    ] = False,
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Samples at once.")] = 8,
     cache: Annotated[CacheModeName, typer.Option(help="How model calls are kept.")] = "write",
     retry_failed: Annotated[
@@ -55,6 +59,7 @@ def ragas(  # noqa: PLR0913 - one parameter an option
             llm=llm,
             embeddings=embeddings,
             limit=limit,
+            with_sub_answers=with_sub_answers,
             concurrency=concurrency,
             cache=cache,
             retry_failed=retry_failed,

@@ -26,12 +26,17 @@ MetricName = Literal[
     "answer_correctness",
     "factual_correctness",
 ]
+Contexts = Literal["chunks", "sub-answers"]
+"""What context metrics are given. chunks: the text of every chunk that the tree found, each once. sub-answers: what the
+reader was shown, which has answers to sub-questions, texts of a model, among its passages."""
 Input = Literal["user_input", "response", "retrieved_contexts", "reference"]
 NotApplicable = Literal[
     "question failed", "answer refused", "unanswerable question", "no gold answer", "nothing retrieved"
 ]
 """Why a metric does not apply to a row."""
 
+WITH_SUB_ANSWERS = "[with sub-answers]"
+"""Ends the column of a score whose contexts hold sub-answers."""
 _ROUNDING = 1e-6
 
 
@@ -52,6 +57,11 @@ class RagasMetric:
     lowest: float = 0.0
     options: Mapping[str, int] = field(default_factory=dict)
     """Further arguments of the class."""
+
+    @property
+    def takes_contexts(self) -> bool:
+        """Whether it is given what was found."""
+        return "retrieved_contexts" in self.inputs
 
     def why_not(self, row: RunRow, question: EvalQuestion) -> NotApplicable | None:
         """Why the metric does not apply to a row; None where it does."""
@@ -128,7 +138,7 @@ RAGAS_METRICS: Mapping[MetricName, RagasMetric] = {
         ),
     )
 }
-"""In the order of tables. Context metrics need what the reader saw, so they leave out systems that do not retrieve."""
+"""In the order of tables. Context metrics need what was found, so they leave out systems that do not retrieve."""
 
 
 def metrics_named(names: str | None) -> tuple[RagasMetric, ...]:
@@ -143,6 +153,16 @@ def metrics_named(names: str | None) -> tuple[RagasMetric, ...]:
     if not wanted:
         raise SettingsError(f"--metrics names none. Allowed: {', '.join(get_args(MetricName))}.")
     return tuple(metric for name, metric in RAGAS_METRICS.items() if name in wanted)
+
+
+def contexts_of(tree: SearchTree, contexts: Contexts) -> tuple[str, ...]:
+    """The contexts that a metric is given of a tree.
+
+    Chunks come in the order in which the tree was searched, the question's own first, each where it was first found.
+    """
+    if contexts == "sub-answers":
+        return evidence_of(tree)
+    return tuple({chunk.chunk_id: chunk.text for chunk in tree.chunk_nodes()}.values())
 
 
 def evidence_of(tree: SearchTree) -> tuple[str, ...]:

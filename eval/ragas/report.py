@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
 from ..datasets.questions import EvalQuestion
 from ..runs.store import RunRow
-from .metrics import RAGAS_METRICS, MetricName, RagasMetric
+from .metrics import RAGAS_METRICS, WITH_SUB_ANSWERS, RagasMetric
 from .scores import RagasScore, RowKey, row_key
 
-CurrentScores = Mapping[MetricName, Mapping[RowKey, RagasScore]]
+CurrentScores = Mapping[str, Mapping[RowKey, RagasScore]]
 """As from ``scores.current_scores``."""
 
 NOT_SCORED = "not scored yet"
 SCORING_FAILED = "scoring failed"
 
-_HEAD = ("system", "metric", "mean", "n", "missing", "scored by")
+_HEAD = ("system", "metric", "mean", "n", "over common rows", "n", "missing", "scored by")
 
 
 def ragas_columns(row: RunRow, question: EvalQuestion, scores: CurrentScores) -> dict[str, float | str | None]:
@@ -28,30 +28,25 @@ def ragas_columns(row: RunRow, question: EvalQuestion, scores: CurrentScores) ->
     ``""``; ``ragas_<metric>_by`` says which model and which version of RAGAS scored.
     """
     columns: dict[str, float | str | None] = {}
-    for name, metric in RAGAS_METRICS.items():
+    for name, metric in _variants():
         if name in scores:
             score = scores[name].get(row_key(row))
             scorer = next(iter(scores[name].values())).scorer
-            name_of_column = ragas_column(metric)
-            columns[name_of_column] = score.value if score is not None else None
-            columns[f"{name_of_column}_missing"] = _missing(metric, row, question, score)
-            columns[f"{name_of_column}_by"] = f"{scorer.model}, ragas {scorer.ragas}"
+            columns[f"ragas_{name}"] = score.value if score is not None else None
+            columns[f"ragas_{name}_missing"] = _missing(metric, row, question, score)
+            scored_by = (scorer.model, f"ragas {scorer.ragas}", scorer.options)
+            columns[f"ragas_{name}_by"] = ", ".join(part for part in scored_by if part)
     return columns
-
-
-def ragas_column(metric: RagasMetric) -> str:
-    """The column of a metric's scores."""
-    return f"ragas_{metric.name}"
 
 
 def ragas_shares() -> frozenset[str]:
     """The columns whose scores lie in [0, 1]."""
-    return frozenset(ragas_column(metric) for metric in RAGAS_METRICS.values() if metric.lowest == 0)
+    return frozenset(f"ragas_{name}" for name, metric in _variants() if metric.lowest == 0)
 
 
 def ragas_columns_in(frame: pd.DataFrame) -> list[str]:
     """The columns of scores that a frame has, in the registry's order."""
-    return [column for metric in RAGAS_METRICS.values() if (column := ragas_column(metric)) in frame]
+    return [column for name, _ in _variants() if (column := f"ragas_{name}") in frame]
 
 
 def missing_counts(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, int]]]:
@@ -64,33 +59,48 @@ def missing_counts(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, int]]]:
     return counts
 
 
-def ragas_lines(frame: pd.DataFrame, means: pd.DataFrame) -> list[str]:
+def ragas_lines(frame: pd.DataFrame, means: pd.DataFrame, common: pd.DataFrame) -> list[str]:
     """A Markdown table of a frame's RAGAS scores, empty where it has none.
 
     Args:
         frame: As from ``frames.question_frame``.
         means: As from ``frames.system_frame``; a system without any score of a metric has no row there.
+        common: As from ``frames.common_frame``.
     """
     columns = ragas_columns_in(frame)
     if not columns:
         return []
     lines = ["", "## RAGAS", "", _line(_HEAD), _line(["---"] * len(_HEAD))]
-    by_place = means.set_index(["system", "metric"])
     for system, by_column in missing_counts(frame).items():
         for column in columns:
-            mean, n = "", 0
-            if (system, column) in by_place.index:
-                found = by_place.loc[(system, column)]
-                mean, n = _shown(found), int(found["n"])
             missing = ", ".join(f"{count} {reason}" for reason, count in by_column[column].items())
             by = str(frame[f"{column}_by"].iloc[0])
-            lines.append(_line([system, column.removeprefix("ragas_"), mean, str(n), missing, by]))
+            own = _mean_and_n(means, system, column)
+            shared = _mean_and_n(common, system, column) if column in set(common["metric"]) else own
+            lines.append(_line([system, column.removeprefix("ragas_"), *own, *shared, missing, by]))
     return [
         *lines,
         "",
-        "Means over the n questions that have a score; rows without one are left out, never counted as 0. In brackets "
-        "95 % intervals.",
+        "Means over the n questions that have a score, and over those on which every system with the metric has one, "
+        "where systems can be compared; rows without a score are left out, never counted as 0. In brackets 95 % "
+        "intervals. Contexts are the chunks of the whole tree, each once, or, with sub-answers, what the reader was "
+        "shown. Strictness is the number of questions that answer_relevancy makes of an answer; RAGAS's own is 3.",
     ]
+
+
+def _mean_and_n(means: pd.DataFrame, system: str, column: str) -> tuple[str, str]:
+    found = means[(means["system"] == system) & (means["metric"] == column)]
+    if found.empty or pd.isna(found.iloc[0]["mean"]):
+        return "", "0"
+    return _shown(found.iloc[0]), str(int(found.iloc[0]["n"]))
+
+
+def _variants() -> Iterator[tuple[str, RagasMetric]]:
+    """The names of scores that there may be, in the order of tables."""
+    for metric in RAGAS_METRICS.values():
+        yield metric.name, metric
+        if metric.takes_contexts:
+            yield f"{metric.name}{WITH_SUB_ANSWERS}", metric
 
 
 def _shown(found: pd.Series) -> str:

@@ -25,7 +25,7 @@ from ..datasets.questions import EvalQuestion
 from ..reports.loaded_run import load_run
 from ..runs.store import RunRow, RunStore
 from ..runs.trees import TreeStore
-from .metrics import RAGAS_METRICS, RagasMetric, evidence_of, inputs_of
+from .metrics import RAGAS_METRICS, Contexts, RagasMetric, contexts_of, inputs_of
 from .models import RAGAS_VERSION, build_scoring, prompts_version
 from .replies import StructuredLLM
 from .scores import RagasScore, RagasStore, Scorer, finished, row_key
@@ -49,6 +49,8 @@ class RagasOptions:
     concurrency: int = 8
     """Samples at once; the cap on model calls is the settings'."""
     cache: CacheMode = "write"
+    with_sub_answers: bool = False
+    """Give context metrics what the reader was shown, sub-answers among it, not the chunks of the whole tree."""
     retry_failed: bool = False
     """Score again where the scoring failed."""
 
@@ -168,6 +170,7 @@ class _Work:
         self._trees = trees
         self._reading = asyncio.Lock()  # the store notes where its trees are while it reads
         self._options = options
+        self._contexts: Contexts = "sub-answers" if options.with_sub_answers else "chunks"
         self._embedder = embedder
         self._on_progress = on_progress
         # One for all repeats of a question: of the same answer it says the same.
@@ -205,6 +208,8 @@ class _Work:
             model=self._llm.model,
             embeddings=self._embedder.name if metric.embeds else "",
             replies=self._llm.version,
+            contexts=self._contexts if metric.takes_contexts else None,
+            options=", ".join(f"{name} {value}" for name, value in metric.options.items()),
         )
 
     async def _work_through(self, samples: Iterator[_Sample]) -> None:
@@ -241,15 +246,15 @@ class _Work:
     async def _value_of(self, sample: _Sample, meter: CallMeter) -> float:
         metric, row = sample.metric, sample.row
         evidence: tuple[str, ...] = ()
-        if "retrieved_contexts" in metric.inputs:
+        if metric.takes_contexts:
             async with self._reading:
                 tree = await asyncio.to_thread(self._trees.read, row.thread_id)
             if tree is None:
                 raise LoadingError(
-                    f"The run keeps no search tree of thread {row.thread_id}, so what the reader saw is unknown. "
+                    f"The run keeps no search tree of thread {row.thread_id}, so what it found is unknown. "
                     "Ask again with `judgetree eval run --force`, or score metrics that need no evidence."
                 )
-            evidence = evidence_of(tree)
+            evidence = contexts_of(tree, self._contexts)
         scoring = build_scoring(metric, self._llm, self._embedder, meter)
         scored = await scoring.ascore(**inputs_of(metric, row, sample.question, evidence))
         return metric.checked(scored.value)

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from ...modules.errors import LoadingError
 from ..runs.json_lines import append_line, cut_torn_end
 from ..runs.store import RunRow
-from .metrics import MetricName
+from .metrics import WITH_SUB_ANSWERS, Contexts, MetricName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,15 @@ class Scorer:
     """``""`` for a metric that embeds nothing."""
     replies: str
     """Version of how replies are got and checked."""
+    contexts: Contexts | None = None
+    """What a context metric was given; None for others."""
+    options: str = ""
+    """Options of the metric that are not RAGAS's own, such as "strictness 1"."""
+
+    @property
+    def name(self) -> str:
+        """The metric's name, and that its contexts hold sub-answers if they do."""
+        return f"{self.metric}{WITH_SUB_ANSWERS}" if self.contexts == "sub-answers" else self.metric
 
 
 RowKey = tuple[str, str, int, int]
@@ -119,12 +128,12 @@ def finished(scores: Iterable[RagasScore], *, retry_failed: bool = False) -> set
     return {key for key, score in newest.items() if score.value is not None or not retry_failed}
 
 
-def current_scores(scores: Iterable[RagasScore]) -> dict[MetricName, dict[RowKey, RagasScore]]:
-    """The newest score of each row by metric, of one scorer a metric: the one of the metric's last line."""
+def current_scores(scores: Iterable[RagasScore]) -> dict[str, dict[RowKey, RagasScore]]:
+    """The newest score of each row by ``Scorer.name``, of one scorer a name: the one of the name's last line."""
     kept = list(scores)
-    scorers = {score.scorer.metric: score.scorer for score in kept}
-    current: dict[MetricName, dict[RowKey, RagasScore]] = {}
+    scorers = {score.scorer.name: score.scorer for score in kept}
+    current: dict[str, dict[RowKey, RagasScore]] = {}
     for score in kept:
-        if score.scorer == scorers[score.scorer.metric]:
-            current.setdefault(score.scorer.metric, {})[score.row] = score
+        if score.scorer == scorers[score.scorer.name]:
+            current.setdefault(score.scorer.name, {})[score.row] = score
     return current

@@ -85,7 +85,7 @@ class Report:
             "Calls, cost and seconds are those of all calls, as if none had come out of the cache. "
             f"Paid in all: {_paid_in_all(self.questions)}; {_cached_in_all(self.questions)}.",
             *noise_lines(self.noise),
-            *ragas_lines(self.questions, self.systems),
+            *ragas_lines(self.questions, self.systems, self.common),
             *self.conversation_lines,
             *(line for system, figures in self.judges.items() for line in ("", *judge_section(system, figures))),
         ]

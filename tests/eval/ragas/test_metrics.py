@@ -15,14 +15,16 @@ from judgetree.evaluation.ragas.metrics import (
     RAGAS_METRICS,
     MetricName,
     NotApplicable,
+    contexts_of,
     evidence_of,
     inputs_of,
     metrics_named,
 )
 from judgetree.evaluation.ragas.report import missing_counts, ragas_lines
 from judgetree.evaluation.ragas.scores import RagasScore, Scorer, current_scores, finished, row_key
-from judgetree.evaluation.reports.frames import question_frame, system_frame
+from judgetree.evaluation.reports.frames import common_frame, question_frame, system_frame
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
+from judgetree.graphs.tree_nodes import QueryNode
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.evidence import render_sub_answer
 from tests.eval.ragas_bench import REFUSED, chunk, row, tree_of
@@ -88,6 +90,35 @@ def test_evidence_is_what_the_reader_saw() -> None:
         "s.md\nRefused below.",
     )
     assert evidence_of(tree_of(row("wall", ""), chunk("All are useless.", score=0))) == ("s.md\nAll are useless.",)
+
+
+def test_contexts_are_the_chunks_of_the_whole_tree_each_once() -> None:
+    tree = tree_of(row("wall", ""), chunk("Kept.", score=1, sub=("Which?", "That.")), chunk("Useless.", score=0))
+    below = QueryNode(thread_id="sub", query="Which?", depth=1, chunks=(chunk("Found below."), chunk("Kept.")))
+    first, *others = tree.root.chunks
+    tree = replace(tree, root=replace(tree.root, chunks=(replace(first, child=below), *others)))
+    raw = contexts_of(tree, "chunks")
+    assert sorted(raw) == ["Found below.", "Kept.", "Useless."]
+    assert not any("That." in text for text in raw), "no text of a model"
+    assert contexts_of(tree, "sub-answers") == evidence_of(tree)
+
+
+def test_scores_with_sub_answers_stand_in_columns_of_their_own() -> None:
+    with_sub_answers = replace(score(ANSWERED, 0.9), scorer=replace(scorer(), contexts="sub-answers"))
+    frame = question_frame([ANSWERED], (WALL,), ragas=[score(ANSWERED, 0.8), with_sub_answers])
+    assert list(frame["ragas_faithfulness"]) == [0.8]
+    assert list(frame["ragas_faithfulness[with sub-answers]"]) == [0.9]
+
+
+def test_means_are_compared_over_rows_that_all_systems_have_a_score_on() -> None:
+    naive, refused = replace(ANSWERED, system="naive"), row("welder", REFUSED, system="naive", chunks=FOUND)
+    other = row("welder", "Ada", chunks=FOUND)
+    scores = [score(ANSWERED, 0.5), score(other, 1.0), score(naive, 0.5)]
+    frame = question_frame([ANSWERED, other, naive, refused], (WALL, WELDER), ragas=scores)
+    column = ["ragas_faithfulness"]
+    lines = ragas_lines(frame, system_frame(frame, column), common_frame(frame, column))
+    judge = next(line for line in lines if line.startswith("| judge"))
+    assert judge.startswith("| judge | faithfulness | 0.750 (0.500 to 1.000) | 2 | 0.500 | 1 |")
 
 
 def test_evidence_of_follow_ups_is_their_answers() -> None:
@@ -184,8 +215,8 @@ def test_frame_and_report_leave_out_what_has_no_score_and_say_why() -> None:
         "scoring failed": 1,
         "not scored yet": 1,
     }
-    table = "\n".join(ragas_lines(frame, means))
-    assert "| judge | faithfulness | 0.800 | 1 | 1 answer refused, 1 scoring failed" in table
+    table = "\n".join(ragas_lines(frame, means, common_frame(frame, ["ragas_faithfulness"])))
+    assert "| judge | faithfulness | 0.800 | 1 | 0.800 | 1 | 1 answer refused, 1 scoring failed" in table
     assert "m, ragas 0.4.3" in table
 
 
@@ -193,9 +224,11 @@ def test_metric_without_a_single_score_has_no_mean() -> None:
     frame = question_frame([ANSWERED], (WALL,), ragas=[score(ANSWERED, None)])
     means = system_frame(frame, ["ragas_faithfulness"])
     assert means.empty
-    assert "| judge | faithfulness |  | 0 | 1 scoring failed |" in "\n".join(ragas_lines(frame, means))
+    assert "| judge | faithfulness |  | 0 |  | 0 | 1 scoring failed |" in "\n".join(
+        ragas_lines(frame, means, common_frame(frame, ["ragas_faithfulness"]))
+    )
 
 
 def test_report_without_scores_has_no_table() -> None:
     frame = question_frame([ANSWERED], (WALL,))
-    assert ragas_lines(frame, system_frame(frame, ["em"])) == []
+    assert ragas_lines(frame, system_frame(frame, ["em"]), common_frame(frame, ["em"])) == []
