@@ -255,6 +255,15 @@ def test_every_command_keeps_every_secret(
         config = write_experiment(data / "experiment.yaml", scripted.base_url, rerank.url)
         commands = every_command(data, out, config, scripted.base_url)
         ended = {arguments: run(*arguments, typed=f"{CHAIN.question}\n/tree\n") for arguments in commands}
+        changed = {place: f"{password}-new" for place, password in PASSWORDS.items()}
+        monkeypatch.setattr("tests.app.test_secrets.PASSWORDS", changed)
+        plant(monkeypatch, scripted.base_url, searxng.url, lite_server.uri)
+        write_experiment(data / "experiment.yaml", scripted.base_url, rerank.url)
+        for name in ("index", "ask", "eval run"):  # all is found as it was left
+            again = next(arguments for arguments in commands if " ".join(arguments).startswith(name))
+            assert run(*again) == 0, list(streams.values())[-1]
+        assert b"0 embedded now" in list(streams.values())[-3]
+        assert b"0 asked, 6 kept" in list(streams.values())[-1]
     with serve_echoes() as echo:  # which scores what was answered
         spec = with_secrets(f"{echo.url}/v1#scripted", "ragas")
         run("eval", "ragas", str(out / "run"), "--llm", spec, "--cache", "off", "--metrics", "answer_correctness")
