@@ -152,7 +152,7 @@ def test_batch_evaluation_when_run(run: Callable[[str], Outputs]) -> None:
     assert "A: 1080 hours" in said["tree"]
     assert "text/html" in said["tree"]
     assert (
-        said["compare"].splitlines()[-1].startswith("No difference in em was shown; naive less judge is -58.3 points")
+        said["compare"].splitlines()[-1].startswith("No difference in em was shown; judge less naive is +58.3 points")
     )
     assert "requests that reached the model: 0" in said["again"]
     assert "same predictions: True" in said["again"]
