@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from judgetree.graphs.context import RagContext
+from judgetree.graphs.conversation.context import turn_fingerprint
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.expiry import ExpiryReport
 from judgetree.graphs.conversation.identity import new_conversation_id
@@ -245,6 +246,7 @@ def test_a_turn_that_failed_again_meanwhile_leaves_no_thread_behind(
 ) -> None:
     """Going on with an open turn writes threads, but not the time, before the turn is saved."""
     open_turn = {"turn_id": "t", "parent_turn_id": "", "branch_id": "main", "turn_number": 1, "query": CLASS}
+    open_turn["fingerprint"] = turn_fingerprint(talks.options, talks.limits)
     for name in "ab":
         write(talks, name, "2020-01-01T00:00:00+00:00", open_turn={**open_turn, "request_id": "", "collection": ""})
     llm.broken = {"read": DOWN}
