@@ -57,6 +57,14 @@ def test_what_does_not_work_is_found(
     assert [check for check, works in checks.items() if not works] == [name]
 
 
+@pytest.mark.parametrize("variable", ["JUDGETREE_LLM", "JUDGETREE_EMBEDDINGS"])
+def test_a_server_that_does_not_run_is_named_as_such(cli: Cli, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "http://127.0.0.1:9/v1#nobody")
+    said = cli("doctor").out
+    assert "the connection was refused" in said
+    assert "To do: start the server, or correct the address" in said
+
+
 def test_settings_that_cannot_be_read_are_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGETREE_DURABILITY", "sometimes")
     done = cli("doctor")
