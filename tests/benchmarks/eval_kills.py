@@ -54,7 +54,8 @@ def comparable(row: RunRow) -> dict[str, object]:
     del fields["seconds"], fields["paid"]
     if row.tree is not None:
         fields["tree"]["chat_calls"] += fields["tree"].pop("cached_chat_calls")
-        del fields["tree"]["prompt_tokens"], fields["tree"]["completion_tokens"]
+        for name in ("prompt_tokens", "completion_tokens", "cached_seconds"):
+            del fields["tree"][name]
     return fields
 
 
