@@ -250,6 +250,7 @@ class Endpoints:
                 prompt=prompt,
                 response_format=body.format,
                 attempt=attempt,
+                temperature=body.temperature,
             )
             reply = self._reply(request, behaviour)
             if reply.status != 200:

@@ -60,6 +60,7 @@ class ChatBody(BaseModel):
     stream_options: _StreamOptions | None = None
     logprobs: bool = False
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
+    temperature: float | None = None
     response_format: _ResponseFormat | None = None
 
     @field_validator("stream", "logprobs", mode="before")
@@ -160,6 +161,8 @@ class ChatRequest:
     """text, json_object or json_schema."""
     attempt: int
     """How often this very request has come, this time included."""
+    temperature: float | None
+    """At which the reply is to be drawn; None where the request names none."""
 
 
 def tokens_of(text: str) -> list[str]:

@@ -13,6 +13,7 @@ from ..modules.errors import ThreadMismatch
 from ..modules.prompts import CLOSED_BOOK_VERSION, READER_VERSION
 from ..modules.prompts_multistep import STEP_VERSIONS
 from ..modules.prompts_strategies import STRATEGY_VERSIONS
+from ..modules.sampling import temperature_of
 from .context import RagContext
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
@@ -33,6 +34,8 @@ def fingerprint_of(
     parts = {"query": query, "mode": mode, "reader.model": services.reader.model, "repeat": str(repeat)}
     parts |= brought or {}
     parts["reader.prompt"] = READER_VERSION if services.retriever else CLOSED_BOOK_VERSION
+    if temperature := temperature_of(services.reader):
+        parts["reader.temperature"] = str(temperature)
     parts["max_llm_calls"] = str(limits.max_llm_calls)
     if services.retriever is not None:
         parts |= {f"retriever.{key}": value for key, value in services.retriever.fingerprint().items()}

@@ -21,6 +21,7 @@ from ..modules.judge_factory import create_judge
 from ..modules.llm import CallGate, EndpointLLM
 from ..modules.llm_factory import create_judge_llm, create_llm
 from ..modules.retriever import Retriever
+from ..modules.sampling import sampled
 from ..modules.settings import Settings, load_settings
 from ..modules.usage import total_usage
 from .context import Limits, RagContext, RunEvent
@@ -251,7 +252,7 @@ class RagSession:
         gate = CallGate(settings.max_concurrency)
         reader = create_llm(settings.llm_spec, settings, gate, on_progress=self._on_progress)
         return RagContext(
-            reader=reader,
+            reader=sampled(reader, settings.temperature),
             retriever=retriever,
             judge=self._create_judge(reader, gate),
             limits=self._limits,

@@ -21,7 +21,7 @@ class CallOptions:
     max_tokens: int | None = None
     """Most tokens to generate; None leaves it to the endpoint."""
     temperature: float = 0.0
-    """0 for the likeliest answer."""
+    """0 for the likeliest answer; see ``sampling.SampledLLM``."""
     top_logprobs: int | None = None
     """How many alternatives of the first token to ask for; None for none."""
     json_format: JsonFormat | None = None

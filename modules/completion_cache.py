@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
+from weakref import WeakValueDictionary
 
 from .call_options import PLAIN_TEXT, CallOptions, call_key
 from .completion import Completion
@@ -94,7 +95,7 @@ class CachedLLM:
         self._endpoint = endpoint
         self._mode = mode
         self._repeat = repeat
-        self._under_way: dict[bytes, asyncio.Lock] = {}
+        self._under_way: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def model(self) -> str:
@@ -127,14 +128,10 @@ class CachedLLM:
             await self._keep(key, completion, meter)
             return completion
         get = self._cache.get_renewed if self._mode == "refresh" else self._cache.get
-        lock = self._under_way.setdefault(key, asyncio.Lock())
-        try:
-            async with lock:
-                kept = await asyncio.to_thread(get, key)
-                if kept is None:
-                    return await self._pay(key, call, meter)
-        finally:
-            self._under_way.pop(key, None)
+        async with self._under_way.setdefault(key, asyncio.Lock()):
+            kept = await asyncio.to_thread(get, key)
+            if kept is None:
+                return await self._pay(key, call, meter)
         meter.reserve()
         meter.record_cached(kept.record)
         completion = kept.completion

@@ -97,6 +97,13 @@ class Settings(BaseSettings):
         default=Address(), description="Address of a SearXNG for web searches; empty: none are made."
     )
     home: Path = Field(default_factory=find_home, description="Folder for models, vectors and checkpoints.")
+    temperature: float = Field(
+        default=0.0,
+        ge=0,
+        le=2,
+        allow_inf_nan=False,
+        description="Sampling temperature of the model that answers; 0: the likeliest answer. Judges stay at 0.",
+    )
     max_concurrency: int = Field(default=8, ge=1, description="Model calls at once, over all questions.")
     requests_per_minute: int = Field(default=0, ge=0, description="Most chat calls a minute, per model; 0: no limit.")
     tokens_per_minute: int = Field(default=0, ge=0, description="Most chat tokens a minute, per model; 0: no limit.")
@@ -149,11 +156,19 @@ class Settings(BaseSettings):
             yield name, without_secrets(value) if isinstance(value, str) else value
 
     def with_models(
-        self, *, llm: str | None = None, judge_llm: str | None = None, embeddings: str | None = None
+        self,
+        *,
+        llm: str | None = None,
+        judge_llm: str | None = None,
+        embeddings: str | None = None,
+        temperature: float | None = None,
     ) -> Settings:
-        """The same settings with other models; None keeps what there is."""
-        chosen = {"llm": llm, "judge_llm": judge_llm, "embeddings": embeddings}
-        return self.model_copy(update={name: Address(spec) for name, spec in chosen.items() if spec is not None})
+        """The same settings with other models, or another temperature; None keeps what there is."""
+        specs = {"llm": llm, "judge_llm": judge_llm, "embeddings": embeddings}
+        chosen: dict[str, object] = {name: Address(spec) for name, spec in specs.items() if spec is not None}
+        if temperature is not None:
+            chosen["temperature"] = temperature
+        return self.model_copy(update=chosen)
 
     def secrets(self) -> tuple[str, ...]:
         """All keys and passwords of the settings and of the environment that models take; see ``redaction.starred``."""

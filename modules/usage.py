@@ -7,11 +7,13 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from .call_journal import CallSlot, ThreadCalls
 from .call_record import CallKind, CallRecord
 from .errors import BudgetSpent
+
+if TYPE_CHECKING:  # it brings langchain-core, which the scripted server does without
+    from .call_journal import CallSlot, ThreadCalls
 
 __all__ = ["CallBudget", "CallKind", "CallMeter", "CallRecord", "UsageTotals", "total_usage"]
 

@@ -43,6 +43,7 @@ SHARED = (
     "ranker_type",
     "ranker_params",
     "llm",
+    "temperature",
     "strategy",
     *STRATEGY_PROMPTS,
     "history",

@@ -32,7 +32,17 @@ from .plots import Plot, confusion_plot, cost_plot, failure_plot, latency_plot, 
 if TYPE_CHECKING:
     from .report import Report
 
-_HEAD_FACTS = ("llm", "judge_llm", "embeddings", "judge", "topk", "search_type", "max_rec_depth", "corpus")
+_HEAD_FACTS = (
+    "llm",
+    "judge_llm",
+    "embeddings",
+    "temperature",
+    "judge",
+    "topk",
+    "search_type",
+    "max_rec_depth",
+    "corpus",
+)
 """Of the manifest's identity, what stands at the top of the page; the rest can be opened."""
 _INTERVAL = re.compile(r" \(([^()<]* to [^()<]*)\)</td>")
 _SPLIT_WORDS = {"type": "Question type", "hops": "Hops", "recursion": "Recursion"}

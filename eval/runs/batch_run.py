@@ -118,8 +118,13 @@ def run_experiment(
 
 
 def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
-    """The settings with the models and the embedder that the experiment names."""
-    return settings.with_models(llm=experiment.llm, judge_llm=experiment.judge_llm, embeddings=experiment.embeddings)
+    """The settings with the models, the embedder and the temperature that the experiment names."""
+    return settings.with_models(
+        llm=experiment.llm,
+        judge_llm=experiment.judge_llm,
+        embeddings=experiment.embeddings,
+        temperature=experiment.temperature,
+    )
 
 
 def _reading_no_cache(experiment: Experiment) -> Experiment:

@@ -61,7 +61,7 @@ class ConversationSwitches(BaseModel):
 
 
 class Experiment(BaseModel):
-    """Everything that decides what a run measures. Empty models and embeddings are those of the settings."""
+    """Everything that decides what a run measures. Models, embedder and temperature: the settings', unless given."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -79,6 +79,13 @@ class Experiment(BaseModel):
     llm: Address | None = Field(default=None, description="Model that answers, as in JUDGETREE_LLM.")
     judge_llm: Address | None = Field(default=None, description="Model that judges, as in JUDGETREE_JUDGE_LLM.")
     embeddings: Address | None = Field(default=None, description="Embedder, as in JUDGETREE_EMBEDDINGS.")
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        allow_inf_nan=False,
+        description="Of the model that answers, as in JUDGETREE_TEMPERATURE; above 0, repeats differ.",
+    )
 
     topk: int = Field(default=3, ge=1, description="Chunks that each query retrieves.")
     search_type: SearchType = Field(default="hybrid", description="hybrid, dense or sparse.")

@@ -76,6 +76,7 @@ def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
         "llm": without_secrets(settings.llm_spec),
         "judge_llm": without_secrets(settings.judge_spec),
         "embeddings": without_secrets(settings.embeddings),
+        "temperature": settings.temperature,
         **limits,
         **{name: PROMPTS[name] for name in _prompts_of(experiment, dataset)},
     }

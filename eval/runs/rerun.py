@@ -51,12 +51,13 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
         raise LoadingError(f"{path} is no manifest of a run. Name the manifest.json of a run directory.")
     now = settings or load_settings()
     kept = _mapping(manifest, "identity")
-    models = {
+    as_it_was = {
         "llm": _with_secrets(kept.get("llm"), now.llm_spec, "LLM"),
         "judge_llm": _with_secrets(kept.get("judge_llm"), now.judge_spec, "JUDGE_LLM"),
         "embeddings": _with_secrets(kept.get("embeddings"), now.embeddings, "EMBEDDINGS"),
+        "temperature": kept.get("temperature"),
     }
-    given = {name: value for name, value in {**models, **overrides}.items() if value is not None}
+    given = {name: value for each in (as_it_was, overrides) for name, value in each.items() if value is not None}
     return Rerun(
         manifest=manifest,
         experiment=load_experiment(None, **{**_mapping(manifest, "experiment"), **given}),

@@ -16,6 +16,7 @@ from ...modules.llm import CallGate, ChatLLM, EndpointLLM
 from ...modules.llm_factory import create_judge_llm, create_llm, is_local
 from ...modules.prices import LOCAL
 from ...modules.retriever import Retriever
+from ...modules.sampling import sampled
 from ...modules.settings import Settings
 from ..datasets.questions import Dataset
 from .corpora import open_collection, open_corpus
@@ -79,7 +80,7 @@ class Services:
         )
         retriever = self._retriever if system in RETRIEVING else None
         return RagContext(
-            reader=self._cached(self._reader, repeat, cache),
+            reader=sampled(self._cached(self._reader, repeat, cache), self.settings.temperature),
             retriever=retriever,
             judge=judge,
             limits=limits,

@@ -13,6 +13,7 @@ from ...modules.growing_text import TextListener
 from ...modules.judge import Judge, Verdict
 from ...modules.llm import PLAIN_TEXT, CallOptions, ChatLLM
 from ...modules.prompts import Message
+from ...modules.sampling import temperature_of
 from ...modules.usage import CallMeter, CallRecord
 
 _NOTED: ContextVar[list[CallRecord] | None] = ContextVar("noted_calls", default=None)
@@ -28,6 +29,11 @@ class NotedLLM:
     def model(self) -> str:
         """The inner model's name."""
         return self._inner.model
+
+    @property
+    def temperature(self) -> float:
+        """The inner model's."""
+        return temperature_of(self._inner)
 
     async def complete(
         self,

@@ -28,6 +28,7 @@ from ...modules.rewrites import Rewrite, read_rewrite
 from ...modules.token_estimates import beginning, shortened
 from ...modules.turns import ChunkRef, QaPair, best_refs, merge_refs, rag_thread_of
 from ...modules.usage import CallMeter, UsageTotals, total_usage
+from ...modules.verdict_check import checked_verdict
 from ..run_start import RagInput
 from ..search_tree import SearchTree
 from ..state import RagState
@@ -162,7 +163,8 @@ async def _is_confirmed(query: str, chunks: list[Document], context: TurnContext
         passage = Document(page_content=text, metadata=chunks[0].metadata)
     text = shortened(passage.page_content, context.limits.max_tokens // 2)
     passage = Document(page_content=text, metadata=passage.metadata)
-    verdict = await context.judge.judge(query, passage, meter=meter, expand=False)
+    meter.calls = context.calls
+    verdict = checked_verdict(await context.judge.judge(query, passage, meter=meter, expand=False))
     return verdict.score == 2
 
 

@@ -8,6 +8,7 @@ from judgetree.graphs.context import Limits, RagContext
 from judgetree.graphs.fingerprint import digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
 from judgetree.modules.errors import ThreadMismatch
 from judgetree.modules.judge_oracle import OracleJudge
+from judgetree.modules.sampling import sampled
 from tests.graphs.fakes import FakeLLM, TableRetriever
 
 SERVICES = RagContext(reader=FakeLLM(lambda messages: ""), retriever=TableRetriever({}), judge=OracleJudge({}))
@@ -23,6 +24,7 @@ BASE = fingerprint_of(query="q", mode="judge", services=SERVICES)
         fingerprint_of(query="q", mode="judge", services=replace(SERVICES, limits=Limits(max_rec_depth=1))),
         fingerprint_of(query="q", mode="judge", services=replace(SERVICES, limits=Limits(max_llm_calls=7))),
         fingerprint_of(query="q", mode="judge", services=replace(SERVICES, limits=Limits(judge_leaves=False))),
+        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, reader=sampled(SERVICES.reader, 0.7))),
         fingerprint_of(query="q", mode="judge", services=replace(SERVICES, retriever=TableRetriever({"q": []}))),
         fingerprint_of(query="q", mode="judge", services=replace(SERVICES, judge=OracleJudge({"q": []}))),
     ],

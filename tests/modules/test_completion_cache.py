@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -149,6 +149,48 @@ def test_same_call_twice_at_once_is_paid_for_once(cache: CompletionCache) -> Non
 
     assert [completion.text for completion in run(twice())] == ["1"] * 5
     assert len(inner.calls) == 1
+
+
+def test_call_whose_first_try_failed_is_still_paid_for_once(cache: CompletionCache) -> None:
+    entered: list[int] = []
+
+    async def asked() -> list[object]:
+        first_fails, second_answers = asyncio.Event(), asyncio.Event()
+
+        class Slow(FakeLLM):
+            async def complete(self, *args: Any, **kwargs: Any) -> Completion:
+                entered.append(len(entered))
+                if len(entered) == 1:
+                    await first_fails.wait()
+                    raise ModelCallError("down")
+                await second_answers.wait()
+                return await super().complete(*args, **kwargs)
+
+        llm = cached_llm(Slow(lambda _: "54"), cache)
+
+        def ask_it() -> asyncio.Task[Completion]:
+            return asyncio.create_task(llm.complete(QUESTION, meter=CallMeter(node="judge")))
+
+        waiting = [ask_it(), ask_it()]
+        await until(lambda: len(entered) == 1)
+        first_fails.set()
+        await until(lambda: len(entered) == 2)
+        late = ask_it()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        second_answers.set()
+        return await asyncio.gather(*waiting, late, return_exceptions=True)
+
+    failed, *answered = run(asked())
+    assert isinstance(failed, ModelCallError)
+    assert [getattr(completion, "text", "") for completion in answered] == ["54"] * 2
+    assert len(entered) == 2
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - what is waited for sets no event
+            await asyncio.sleep(0)
 
 
 def test_failed_call_is_not_kept(cache: CompletionCache) -> None:

@@ -213,6 +213,23 @@ def test_repeats_are_asked_anew(bench: Bench) -> None:
     assert len({row.thread_id for row in rows.values()}) == 4
 
 
+def test_temperature_is_the_reader_s_and_another_one_is_another_run(bench: Bench) -> None:
+    sent: set[tuple[str, float | None]] = set()
+
+    def respond(request: ChatRequest) -> None:
+        sent.add((request.prompt.kind, request.temperature))
+
+    bench.server.responses = respond
+    run_experiment(bench.experiment, bench.out.with_name("at 0"), settings=bench.settings)
+    assert {temperature for _, temperature in sent} == {0.0}
+    sent.clear()
+    run_experiment(bench.more(temperature=0.7), bench.out, settings=bench.settings)
+    assert sent == {("read", 0.7)}, "answers are drawn anew; verdicts are those of the cache"
+    colder = bench.settings.model_copy(update={"temperature": 0.2})
+    with pytest.raises(SettingsError, match=r"temperature: 0.7 there, 0.2 now"):
+        run_experiment(bench.experiment, bench.out, settings=colder)
+
+
 def test_failed_questions_are_rows_and_can_be_asked_again(bench: Bench) -> None:
     bench.server.configure(faults={"500": 1.0})
     failed = run_experiment(bench.more(systems=("naive",)), bench.out, settings=bench.settings)

@@ -69,6 +69,13 @@ def test_prompts_of_new_systems_are_taken_down_and_held_from_then_on() -> None:
         refuse_other_run(grown, other, where="here")
 
 
+def test_temperature_is_that_of_the_run_that_is_done_again(tmp_path: Path) -> None:
+    then = SETTINGS.model_copy(update={"temperature": 0.4})
+    RunStore(tmp_path).write_manifest(manifest_of(Experiment(dataset="x:y"), TALK, then))
+    assert load_rerun(tmp_path, settings=SETTINGS).experiment.temperature == 0.4
+    assert load_rerun(tmp_path, settings=SETTINGS, temperature=0.0).experiment.temperature == 0.0
+
+
 def test_limits_of_a_conversation_s_prompts_are_those_of_the_run_that_is_done_again(tmp_path: Path) -> None:
     then = SETTINGS.model_copy(update={"max_recent_turns": 4, "llm_max_tokens": 999})
     RunStore(tmp_path).write_manifest(manifest_of(Experiment(dataset="x:y"), TALK, then))

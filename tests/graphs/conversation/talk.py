@@ -13,6 +13,7 @@ from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.modules import prompts_conversation as ours
 from judgetree.modules.conversation_memory import ConversationMemory
 from judgetree.modules.errors import ModelCallError
+from judgetree.modules.judge import Judge
 from judgetree.modules.prompts import JUDGE_SYSTEM, READER_SYSTEM, REFUSAL, Message
 from judgetree.modules.settings import Settings, load_settings
 from judgetree.modules.web_search import WebSearch
@@ -142,12 +143,13 @@ def open_conversations(
     web: WebSearch | None = None,
     settings: Settings | None = None,
     retriever: TableRetriever | None = None,
+    judge: Judge | None = None,
 ) -> Conversations:
     """Conversations with a real store and a real memory, both in a folder."""
     settings = settings or settings_in(folder)
     return Conversations(
         mode="naive",
-        context=RagContext(reader=llm, retriever=retriever or TableRetriever(TABLE)),
+        context=RagContext(reader=llm, retriever=retriever or TableRetriever(TABLE), judge=judge),
         memory=memory or ConversationMemory(BagOfWordsEmbedder(), uri=settings.milvus_address),
         options=options,
         limits_of_prompts=limits,

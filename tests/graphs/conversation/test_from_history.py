@@ -14,6 +14,7 @@ from langchain_core.documents import Document
 from judgetree.graphs.conversation.context import ConversationOptions, FromHistory, TurnLimits
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.result import TurnResult
+from judgetree.modules.judge import Verdict
 from judgetree.modules.prompts import REFUSAL
 from judgetree.modules.token_estimates import message_tokens
 from judgetree.modules.turns import QaPair
@@ -62,6 +63,27 @@ def test_a_model_that_always_says_answerable_searches_all_the_same(opened: Open)
     turn = saved(talk.ask("And its oil?"))
     assert (turn["answer"], turn["answered_from"]) == ("Vellin", "search")
     assert llm.asked() == ["select", "assess", "judge", "read"]
+
+
+class Odd:
+    """A judge of one's own whose score does not exist."""
+
+    journaled: bool | None = None
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"kind": "odd"}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        self.journaled = meter.calls is not None
+        return Verdict(status="judged", score="2")  # type: ignore[arg-type]
+
+
+def test_a_judge_of_ones_own_confirms_under_the_journal_and_only_with_a_score_that_there_is(opened: Open) -> None:
+    judge = Odd()
+    talk = opened(YesMan(), options=led("assessed"), judge=judge).conversation("s")
+    talk.ask(CLASS)
+    assert saved(talk.ask("And its oil?"))["answered_from"] == "search"
+    assert judge.journaled
 
 
 def test_an_answer_that_names_no_evidence_is_searched_for_without_asking_the_judge(opened: Open) -> None:
