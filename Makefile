@@ -15,7 +15,7 @@ demo: $(VENV)/$(if $(OTHER_MODEL),.dev,.local)
 	$(BIN)/judgetree demo $(DEMO_ARGS)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not local_model" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not local_model" --ignore tests/notebooks $(PYTEST_ARGS)
 
 test-local: $(VENV)/.dev $(VENV)/.local
 	$(BIN)/python -m pytest -m local_model $(PYTEST_ARGS)

@@ -34,7 +34,7 @@ def ragas_columns(row: RunRow, question: EvalQuestion, scores: CurrentScores) ->
             scorer = next(iter(scores[name].values())).scorer
             columns[f"ragas_{name}"] = score.value if score is not None else None
             columns[f"ragas_{name}_missing"] = _missing(metric, row, question, score)
-            scored_by = (scorer.model, f"ragas {scorer.ragas}", scorer.options)
+            scored_by = (f"{scorer.model} at {scorer.endpoint}", f"ragas {scorer.ragas}", scorer.options)
             columns[f"ragas_{name}_by"] = ", ".join(part for part in scored_by if part)
     return columns
 

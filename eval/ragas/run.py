@@ -174,6 +174,7 @@ class _Work:
         self._embedder = embedder
         self._on_progress = on_progress
         # One for all repeats of a question: of the same answer it says the same.
+        self._endpoint = llm.endpoint
         self._llm = StructuredLLM(CachedLLM(llm, cache, endpoint=llm.endpoint, mode=options.cache))
         self._scorers = {metric.name: self._scorer_of(metric) for metric in options.metrics}
         self._scores: list[RagasScore] = []
@@ -206,6 +207,7 @@ class _Work:
             ragas=RAGAS_VERSION,
             prompts=prompts_version(scoring),
             model=self._llm.model,
+            endpoint=self._endpoint,
             embeddings=self._embedder.name if metric.embeds else "",
             replies=self._llm.version,
             contexts=self._contexts if metric.takes_contexts else None,

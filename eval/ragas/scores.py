@@ -24,6 +24,8 @@ class Scorer:
     prompts: str
     """Version of the metric's prompts."""
     model: str
+    endpoint: str
+    """Of the model: host, port and path, or a name of its own; models of one name are told apart by it."""
     embeddings: str
     """``""`` for a metric that embeds nothing."""
     replies: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -11,12 +12,14 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from judgetree.app.cli import main
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
@@ -25,6 +28,7 @@ from judgetree.graphs.search_tree import SearchTree
 from judgetree.modules.call_record import INTERRUPTED
 from judgetree.modules.index_factory import open_index
 from judgetree.modules.settings import load_settings
+from tests.app.conftest import Outcome
 
 REST, THIRD = "What is the flash point of the oil of class Delta?", "What is the flash point of Vellin oil?"
 ROW = Question(
@@ -72,11 +76,13 @@ class Dam:
     reached: threading.Event = field(default_factory=threading.Event)
     opened: threading.Event = field(default_factory=threading.Event)
     let_through: list[Call] = field(default_factory=list)
+    held: list[Call] = field(default_factory=list)
 
     def __call__(self, request: ChatRequest) -> ChatReply | None:
         if request.prompt.kind == self.kind and request.prompt.query == self.query:
             self.reached.set()
         if self.reached.is_set():
+            self.held.append(call_of(request))
             self.opened.wait(60)
         else:
             self.let_through.append(call_of(request))
@@ -102,7 +108,7 @@ def surroundings(server: ScriptedServer, tmp_path_factory: pytest.TempPathFactor
     model = f"{server.base_url}#scripted"
     with open_index("pumps", load_settings(home=home, embeddings="local:use"), data_path=corpus) as index:
         index.get_index_done()
-    return os.environ | {
+    return {
         "JUDGETREE_HOME": str(home),
         "JUDGETREE_LLM": model,
         "JUDGETREE_EMBEDDINGS": "local:use",
@@ -110,11 +116,38 @@ def surroundings(server: ScriptedServer, tmp_path_factory: pytest.TempPathFactor
     }
 
 
+def run(*arguments: str, env: dict[str, str]) -> Outcome:
+    """A command in this process: only the one that is killed needs its own."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name, value in env.items():
+            patch.setenv(name, value)
+        status = main(list(arguments))
+    said, told = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    return Outcome(status=status, out=said, err=told)
+
+
 def judgetree(*arguments: str, env: dict[str, str]) -> str:
+    done = run(*arguments, env=env)
+    assert done.status == 0, done.err
+    return done.out
+
+
+def killed(*arguments: str, env: dict[str, str], at: Dam) -> None:
+    """A process that is killed once the dam holds a request back."""
     command = [sys.executable, "-m", "judgetree.app", *arguments]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    with subprocess.Popen(
+        command, env=os.environ | env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        assert at.reached.wait(60), "the run never came this far"
+        process.send_signal(signal.SIGKILL)
+    at.opened.set()
+
+
+def interrupted(document: dict[str, Any]) -> list[str]:
+    """The nodes of a tree whose calls were in flight at the kill, one a call."""
+    nodes = SearchTree.from_json(json.dumps(document["tree"])).query_nodes()
+    return [record["node"] for node in nodes for record in node.usage if record["error"] == INTERRUPTED]
 
 
 @pytest.fixture(scope="module")
@@ -139,12 +172,7 @@ def test_a_killed_question_is_drawn_and_resumed(
 ) -> None:
     thread_id = f"{kind}-{len(query)}"
     server.responses = dam = Dam(kind=kind, query=query)
-    command = [sys.executable, "-m", "judgetree.app", "ask", ROW.question, "-c", "pumps", "--thread-id", thread_id]
-    with subprocess.Popen(command, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert dam.reached.wait(60), "the run never came this far"
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    dam.opened.set()
+    killed("ask", ROW.question, "-c", "pumps", "--thread-id", thread_id, env=surroundings, at=dam)
 
     tree = SearchTree.from_json(judgetree("tree", thread_id, "--json", "-", env=surroundings))
     assert (tree.root.status, tree.root.query) == ("open", ROW.question)
@@ -153,7 +181,9 @@ def test_a_killed_question_is_drawn_and_resumed(
     server.responses = resumed = Dam()
     document = json.loads(judgetree("ask", "--resume", "--thread-id", thread_id, "--json", env=surroundings))
     assert (document["answer"], document["status"]) == ("212 °C", "answered")
-    assert Counter(dam.let_through + resumed.let_through) == undisturbed, "nothing but what was in flight is paid again"
+    both = Counter(dam.let_through + resumed.let_through)
+    assert undisturbed - both == Counter()
+    assert (both - undisturbed).total() <= len(interrupted(document)) - len(dam.held), "what was in flight, no more"
     if query == ROW.question:
         assert resumed.let_through == [("read", ROW.question, "")], "every sub-run was finished"
     assert document["usage_this_run"]["llm_calls"] == len(resumed.let_through)
@@ -166,22 +196,14 @@ def test_question_that_no_checkpoint_knows_pays_again_only_what_was_in_flight(
     env = surroundings | {"JUDGETREE_DURABILITY": "exit"}
     command = ["ask", ROW.question, "-c", "pumps", "--thread-id", "at-exit", "--json"]
     server.responses = dam = Dam(kind="read", query=ROW.question)
-    started = [sys.executable, "-m", "judgetree.app", *command]
-    with subprocess.Popen(started, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert dam.reached.wait(60), "the run never came this far"
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    dam.opened.set()
+    killed(*command, env=env, at=dam)
 
     server.responses = resumed = Dam()
     document = json.loads(judgetree(*command, env=env))
     assert (document["answer"], document["status"]) == ("212 °C", "answered")
     assert resumed.let_through == [("read", ROW.question, "")]
     assert document["usage_this_run"]["llm_calls"] == 1
-    records = [
-        record for node in SearchTree.from_json(json.dumps(document["tree"])).query_nodes() for record in node.usage
-    ]
-    assert [record["node"] for record in records if record["error"] == INTERRUPTED] == ["generate"]
+    assert interrupted(document) == ["generate"]
     assert document["usage"]["llm_calls"] == len(dam.let_through) + 2, "the books have what the killed process paid"
     journal = sqlite3.connect(Path(env["JUDGETREE_HOME"]) / "checkpoints-calls.sqlite")
     with closing(journal):
@@ -194,8 +216,7 @@ def test_the_thread_of_another_question_or_other_settings_is_refused(
 ) -> None:
     server.responses = None
     judgetree("ask", ROW.question, "-c", "pumps", "--thread-id", "taken", env=surroundings)
-    command = [sys.executable, "-m", "judgetree.app", "ask", *change, "-c", "pumps", "--thread-id", "taken"]
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "holds another run" in done.stderr
-    assert "Traceback" not in done.stderr
+    done = run("ask", *change, "-c", "pumps", "--thread-id", "taken", env=surroundings)
+    assert done.status == 2
+    assert "holds another run" in done.err
+    assert "Traceback" not in done.err

@@ -242,7 +242,7 @@ def test_holm_multiplies_the_smallest_by_all_and_the_next_by_one_less() -> None:
     assert adjust_holm([]) == ()
 
 
-@settings(max_examples=20)  # statsmodels collects garbage at every call: a tenth of a second
+@settings(max_examples=8)  # statsmodels collects garbage at every call: a tenth of a second
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_never_lowers_a_p_value_and_keeps_their_order(p_values: list[float]) -> None:
     adjusted = adjust_holm(p_values)

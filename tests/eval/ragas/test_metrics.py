@@ -153,7 +153,7 @@ def test_metrics_are_named_in_any_order() -> None:
 
 
 def scorer(metric: MetricName = "faithfulness", model: str = "m") -> Scorer:
-    return Scorer(metric=metric, ragas="0.4.3", prompts="p", model=model, embeddings="", replies="r")
+    return Scorer(metric=metric, ragas="0.4.3", prompts="p", model=model, endpoint="here", embeddings="", replies="r")
 
 
 def score(row: RunRow, value: float | None, by: Scorer | None = None) -> RagasScore:
@@ -217,7 +217,7 @@ def test_frame_and_report_leave_out_what_has_no_score_and_say_why() -> None:
     }
     table = "\n".join(ragas_lines(frame, means, common_frame(frame, ["ragas_faithfulness"])))
     assert "| judge | faithfulness | 0.800 | 1 | 0.800 | 1 | 1 answer refused, 1 scoring failed" in table
-    assert "m, ragas 0.4.3" in table
+    assert "m at here, ragas 0.4.3" in table
 
 
 def test_metric_without_a_single_score_has_no_mean() -> None:

@@ -14,9 +14,11 @@ from ragas.metrics.collections.faithfulness.util import (
 
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.evaluation.ragas.metrics import RAGAS_METRICS
+from judgetree.evaluation.ragas.metrics import RAGAS_METRICS, metrics_named
 from judgetree.evaluation.ragas.models import RagasChat, RagasEmbeddings, build_scoring, prompts_version
 from judgetree.evaluation.ragas.replies import StructuredLLM
+from judgetree.evaluation.ragas.run import RagasOptions, score_run
+from judgetree.evaluation.ragas.scores import RagasStore
 from judgetree.evaluation.reports.report import load_report
 from judgetree.modules.embeddings import create_embeddings
 from judgetree.modules.errors import CacheMiss, LoadingError, ModelSetupError, SettingsError
@@ -49,14 +51,35 @@ def test_scores_are_those_of_hand(bench: RagasBench) -> None:
     summary = bench.score()
     scores = {(question, metric): score.value for (_, question, metric), score in bench.scores().items()}
     assert (summary.scored, summary.failed, summary.not_applicable) == (12, 0, 0)
-    assert scores["wall", "faithfulness"] == 1.0, "what a sub-run answered is evidence"
+    assert scores["wall", "faithfulness"] == 0.0, "what a sub-run answered is a model's text, no evidence"
     assert scores["colour", "faithfulness"] == 0.5
     assert scores["colour", "context_precision"] == pytest.approx(0.5), "the useful chunk comes second"
-    assert scores["wall", "context_precision"] == pytest.approx(1.0), "a chunk scored 0 was not read"
+    assert scores["wall", "context_precision"] == 0.0, "no chunk has what the sub-run answered"
     assert scores["colour", "context_recall"] == 1.0
     assert scores["wall", "answer_correctness"] == pytest.approx(1.0)
     assert scores["colour", "factual_correctness"] == pytest.approx(0.67)
     assert all(-1 <= (scores[question, "answer_relevancy"] or 0) < 1 for question in ("wall", "colour"))
+
+
+def test_sub_answers_are_evidence_where_they_are_wanted(bench: RagasBench) -> None:
+    bench.add(row("wall", "40 mm"), *WALL)
+    bench.score("faithfulness,context_precision")
+    assert bench.score("faithfulness,context_precision", with_sub_answers=True).scored == 2
+    assert {score.scorer.name: score.value for score in RagasStore(bench.folder).read()} == {
+        "faithfulness": 0.0,
+        "context_precision": 0.0,
+        "faithfulness[with sub-answers]": 1.0,
+        "context_precision[with sub-answers]": pytest.approx(1.0),  # a chunk scored 0 was not read
+    }
+
+
+def test_another_server_s_model_of_the_same_name_scores_anew(bench: RagasBench) -> None:
+    bench.add(row("wall", "40 mm"), *WALL)
+    bench.score("context_recall")
+    with ScriptedServer() as other:
+        settings = bench.settings.with_models(llm=f"{other.base_url}#scripted")
+        summary = score_run(bench.folder, RagasOptions(metrics=metrics_named("context_recall")), settings=settings)
+    assert (summary.scored, summary.kept) == (1, 0)
 
 
 def test_calls_of_each_metric(bench: RagasBench) -> None:
