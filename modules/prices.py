@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from .call_record import INTERRUPTED
 from .errors import SettingsError
 from .usage import CallKind, CallRecord
 from .validation_faults import faults_of
@@ -81,6 +82,10 @@ class ModelUsage:
     cached_prompt_tokens: int = 0
     cached_completion_tokens: int = 0
     cached_seconds: float = 0.0
+    interrupted_calls: int = 0
+    """Those of ``calls`` whose process ended before their reply was kept: made again, and paid for twice."""
+    interrupted_prompt_tokens: int = 0
+    interrupted_completion_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -88,15 +93,18 @@ class ModelUsage:
         return self.prompt_tokens + self.completion_tokens
 
     def as_if_uncached(self) -> ModelUsage:
-        """The same usage if every call had had to be paid for."""
+        """The same usage if every call had had to be paid for, and no process had been killed."""
+        cut_off = self.interrupted_calls
         return ModelUsage(
             model=self.model,
             kind=self.kind,
-            calls=self.calls + self.cached_calls,
+            calls=self.calls + self.cached_calls - cut_off,
             uncounted_calls=self.uncounted_calls,
-            estimated_calls=self.estimated_calls + self.cached_estimated_calls,
-            prompt_tokens=self.prompt_tokens + self.cached_prompt_tokens,
-            completion_tokens=self.completion_tokens + self.cached_completion_tokens,
+            estimated_calls=self.estimated_calls + self.cached_estimated_calls - cut_off,
+            prompt_tokens=self.prompt_tokens + self.cached_prompt_tokens - self.interrupted_prompt_tokens,
+            completion_tokens=self.completion_tokens
+            + self.cached_completion_tokens
+            - self.interrupted_completion_tokens,
             seconds=self.seconds + self.cached_seconds,
         )
 
@@ -215,6 +223,13 @@ def _plus(usage: ModelUsage, record: CallRecord) -> ModelUsage:
             cached_prompt_tokens=usage.cached_prompt_tokens + record["prompt_tokens"],
             cached_completion_tokens=usage.cached_completion_tokens + record["completion_tokens"],
             cached_seconds=round(usage.cached_seconds + record["seconds"], 4),
+        )
+    if record["error"] == INTERRUPTED:
+        usage = replace(
+            usage,
+            interrupted_calls=usage.interrupted_calls + 1,
+            interrupted_prompt_tokens=usage.interrupted_prompt_tokens + record["prompt_tokens"],
+            interrupted_completion_tokens=usage.interrupted_completion_tokens + record["completion_tokens"],
         )
     return replace(
         usage,

@@ -49,12 +49,13 @@ def moments(*, seed: int = 5) -> list[Moment]:
 
 
 def comparable(row: RunRow) -> dict[str, object]:
-    """A row without what may differ: its seconds, and which of its calls the cache answered and which were paid."""
+    """A row without what may differ: its seconds, and which of its calls the cache answered, or a kill cut off."""
     fields = asdict(row)
-    del fields["seconds"], fields["paid"]
+    uncached = [usage.as_if_uncached() for usage in row.paid or ()]
+    fields["paid"] = [(usage.model, usage.kind, usage.calls, usage.tokens) for usage in uncached]
+    del fields["seconds"]
     if row.tree is not None:
-        fields["tree"]["chat_calls"] += fields["tree"].pop("cached_chat_calls")
-        for name in ("prompt_tokens", "completion_tokens", "cached_seconds"):
+        for name in ("chat_calls", "cached_chat_calls", "prompt_tokens", "completion_tokens", "cached_seconds"):
             del fields["tree"][name]
     return fields
 

@@ -12,6 +12,7 @@ from judgetree.app.scripted_answers import ScriptedAnswers
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
 from judgetree.evaluation.metrics.tree import TreeFigures
 from judgetree.evaluation.runs.store import RunRow
+from judgetree.modules.prices import ModelUsage
 from tests.benchmarks.eval_kills import KILLS, LATENCY_S, QUESTIONS, comparable, differing, moments
 from tests.benchmarks.eval_replay import predictions
 from tests.benchmarks.eval_runs import peak_resident_mb
@@ -112,14 +113,21 @@ def test_moments_are_the_same_each_time_and_end_before_the_run_does() -> None:
 
 
 def test_rows_compare_but_for_seconds_and_who_answered() -> None:
-    paid = row(seconds=2.0, tree=figures(chat_calls=4, prompt_tokens=90, completion_tokens=9, sub_runs=1))
-    cached = row(seconds=0.1, tree=figures(cached_chat_calls=4, sub_runs=1))
+    once = ModelUsage(
+        model="m", kind="chat", calls=5, prompt_tokens=90, interrupted_calls=1, interrupted_prompt_tokens=20
+    )
+    again = ModelUsage(model="m", kind="chat", cached_calls=4, cached_prompt_tokens=70)
+    paid = row(seconds=2.0, tree=figures(chat_calls=5, prompt_tokens=90, sub_runs=1), paid=(once,))
+    cached = row(seconds=0.1, tree=figures(cached_chat_calls=4, sub_runs=1), paid=(again,))
     assert comparable(paid) == comparable(cached)
+
+
+CALL = ModelUsage(model="m", kind="chat", calls=1)
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"prediction": "Bob"}, {"thread_id": "u"}, {"status": "failed"}, {"tree": figures(chat_calls=5)}, {"tree": None}],
+    [{"prediction": "Bob"}, {"thread_id": "u"}, {"status": "failed"}, {"paid": (CALL,)}, {"tree": None}],
 )
 def test_any_other_difference_is_counted(changes: dict[str, object]) -> None:
     assert differing([row("a"), row("b")], [row("b"), row("a")]) == 0

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgetree.modules.call_record import INTERRUPTED
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.prices import FREE, UNKNOWN, Cost, ModelUsage, Price, Prices, load_prices, usage_by_model
 from judgetree.modules.usage import CallKind, CallMeter, CallRecord
@@ -118,6 +119,16 @@ def test_records_are_summed_by_model_and_kind_with_cached_ones_apart() -> None:
     assert chat.as_if_uncached() == used("m", calls=3, prompt_tokens=17, completion_tokens=3, seconds=3.0)
     assert other == used("n", uncounted_calls=1, seconds=3.0), "an answer takes a token at least, so none were told"
     assert embedding == used("m", "embedding", uncounted_calls=1, seconds=4.0)
+
+
+def test_a_call_that_a_kill_cut_off_is_paid_for_and_no_part_of_what_the_answer_takes() -> None:
+    meter = CallMeter(node="n")
+    meter.record(kind="chat", model="m", started=0.0, prompt_tokens=10, completion_tokens=2)
+    lost = CallRecord(**{**meter.records[0], "estimated": True, "seconds": 0.0, "error": INTERRUPTED})
+    (usage,) = usage_by_model([lost, *meter.records])
+    assert (usage.calls, usage.tokens, usage.estimated_calls) == (2, 24, 1)
+    whole = usage.as_if_uncached()
+    assert (whole.calls, whole.tokens, whole.estimated_calls) == (1, 12, 0)
 
 
 def test_estimated_tokens_are_marked_in_sums_and_in_what_they_cost() -> None:
