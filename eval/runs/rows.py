@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...graphs.result import Mode, RagResult
 from ...graphs.search_tree import SearchTree
 from ...graphs.tree_nodes import walk_queries
+from ...modules.call_record import CallRecord
 from ...modules.prices import LOCAL, ModelUsage, usage_by_model
 from ..datasets.questions import EvalQuestion
 from ..metrics.damage import Damage, damage_of, in_order
@@ -26,6 +27,7 @@ def row_of(
     seconds: float,
     key_field: str,
     local_models: Collection[str] = (),
+    journaled: Sequence[CallRecord] | None = None,
 ) -> RunRow:
     """The row of one question; ``result`` is None where nothing came of it.
 
@@ -38,11 +40,13 @@ def row_of(
         seconds: Wall time.
         key_field: Metadata field of a chunk that names its document.
         local_models: Names of the chat models that run in this process.
+        journaled: Calls of a question that nothing came of; None where no journal has them.
     """
     system, repeat, attempt = place
     tree = result.tree if result else None
     facts = result.facts if isinstance(result, TurnReply) else None
     led = [facts.own] if facts and (facts.own.calls or facts.own.cached_calls) else []
+    records = [record for node in tree.query_nodes() for record in node.usage] if tree else (journaled or [])
     return RunRow(
         system=system,
         question_id=question.id,
@@ -56,7 +60,7 @@ def row_of(
         seconds=round(seconds, 3),
         tree=figures_of(tree) if tree else None,
         chunks=tuple(_found(tree, key_field)) if tree else (),
-        paid=tuple(_paid(tree, led, local_models)) if tree or facts else None,
+        paid=tuple(_paid(records, led, local_models)) if tree or facts or journaled is not None else None,
         conversation=facts,
         damage=_damage(tree, result.damage if isinstance(result, TurnReply) else {}),
     )
@@ -67,8 +71,9 @@ def key_of(metadata: Mapping[str, object], key_field: str, chunk_id: str) -> str
     return str(metadata.get(key_field) or chunk_id)
 
 
-def _paid(tree: SearchTree | None, led: Iterable[ModelUsage], local_models: Collection[str]) -> Iterator[ModelUsage]:
-    records = (record for node in tree.query_nodes() for record in node.usage) if tree else ()
+def _paid(
+    records: Iterable[CallRecord], led: Iterable[ModelUsage], local_models: Collection[str]
+) -> Iterator[ModelUsage]:
     for usage in (*usage_by_model(records), *led):
         is_local = usage.kind == "chat" and usage.model in local_models
         yield replace(usage, model=f"{LOCAL}{usage.model}") if is_local else usage

@@ -19,6 +19,7 @@ from ...graphs.session import RagSession
 from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
 from ...modules.call_journal import BOOKED_TO, CallJournal
+from ...modules.call_record import CallRecord
 from ...modules.disk import is_full_disk, writing_error
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError, ungrouped
 from ...modules.prices import FREE, Cost
@@ -278,6 +279,7 @@ class _Work:
             seconds=result.wall_s if isinstance(result, TurnReply) else time.perf_counter() - started,
             key_field=self._services.dataset.key_field,
             local_models=self._services.local_models,
+            journaled=await self._journaled(thread_id) if result is None else None,
         )
         row = replace(row, setup_failed=isinstance(failure, ModelSetupError), code=code_version()["id"])
         async with self._writing:
@@ -285,6 +287,13 @@ class _Work:
         if self._journal is not None:
             await self._journal.forget_booked([thread_id])
         self._count(row, is_asked=not (isinstance(result, TurnReply) and result.is_unasked))
+
+    async def _journaled(self, thread_id: str) -> list[CallRecord] | None:
+        """The calls that a question has paid, by the journal; None without one."""
+        if self._journal is None:
+            return None
+        calls = await self._journal.booked_calls()
+        return [record for call in calls if call.booked_to == thread_id for record in call.records]
 
     async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:
         """What came of a question, or what was raised instead.

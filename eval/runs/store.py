@@ -67,8 +67,8 @@ class RunRow:
     chunks: tuple[FoundChunk, ...]
     """Of all queries of the tree, the question's own first, by rank."""
     paid: tuple[ModelUsage, ...] | None = None
-    """What each model was asked for, by the tree's call records, and by what leading the conversation took; None where
-    none were kept.
+    """What each model was asked for, by the tree's call records, and by what leading the conversation took; by the
+    journal of calls where an error left neither; None where none were kept.
     """
     conversation: TurnFacts | None = None
     """None of a question that was not asked in a conversation, or of which not even the turn is known."""
@@ -100,12 +100,16 @@ class RunRow:
     @property
     def chat_calls(self) -> int:
         """Chat calls that were paid, those of the tree and those that led the conversation."""
+        if self.tree is None and self.conversation is None:
+            return sum(usage.calls for usage in self.paid or () if usage.kind == "chat")
         own = self.conversation.own.calls if self.conversation else 0
         return own + (self.tree.chat_calls if self.tree else 0)
 
     @property
     def tokens(self) -> int:
         """Prompt and completion tokens of these calls."""
+        if self.tree is None and self.conversation is None:
+            return sum(usage.tokens for usage in self.paid or () if usage.kind == "chat")
         own = self.conversation.own.prompt_tokens + self.conversation.own.completion_tokens if self.conversation else 0
         return own + (self.tree.prompt_tokens + self.tree.completion_tokens if self.tree else 0)
 

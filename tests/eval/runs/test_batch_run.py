@@ -309,6 +309,20 @@ def test_run_of_few_questions_that_could_not_be_asked_says_so_too(bench: Bench) 
         run_experiment(bench.experiment, bench.out, settings=bench.settings)
 
 
+def test_calls_before_the_endpoint_became_unusable_stay_paid(bench: Bench) -> None:
+    experiment = bench.more(systems=("judge",), cache="off", concurrency=1)
+    bench.server.responses = refusing(401, "How thick is the wall of the drum?")
+    run_experiment(experiment, bench.out, settings=bench.settings)
+    chain = bench.rows()["judge", "chain", 0]
+    assert (chain.setup_failed, chain.chat_calls) == (True, 1), "the verdict that the sub-question comes from"
+    assert chain.tokens > 0
+    assert [usage.calls for usage in chain.paid or ()] == [1]
+    paid = sum(row.chat_calls for row in bench.rows().values())
+    assert paid == sum(bench.server.requests.values()) - 1, "all but the one that was refused"
+    again = run_experiment(experiment.model_copy(update={"max_calls": paid}), bench.out, settings=bench.settings)
+    assert (again.asked, again.stopped_by) == (0, f"max_calls={paid}"), "a later command counts them too"
+
+
 def test_endpoint_that_refuses_for_a_while_does_not_stop_the_run(bench: Bench) -> None:
     bench.server.responses = refusing(401, str(ROWS[0]["question"]))
     summary = run_experiment(bench.more(fail_after=3, concurrency=1), bench.out, settings=bench.settings)
