@@ -10,14 +10,15 @@ import pandas as pd
 
 from ...graphs.systems import SYSTEMS
 from ...modules.errors import LoadingError, SettingsError
-from ...modules.prices import load_prices
+from ...modules.prices import FREE, Cost, load_prices
 from ...modules.settings import load_settings
 from ..datasets.questions import Dataset, EvalQuestion
 from ..datasets.registry import load_dataset
 from ..ragas.scores import RagasStore
 from ..runs.experiment import Experiment, load_experiment
 from ..runs.manifest import experiment_in
-from ..runs.store import Manifest, RunRow, RunStore
+from ..runs.spending import cost_of_row
+from ..runs.store import Manifest, RunRow, RunStore, newest_attempts
 from ..runs.trees import TreeStore
 from .frames import ks_of, question_frame
 
@@ -34,6 +35,8 @@ class LoadedRun:
     rows: list[RunRow]
     """The newest attempts, at least one: by question as the data set has them, then by system as ``SYSTEMS`` has
     them, then by repeat, in whichever order they were finished."""
+    replaced: tuple[RunRow, ...] = ()
+    """Earlier attempts at questions that were asked again. They are scored nowhere, but were paid for."""
     trees: TreeStore
     """The search trees that were kept."""
 
@@ -58,7 +61,8 @@ def load_run(folder: Path) -> LoadedRun:
     """
     store = RunStore(folder)
     manifest = store.read_manifest()
-    rows = store.read_rows()
+    attempts = store.read_attempts()
+    rows = newest_attempts(attempts)
     if manifest is None or not rows:
         raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
     experiment = load_experiment(None, **experiment_in(manifest))
@@ -75,6 +79,7 @@ def load_run(folder: Path) -> LoadedRun:
         experiment=experiment,
         dataset=dataset,
         rows=_in_order(rows, dataset),
+        replaced=_replaced(attempts, rows),
         trees=TreeStore(folder),
     )
 
@@ -83,6 +88,20 @@ def score_rows(run: LoadedRun) -> pd.DataFrame:
     """The scored rows of a run (see ``frames.question_frame``), with what RAGAS has scored and what calls cost."""
     ragas, prices = RagasStore(run.folder).read(), load_prices(load_settings().home)
     return question_frame(run.rows, run.dataset.questions, ks=ks_of(run.experiment.topk), ragas=ragas, prices=prices)
+
+
+def paid_by_system(run: LoadedRun) -> dict[str, Cost]:
+    """What each system's answers have cost, those that were asked again included, in the order of the rows."""
+    prices = load_prices(load_settings().home)
+    paid = {row.system: FREE for row in run.rows}
+    for row in (*run.rows, *run.replaced):
+        paid[row.system] += cost_of_row(row, prices)
+    return paid
+
+
+def _replaced(attempts: Iterable[RunRow], newest: Iterable[RunRow]) -> tuple[RunRow, ...]:
+    kept = {id(row) for row in newest}
+    return tuple(row for row in attempts if id(row) not in kept)
 
 
 def _in_order(rows: Iterable[RunRow], dataset: Dataset) -> list[RunRow]:

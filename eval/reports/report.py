@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ...graphs.drawing.words import count_of
 from ...modules.disk import write_whole
 from ...modules.errors import SettingsError
 from ...modules.prices import Cost
@@ -29,7 +30,7 @@ from .frames import (
     system_frame,
 )
 from .judge import judge_documents, judge_section
-from .loaded_run import LoadedRun, load_run, score_rows
+from .loaded_run import LoadedRun, load_run, paid_by_system, score_rows
 from .noise import noise_frame, noise_lines
 from .page import draw_report
 from .splits import split_frame
@@ -58,6 +59,10 @@ class Report:
     """See ``noise.noise_frame``; empty unless questions were repeated."""
     judges: Mapping[str, JudgeFigures]
     """By system, of those that judge; see ``metrics.judge``."""
+    paid: Mapping[str, Cost]
+    """By system, what its answers have cost, those that were asked again included."""
+    asked_again: int = 0
+    """Answers that a later attempt has replaced."""
     files: tuple[Path, ...]
     """What was written."""
     conversation: pd.DataFrame
@@ -83,7 +88,7 @@ class Report:
             *damage_lines(self.questions),
             *self.version_lines,
             "Calls, cost and seconds are those of all calls, as if none had come out of the cache. "
-            f"Paid in all: {_paid_in_all(self.questions)}; {_cached_in_all(self.questions)}.",
+            f"Paid in all: {_paid_in_all(self.paid, self.asked_again)}; {_cached_in_all(self.questions)}.",
             *noise_lines(self.noise),
             *ragas_lines(self.questions, self.systems, self.common),
             *self.conversation_lines,
@@ -99,6 +104,9 @@ class Report:
             "dataset": self.dataset,
             "systems": records_of(self.systems),
             "completeness": completeness_counts(self.questions),
+            "paid": {
+                name: {"cost_usd": cost.usd, "cost_known_usd": cost.known_usd} for name, cost in self.paid.items()
+            },
             "common": records_of(self.common),
             "splits": records_of(self.splits),
             "failures": records_of(self.failures),
@@ -140,6 +148,8 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
         failures=failure_frame(questions),
         noise=noise_frame(questions),
         judges=judges_of(run.rows, run.dataset.questions, seed=seed),
+        paid=paid_by_system(run),
+        asked_again=len(run.replaced),
         files=(),
         conversation=conversation,
         conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
@@ -189,14 +199,10 @@ def write_report(folder: Path, *, baseline: str | None = None) -> Report:
     return replace(report, files=files)
 
 
-def _paid_in_all(questions: pd.DataFrame) -> str:
-    costs = {
-        str(system): Cost(
-            known_usd=float(part["paid_cost_known_usd"].sum()), is_whole=bool(part["paid_cost_usd"].notna().all())
-        )
-        for system, part in questions.groupby("system", sort=False)
-    }
-    return ", ".join(f"{system} {cost}" for system, cost in costs.items())
+def _paid_in_all(paid: Mapping[str, Cost], asked_again: int) -> str:
+    costs = ", ".join(f"{system} {cost}" for system, cost in paid.items())
+    replaced = f" ({count_of(asked_again, 'answer')} that a later attempt replaced included)"
+    return costs + (replaced if asked_again else "")
 
 
 def _cached_in_all(questions: pd.DataFrame) -> str:

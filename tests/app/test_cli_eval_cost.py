@@ -10,6 +10,7 @@ import pytest
 
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.runs.store import RunStore
+from judgetree.modules.prices import dollars
 from tests.app.conftest import Cli
 
 QUESTIONS = 6
@@ -70,6 +71,20 @@ def test_known_price_is_applied_when_the_rows_are_looked_at(cli: Cli, priced: Pa
     assert pd.read_csv(out / "results.csv")["cost_usd"].sum() == pytest.approx(tokens(out) / 1000)
     (tmp_path / "home" / "prices.toml").write_text("[chat.scripted]\nprompt = 0\ncompletion = 0\n", encoding="utf-8")
     assert "Paid in all: llm $0.00;" in cli("eval", "report", str(out)).out
+
+
+def test_report_counts_what_answers_that_were_asked_again_had_cost(cli: Cli, priced: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    cli(*options(priced, out))
+    once = f"Paid in all: llm {dollars(tokens(out) / 1000)};"
+    assert once in cli("eval", "report", str(out)).out
+    told = json.loads(cli(*options(priced, out, "--force", "--json")).out)
+    both = (
+        f"Paid in all: llm {dollars(tokens(out) / 1000)} ({QUESTIONS} answers that a later attempt replaced included);"
+    )
+    assert both in cli("eval", "report", str(out)).out
+    document = json.loads(cli("eval", "report", str(out), "--json").out)
+    assert document["paid"] == {"llm": {"cost_usd": told["cost_usd"], "cost_known_usd": told["cost_usd"]}}
 
 
 def test_limit_on_money_stops_cleanly_and_the_run_goes_on(cli: Cli, priced: Path, tmp_path: Path) -> None:
