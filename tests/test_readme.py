@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import astuple
@@ -17,7 +15,7 @@ import typer
 
 import judgetree
 from judgetree import Limits
-from judgetree.app.cli import app
+from judgetree.app.cli import app, main
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
@@ -50,10 +48,7 @@ def test_the_python_blocks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 @pytest.mark.parametrize("command", sorted(set(re.findall(r"judgetree (\w+)(?= |$)", "\n".join(blocks("sh"))))))
 def test_the_commands_exist(command: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "judgetree.app", command, "--help"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    assert main([command, "--help"]) == 0
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z-]+)", README))))
