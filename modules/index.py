@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from . import collection_content as content
@@ -37,6 +36,7 @@ from .file_parsers import LoadLimits
 from .folder_scan import gone_sources, scan_folders
 from .index_plan import ChunkSizes, IndexReport, UpdatePlan, name_sources, none_readable, read_changes, to_row
 from .milvus_connection import MilvusConnection, connect
+from .open_uses import OpenUses
 from .settings import load_settings
 from .writer_lock import Check, LockOptions, writer_lock
 
@@ -105,13 +105,12 @@ class Index:
         self._store: Milvus | None = None
         self._state = ("", "")
         self._opening = threading.RLock()
+        self.searches = OpenUses()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     @property
@@ -255,7 +254,8 @@ class Index:
             return plan.report(stored, ignored=0, embedded=0)
 
     def close(self) -> None:
-        """Close the connection and free a Milvus Lite folder for other processes. Closing twice does no harm."""
+        """Wait for searches, then close the connection; this frees a Milvus Lite folder. Closing twice does no harm."""
+        self.searches.wait_for_end()
         with self._opening:
             if self._store is not None:
                 self._store.client.close()

@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -145,8 +146,9 @@ class Retriever(BaseRetriever):
     def hybrid_search(self, query: str, *, meter: CallMeter | None = None) -> Hits:
         """Search several fields, whatever ``search_type`` says, and fuse their hits; scores are the ranker's."""
         fields = self._check_args("hybrid")
+        target = self._open_target()
         requests = self._requests(fields, query, meter or _unread_meter())
-        return self._best(self._open_target().fused_search(requests, self._fusion(fields), self._fetched()))
+        return self._best(target.fused_search(requests, self._fusion(fields), self._fetched()))
 
     def search_with_rerank_model(self, query: str, *, meter: CallMeter | None = None) -> Hits:
         """Search coarsely, then let the rerank model order what was found; scores are the model's.
@@ -212,10 +214,12 @@ class Retriever(BaseRetriever):
         return _as_documents(await self.asearch(query, meter=_unread_meter()))
 
     def _search(self, query: str, meter: CallMeter) -> Hits:
-        self.check_args()
-        if self.ranker_type == "model":
-            return self.search_with_rerank_model(query, meter=meter)
-        return self._above_threshold(self._coarse_search(query, meter))
+        # A cancelled asearch leaves its thread running: it must not meet a closed index, nor open it again.
+        with self.vector_store.searches.entered() if isinstance(self.vector_store, Index) else nullcontext():
+            self.check_args()
+            if self.ranker_type == "model":
+                return self.search_with_rerank_model(query, meter=meter)
+            return self._above_threshold(self._coarse_search(query, meter))
 
     def _coarse_search(self, query: str, meter: CallMeter) -> Hits:
         if self.search_type == "hybrid":
