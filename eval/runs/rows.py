@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ...graphs.result import Mode, RagResult
@@ -27,7 +27,6 @@ def row_of(
     seconds: float,
     key_field: str,
     local_models: Collection[str] = (),
-    journaled: Sequence[CallRecord] | None = None,
 ) -> RunRow:
     """The row of one question; ``result`` is None where nothing came of it.
 
@@ -40,13 +39,12 @@ def row_of(
         seconds: Wall time.
         key_field: Metadata field of a chunk that names its document.
         local_models: Names of the chat models that run in this process.
-        journaled: Calls of a question that nothing came of; None where no journal has them.
     """
     system, repeat, attempt = place
     tree = result.tree if result else None
     facts = result.facts if isinstance(result, TurnReply) else None
     led = [facts.own] if facts and (facts.own.calls or facts.own.cached_calls) else []
-    records = [record for node in tree.query_nodes() for record in node.usage] if tree else (journaled or [])
+    records = [record for node in tree.query_nodes() for record in node.usage] if tree else []
     return RunRow(
         system=system,
         question_id=question.id,
@@ -60,7 +58,7 @@ def row_of(
         seconds=round(seconds, 3),
         tree=figures_of(tree) if tree else None,
         chunks=tuple(_found(tree, key_field)) if tree else (),
-        paid=tuple(_paid(records, led, local_models)) if tree or facts or journaled is not None else None,
+        paid=(*paid_for(records, local_models), *_billed(led, local_models)) if tree or facts else None,
         conversation=facts,
         damage=_damage(tree, result.damage if isinstance(result, TurnReply) else {}),
     )
@@ -71,10 +69,13 @@ def key_of(metadata: Mapping[str, object], key_field: str, chunk_id: str) -> str
     return str(metadata.get(key_field) or chunk_id)
 
 
-def _paid(
-    records: Iterable[CallRecord], led: Iterable[ModelUsage], local_models: Collection[str]
-) -> Iterator[ModelUsage]:
-    for usage in (*usage_by_model(records), *led):
+def paid_for(records: Iterable[CallRecord], local_models: Collection[str]) -> tuple[ModelUsage, ...]:
+    """What each model was asked for in calls; ``local_models`` are those that run in this process."""
+    return tuple(_billed(usage_by_model(records), local_models))
+
+
+def _billed(usages: Iterable[ModelUsage], local_models: Collection[str]) -> Iterator[ModelUsage]:
+    for usage in usages:
         is_local = usage.kind == "chat" and usage.model in local_models
         yield replace(usage, model=f"{LOCAL}{usage.model}") if is_local else usage
 

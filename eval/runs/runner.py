@@ -19,14 +19,13 @@ from ...graphs.session import RagSession
 from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
 from ...modules.call_journal import BOOKED_TO, CallJournal
-from ...modules.call_record import CallRecord
 from ...modules.disk import is_full_disk, writing_error
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError, ungrouped
-from ...modules.prices import FREE, Cost
+from ...modules.prices import FREE, Cost, ModelUsage
 from .claims import Place, WorkList, open_claims
 from .code_version import code_version
 from .jobs import Chain, Job, chains_of, is_answered, leads_conversations, thread_id_of
-from .rows import row_of
+from .rows import paid_for, row_of
 from .services import Services
 from .setup_failures import SetupFailures
 from .spending import Spending
@@ -279,8 +278,9 @@ class _Work:
             seconds=result.wall_s if isinstance(result, TurnReply) else time.perf_counter() - started,
             key_field=self._services.dataset.key_field,
             local_models=self._services.local_models,
-            journaled=await self._journaled(thread_id) if result is None else None,
         )
+        if result is None:
+            row = replace(row, paid=await self._journaled(thread_id))
         row = replace(row, setup_failed=isinstance(failure, ModelSetupError), code=code_version()["id"])
         async with self._writing:
             await asyncio.to_thread(self._keep, row, result.tree if result is not None else None)
@@ -288,12 +288,12 @@ class _Work:
             await self._journal.forget_booked([thread_id])
         self._count(row, is_asked=not (isinstance(result, TurnReply) and result.is_unasked))
 
-    async def _journaled(self, thread_id: str) -> list[CallRecord] | None:
-        """The calls that a question has paid, by the journal; None without one."""
+    async def _journaled(self, thread_id: str) -> tuple[ModelUsage, ...] | None:
+        """What a question has paid, by the journal; None without one."""
         if self._journal is None:
             return None
-        calls = await self._journal.booked_calls()
-        return [record for call in calls if call.booked_to == thread_id for record in call.records]
+        calls = [call for call in await self._journal.booked_calls() if call.booked_to == thread_id]
+        return paid_for((record for call in calls for record in call.records), self._services.local_models)
 
     async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:
         """What came of a question, or what was raised instead.
