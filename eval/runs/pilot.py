@@ -5,6 +5,7 @@ Needs scipy (extra ``eval``).
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -207,10 +208,17 @@ def rate_limit_s(rows: Mapping[Mode, Sequence[RunRow]], left: Mapping[Mode, int]
 
 
 def _expected(values: Sequence[float], left: int) -> Expected:
+    """The bootstrap's interval of the mean, wider by as much as the questions that are left vary themselves.
+
+    Their mean has a variance of its own, that of ``values`` by ``left``, beside that of the mean of ``values``.
+    """
     mean = mean_interval(values, scale="amount")
+    value = mean.mean * left
     if mean.low is None or mean.high is None:
-        return Expected(value=mean.mean * left, low=None, high=None)
-    return Expected(value=mean.mean * left, low=mean.low * left, high=mean.high * left)
+        return Expected(value=value, low=None, high=None)
+    wider = math.sqrt(1 + len(values) / left) if left else 1.0
+    low, high = (value + (bound - mean.mean) * left * wider for bound in (mean.low, mean.high))
+    return Expected(value=value, low=max(0.0, low), high=high)
 
 
 def _says_what_it_took(row: RunRow) -> bool:

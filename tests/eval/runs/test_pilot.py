@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -42,7 +44,20 @@ def test_means_are_scaled_to_the_questions_that_are_left() -> None:
     assert estimate.cost_usd is not None
     assert estimate.cost_usd.value == pytest.approx(200)
     assert estimate.seconds.value == pytest.approx(100 * 4 / 8), "eight questions are under way at once"
-    assert (estimate.calls.low, estimate.calls.high) == (100, 300)
+    wide = 100 * math.sqrt(1 + 2 / 100)
+    assert (estimate.calls.low, estimate.calls.high) == pytest.approx((200 - wide, 200 + wide))
+
+
+def test_interval_holds_what_few_questions_come_to_after_many() -> None:
+    chance = random.Random(0)
+    held = 0
+    for _ in range(60):
+        took = [chance.randint(1, 9) for _ in range(65)]
+        calls = estimated(*map(row, took[:60]), left=5).calls
+        assert calls.low is not None
+        assert calls.high is not None
+        held += calls.low <= sum(took[60:]) <= calls.high
+    assert held >= 50, "95 % are meant; the interval of the mean alone holds two sums of five"
 
 
 def test_one_answer_gives_no_interval_and_equal_ones_an_interval_of_no_width() -> None:
@@ -75,7 +90,7 @@ def test_total_adds_sums_and_bounds() -> None:
     known, single = estimated(row(1), row(3), left=10), estimated(row(2, model="x"), left=10)
     total = known + known
     assert (total.system, total.answered, total.left) == ("all", 4, 20)
-    assert total.calls == Expected(value=40, low=20, high=60)
+    assert (total.calls.value, total.calls.low) == (40, 40 - 20 * math.sqrt(1 + 2 / 10))
     assert (known + single).calls == Expected(value=40, low=None, high=None)
     assert (known + single).cost_usd is None
 
