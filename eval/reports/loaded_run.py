@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from ...graphs.systems import SYSTEMS
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.prices import FREE, Cost, load_prices
 from ...modules.settings import load_settings
+from ..datasets.choice import choose_questions
 from ..datasets.questions import Dataset, EvalQuestion
 from ..datasets.registry import load_dataset
 from ..ragas.scores import RagasStore
@@ -88,6 +90,14 @@ def score_rows(run: LoadedRun) -> pd.DataFrame:
     """The scored rows of a run (see ``frames.question_frame``), with what RAGAS has scored and what calls cost."""
     ragas, prices = RagasStore(run.folder).read(), load_prices(load_settings().home)
     return question_frame(run.rows, run.dataset.questions, ks=ks_of(run.experiment.topk), ragas=ragas, prices=prices)
+
+
+def missing_answers(run: LoadedRun) -> int:
+    """Answers that the run is to have, of every system, question and repeat, and has not yet."""
+    there = {row.place for row in run.rows}
+    chosen = choose_questions(run.dataset, run.experiment).questions
+    places = itertools.product(run.experiment.systems, chosen, range(run.experiment.repeats))
+    return sum((system, question.id, repeat) not in there for system, question, repeat in places)
 
 
 def paid_by_system(run: LoadedRun) -> dict[str, Cost]:

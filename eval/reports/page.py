@@ -226,7 +226,9 @@ def _failures(report: Report) -> str:
     ]
     errors = report.questions[report.questions["em"] < 1.0]["system"].value_counts()
     total = ["all errors", *(f"{errors.get(system, 0):,}" for system in systems)]
-    return _table(["kind", *map(_text, systems)], [*rows, total])
+    known = report.questions[report.questions["em"].notna()]["system"].value_counts()
+    answers = ["of answers whose gold is known", *(f"{known.get(system, 0):,}" for system in systems)]
+    return _table(["kind", *map(_text, systems)], [*rows, total, answers])
 
 
 def _count(count: int, kind: str, system: str) -> str:

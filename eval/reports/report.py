@@ -30,11 +30,11 @@ from .frames import (
     system_frame,
 )
 from .judge import judge_documents, judge_section
-from .loaded_run import LoadedRun, load_run, paid_by_system, score_rows
+from .loaded_run import LoadedRun, load_run, missing_answers, paid_by_system, score_rows
 from .noise import noise_frame, noise_lines
 from .page import draw_report
 from .splits import split_frame
-from .system_table import common_lines, system_table
+from .system_table import common_lines, count_lines, system_table
 
 SPLIT_METRICS = ("em", "f1")
 
@@ -63,6 +63,8 @@ class Report:
     """By system, what its answers have cost, those that were asked again included."""
     asked_again: int = 0
     """Answers that a later attempt has replaced."""
+    missing: int = 0
+    """Answers that the run is to have and has not yet."""
     files: tuple[Path, ...]
     """What was written."""
     conversation: pd.DataFrame
@@ -80,6 +82,7 @@ class Report:
         """The table of systems, with 95 % intervals; shares in per cent; and a section for all else that there is."""
         lines = [f"# {self.dataset}", "", *system_table(self.questions, self.systems, self.shown)]
         lines += [
+            *count_lines(self.questions, self.missing),
             *common_lines(self.questions, self.common, self.shown),
             "",
             "Means over n questions; in brackets 95 % intervals (Wilson's for shares, else the bootstrap's), and n "
@@ -104,6 +107,7 @@ class Report:
             "dataset": self.dataset,
             "systems": records_of(self.systems),
             "completeness": completeness_counts(self.questions),
+            "missing": self.missing,
             "paid": {
                 name: {"cost_usd": cost.usd, "cost_known_usd": cost.known_usd} for name, cost in self.paid.items()
             },
@@ -150,6 +154,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
         judges=judges_of(run.rows, run.dataset.questions, seed=seed),
         paid=paid_by_system(run),
         asked_again=len(run.replaced),
+        missing=missing_answers(run),
         files=(),
         conversation=conversation,
         conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),

@@ -43,6 +43,25 @@ def system_table(questions: pd.DataFrame, systems: pd.DataFrame, metrics: Sequen
         yield table_line([str(system), str(asked), *answers, *means])
 
 
+def count_lines(questions: pd.DataFrame, missing: int) -> Iterator[str]:
+    """What the counts of the table are of where questions were repeated, and a warning where answers are missing.
+
+    Args:
+        questions: As from ``frames.question_frame``.
+        missing: Answers that the run is to have and has not yet.
+    """
+    if missing:
+        yield from (
+            "",
+            f"**Warning: the run is not finished: {missing:,} of {missing + len(questions):,} answers are missing. "
+            "Those that are there came first, and may be those of easier questions.**",
+        )
+    answers = questions["system"].value_counts(sort=False)
+    if questions.duplicated(["system", "question_id"]).any():
+        told = ", ".join(f"{count:,} of {system}" for system, count in answers.items())
+        yield from ("", f"Questions were repeated: failed, degraded and refused are counts of answers ({told}).")
+
+
 def common_lines(questions: pd.DataFrame, common: pd.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
     """A warning and a second table where means of the first are not over the same questions; nothing where all are.
 

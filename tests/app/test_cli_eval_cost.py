@@ -92,6 +92,8 @@ def test_limit_on_money_stops_cleanly_and_the_run_goes_on(cli: Cli, priced: Path
     stopped = json.loads(cli(*options(priced, out, "--max-cost", "0.4", "--json")).out)
     assert (stopped["asked"], stopped["stopped_by"]) == (1, "max_cost=0.4")
     assert 0 < stopped["cost_usd"] <= 0.4, "a second call might have cost more than what was left"
+    told = cli("eval", "report", str(out)).out
+    assert f"the run is not finished: {QUESTIONS - 1} of {QUESTIONS} answers are missing" in told
     again = cli(*options(priced, out, "--max-cost", "0.4"))
     assert "0 asked" in again.out
     assert "Stopped at max_cost=0.4; the same command with a higher limit goes on." in again.out

@@ -10,7 +10,7 @@ from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
 from judgetree.evaluation.reports.completeness import completeness_counts, damage_lines
 from judgetree.evaluation.reports.frames import common_frame, ks_of, question_frame, retrieval_metrics, system_frame
 from judgetree.evaluation.reports.report import load_report
-from judgetree.evaluation.reports.system_table import common_lines, system_table
+from judgetree.evaluation.reports.system_table import common_lines, count_lines, system_table
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
 from judgetree.modules.errors import LoadingError
 
@@ -76,6 +76,20 @@ def test_what_damaged_an_answer_stands_in_columns_and_below_the_table() -> None:
     (told, _) = damage_lines(frame)
     assert told.startswith("Degraded by faults: judge 1 answer (2 failed verdicts, 1 failed sub-run).")
     assert list(damage_lines(frame[:1])) == []
+
+
+def test_counts_of_repeated_questions_say_that_they_are_of_answers() -> None:
+    once = question_frame([row(OIL, "Vellin"), row(OIL, "x", system="naive")], QUESTIONS)
+    assert list(count_lines(once, 0)) == []
+    frame = question_frame([row(OIL, "Vellin"), row(OIL, repeat=1), row(OIL, "x", system="naive")], QUESTIONS)
+    told = "Questions were repeated: failed, degraded and refused are counts of answers (2 of judge, 1 of naive)."
+    assert list(count_lines(frame, 0)) == ["", told]
+
+
+def test_unfinished_run_is_told() -> None:
+    frame = question_frame([row(OIL, "Vellin")], QUESTIONS)
+    (_, warning) = count_lines(frame, 1_239)
+    assert warning.startswith("**Warning: the run is not finished: 1,239 of 1,240 answers are missing.")
 
 
 def test_refusal_is_right_only_where_nothing_can_be_known() -> None:
