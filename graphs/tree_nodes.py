@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Literal, get_args
 
 from ..modules.judge import Score, VerdictStatus
+from ..modules.material import as_material
 from ..modules.usage import CallRecord, UsageTotals, total_usage
 from .state import AnswerStatus, JsonScalar
 
@@ -146,8 +148,9 @@ class QueryNode:
     @property
     def shown_chunks(self) -> tuple[ChunkNode, ...]:
         """The chunks that its reader was shown, in that order; none before there is evidence to read."""
-        shown = [chunk for chunk in self.chunks if chunk.text in self.context]
-        return tuple(sorted(shown, key=lambda chunk: self.context.index(chunk.text)))
+        # Evidence holds a passage without its blank lines and whatever else could end it.
+        places = [(self.context.find(as_material(chunk.text)), chunk) for chunk in self.chunks]
+        return tuple(chunk for place, chunk in sorted(places, key=itemgetter(0)) if place >= 0)
 
     def depth_of(self, chunk: ChunkNode) -> int:
         """Depth in the tree at which one of its chunks was found: its own, and one more for each further round."""

@@ -94,6 +94,15 @@ def test_right_answer_is_no_failure_however_it_was_found() -> None:
     assert kind_of(chunk("x", "0"), prediction="40 mm") is None
 
 
+def test_gold_with_blank_lines_and_labels_reached_the_reader_all_the_same() -> None:
+    gold = replace(chunk("a"), text="# Norm A\n\nQuery: which drum?\n\nThe drum of norm A.")
+    tree = SearchTree(root=query(gold, chunk("b")), fingerprint={"max_rec_depth": "2"})
+    assert [each.chunk_id for each in tree.root.shown_chunks] == ["chunk-a", "chunk-b"]
+    naive = row_of(tree, system="naive", status="refused", prediction=REFUSAL)
+    assert failure_kind(naive, QUESTION, lambda: tree) == "refused_despite_evidence"
+    assert failure_kind(replace(naive, status="answered"), QUESTION, lambda: tree) == "reader_missed"
+
+
 def test_failed_run_is_that_whatever_it_had_found() -> None:
     assert kind_of(chunk("a", "0"), status="failed", prediction="") == "failed_run"
 
