@@ -90,6 +90,15 @@ def alt(plot: Plot) -> str:
     return ElementTree.fromstring(plot.svg)[0].text or ""
 
 
+def test_means_over_other_questions_are_called_so_where_they_stand_side_by_side() -> None:
+    plot = cost_plot(QUESTIONS, MEANS)
+    assert plot is not None
+    assert "Not comparable: each system over questions of its own (naive 2, judge 1)." in plot.caption
+    alike = cost_plot(QUESTIONS, MEANS.assign(n=2))
+    assert alike is not None
+    assert "Not comparable" not in alike.caption
+
+
 def test_same_data_draw_the_same_and_leave_the_settings_of_others_alone() -> None:
     before = dict(rcParams)
     first, second = plots(), plots()
