@@ -99,10 +99,12 @@ async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, ob
 
 async def _verdict(query: str, chunk: Document, meter: CallMeter, context: RunContext) -> Verdict:
     expand = context.depth < context.services.limits.max_rec_depth
+    judge = context.services.judge
+    if judge is None:
+        raise TypeError("this graph judges: give RagContext a judge")
+    own = Document(page_content=chunk.page_content, metadata=dict(chunk.metadata))  # it may write into it
     try:
-        if context.services.judge is None:
-            raise TypeError("this graph judges: give RagContext a judge")
-        return checked_verdict(await context.services.judge.judge(query, chunk, meter=meter, expand=expand))
+        return checked_verdict(await judge.judge(query, own, meter=meter, expand=expand))
     except UserError:
         raise
     except BudgetSpent as spent:

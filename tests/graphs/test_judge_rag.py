@@ -147,6 +147,35 @@ def test_a_judge_that_breaks_is_unknown_and_its_siblings_stay() -> None:
     assert retriever.queries == [ROOT], "an unknown verdict does not expand"
 
 
+class CuttingJudge:
+    """Cuts its chunk short before it reads it, and notes in its metadata that it did."""
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"kind": "cutting"}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        chunk.page_content = chunk.page_content[:4]
+        chunk.metadata.update(source="cut", kept={})
+        return Verdict(status="judged", score=2)
+
+
+def test_a_judge_that_writes_into_its_chunk_changes_no_evidence() -> None:
+    graph, _, _ = rag(judge=CuttingJudge())
+    final = run(graph)
+    assert "KS-1 is class Delta." in final["context"]
+    assert all(found.metadata["source"] != "cut" for found in final["similar_chunks"])
+    texts = [node.text for node in SearchTree.from_history(graph, "t").chunk_nodes()]
+    assert texts == ["KS-1 is class Delta.", "noise"]
+
+
+def test_a_graph_that_judges_without_a_judge_is_refused_before_a_call_is_paid() -> None:
+    reader = FakeLLM(lambda messages: "212 °C")
+    graph = build_judge_rag(context=RagContext(reader=reader, retriever=TableRetriever(TABLE)))
+    with pytest.raises(TypeError, match="give RagContext a judge"):
+        run(graph)
+    assert reader.calls == []
+
+
 class KeyedJudge:
     """The oracle behind a key that expires at some chunk: it is refused at once, while the others take their time."""
 
