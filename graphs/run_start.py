@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -47,14 +48,17 @@ def start_of(given: RagInput | str | None, thread_id: str, known: StateSnapshot 
 
     Raises:
         UnknownThread: Nothing was given, and the thread was never written.
-        SettingsError: The question is empty.
+        SettingsError: The question is empty or no text.
     """
     if given is None:
         if known is None:
             raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
         return RagInput(query=str(known.values["query"]))
     start = RagInput(query=given) if isinstance(given, str) else given
-    if not start.get("query", "").strip():
+    query: object = start.get("query", "") if isinstance(start, Mapping) else start
+    if not isinstance(query, str):
+        raise SettingsError(f'The question is {query!r}, which is no text. Give a string, or {{"query": "…"}}.')
+    if not query.strip():
         raise SettingsError('The question is empty. Give a string, or {"query": "…"}.')
     for name in ("query", "reader_query"):
         check_text(name, start.get(name, ""))

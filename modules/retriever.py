@@ -43,6 +43,8 @@ FETCH_FACTOR, FETCH_AT_LEAST = 4, 12
 HotpotQA questions 20 or 100 found no more for the top 3, and Milvus Lite decodes every column of each."""
 PRE_TOPK = 10
 _MODEL_PARAMS = ("model", "timeout_s", "pre_topk", "pre_ranker_type", "pre_ranker_params")
+_SEARCHES = frozenset({"get_similar_chunk_with_score", "_get_relevant_documents", "_aget_relevant_documents"})
+"""Methods that search by themselves, beside ``asearch``."""
 
 
 class Retriever(BaseRetriever):
@@ -107,6 +109,13 @@ class Retriever(BaseRetriever):
             rerank_input_top_n=rerank_input_top_n,
             expr=expr,
         )
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        """Refuse a subclass whose own search no graph would call."""
+        super().__init_subclass__(**kwargs)
+        own = sorted(_SEARCHES.intersection(vars(cls)))
+        if own and cls.asearch is Retriever.asearch:
+            raise TypeError(f"{cls.__name__} overrides {', '.join(own)}, but graphs search by asearch: override that.")
 
     def get_similar_chunk_with_score(self, query: str) -> Hits:
         """The best chunks, best first, with their scores; higher is better whatever the backend and metric.
@@ -203,7 +212,8 @@ class Retriever(BaseRetriever):
             name: json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
             for name, value in attributes.items()
         }
-        return {"collection": self._store().collection_name, "content": digest, **texts}
+        own_class = {} if type(self) is Retriever else {"class": f"{type(self).__module__}.{type(self).__qualname__}"}
+        return {"collection": self._store().collection_name, "content": digest, **texts, **own_class}
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         return _as_documents(self.get_similar_chunk_with_score(query))

@@ -131,6 +131,12 @@ def test_a_thread_that_was_killed_before_it_took_its_question_in_begins_anew(gra
     assert graph.invoke(ROOT, thread("t"))["answer"] == "Vellin"
 
 
+@pytest.mark.parametrize("question", [5, float("nan"), {"query": 5}, ["words"]])
+def test_a_question_that_is_no_text_is_refused(graph: RagGraph, question: object) -> None:
+    with pytest.raises(SettingsError, match=r"is no text\. Give a string"):
+        graph.invoke(question, thread("t"))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("question", ["", "   ", {}, {"query": ""}])
 def test_an_empty_question_is_refused(graph: RagGraph, question: object) -> None:
     with pytest.raises(SettingsError, match="question is empty"):

@@ -435,3 +435,21 @@ class TestFingerprint:
     def test_a_rerank_model_stands_in_it_by_name(self, animals: Index) -> None:
         retriever = Retriever(animals, ranker_type="model", ranker_params={"model": BrokenModel()})
         assert '"test:broken"' in retriever.fingerprint()["ranker_params"]
+
+
+def test_subclass_whose_search_graphs_would_not_call_is_refused() -> None:
+    with pytest.raises(TypeError, match="Deaf overrides get_similar_chunk_with_score, but graphs search by asearch"):
+
+        class Deaf(Retriever):
+            def get_similar_chunk_with_score(self, query: str) -> Hits:
+                return []
+
+
+def test_subclass_with_a_search_of_its_own_has_another_fingerprint(animals: Index) -> None:
+    class Own(Retriever):
+        async def asearch(self, query: str, *, meter: CallMeter) -> Hits:
+            return []
+
+    plain, own = Retriever(animals).fingerprint(), Own(animals).fingerprint()
+    assert own.items() - plain.items() == {("class", f"{Own.__module__}.{Own.__qualname__}")}
+    assert plain.keys() <= own.keys()
