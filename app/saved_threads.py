@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+from ..graphs.checkpoints import store_errors
 from ..graphs.rag_graph import RagGraph
 from ..graphs.result import Mode
 from ..graphs.search_tree import SearchTree
@@ -17,9 +20,15 @@ from ..modules.settings import Settings
 Fingerprint = dict[str, str]
 
 
-def open_graph(settings: Settings, mode: Mode = "judge") -> RagGraph:
-    """A graph over the store, for reading; use it in a ``with`` statement."""
-    return SYSTEMS[mode].build(checkpointer=settings.checkpoint_url)
+@contextmanager
+def open_graph(settings: Settings, mode: Mode = "judge") -> Iterator[RagGraph]:
+    """A graph over the store, for reading.
+
+    Raises:
+        SettingsError: The store cannot be read, or is damaged.
+    """
+    with store_errors(settings.checkpoint_url), SYSTEMS[mode].build(checkpointer=settings.checkpoint_url) as graph:
+        yield graph
 
 
 def newest_threads(settings: Settings, limit: int) -> list[ThreadSummary]:

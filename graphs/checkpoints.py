@@ -32,6 +32,16 @@ _QUICK_COMMITS = "PRAGMA synchronous=NORMAL"
 """With the write-ahead log that ``setup`` chooses, a killed process loses nothing; a power cut may lose the last steps.
 The default waits for the disk at every verdict, and what is not written yet when a process is killed is paid again."""
 
+_REMEDY = "Check JUDGETREE_CHECKPOINTS and that the store is running and writable."
+_DAMAGED = "Put a backup of the file in its place, or move it away (with its -wal and -shm) to begin anew."
+_SQLITE_REMEDIES = {
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_FULL: "Make room on the disk and ask again; what was saved is kept.",
+}
+_PRIMARY = 0xFF
+"""Of an extended result code of SQLite, the bits that are its primary one."""
+
 
 def serializer() -> JsonPlusSerializer:
     """The serialiser of every saver: it reads back plain data and LangChain documents, and no other type."""
@@ -192,10 +202,8 @@ def store_errors(url: str) -> Iterator[None]:
 def _unusable(url: str, error: Exception) -> SettingsError:
     address = Address(url)
     said = starred(" ".join(str(error).split()), address.secrets())
-    return SettingsError(
-        f"The checkpoint store {str(address)!r} cannot be used: {said}. "
-        "Check JUDGETREE_CHECKPOINTS and that the store is running and writable."
-    )
+    remedy = _SQLITE_REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY, _REMEDY)
+    return SettingsError(f"The checkpoint store {str(address)!r} cannot be used: {said}. {remedy}")
 
 
 def _unknown_url(url: str) -> SettingsError:

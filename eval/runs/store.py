@@ -201,7 +201,7 @@ class RunStore:
             return None
         try:
             content = json.loads(self._manifest_file.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise LoadingError(f"{self._manifest_file} is damaged ({error}). Give another --out.") from error
         _refuse_other_format(content, "run", where=f"The run in {self.folder}")
         return dict(content)
@@ -287,7 +287,7 @@ class RowTail:
                 if not line.startswith(_ROW_HEAD):
                     _refuse_other_format(json.loads(line), "rows", where=f"{self._file}, line {self._lines_read}")
                 rows.append(_ROW.validate_json(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 fault = f"{self._file}, line {self._lines_read} is damaged: {_fault(error)}."
                 raise LoadingError(f"{fault} Take that line out of the file; its question is asked again.") from error
         return rows
@@ -298,5 +298,5 @@ def _refuse_other_format(document: object, thing: Thing, *, where: str) -> None:
     refuse_other_format(found, thing, where=where, remedy="Give another --out, and run the questions again.")
 
 
-def _fault(error: ValueError) -> str:
+def _fault(error: Exception) -> str:
     return str(error.errors()[0]["msg"] if isinstance(error, ValidationError) else error)

@@ -86,3 +86,17 @@ def test_listing_makes_no_store(cli: Cli, tmp_path: Path) -> None:
     assert "judgetree ask" in done.err
     assert cli("threads", "--json").out == "[]\n"
     assert not (tmp_path / "cwd" / ".judgetree").exists()
+
+
+def test_a_damaged_store_is_named_with_what_to_do(
+    cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "own.sqlite"
+    monkeypatch.setenv("JUDGETREE_CHECKPOINTS", f"sqlite:///{store}")
+    assert cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", "damaged").status == 0
+    content = store.read_bytes()
+    store.write_bytes(content[:4096] + b"\xab" * (len(content) - 4096))
+    for command in (("threads",), ("tree", "damaged")):
+        done = cli(*command)
+        assert done.status == 2
+        assert "own.sqlite' cannot be used: database disk image is malformed. Put a backup" in done.err
