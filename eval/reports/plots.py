@@ -76,8 +76,8 @@ def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame, *, metric: str = "
     return Plot(
         name="cost",
         title="Accuracy against cost",
-        caption=f"Mean with 95 % interval.{_own_questions(shown)} Calls count whether they were paid for or came out of "
-        "the cache. Up and to the left is better.",
+        caption=f"Mean with 95 % interval.{_own_questions(shown)} Calls count whether they were paid for or came out "
+        "of the cache. Up and to the left is better.",
         svg=draw_inline_svg(draw, name="cost", alt=f"{metric.upper()} in per cent. {told}."),
     )
 
@@ -189,8 +189,8 @@ def latency_plot(questions: pd.DataFrame) -> Plot:
     return Plot(
         name="latency",
         title="Latency",
-        caption="Wall time of a question, waiting for the model included; calls out of the cache count with the time that "
-        f"they once took. Box: quartiles; whiskers: 5th and 95th percentile. {told}.",
+        caption="Wall time of a question, waiting for the model included; calls out of the cache count with the time "
+        f"that they once took. Box: quartiles; whiskers: 5th and 95th percentile. {told}.",
         svg=draw_inline_svg(draw, name="latency", alt=told, size_inches=(6.4, 1.4 + 0.5 * len(names))),
     )
 
