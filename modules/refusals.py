@@ -111,6 +111,9 @@ _ENGLISH = tuple(
         rf"{_SPEAKER} (?:lacks?|omits?|(?:gives?|contains?|provides?|has|have|makes?|offers?|includes?) (?:no"
         rf"|not enough|insufficient)) {_SOME}"
         rf"(?:[\w-]+ ){{0,2}}?(?:{_INFORMATION})",
+        rf"{_SPEAKER} (?:says?|tells?(?: us)?|states?|mentions?|contains?|reveals?) nothing"
+        r" (?:about|of|on|regarding)\b",
+        rf"[^,;:.]{{1,120}} (?:is|are) missing (?:in|from) {_OF_SOURCE}[.!]*$",
         rf"{_SPEAKER} (?:is|are|was|were) (?:not |in)(?:sufficient|enough|conclusive|clear|adequate)\b",
         rf"{_OF_SOURCE} (?:is|are) (?:silent|unrelated|irrelevant|not (?:related|relevant))\b",
         rf"none of {_OF_SOURCE} is relevant\b",
@@ -118,6 +121,7 @@ _ENGLISH = tuple(
         rf"there(?: is|'s| are| was) (?:no|not enough|insufficient) (?:[\w-]+ ){{0,2}}?{_INFORMATION}",
         rf"there (?:is|are)n't (?:[\w-]+ ){{0,2}}?{_INFORMATION}",
         # "No information is available on …", "the answer is not provided"
+        rf"(?!no evidence of (?!.*\b(?:given|provided|found|in)\b)[^,;.]*\.?$)"
         rf"(?:no|not enough|insufficient) {_SOME}{_INFORMATION}(?: [^,;.]{{0,30}}?(?:provided|available|given"
         rf"|found|made)\b)?"
         rf"(?: (?:of|on|about|to|regarding|in)\b[^,;.]*)?{_END}",
@@ -158,6 +162,9 @@ _STILL = re.compile(
     r"|seems to be|seems|must be|my (?:best )?guess|the answer is|later)\b"
 )
 _CONTRAST = re.compile(r"(?:^|[,;.] ?)(?:but|however|though|although|nevertheless|still),? ([^;.]+)")
+_BUT_NOT = re.compile(
+    r",? but not (?:of |about )?(?:its|his|her|their|the|who|what|when|where|which|why|how)\b[^;.]*[.!]?$"
+)
 _FIGURE_AFTER = re.compile(r"; (?!(?:it|they|the) (?:does|do|did))[^;]*\b(?:is|was|are|were)\b")
 _CONCEDES = re.compile(r"(?:although|though|while|whereas|even though|despite|if|when|unless|until|because)\b")
 _CLOSING = re.compile(r"(?:^|, (?:so|therefore|thus|hence) )(?:i|we) (?:cannot|can't) answer(?: (?:this|the|that)\b)?")
@@ -178,8 +185,8 @@ _KNOW = (
     r"|提供|给出|得出|推断|推知|确认|查到|了解|断定|看出|答)"
 )
 _NONE = r"(?:没有|沒有|没|未|并未|均未|都未|不|缺乏|缺少|无|無|暂无)"
-_STATE = r"(?:提及|提到|说明|說明|提供|给出|涉及|包含|记载|显示|指出|交代|描述|介绍|回答|包括|列出|说|讲|写)"
-_MATERIAL = r"(?:资料|資料|证据|信息|上下文|文中|文章|段落|材料|文档|原文|内容|文本|数据|给出的|提供的|文献)"
+_STATE = r"(?:提及|提到|说明|說明|提供|给出|涉及|包含|记载|显示|指出|交代|描述|介绍|回答|包括|列出|规定|说|讲|写)"
+_MATERIAL = r"(?:资料|資料|证据|信息|上下文|文中|文章|段落|材料|文档|原文|内容|文本|数据|给出的|提供的|文献|标准)"
 _CHINESE = tuple(
     re.compile(pattern)
     for pattern in (
@@ -190,7 +197,7 @@ _CHINESE = tuple(
         r"(?:我|我们|目前|.{0,8}中)?(?:没有|沒有|缺乏|缺少)足够的?(?:信息|资料|证据|数据|内容)",
         r"(?:这|这个|这个问题|此事)我?(?:也)?(?:不知道|不清楚)$",
         rf"(?:我|我们|目前|暂时|暂)?{_NONE}(?:有)?(?:找到|足够的?|相关的?|任何|充分的?|有关的?|具体的?)+(?:信息|资料|证据|数据|答案|内容|记载)$",
-        r"(?:没有答案|无答案|找不到(?:相关|答案|有关).*|没有找到.*|未找到.*|查不到.*)$",
+        r"(?:没有答案|无答案|(?:我|我们)?找不到(?:相关|答案|有关).*|(?:我|我们)?没有找到.*|未找到.*|查不到.*)$",
         rf"(?:.{{0,6}}{_MATERIAL})?(?:信息|证据|资料|材料|数据)(?:不足|不够|有限|缺失).*",
         r"(?:(?:答案|具体.{1,8}|.{1,8}(?:时间|日期|年份|地点|人数|原因|作者|姓名))(?:是|仍|尚|目前)*)?(?:未知|不详|不明|不得而知)的?$",
         r".{0,12}(?:并未|没有|未|没)(?:明确|具体)?(?:提及|提到|说明|给出|提供|记载)[^的]{0,15}$",
@@ -232,6 +239,8 @@ def _refuses_in_english(sentences: Sequence[str]) -> bool:
             return not any(map(_answers_still, rest))
         described = _SAYS_NOTHING.match(core) is not None
         if described and (turn := _CONTRAST.search(core)) and _refusing(turn[1]):
+            return True
+        if described and _BUT_NOT.search(core):
             return True
         if described and (end := re.search(r", so (.*)", core)) and _refusing(end[1]):
             return True

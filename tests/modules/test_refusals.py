@@ -15,8 +15,8 @@ REPLIES: dict[str, list[str]] = json.loads(Path(__file__).with_name("refusals.js
 DATA = Path(__file__).parents[2] / "data"
 
 
-def test_there_are_two_hundred_different_ones_of_each() -> None:
-    assert [len(set(REPLIES[kind])) for kind in ("refusals", "answers")] == [200, 200]
+def test_there_are_at_least_two_hundred_different_ones_of_each() -> None:
+    assert min(len(set(REPLIES[kind])) for kind in ("refusals", "answers")) >= 200
 
 
 @pytest.mark.parametrize("reply", REPLIES["refusals"])
