@@ -85,7 +85,10 @@ class ConversationMemory:
         self.close()
 
     def close(self) -> None:
-        """Close the connection and free a Milvus Lite folder for other processes. Closing twice does no harm."""
+        """Wait for what other threads do with it, then close the connection; this frees a Milvus Lite folder.
+
+        Closing twice does no harm.
+        """
         self._rows.close()
 
     def add_conversation_turn(self, session_id: str, turn: QaPair) -> None:
@@ -102,16 +105,17 @@ class ConversationMemory:
         if not by_id:
             return
         in_session(session_id)  # refuses an impossible id before anything is paid for
-        self._rows.open()
-        vectors = self.embedder.embed_documents([_embedded_text(turn) for turn in by_id.values()])
-        rows = [
-            to_row(session_id, turn, np.asarray(vector, dtype=np.float32))
-            for turn, vector in zip(by_id.values(), vectors, strict=True)
-        ]
-        for dimension in {len(vector) for vector in vectors}:
-            self._rows.open(dimension=dimension)
-        with self._changing(session_id):
-            self._rows.upsert(rows)
+        with self._rows.uses.entered():
+            self._rows.open()
+            vectors = self.embedder.embed_documents([_embedded_text(turn) for turn in by_id.values()])
+            rows = [
+                to_row(session_id, turn, np.asarray(vector, dtype=np.float32))
+                for turn, vector in zip(by_id.values(), vectors, strict=True)
+            ]
+            for dimension in {len(vector) for vector in vectors}:
+                self._rows.open(dimension=dimension)
+            with self._changing(session_id):
+                self._rows.upsert(rows)
         self._note(session_id, by_id)
 
     def missing(self, session_id: str, turn_ids: Iterable[str]) -> set[str]:
@@ -166,11 +170,11 @@ class ConversationMemory:
             condition += f" and {on_path(spans)}"
         if below_number is not None:
             condition += f" and {NUMBER_FIELD} < {below_number:d}"
-        if not self._rows.open():
-            return []
-        hits = self._rows.search(
-            self.embedder.embed_query(query[:_EMBEDDED_CHARACTERS]), condition, TURN_COLUMNS, top_k
-        )
+        with self._rows.uses.entered():
+            if not self._rows.open():
+                return []
+            vector = self.embedder.embed_query(query[:_EMBEDDED_CHARACTERS])
+            hits = self._rows.search(vector, condition, TURN_COLUMNS, top_k)
         found = [(to_turn(row), score) for row, score in hits]
         return sorted(found, key=lambda hit: (-hit[1], hit[0]["turn_id"]))
 

@@ -75,8 +75,8 @@ def _said(said: object) -> tuple[_Side, str]:
     if side is None:
         roles = ", ".join(_ROLES)
         raise SettingsError(
-            f"chat_history holds {said!r:.80}. Allowed: (question, answer) tuples, LangChain's messages, and "
-            f'{{"role": …, "content": …}} with a role of {roles}.'
+            f"chat_history holds {said!r:.80}. Allowed: (question, answer) tuples of two texts, LangChain's messages, "
+            f'and {{"role": …, "content": …}} with a role of {roles}.'
         )
     assert isinstance(said, BaseMessage)
     return side, str(said.text)

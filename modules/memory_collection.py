@@ -14,6 +14,7 @@ from .errors import CollectionError, MilvusFailure
 from .filters import quoted
 from .memory_schema import RECORD_FIELD, Row, create_memory, load_memory, memory_info, read_memory_info
 from .milvus_connection import MilvusConnection, connect
+from .open_uses import OpenUses
 from .settings import load_settings
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class MemoryCollection:
         self._info: CollectionInfo | None = None
         self._unflushed = 0
         self._opening = threading.RLock()
+        self.uses = OpenUses()
+        """Closing waits for them."""
 
     def open(self, *, dimension: int | None = None) -> bool:
         """Whether the collection is there and loaded; with a dimension it is made where there is none.
@@ -74,7 +77,8 @@ class MemoryCollection:
         return info is not None
 
     def close(self) -> None:
-        """Close the connection; the next ``open`` makes another one."""
+        """Wait for uses in other threads, then close the connection; the next ``open`` makes another one."""
+        self.uses.wait_for_end()
         with self._opening:
             self._info = None
             if self._connection is not None:
@@ -178,7 +182,8 @@ class MemoryCollection:
     @contextmanager
     def _explained(self, action: str) -> Iterator[None]:
         try:
-            yield
+            with self.uses.entered():
+                yield
         except MilvusFailure as error:
             # A server that came back, or a collection that was dropped, is looked at anew.
             self._info = None

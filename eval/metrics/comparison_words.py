@@ -28,7 +28,9 @@ def verdict_in_words(comparison: PairedComparison, *, a: str, b: str) -> str:
 def _evidence(comparison: PairedComparison, sign: int, *, signed: bool = False) -> str:
     low, high, n = comparison.difference.low, comparison.difference.high, comparison.difference.n
     interval = "no interval"
-    if low is not None and high is not None:
+    if low == high == 0.0:  # of the bootstrap, which cannot draw what it has not seen
+        interval = "the same score on each of them, from which no interval follows"
+    elif low is not None and high is not None:
         bounds = " to ".join(_points(bound, signed=signed) for bound in sorted((sign * low, sign * high)))
         interval = f"95 % interval {bounds}"
     questions = f"{n:,} question{'s' if n != 1 else ''}"

@@ -122,7 +122,7 @@ class Experiment(BaseModel):
         default=None, gt=0, allow_inf_nan=False, description="Stop cleanly once it has paid so many US dollars."
     )
 
-    seed: int = Field(default=0, ge=0, description="Of the sample, and of the report's intervals.")
+    seed: int = Field(default=0, ge=0, description="Of the sample, and of the intervals of a report's means.")
     baseline: Mode | Literal["all"] | None = Field(
         default=None, description="System that the report compares the others with; all for every pair; naive."
     )

@@ -6,11 +6,13 @@ import threading
 import time
 from pathlib import Path
 
+from judgetree.modules.conversation_memory import ConversationMemory
 from judgetree.modules.index import Index
 from judgetree.modules.milvus_connection import lock_holder
 from judgetree.modules.open_uses import OpenUses
 from judgetree.modules.retriever import Retriever
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
+from tests.modules.turn_factory import make_turn
 
 
 class SlowEmbedder(BagOfWordsEmbedder):
@@ -52,4 +54,17 @@ def test_an_index_that_is_closed_waits_for_a_search_in_another_thread(tmp_path: 
     searching.join(20)
     assert not searching.is_alive()
     assert [chunk.page_content for chunk, _ in found] == ["Cats sleep."]
+    assert lock_holder(folder / "LOCK") is None
+
+
+def test_a_memory_that_is_closed_waits_for_a_search_in_another_thread(tmp_path: Path) -> None:
+    embedder, folder = SlowEmbedder(), tmp_path / "own.db"
+    with ConversationMemory(embedder, uri=str(folder), token="") as memory:
+        memory.add_conversation_turn("s", make_turn(1, "Do cats sleep?"))
+        found: list[object] = []
+        searching = threading.Thread(target=lambda: found.extend(memory.retrieve_relevant_history("s", "cats", 1)))
+        searching.start()
+        assert embedder.started.wait(20)
+    searching.join(20)
+    assert len(found) == 1
     assert lock_holder(folder / "LOCK") is None

@@ -63,6 +63,16 @@ def test_one_question_is_said_to_be_too_few() -> None:
     )
 
 
+def test_systems_that_never_differ_have_no_interval_of_nothing() -> None:
+    words = verdict_in_words(
+        compare_paired([0.5] * 9, [0.5] * 9, metric="F1", test="permutation"), a="judge", b="naive"
+    )
+    assert words.startswith(
+        "No difference in F1 was shown; judge less naive is +0.0 points (the same score on each of them, from which no "
+        "interval follows; paired permutation test, p = 1.000; 9 questions)."
+    )
+
+
 def test_the_floor_of_a_permutation_test_is_said() -> None:
     floor = 2 / 10_001
     least = replace(SHOWN, test="permutation", p_value=floor, least_p_value=floor, resamples=10_000, b_better=0)
