@@ -122,7 +122,7 @@ class CachedLLM:
         if self._mode == "off":
             return await call()
         key = call_key(self._endpoint, self.model, messages, options, self._repeat)
-        if meter.calls is not None and meter.holds(call_key(self._endpoint, self.model, messages, options)):
+        if meter.holds(lambda: call_key(self._endpoint, self.model, messages, options)):
             # Paid for by this very question before it was killed: no answer of another question may take its place.
             completion = await call()
             await self._keep(key, completion, meter)

@@ -94,11 +94,15 @@ class CallMeter:
     claimed: Counter[bytes] = field(default_factory=Counter)
     """How many calls of each request were made so far."""
 
-    def holds(self, request: bytes) -> bool:
-        """Whether the journal has the reply to the next call of a request: it will be answered without being made."""
-        if self.calls is None:
+    def holds(self, request: Callable[[], bytes]) -> bool:
+        """Whether the journal has the reply to the next call of a request: it will be answered without being made.
+
+        ``request`` gives its key; it is not asked where the journal was empty when the run began.
+        """
+        if self.calls is None or not self.calls.known:
             return False
-        return self.calls.slot(self.node, self.chunk_id, request, self.claimed[request]).kept is not None
+        key = request()
+        return self.calls.slot(self.node, self.chunk_id, key, self.claimed[key]).kept is not None
 
     def claim(self, request: bytes) -> CallSlot | None:
         """The journal's place for the next call of a request; None without a journal."""

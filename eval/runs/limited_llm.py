@@ -54,7 +54,7 @@ class LimitedLLM:
                 messages, meter=meter, options=options, on_text=on_text, on_thinking=on_thinking
             )
 
-        if meter.calls is not None and meter.holds(call_key(self._endpoint, self.model, messages, options)):
+        if meter.holds(lambda: call_key(self._endpoint, self.model, messages, options)):
             return await call()
         expected = expected_record(messages, options, model=self._billed_as, meter=meter)
         place = await self._spending.reserve(self._spending.amount_of(expected))
