@@ -27,7 +27,7 @@ def measure_replay(system: str, original: FinishedRun) -> Row:
     out = workspace.run_folder(f"replay-{system}")
     with ScriptedServer(workspace.questions) as server:
         experiment = experiment_of(workspace, server.base_url, systems=(system,), cache="replay")
-        run = run_measured(experiment, out, settings_of(workspace))
+        run = run_measured(experiment, out, settings_of(workspace, base_url=server.base_url))
         calls = server.requests.total()
     identical = predictions(RunStore(out).read_rows()) == predictions(original.rows(system))
     wanted = WANTED_A_SECOND[system]

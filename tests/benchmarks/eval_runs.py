@@ -112,18 +112,22 @@ def finished_run() -> FinishedRun:
     folder = workspace.run_folder("finished")
     with ScriptedServer(workspace.questions) as server:
         experiment = experiment_of(workspace, server.base_url)
-        return FinishedRun(folder=folder, measured=run_measured(experiment, folder, settings_of(workspace)))
+        settings = settings_of(workspace, base_url=server.base_url)
+        return FinishedRun(folder=folder, measured=run_measured(experiment, folder, settings))
 
 
-def settings_of(workspace: Workspace, *, max_concurrency: int = 8) -> Settings:
-    """The default settings, in the workspace's home."""
-    return load_settings(home=workspace.home, embeddings=EMBEDDINGS, max_concurrency=max_concurrency)
+def settings_of(workspace: Workspace, *, max_concurrency: int = 8, base_url: str = "") -> Settings:
+    """The default settings, in the workspace's home; the servers at ``base_url`` are one in the model cache."""
+    names = {base_url: "scripted"} if base_url else {}
+    return load_settings(
+        home=workspace.home, embeddings=EMBEDDINGS, max_concurrency=max_concurrency, endpoint_names=names
+    )
 
 
 def experiment_of(workspace: Workspace, base_url: str, *, model: str = MODEL, **keys: object) -> Experiment:
     """The experiment with these keys, asked of the scripted model at ``base_url``.
 
-    ``model`` is any name: the model cache tells models apart by it, whatever their address.
+    ``model`` is any name: the model cache tells models of one server apart by it.
     """
     given = {"dataset": workspace.dataset, "llm": f"{base_url}#{model}", "judge": "generated", **keys}
     return Experiment.model_validate(given)
