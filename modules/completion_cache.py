@@ -41,6 +41,8 @@ class CompletionCache(SqliteCache):
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SCHEMA, thing="model-cache")
         self._renewed: set[bytes] = set()
+        self.under_way: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
+        """Held by who asks for a call, by its key, whichever model object asks; of judgetree's own loop."""
 
     def get(self, key: bytes) -> KeptCall | None:
         """What is kept under a key; None if nothing is."""
@@ -95,7 +97,6 @@ class CachedLLM:
         self._endpoint = endpoint
         self._mode = mode
         self._repeat = repeat
-        self._under_way: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def model(self) -> str:
@@ -128,7 +129,7 @@ class CachedLLM:
             await self._keep(key, completion, meter)
             return completion
         get = self._cache.get_renewed if self._mode == "refresh" else self._cache.get
-        async with self._under_way.setdefault(key, asyncio.Lock()):
+        async with self._cache.under_way.setdefault(key, asyncio.Lock()):
             kept = await asyncio.to_thread(get, key)
             if kept is None:
                 return await self._pay(key, call, meter)

@@ -151,6 +151,16 @@ def test_same_call_twice_at_once_is_paid_for_once(cache: CompletionCache) -> Non
     assert len(inner.calls) == 1
 
 
+def test_same_call_of_two_systems_at_once_is_paid_for_once(cache: CompletionCache) -> None:
+    inner = numbered()
+
+    async def both() -> list[Completion]:
+        systems = [cached_llm(inner, cache), cached_llm(inner, cache)]
+        return await asyncio.gather(*(llm.complete(QUESTION, meter=CallMeter(node="judge")) for llm in systems))
+
+    assert [completion.text for completion in run(both())] == ["1", "1"]
+
+
 def test_call_whose_first_try_failed_is_still_paid_for_once(cache: CompletionCache) -> None:
     entered: list[int] = []
 
