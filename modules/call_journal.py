@@ -112,9 +112,11 @@ class CallJournal:
         rows = await self._read("SELECT call_key, booked_to, estimate, kept, lost FROM calls WHERE root = ?", (root,))
         return {bytes(row[0]): _call_of(row) for row in rows}  # type: ignore[call-overload]
 
-    async def booked_calls(self) -> list[JournaledCall]:
-        """The calls that are booked to somebody, as if none was in flight: those without a reply are lost."""
-        rows = await self._read("SELECT call_key, booked_to, estimate, kept, lost FROM calls WHERE booked_to <> ''", ())
+    async def booked_calls(self, name: str | None = None) -> list[JournaledCall]:
+        """The calls that are booked to a name, or to any, as if none was in flight: those without a reply are lost."""
+        of_name, names = ("<> ''", ()) if name is None else ("= ?", (name,))
+        sql = f"SELECT call_key, booked_to, estimate, kept, lost FROM calls WHERE booked_to {of_name}"
+        rows = await self._read(sql, names)
         return [_call_of(row) for row in rows]
 
     async def forget(self, roots: Iterable[str]) -> None:

@@ -292,7 +292,7 @@ class _Work:
         """What a question has paid, by the journal; None without one."""
         if self._journal is None:
             return None
-        calls = [call for call in await self._journal.booked_calls() if call.booked_to == thread_id]
+        calls = await self._journal.booked_calls(thread_id)
         return paid_for((record for call in calls for record in call.records), self._services.local_models)
 
     async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:

@@ -36,7 +36,6 @@ async def ask_json(
     def read(completion: Completion) -> Reply:
         return parse_json_reply(completion.text, reply)
 
-    meter.calls = context.calls
     try:
         return await ask_until_usable(
             context.chat, messages, closed_schema(reply), read, meter=meter, max_repairs=MAX_REPAIRS
@@ -56,7 +55,6 @@ async def ask_text(
     Raises:
         ModelSetupError: The endpoint can serve no request.
     """
-    meter.calls = context.calls
     options = CallOptions(max_tokens=max_tokens + context.limits.max_thinking_tokens)
     try:
         return await context.services.reader.complete(messages, meter=meter, options=options)
@@ -73,7 +71,6 @@ async def answer_live(context: TurnContext, messages: Sequence[Message], *, mete
     Raises:
         ModelCallError: The model failed after its last attempt; the turn stays open.
     """
-    meter.calls = context.calls
     stream = context.stream
     if stream is not None:
         stream.start_over()

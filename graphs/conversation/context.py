@@ -15,6 +15,7 @@ from ...modules.prompts_conversation import CONVERSATION_VERSION
 from ...modules.settings import Settings
 from ...modules.structured_reply import JsonChat
 from ...modules.turns import PathSpans, QaPair
+from ...modules.usage import CallMeter
 from ...modules.web_search import WebSearch
 from ..context import RagContext, RunEvent
 from ..rag_graph import RagGraph
@@ -177,6 +178,10 @@ class TurnContext:
     def conversation_id(self) -> str:
         """Random id of the conversation, by which memory and threads know it."""
         return self.conversation["conversation_id"]
+
+    def meter(self, node: str) -> CallMeter:
+        """Keeps the records of a node's model calls, and writes them to the journal."""
+        return CallMeter(node=node, calls=self.calls)
 
     def tell(self, node: str, event: RunEvent | None = None) -> None:
         """Tell that a step has begun, or that the search has come further."""

@@ -55,7 +55,8 @@ Update = dict[str, object]
 
 async def fold_summary(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Take turns that are too old for a prompt into the running summary; a failed call leaves it to a later turn."""
-    context, meter = runtime.context, CallMeter(node="fold_summary")
+    context = runtime.context
+    meter = context.meter("fold_summary")
     context.tell("fold_summary")
     limit = context.limits.max_summary_tokens
     reply = await ask_text(context, summary_prompt(state, context), meter=meter, max_tokens=limit)
@@ -68,7 +69,8 @@ async def fold_summary(state: TurnState, runtime: Runtime[TurnContext]) -> Updat
 
 async def direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Answer small talk at once; anything else goes on."""
-    context, meter = runtime.context, CallMeter(node="direct_answer")
+    context = runtime.context
+    meter = context.meter("direct_answer")
     context.tell("direct_answer")
     messages = small_talk_messages(shown_query(state, context))
     reply = await ask_json(context, messages, SmallTalkReply, meter=meter)
@@ -82,7 +84,8 @@ async def direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Upda
 
 async def select_turns(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Ask which earlier turns the question leans on, and fetch the best of the chunks that those rest on."""
-    context, meter = runtime.context, CallMeter(node="select_turns")
+    context = runtime.context
+    meter = context.meter("select_turns")
     context.tell("select_turns")
     reply = await ask_json(context, selection_prompt(state, context), SelectionReply, meter=meter)
     there = {turn["turn_number"] for turn in state["history"]} | ({0} if state["summary"] else set())
@@ -102,7 +105,8 @@ async def select_turns(state: TurnState, runtime: Runtime[TurnContext]) -> Updat
 
 async def digest_evidence(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Shorten passages that would fill a prompt to what they say of the question; a model that fails has them cut."""
-    context, meter = runtime.context, CallMeter(node="digest_evidence")
+    context = runtime.context
+    meter = context.meter("digest_evidence")
     context.tell("digest_evidence")
     limits = context.limits
 
@@ -119,7 +123,8 @@ async def digest_evidence(state: TurnState, runtime: Runtime[TurnContext]) -> Up
 
 async def assess_history(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Ask what the earlier turns give to the question, and how it reads by itself."""
-    context, meter = runtime.context, CallMeter(node="assess_history")
+    context = runtime.context
+    meter = context.meter("assess_history")
     context.tell("assess_history")
     reply = await ask_json(context, assessment_prompt(state, context), AssessmentReply, meter=meter)
     if reply is None:
@@ -140,7 +145,8 @@ async def answer_from_history(state: TurnState, runtime: Runtime[TurnContext]) -
 
     With ``answer_from_history="trust"`` the judge is not asked.
     """
-    context, meter = runtime.context, CallMeter(node="answer_from_history")
+    context = runtime.context
+    meter = context.meter("answer_from_history")
     context.tell("answer_from_history")
     chunks, answer = state["kept_chunks"], state["proposed_answer"]
     if context.options.answer_from_history != "trust":
@@ -157,20 +163,16 @@ async def answer_from_history(state: TurnState, runtime: Runtime[TurnContext]) -
 
 async def _is_confirmed(query: str, chunks: list[Document], context: TurnContext, meter: CallMeter) -> bool:
     """Whether the judge says of the chunks, taken together as one passage, that they answer the query alone."""
-    passage = chunks[0]
-    if len(chunks) > 1:
-        text = "\n\n".join(chunk.page_content for chunk in chunks)
-        passage = Document(page_content=text, metadata=chunks[0].metadata)
-    text = shortened(passage.page_content, context.limits.max_tokens // 2)
-    passage = Document(page_content=text, metadata=passage.metadata)
-    meter.calls = context.calls
+    text = shortened("\n\n".join(chunk.page_content for chunk in chunks), context.limits.max_tokens // 2)
+    passage = Document(page_content=text, metadata=chunks[0].metadata)
     verdict = checked_verdict(await context.judge.judge(query, passage, meter=meter, expand=False))
     return verdict.score == 2
 
 
 async def condense(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Rewrite the question so that it stands alone; where that fails, it is searched for as it was asked."""
-    context, meter = runtime.context, CallMeter(node="condense")
+    context = runtime.context
+    meter = context.meter("condense")
     context.tell("condense")
     limit = context.limits.max_rewrite_tokens
     reply = await ask_text(context, condensation_prompt(state, context), meter=meter, max_tokens=limit)
@@ -188,7 +190,8 @@ async def condense(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
 
 async def web_or_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Ask whether the web is the better place to search; the collection is where the reply does not say so."""
-    context, meter = runtime.context, CallMeter(node="web_or_rag")
+    context = runtime.context
+    meter = context.meter("web_or_rag")
     context.tell("web_or_rag")
     query = shortened(_standalone(state), context.limits.max_tokens // 2)
     reply = await ask_json(context, route_messages(query), RouteReply, meter=meter)
@@ -198,7 +201,8 @@ async def web_or_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
 
 async def search_web(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Search the web and let the reader answer from what it gives."""
-    context, meter = runtime.context, CallMeter(node="search_web")
+    context = runtime.context
+    meter = context.meter("search_web")
     context.tell("search_web")
     if context.web is None:
         raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
@@ -236,7 +240,8 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
 
 async def answer_from_knowledge(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     """Answer what the evidence does not from the conversation and general knowledge, and mark it so."""
-    context, meter = runtime.context, CallMeter(node="answer_from_knowledge")
+    context = runtime.context
+    meter = context.meter("answer_from_knowledge")
     context.tell("answer_from_knowledge")
     answer = await answer_live(context, knowledge_prompt(state, context), meter=meter)
     return _answer(answer, "knowledge") | {"chunks": [], "usage": meter.records}
@@ -260,11 +265,6 @@ def _query(state: TurnState) -> str:
 
 def _standalone(state: TurnState) -> str:
     return state.get("standalone_query") or _query(state)
-
-
-def _selected(state: TurnState) -> list[QaPair]:
-    numbers = state.get("selected") or ()
-    return [turn for turn in state["history"] if turn["turn_number"] in numbers]
 
 
 def _of_collection(state: TurnState, numbers: Collection[int]) -> list[QaPair]:

@@ -1,4 +1,4 @@
-"""Milvus for tests: one embedded Lite folder and one Lite server for each test worker."""
+"""Milvus and model endpoints for tests: Milvus once for each test worker, endpoints once for each module."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from pathlib import Path
 import grpc
 import pytest
 
+from judgetree.app.scripted_server import ScriptedServer
 from judgetree.modules.index import Index
 from judgetree.modules.milvus_connection import MilvusConnection, connect
 from tests.graphs.conftest import postgres_url
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
+from tests.modules.model_endpoints import RawEndpoint, as_new, serve_raw
 from tests.modules.rerank_server import RerankServer, serve_rerank
 
 __all__ = ["postgres_url"]
@@ -113,3 +115,28 @@ def drop_collection(index: Index) -> None:
 def rerank_server() -> Iterator[RerankServer]:
     with serve_rerank() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def started_server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def server(started_server: ScriptedServer) -> ScriptedServer:
+    """A model endpoint that has served nothing yet."""
+    return as_new(started_server)
+
+
+@pytest.fixture(scope="module")
+def started_raw() -> Iterator[RawEndpoint]:
+    with serve_raw() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def raw(started_raw: RawEndpoint) -> RawEndpoint:
+    """A model endpoint that sends bytes as they are given."""
+    started_raw.will_send()
+    return started_raw

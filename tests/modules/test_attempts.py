@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from judgetree.app.scripted_server import ScriptedServer
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.llm import CallGate
@@ -18,36 +16,10 @@ from tests.modules.model_endpoints import (
     Answer,
     Clock,
     RawEndpoint,
-    as_new,
     ask,
     chat_reply,
     llm_at,
-    serve_raw,
 )
-
-
-@pytest.fixture(scope="module")
-def started_server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(started_server: ScriptedServer) -> ScriptedServer:
-    return as_new(started_server)
-
-
-@pytest.fixture(scope="module")
-def started_raw() -> Iterator[RawEndpoint]:
-    with serve_raw() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def raw(started_raw: RawEndpoint) -> RawEndpoint:
-    started_raw.will_send()
-    return started_raw
-
 
 LIMITED = (429, {}, json.dumps({"error": {"message": "slow down", "code": "rate_limit_exceeded"}}))
 LIMITED_A_MINUTE = (429, {"Retry-After": "60"}, "{}")

@@ -160,6 +160,8 @@ def test_finished_threads_and_closed_books_are_forgotten(reopened: Opener) -> No
         await journal.forget(["finished", "booked"])
         assert [len(await journal.calls_of(root)) for root in ("booked", "finished", "open")] == [1, 0, 1]
         assert [call.booked_to for call in await journal.booked_calls()] == ["question"]
+        assert await journal.booked_calls("question") == await journal.booked_calls()
+        assert await journal.booked_calls("another") == []
         await journal.forget_booked({"question"})
         assert await journal.booked_calls() == []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from langchain_core.documents import Document
@@ -30,12 +29,6 @@ def wrote(score: int, next_query: str = "", reason: str = "r") -> ChatReply:
 
 
 USELESS, PART, WHOLE = wrote(0), wrote(1, NEXT), wrote(2)
-
-
-@pytest.fixture(scope="module")
-def started_server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -22,38 +21,12 @@ from tests.modules.model_endpoints import (
     KEY,
     RawEndpoint,
     Snapshots,
-    as_new,
     ask,
     chat_reply,
     llm_at,
     saying,
-    serve_raw,
     stream_reply,
 )
-
-
-@pytest.fixture(scope="module")
-def started_server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(started_server: ScriptedServer) -> ScriptedServer:
-    return as_new(started_server)
-
-
-@pytest.fixture(scope="module")
-def started_raw() -> Iterator[RawEndpoint]:
-    with serve_raw() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def raw(started_raw: RawEndpoint) -> RawEndpoint:
-    started_raw.will_send()
-    return started_raw
-
 
 # --- what is understood ---
 

@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from email.utils import formatdate
 from pathlib import Path
 
@@ -29,39 +29,13 @@ from tests.modules.model_endpoints import (
     Clock,
     RawEndpoint,
     Snapshots,
-    as_new,
     ask,
     chat_reply,
     llm_at,
     saying,
-    serve_raw,
     serve_tls,
     stream_reply,
 )
-
-
-@pytest.fixture(scope="module")
-def started_server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(started_server: ScriptedServer) -> ScriptedServer:
-    return as_new(started_server)
-
-
-@pytest.fixture(scope="module")
-def started_raw() -> Iterator[RawEndpoint]:
-    with serve_raw() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def raw(started_raw: RawEndpoint) -> RawEndpoint:
-    started_raw.will_send()
-    return started_raw
-
 
 # --- what is tried again ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import httpx2
@@ -26,21 +26,8 @@ from tests.modules.model_endpoints import (
     ask,
     chat_reply,
     llm_at,
-    serve_raw,
     stream_reply,
 )
-
-
-@pytest.fixture(scope="module")
-def started_raw() -> Iterator[RawEndpoint]:
-    with serve_raw() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def raw(started_raw: RawEndpoint) -> RawEndpoint:
-    started_raw.will_send()
-    return started_raw
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -19,7 +19,7 @@ from judgetree.modules.llm_factory import create_llm
 from judgetree.modules.rate_limit import MINUTE_S, RateLimit, estimated_tokens
 from judgetree.modules.settings import load_settings
 from judgetree.modules.usage import CallMeter
-from tests.modules.model_endpoints import QUESTION, as_new, saying
+from tests.modules.model_endpoints import QUESTION, saying
 
 PATIENCE_S = 20.0
 A_MOMENT_S = 0.2
@@ -244,17 +244,6 @@ def test_estimate_counts_prompt_and_answer_in_either_script() -> None:
 
 
 # --- around the calls of an endpoint ---
-
-
-@pytest.fixture(scope="module")
-def started_server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(started_server: ScriptedServer) -> ScriptedServer:
-    return as_new(started_server)
 
 
 async def settled(*calls: Awaitable[object]) -> list[bool]:

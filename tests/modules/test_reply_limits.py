@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from judgetree.app.scripted_server import ScriptedServer
 from judgetree.modules.errors import ModelCallError
 from judgetree.modules.growing_text import Delta
 from judgetree.modules.usage import CallMeter
@@ -18,37 +17,11 @@ from tests.modules.model_endpoints import (
     Answer,
     RawEndpoint,
     Snapshots,
-    as_new,
     ask,
     chat_reply,
     llm_at,
-    serve_raw,
     stream_reply,
 )
-
-
-@pytest.fixture(scope="module")
-def started_server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(started_server: ScriptedServer) -> ScriptedServer:
-    return as_new(started_server)
-
-
-@pytest.fixture(scope="module")
-def started_raw() -> Iterator[RawEndpoint]:
-    with serve_raw() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def raw(started_raw: RawEndpoint) -> RawEndpoint:
-    started_raw.will_send()
-    return started_raw
-
 
 # --- what an attempt may take ---
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,12 +26,6 @@ from tests.modules.model_endpoints import as_new, chat_reply, llm_at, saying, se
 QUESTION = [("user", "What is six by nine, as JSON?")]
 SCHEMA: dict[str, object] = {"type": "object", "properties": {"product": {"type": "integer"}}}
 REPLY = ChatReply(text='{"product": 54}')
-
-
-@pytest.fixture(scope="module")
-def started_server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
 
 
 @pytest.fixture
