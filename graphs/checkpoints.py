@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
-import aiosqlite
-from filelock import AsyncFileLock, FileLock
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from ..modules.addresses import Address
 from ..modules.errors import DependencyError, SettingsError
 from ..modules.redaction import starred
 from ..modules.settings import without_secrets
+from .sqlite_saver import ThreadedSqliteSaver, open_sqlite
 
 ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
 
@@ -27,10 +24,6 @@ Saver = BaseCheckpointSaver[str]
 
 _CONNECTIONS = 4
 """To PostgreSQL, for each process and store."""
-
-_QUICK_COMMITS = "PRAGMA synchronous=NORMAL"
-"""With the write-ahead log that ``setup`` chooses, a killed process loses nothing; a power cut may lose the last steps.
-The default waits for the disk at every verdict, and what is not written yet when a process is killed is paid again."""
 
 _REMEDY = "Check JUDGETREE_CHECKPOINTS and that the store is running and writable."
 _DAMAGED = "Put a backup of the file in its place, or move it away (with its -wal and -shm) to begin anew."
@@ -65,7 +58,8 @@ async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
         if url == "memory:":
             saver: Saver = InMemorySaver(serde=serializer())
         elif url.startswith("sqlite:///"):
-            saver = await _open_sqlite(url, stack)
+            saver = in_file = await asyncio.to_thread(_opened_sqlite, url)
+            stack.push_async_callback(in_file.aclose)
         elif is_postgres(url):
             saver = await _open_postgres(url, stack)
         else:
@@ -74,17 +68,9 @@ async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
 
 
 async def keep_latest(saver: Saver, thread_id: str) -> None:
-    """Delete all checkpoints of a thread but the newest, where they take room on a disk.
-
-    LangGraph's saver for SQLite cannot, so its two tables are named here.
-    """
-    if isinstance(saver, AsyncSqliteSaver):
-        newest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
-        async with saver.lock, saver.conn.cursor() as cursor:
-            for table in ("checkpoints", "writes"):
-                where = f"thread_id = :thread AND checkpoint_ns = '' AND checkpoint_id < {newest}"
-                await cursor.execute(f"DELETE FROM {table} WHERE {where}", {"thread": thread_id})
-            await saver.conn.commit()
+    """Delete all checkpoints of a thread but the newest, where they take room on a disk."""
+    if isinstance(saver, ThreadedSqliteSaver):
+        await saver.akeep_latest(thread_id)
     elif not isinstance(saver, InMemorySaver):
         await saver.aprune([thread_id], strategy="keep_latest")
 
@@ -100,11 +86,8 @@ def open_checkpointer_sync(url: str) -> Iterator[Saver]:
         if url == "memory:":
             saver: Saver = InMemorySaver(serde=serializer())
         elif url.startswith("sqlite:///"):
-            connection = stack.enter_context(closing(_connect_sqlite(url)))
-            saver = SqliteSaver(connection, serde=serializer())
-            with FileLock(_lock_beside(_sqlite_path(url))):
-                saver.setup()
-            connection.execute(_QUICK_COMMITS)
+            saver = in_file = _opened_sqlite(url)
+            stack.callback(in_file.conn.close)
         elif is_postgres(url):
             with _postgres_errors(url):
                 from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415 - the extra "postgres"
@@ -118,17 +101,11 @@ def open_checkpointer_sync(url: str) -> Iterator[Saver]:
         yield saver
 
 
-async def _open_sqlite(url: str, stack: AsyncExitStack) -> Saver:
-    path = _sqlite_path(url)
+def _opened_sqlite(url: str) -> ThreadedSqliteSaver:
     try:
-        connection = await stack.enter_async_context(aiosqlite.connect(path))
-        saver = AsyncSqliteSaver(connection, serde=serializer())
-        async with AsyncFileLock(_lock_beside(path)):
-            await saver.setup()
-        await connection.execute(_QUICK_COMMITS)
+        return open_sqlite(_sqlite_path(url), serde=serializer())
     except sqlite3.Error as error:
         raise _unusable(url, error) from error
-    return saver
 
 
 async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
@@ -148,18 +125,6 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
         # Its lock lets one query through at a time, whatever the size of the pool, and many conversations wait in line.
         saver.lock = asyncio.Semaphore(_CONNECTIONS)  # type: ignore[assignment]
     return saver
-
-
-def _lock_beside(path: Path) -> Path:
-    """Held while a store is made ready: the switch to WAL does not wait for others, whatever the busy timeout."""
-    return path.with_name(path.name + ".lock")
-
-
-def _connect_sqlite(url: str) -> sqlite3.Connection:
-    try:
-        return sqlite3.connect(_sqlite_path(url), check_same_thread=False)
-    except sqlite3.Error as error:
-        raise _unusable(url, error) from error
 
 
 def _sqlite_path(url: str) -> Path:

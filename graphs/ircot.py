@@ -51,7 +51,7 @@ async def reason(state: RagState, runtime: Runtime[RunContext]) -> dict[str, obj
     return await write_step(state, runtime, node="reason", messages=messages, read=_read)
 
 
-def to_reason(state: RagState, runtime: Runtime[RunContext]) -> Literal["reason", "augment"]:
+async def to_reason(state: RagState, runtime: Runtime[RunContext]) -> Literal["reason", "augment"]:
     """A sentence is worth its call only where it can still be searched for."""
     return "reason" if has_depth_left(state, runtime) else "augment"
 

@@ -60,6 +60,6 @@ async def augment(state: RagState) -> dict[str, object]:
     return {"context": render_evidence(chunks_of(state, state["steps"][-1]))}
 
 
-def to_draft(state: RagState, runtime: Runtime[RunContext]) -> Literal["draft", "augment"]:
+async def to_draft(state: RagState, runtime: Runtime[RunContext]) -> Literal["draft", "augment"]:
     """A draft is worth its call only where it can still be searched for."""
     return "draft" if has_depth_left(state, runtime) else "augment"

@@ -50,7 +50,7 @@ async def act(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object
     return await write_step(state, runtime, node="act", messages=messages, read=_read)
 
 
-def to_act(state: RagState, runtime: Runtime[RunContext]) -> Literal["act", "augment"]:
+async def to_act(state: RagState, runtime: Runtime[RunContext]) -> Literal["act", "augment"]:
     """An action is worth its call only where it can still be a search."""
     return "act" if has_depth_left(state, runtime) else "augment"
 

@@ -90,7 +90,7 @@ def has_depth_left(state: RagState, runtime: Runtime[RunContext]) -> bool:
     return len(state["steps"]) <= runtime.context.services.limits.max_rec_depth
 
 
-def to_next_round(state: RagState) -> Literal["retrieve_round", "augment"]:
+async def to_next_round(state: RagState) -> Literal["retrieve_round", "augment"]:
     """Another round where the newest step has a query for it, else the answer."""
     return "retrieve_round" if state["steps"][-1]["next_query"] else "augment"
 

@@ -1,4 +1,8 @@
-"""Where the judge graph goes next. With nothing to send a route names a node: an empty list ends a run silently."""
+"""Where the judge graph goes next. With nothing to send a route names a node: an empty list ends a run silently.
+
+Routes are coroutines, here and in the other graphs, because LangGraph runs plain functions in a thread, where they
+wait behind searches.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from .context import RunContext
 from .state import CallNewRagState, JudgeState, RagState
 
 
-def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send] | str:
+async def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send] | str:
     """One judge a chunk; straight to ``augment`` without chunks, or on the deepest level if leaves are not judged."""
     limits, chunks = runtime.context.services.limits, state["similar_chunks"]
     is_leaf = runtime.context.depth >= limits.max_rec_depth
@@ -18,7 +22,7 @@ def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send] | str
     return [Send("judge", JudgeState(old_query=state["query"], similar_chunk=chunk)) for chunk in chunks]
 
 
-def to_sub_runs(state: RagState) -> list[Send] | str:
+async def to_sub_runs(state: RagState) -> list[Send] | str:
     """One ``call_new_rag`` for each chunk whose sub-run was planned; ``augment`` if none was."""
     sends = [
         Send(

@@ -76,14 +76,14 @@ async def augment(state: RagState) -> dict[str, object]:
     return {"context": "\n\n".join([text for text in (passages, *pairs) if text])}
 
 
-def after_search(
+async def after_search(
     state: RagState, runtime: Runtime[RunContext]
 ) -> Literal["ask_follow_up", "answer_follow_up", "augment"]:
     """The question's own chunks wait for the follow-ups; those of a follow-up are read at once."""
-    return "answer_follow_up" if len(state["steps"]) > 1 else to_follow_up(state, runtime)
+    return "answer_follow_up" if len(state["steps"]) > 1 else await to_follow_up(state, runtime)
 
 
-def to_follow_up(state: RagState, runtime: Runtime[RunContext]) -> Literal["ask_follow_up", "augment"]:
+async def to_follow_up(state: RagState, runtime: Runtime[RunContext]) -> Literal["ask_follow_up", "augment"]:
     """A follow-up is worth its call only where it can still be searched for."""
     return "ask_follow_up" if has_depth_left(state, runtime) else "augment"
 

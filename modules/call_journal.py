@@ -32,10 +32,14 @@ Statement = tuple[str, Sequence[object]]
 
 
 class JournalFile(Protocol):
-    """A database with the table ``calls``; its methods block and are called from one thread at a time."""
+    """A database with the table ``calls``; its methods block, but for the first, and are called by one thread."""
 
     name: str
     """As messages call it."""
+
+    def write_at_once(self, statement: Statement) -> bool:
+        """Execute it in a transaction of its own if nothing has to be waited for; whether it was executed."""
+        ...
 
     def write(self, statements: Iterable[Statement]) -> None:
         """Execute all in one transaction; they outlive the process as soon as this returns."""
@@ -80,7 +84,12 @@ _UNKNOWN = JournaledCall()
 
 
 class CallJournal:
-    """Writes calls down, many in one commit. Use it on judgetree's own loop."""
+    """Writes calls down. Use it on judgetree's own loop.
+
+    A write that has to wait for nothing is made on the loop: a trip to a thread costs several times as much, and on a
+    busy core the thread waits for the interpreter at each of its statements. What has to wait goes to a thread of its
+    own, many writes in one commit.
+    """
 
     def __init__(self, open_file: Callable[[], JournalFile]) -> None:
         """``open_file`` is called at the first use, in the journal's own thread."""
@@ -138,11 +147,19 @@ class CallJournal:
         self._thread.shutdown(wait=False)
 
     async def _write(self, sql: str, parameters: Sequence[object]) -> None:
+        if self._file is not None and self._written_at_once(self._file, (sql, parameters)):
+            return
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(((sql, parameters), written))
         if self._committing is None:
             self._committing = asyncio.create_task(self._commit_all())
         await written
+
+    def _written_at_once(self, file: JournalFile, statement: Statement) -> bool:
+        try:
+            return file.write_at_once(statement)
+        except Exception as error:
+            raise self._unusable(error) from error
 
     async def _commit_all(self) -> None:
         """Commit what waits, and what has come meanwhile, until nothing does."""

@@ -25,6 +25,8 @@ _TABLES = (
     "INSERT INTO {prefix}format VALUES ('{format}') ON CONFLICT DO NOTHING",
 )
 _BUSY_TIMEOUT_S = 30.0
+_WRITES_A_CHECKPOINT = 500
+"""After so many writes without one, SQLite's log is moved into the file, which waits for the disk."""
 _REMEDY = "Move it away; questions that are not finished are then asked anew."
 
 
@@ -39,17 +41,31 @@ class SqliteJournal:
         """
         self.name = str(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The journal's own thread opens and uses it; the one that ends the process may close it.
-        self._connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+        self._connection = _connect_sqlite(path, timeout=_BUSY_TIMEOUT_S)
         with FileLock(path.with_name(path.name + ".lock")):
             self._connection.execute("PRAGMA journal_mode = WAL")  # does not wait for others, whatever the timeout
-            # Commits reach the system at once, which a killed process does not take back; a power cut may.
-            self._connection.execute("PRAGMA synchronous = NORMAL")
             self.write((table.format(prefix="", bytes="BLOB", format=_format()), ()) for table in _TABLES)
+        self._at_once = _connect_sqlite(path, timeout=0)
+        self._at_once.execute("PRAGMA wal_autocheckpoint = 0")  # which would wait for the disk
+        self._until_checkpoint = _WRITES_A_CHECKPOINT
         _refuse_other(self.read(("SELECT format FROM format", ())), self.name)
+
+    def write_at_once(self, statement: Statement) -> bool:
+        """See ``JournalFile.write_at_once``; every so often it declines, and ``write`` moves the log into the file."""
+        self._until_checkpoint -= 1
+        if self._until_checkpoint <= 0:
+            return False
+        try:
+            self._at_once.execute(*statement)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        return True
 
     def write(self, statements: Iterable[Statement]) -> None:
         """See ``JournalFile.write``."""
+        self._until_checkpoint = _WRITES_A_CHECKPOINT
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             for sql, parameters in statements:
@@ -66,6 +82,7 @@ class SqliteJournal:
 
     def close(self) -> None:
         """See ``JournalFile.close``."""
+        self._at_once.close()
         self._connection.close()
 
 
@@ -87,6 +104,10 @@ class PostgresJournal:
             for table in _TABLES:
                 self._connection.execute(table.format(prefix="judgetree_", bytes="BYTEA", format=_format()))
         _refuse_other(self.read(("SELECT format FROM format", ())), self.name)
+
+    def write_at_once(self, statement: Statement) -> bool:
+        """Never: the server is waited for."""
+        return False
 
     def write(self, statements: Iterable[Statement]) -> None:
         """See ``JournalFile.write``."""
@@ -115,6 +136,14 @@ class PostgresJournal:
         # The server need not wait for its disk: it is the killed client that must lose nothing.
         connection.execute("SET synchronous_commit TO OFF")
         return connection
+
+
+def _connect_sqlite(path: Path, *, timeout: float) -> sqlite3.Connection:
+    # Opened in the journal's thread; used there or on the loop; perhaps closed by the thread that ends the process.
+    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    # Commits reach the system at once, which a killed process does not take back; a power cut may.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
 
 
 def _in_postgres(sql: str) -> str:

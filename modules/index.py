@@ -104,6 +104,7 @@ class Index:
         self._connection: MilvusConnection | None = None
         self._store: Milvus | None = None
         self._state = ("", "")
+        self._looks = self._looked = 0  # at the collection: begun, and the last that succeeded
         self._opening = threading.RLock()
         self.searches = OpenUses()
 
@@ -134,6 +135,8 @@ class Index:
         Raises:
             CollectionError: There is no such collection, or another embedder made it.
         """
+        if (store := self._store) is not None:  # without waiting for a thread that looks at the collection
+            return store
         with self._opening:
             if self._store is None:
                 from .vector_store import open_vector_store  # noqa: PLC0415 - takes seconds to import
@@ -166,8 +169,15 @@ class Index:
         return self.content_state()[1]
 
     def content_state(self) -> tuple[str, str]:
-        """A text that changes whenever any process writes to the collection, and the content digest."""
+        """A text that changes whenever any process writes to the collection, and the content digest.
+
+        One request; threads that ask at once share one that was made after they asked.
+        """
+        begun = self._looks
         with self._opening:
+            if self._looked > begun:
+                return self._state
+            self._looks = number = self._looks + 1
             try:
                 seen = revision(self.connection.client, self.vector_store_name)
             except MilvusFailure:
@@ -176,6 +186,7 @@ class Index:
             if self._state[0] != seen:
                 self.info()
                 self._state = seen, content.content_digest(self.connection.client, self.vector_store_name)
+            self._looked = number
             return self._state
 
     def get_index_done(

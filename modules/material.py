@@ -45,7 +45,7 @@ LABELS = (
 )
 """What stands before a colon at the start of a line of our prompts, and the roles of a chat; in lower case."""
 
-_LINE_BREAK = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LINE_BREAK = re.compile(r"[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 _BLANK_LINES = re.compile(rf"\n[\s{_INVISIBLE}]*\n")
 _LABEL = re.compile(

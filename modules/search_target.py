@@ -5,7 +5,9 @@ Everything goes through ``MilvusClient``, since langchain-milvus sends search pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -34,6 +36,9 @@ QueryData = str | Sequence[float] | Mapping[int, float]
 SEARCH_TYPES = ("dense", "sparse", "hybrid")
 HNSW_EF = 64
 SEARCH_TIMEOUT_S = 60.0
+
+_LITE_TURN = threading.Lock()
+"""Milvus Lite searches under the interpreter's lock: several searches at once end no sooner, and stop all else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +87,7 @@ class SearchTarget:
         Raises:
             CollectionError: Milvus refused or did not answer.
         """
-        try:
+        with self._asking():
             result = self.client.search(
                 self.collection,
                 data=[request.data],
@@ -93,8 +98,6 @@ class SearchTarget:
                 output_fields=[self.text_field, DYNAMIC_FIELDS],
                 timeout=SEARCH_TIMEOUT_S,
             )
-        except MilvusException as error:
-            raise self._failure(error) from error
         metric = request.field.metric
         return [(self._chunk(hit), similarity(hit["distance"], metric, lite=self.is_lite)) for hit in result[0]]
 
@@ -104,7 +107,7 @@ class SearchTarget:
         Raises:
             CollectionError: Milvus refused or did not answer.
         """
-        try:
+        with self._asking():
             result = self.client.hybrid_search(
                 self.collection,
                 reqs=[
@@ -122,8 +125,6 @@ class SearchTarget:
                 output_fields=[self.text_field, DYNAMIC_FIELDS],
                 timeout=SEARCH_TIMEOUT_S,
             )
-        except MilvusException as error:
-            raise self._failure(error) from error
         return [(self._chunk(hit), float(hit["distance"])) for hit in result[0]]
 
     def _chunk(self, hit: Mapping[str, object]) -> Document:
@@ -133,11 +134,16 @@ class SearchTarget:
         metadata = {key: value for key, value in entity.items() if key not in hidden}
         return Document(page_content=text, metadata={**metadata, "chunk_id": str(hit[self.pk_field])})
 
-    def _failure(self, error: MilvusException) -> CollectionError:
-        return CollectionError(
-            f"Searching the collection {self.collection!r} failed: {error.message or type(error).__name__}. Check that "
-            "its index is open, that it exists, and that filter and search parameters are Milvus's."
-        )
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            with _LITE_TURN if self.is_lite else nullcontext():
+                yield
+        except MilvusException as error:
+            raise CollectionError(
+                f"Searching the collection {self.collection!r} failed: {error.message or type(error).__name__}. Check "
+                "that its index is open, that it exists, and that filter and search parameters are Milvus's."
+            ) from error
 
 
 def similarity(distance: float, metric: str, *, lite: bool) -> float:

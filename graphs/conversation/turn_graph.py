@@ -72,24 +72,24 @@ def build_turn_graph(saver: Saver) -> CompiledTurn:
     return builder.compile(checkpointer=saver, name="turn")
 
 
-def to_first_step(
+async def to_first_step(
     state: TurnState, runtime: Runtime[TurnContext]
 ) -> Literal["fold_summary", "direct_answer"] | Understanding:
     """A summary that is due comes first."""
-    return "fold_summary" if state["to_fold"] else to_direct_answer(state, runtime)
+    return "fold_summary" if state["to_fold"] else await to_direct_answer(state, runtime)
 
 
-def to_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["direct_answer"] | Understanding:
+async def to_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["direct_answer"] | Understanding:
     """Small talk is looked for only where that is wanted."""
-    return "direct_answer" if runtime.context.options.direct_answer else _to_understanding(state, runtime)
+    return "direct_answer" if runtime.context.options.direct_answer else await _to_understanding(state, runtime)
 
 
-def after_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn"] | Understanding:
+async def after_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn"] | Understanding:
     """Small talk is done."""
-    return "save_turn" if "answer" in state else _to_understanding(state, runtime)
+    return "save_turn" if "answer" in state else await _to_understanding(state, runtime)
 
 
-def after_selection(
+async def after_selection(
     state: TurnState, runtime: Runtime[TurnContext]
 ) -> Literal["condense", "digest_evidence", "assess_history"] | Search:
     """A question that leans on no turn is searched for as it is; one of which that is not known is condensed.
@@ -99,45 +99,47 @@ def after_selection(
     if state["selected"] is None:
         return "condense"
     if not state["selected"]:
-        return to_search(state, runtime)
+        return await to_search(state, runtime)
     too_long = count_tokens(state["passages"]) > runtime.context.limits.max_tokens // 2
     return "digest_evidence" if too_long else "assess_history"
 
 
-def after_assessment(
+async def after_assessment(
     state: TurnState, runtime: Runtime[TurnContext]
 ) -> Literal["answer_from_history", "condense"] | Search:
     """What the earlier turns can answer they do."""
-    return "answer_from_history" if state.get("proposed_answer") else _to_condensed_search(state, runtime)
+    return "answer_from_history" if state.get("proposed_answer") else await _to_condensed_search(state, runtime)
 
 
-def after_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn", "condense"] | Search:
+async def after_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn", "condense"] | Search:
     """An answer that the judge does not confirm does not end the turn."""
-    return "save_turn" if "answer" in state else _to_condensed_search(state, runtime)
+    return "save_turn" if "answer" in state else await _to_condensed_search(state, runtime)
 
 
-def to_search(state: TurnState, runtime: Runtime[TurnContext]) -> Search:
+async def to_search(state: TurnState, runtime: Runtime[TurnContext]) -> Search:
     """The web is thought of only where that is wanted."""
     return "web_or_rag" if runtime.context.options.web_or_rag else "call_rag"
 
 
-def after_route(state: TurnState) -> Literal["search_web", "call_rag"]:
+async def after_route(state: TurnState) -> Literal["search_web", "call_rag"]:
     """To the web or to the collection."""
     return "search_web" if state["answered_from"] == "web" else "call_rag"
 
 
-def after_search(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["answer_from_knowledge", "save_turn"]:
+async def after_search(
+    state: TurnState, runtime: Runtime[TurnContext]
+) -> Literal["answer_from_knowledge", "save_turn"]:
     """General knowledge helps out only where that is wanted."""
     helps_out = runtime.context.options.answer_without_evidence and state["status"] == "refused"
     return "answer_from_knowledge" if helps_out else "save_turn"
 
 
-def _to_understanding(state: TurnState, runtime: Runtime[TurnContext]) -> Understanding:
+async def _to_understanding(state: TurnState, runtime: Runtime[TurnContext]) -> Understanding:
     if not (state["history"] or state["summary"]):
-        return to_search(state, runtime)
+        return await to_search(state, runtime)
     return "condense" if runtime.context.options.answer_from_history == "never" else "select_turns"
 
 
-def _to_condensed_search(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["condense"] | Search:
+async def _to_condensed_search(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["condense"] | Search:
     """An assessment has rewritten the question already, unless it failed."""
-    return to_search(state, runtime) if state.get("standalone_query") else "condense"
+    return await to_search(state, runtime) if state.get("standalone_query") else "condense"

@@ -96,7 +96,7 @@ def test_store_that_another_one_is_making_ready_is_waited_for(tmp_path: Path) ->
             other.execute("COMMIT")
         return await opening
 
-    assert asyncio.run(meanwhile()) == "AsyncSqliteSaver"
+    assert asyncio.run(meanwhile()) == "ThreadedSqliteSaver"
 
 
 READER = """

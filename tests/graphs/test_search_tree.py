@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, Send, interrupt
 
+from judgetree.graphs.checkpoints import Saver, open_checkpointer
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.state import ChunkPatch, JsonScalar, RagState
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
@@ -80,7 +80,7 @@ def stop_at(thread_id: str, node: str) -> Hook:
     return hook
 
 
-def build_graph(saver: InMemorySaver | AsyncSqliteSaver, hook: Hook) -> Graph:
+def build_graph(saver: Saver, hook: Hook) -> Graph:
     """retrieve two chunks, judge them in parallel branches, ask a sub-question for chunk "b" down to depth 2."""
 
     def thread_of(config: RunnableConfig) -> str:
@@ -151,7 +151,7 @@ def run_and_read(
 ) -> SearchTree:
     """Ask the root's question as far as ``hook`` lets it, do ``then``, and read the tree."""
 
-    async def scenario(saver: InMemorySaver | AsyncSqliteSaver) -> SearchTree:
+    async def scenario(saver: Saver) -> SearchTree:
         graph = build_graph(saver, hook)
         try:
             await graph.ainvoke({"query": "谁?"}, CONFIG, durability="sync")
@@ -164,7 +164,7 @@ def run_and_read(
     async def with_saver() -> SearchTree:
         if saver_name == "memory":
             return await scenario(InMemorySaver())
-        async with AsyncSqliteSaver.from_conn_string(str(folder / "checkpoints.sqlite")) as saver:
+        async with open_checkpointer(f"sqlite:///{folder / 'checkpoints.sqlite'}") as saver:
             return await scenario(saver)
 
     return asyncio.run(with_saver())

@@ -168,8 +168,8 @@ def test_finished_threads_and_closed_books_are_forgotten(reopened: Opener) -> No
     in_a_life(reopened, life)
 
 
-def test_calls_at_once_share_commits(tmp_path: Path) -> None:
-    commits = 0
+def test_calls_of_a_journal_that_another_process_writes_to_wait_and_share_commits(tmp_path: Path) -> None:
+    file, commits = tmp_path / "calls.sqlite", 0
 
     class Counting(SqliteJournal):
         def write(self, statements: object) -> None:
@@ -179,10 +179,31 @@ def test_calls_at_once_share_commits(tmp_path: Path) -> None:
 
     async def life(journal: CallJournal) -> None:
         calls = await calls_of(journal)
-        await asyncio.gather(*(ask(Model(), CallMeter(node="judge", chunk_id=str(n), calls=calls)) for n in range(50)))
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            asked = [
+                asyncio.ensure_future(ask(Model(), CallMeter(node="judge", chunk_id=str(n), calls=calls)))
+                for n in range(50)
+            ]
+            _, still_waiting = await asyncio.wait(asked, timeout=0.2)
+            assert len(still_waiting) == 50, "calls were made that were not written down"
+            other.execute("COMMIT")
+        await asyncio.gather(*asked)
+        assert len(await journal.calls_of("t")) == 50
 
-    in_a_life(lambda: CallJournal(lambda: Counting(tmp_path / "calls.sqlite")), life)
+    in_a_life(lambda: CallJournal(lambda: Counting(file)), life)
     assert commits < 25, "100 writes and the tables"
+
+
+def test_long_log_is_moved_into_the_file(tmp_path: Path) -> None:
+    async def life(journal: CallJournal) -> None:
+        calls = await calls_of(journal)
+        for number in range(800):
+            await ask(Model(), CallMeter(node="judge", chunk_id=str(number), calls=calls))
+        assert (tmp_path / "calls.sqlite-wal").stat().st_size < 10_000_000
+        assert (tmp_path / "calls.sqlite").stat().st_size > 500_000
+
+    in_a_life(lambda: CallJournal(lambda: SqliteJournal(tmp_path / "calls.sqlite")), life)
 
 
 def test_journal_that_cannot_be_used_lets_no_call_be_made(tmp_path: Path) -> None:

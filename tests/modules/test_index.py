@@ -8,9 +8,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -24,6 +26,7 @@ from judgetree.modules.collection_schema import (
     leftovers,
     new_physical_name,
     read_collection_info,
+    revision,
 )
 from judgetree.modules.errors import CollectionError, LoadingError
 from judgetree.modules.filters import text_in
@@ -232,6 +235,49 @@ def test_adding_in_two_steps_ranks_like_indexing_at_once(
                 for index in (stepwise, at_once)
             )
             assert one == other
+
+
+class CountedLock:
+    """Says how many threads have come to it; the last of ``expected`` sets the event."""
+
+    def __init__(self, expected: int) -> None:
+        self.all_there = threading.Event()
+        self._lock, self._counting = threading.RLock(), threading.Lock()
+        self._missing = expected
+
+    def __enter__(self) -> None:
+        with self._counting:
+            self._missing -= 1
+            if not self._missing:
+                self.all_there.set()
+        self._lock.acquire()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._lock.release()
+
+
+class TestContentState:
+    def test_threads_that_ask_at_once_share_a_request_that_was_made_after_they_asked(
+        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index = make_index(connection)
+        index.get_index_done()
+        index.content_state()
+        looks: list[str] = []
+        lock = CountedLock(expected=2 + 4)  # the first one comes again, for the connection
+
+        def look(*args: Any) -> str:
+            assert lock.all_there.wait(20)
+            looks.append(revision(*args))
+            return looks[-1]
+
+        monkeypatch.setattr("judgetree.modules.index.revision", look)
+        monkeypatch.setattr(index, "_opening", lock)
+        with ThreadPoolExecutor(5) as threads:
+            states = [asked.result(20) for asked in [threads.submit(index.content_state) for _ in range(5)]]
+        assert len(set(states)) == 1
+        assert len(looks) == 2, "the four that came during the first one share the second"
 
 
 class TestDescription:

@@ -1,0 +1,111 @@
+"""LangGraph's SQLite saver for async graphs, with one trip to its thread for each operation."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from filelock import FileLock
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+T = TypeVar("T")
+
+_QUICK_COMMITS = "PRAGMA synchronous=NORMAL"
+"""With the write-ahead log that ``setup`` chooses, a killed process loses nothing; a power cut may lose the last steps.
+The default waits for the disk at every verdict, and what is not written yet when a process is killed is paid again."""
+
+
+class ThreadedSqliteSaver(SqliteSaver):
+    """Runs the synchronous saver in a thread of its own.
+
+    ``AsyncSqliteSaver`` goes to its thread three to six times for one checkpoint, and such a trip costs several times
+    what SQLite does there.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, *, serde: SerializerProtocol) -> None:
+        """See ``open_sqlite``."""
+        super().__init__(connection, serde=serde)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """See ``get_tuple``."""
+        return await self._in_thread(partial(self.get_tuple, config))
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """See ``list``; all are read before the first is given."""
+        found = partial(self.list, config, filter=filter, before=before, limit=limit)
+        for each in await self._in_thread(lambda: list(found())):
+            yield each
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """See ``put``."""
+        return await self._in_thread(partial(self.put, config, checkpoint, metadata, new_versions))
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """See ``put_writes``."""
+        await self._in_thread(partial(self.put_writes, config, writes, task_id, task_path))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """See ``delete_thread``."""
+        await self._in_thread(partial(self.delete_thread, thread_id))
+
+    async def akeep_latest(self, thread_id: str) -> None:
+        """Delete all checkpoints of a thread but the newest, which LangGraph's saver for SQLite cannot."""
+        await self._in_thread(partial(self._keep_latest, thread_id))
+
+    async def aclose(self) -> None:
+        """Close the file once everything is written."""
+        await self._in_thread(self.conn.close)
+        self._thread.shutdown(wait=False)
+
+    def _keep_latest(self, thread_id: str) -> None:
+        newest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
+        with self.cursor() as cursor:
+            for table in ("checkpoints", "writes"):
+                where = f"thread_id = :thread AND checkpoint_ns = '' AND checkpoint_id < {newest}"
+                cursor.execute(f"DELETE FROM {table} WHERE {where}", {"thread": thread_id})
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def open_sqlite(path: Path, *, serde: SerializerProtocol) -> ThreadedSqliteSaver:
+    """A saver in a file, which processes may share; it is made if it is not there. Waits for others that open it.
+
+    Raises:
+        sqlite3.Error: The file cannot be opened, or is no database.
+    """
+    connection = sqlite3.connect(path, check_same_thread=False)
+    try:
+        saver = ThreadedSqliteSaver(connection, serde=serde)
+        # The switch to WAL does not wait for others, whatever the busy timeout.
+        with FileLock(path.with_name(path.name + ".lock")):
+            saver.setup()
+        connection.execute(_QUICK_COMMITS)
+    except BaseException:
+        connection.close()
+        raise
+    return saver
