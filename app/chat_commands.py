@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ..graphs.conversation.conversation import FIRST, Conversation
 from ..graphs.search_tree import SearchTree
 from ..modules.errors import SettingsError, UnknownThread
+from ..modules.memory.turns import QaPair
 from ..modules.settings import Settings
-from ..modules.turns import QaPair
 from .chat_words import ORIGINS, branches_text, turns_text
 from .conversation_files import files_by_suffix, write_conversation
 from .saved_threads import read_saved_tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..graphs.drawing.layout import columns, one_line
-from ..modules.turns import AnsweredFrom, Branch, ChunkRef, OpenTurn, QaPair
+from ..modules.memory.turns import AnsweredFrom, Branch, ChunkRef, OpenTurn, QaPair
 
 ORIGINS: Mapping[AnsweredFrom, str] = {
     "search": "",

@@ -106,7 +106,7 @@ def index(  # noqa: PLR0913 - one parameter an option
     from .terminal import busy
 
     with busy("starting"):
-        from ..modules.file_parsers import LoadLimits
+        from ..modules.index.file_parsers import LoadLimits
         from .command_index import IndexOptions, run_index
 
     options = IndexOptions(

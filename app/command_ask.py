@@ -13,8 +13,8 @@ from ..graphs.drawing.words import usage_words
 from ..graphs.result import Mode, RagResult
 from ..graphs.session import RagSession
 from ..graphs.snapshots import is_absent
-from ..modules.answer_strategies import AnswerStrategy
 from ..modules.errors import ModelSetupError, SettingsError
+from ..modules.reader.strategies import AnswerStrategy
 from ..modules.settings import Settings, load_settings
 from .exit_status import FAILED, OK
 from .live_tree import LiveQuery, LiveTree

@@ -13,8 +13,8 @@ from ..graphs.context import Limits
 from ..graphs.conversation.context import ConversationOptions, FromHistory
 from ..graphs.conversation.conversations import Conversations
 from ..graphs.result import Mode
-from ..modules.answer_strategies import AnswerStrategy
 from ..modules.errors import SettingsError
+from ..modules.reader.strategies import AnswerStrategy
 from ..modules.settings import Settings, load_settings
 from .chat_commands import ChatCommands
 from .chat_input import ChatInput

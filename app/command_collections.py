@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..graphs.drawing.words import count_of
-from ..modules.collection_content import stored_files
-from ..modules.collection_schema import list_collections, read_collection_info
 from ..modules.errors import CollectionError
-from ..modules.memory_schema import is_memory
-from ..modules.milvus_connection import MilvusConnection, connect, is_address
+from ..modules.index.connection import MilvusConnection, connect, is_address
+from ..modules.index.content import stored_files
+from ..modules.index.schema import list_collections, read_collection_info
+from ..modules.memory.schema import is_memory
 from ..modules.settings import Settings, load_settings
 from .exit_status import OK
 from .terminal import Cell, say, write_json, write_rows

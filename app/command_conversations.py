@@ -13,8 +13,8 @@ from ..graphs.conversation.conversation import Conversation
 from ..graphs.conversation.store import ConversationSummary
 from ..graphs.drawing.words import count_of
 from ..modules.errors import SettingsError
+from ..modules.memory.turns import Branch, QaPair, is_on_path, path_spans
 from ..modules.settings import load_settings
-from ..modules.turns import Branch, QaPair, is_on_path, path_spans
 from .chat_words import branches_text, open_turn_words, turns_text
 from .conversation_files import write_conversation
 from .exit_status import OK

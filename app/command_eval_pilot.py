@@ -10,9 +10,9 @@ from ..evaluation.runs.batch_run import RunOptions
 from ..evaluation.runs.experiment import Experiment
 from ..evaluation.runs.store import RunStore
 from ..graphs.drawing.words import count_of
+from ..modules.calls.prices import dollars
 from ..modules.errors import SettingsError
 from ..modules.extras import needs_extra
-from ..modules.prices import dollars
 from .command_eval import question_bar
 from .exit_status import INTERRUPTED, OK
 from .progress import progress_bar

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..graphs.drawing.words import count_of
-from ..modules.chunking import CHUNK_OVERLAP, CHUNK_SIZE
 from ..modules.errors import SettingsError
-from ..modules.file_parsers import LoadLimits
-from ..modules.index import Index
-from ..modules.index_factory import open_index
-from ..modules.index_plan import IndexReport
+from ..modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
+from ..modules.index.factory import open_index
+from ..modules.index.file_parsers import LoadLimits
+from ..modules.index.index import Index
+from ..modules.index.plan import IndexReport
+from ..modules.index.writer_lock import WAIT_S, LockOptions
 from ..modules.settings import Settings, load_settings
-from ..modules.writer_lock import WAIT_S, LockOptions
 from .exit_status import FAILED, OK
 from .progress import progress_bar
 from .terminal import write_json, write_result

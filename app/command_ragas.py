@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..evaluation.ragas.metrics import metrics_named
-from ..modules.completion_cache import CacheMode
 from ..modules.extras import needs_extra
+from ..modules.llm.cache import CacheMode
 from .exit_status import FAILED, INTERRUPTED, OK
 from .progress import counting_bar, progress_bar
 from .terminal import say, write_json, write_result

@@ -13,7 +13,7 @@ from ..evaluation.datasets.standards_qa import Question, load_standards_qa
 from ..graphs.drawing.words import count_of
 from ..graphs.result import RagResult
 from ..modules.errors import LoadingError, SettingsError
-from ..modules.llm_factory import is_local
+from ..modules.llm.factory import is_local
 from ..modules.settings import Settings, load_settings
 from .command_ask import Asked, AskOptions, ask_and_watch, say_outcome
 from .command_index import IndexOptions, index_paths

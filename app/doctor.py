@@ -13,14 +13,14 @@ from rich.text import Text
 from ..graphs.drawing.svg import find_renderer
 from ..graphs.drawing.words import count_of
 from ..modules.background_loop import background_loop
-from ..modules.collection_schema import list_collections
-from ..modules.embeddings import create_embeddings
+from ..modules.calls.usage import CallMeter
+from ..modules.embedding.embedder import create_embeddings
 from ..modules.errors import DependencyError, JudgetreeError
-from ..modules.llm import CallGate
-from ..modules.llm_factory import create_llm
-from ..modules.milvus_connection import connect
+from ..modules.index.connection import connect
+from ..modules.index.schema import list_collections
+from ..modules.llm.endpoint import CallGate
+from ..modules.llm.factory import create_llm
 from ..modules.settings import Settings, load_settings, without_secrets
-from ..modules.usage import CallMeter
 from .exit_status import OK, USER_ERROR
 from .saved_threads import open_graph
 from .terminal import busy, write_json

@@ -16,18 +16,11 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from ..evaluation.datasets.standards_qa import Question, SupportingFact, gold_of, known_questions
-from ..modules.judge_oracle import GoldFact, oracle_verdict
-from ..modules.prompts import (
-    REFUSAL,
-    Message,
-    alone_messages,
-    closed_book_messages,
-    judge_messages,
-    needed_messages,
-    reader_messages,
-    sub_question_messages,
-)
-from ..modules.prompts_conversation import UNDERSTOOD
+from ..modules.calls.messages import Message
+from ..modules.judge.oracle import GoldFact, oracle_verdict
+from ..modules.judge.prompts import alone_messages, judge_messages, needed_messages, sub_question_messages
+from ..modules.memory.prompts import UNDERSTOOD
+from ..modules.reader.prompts import REFUSAL, closed_book_messages, reader_messages
 from .scripted_ragas import is_ragas, ragas_reply
 
 PromptKind = Literal["judge", "needed", "alone", "sub_question", "read", "closed_book", "ragas", "other"]
@@ -120,7 +113,7 @@ def parse_prompt(messages: Sequence[Message]) -> Prompt:
     if ours:
         raise PromptMismatch(
             f"The user message does not follow the template that belongs to its system message: {user[:80]!r}. "
-            "Build it with the functions of judgetree.modules.prompts."
+            "Build it with the functions of judgetree.modules.reader.prompts."
         )
     return Prompt(kind="ragas", passage=user) if is_ragas(user) else Prompt(kind="other")
 

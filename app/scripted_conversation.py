@@ -17,19 +17,19 @@ from typing import NamedTuple
 
 from ..evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn, path_of, standalone_question
 from ..evaluation.datasets.standards_qa import Question
-from ..modules.prompts import REFUSAL, Message
-from ..modules.prompts_conversation import (
+from ..modules.calls.messages import Message
+from ..modules.memory.prompts import (
     KNOWLEDGE_SYSTEM,
     SUMMARY_SYSTEM,
     UNDERSTOOD,
     assess_messages,
     condense_messages,
-    digest_messages,
     route_messages,
     select_messages,
     small_talk_messages,
 )
-from ..modules.refusals import is_refusal
+from ..modules.reader.prompts import REFUSAL, digest_messages
+from ..modules.reader.refusals import is_refusal
 from .scripted_answers import ChatReply, PromptMismatch, ScriptedAnswers
 
 _TURN = re.compile(
@@ -157,7 +157,7 @@ def conversation_reply(
     if match is None:
         raise PromptMismatch(
             f"The user message does not follow the template that belongs to its system message: {users[0][:80]!r}. "
-            "Build it with the functions of judgetree.modules.prompts_conversation."
+            "Build it with the functions of judgetree.modules.memory.prompts."
         )
     shown = {"history": "", "passages": "", **match.groupdict()}
     return ChatReply(text=script.reply(talk, shown["query"], _History(text=shown["history"]), shown["passages"]))

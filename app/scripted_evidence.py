@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..modules.prompts import Message
+from ..modules.calls.messages import Message
 from .scripted_answers import ChatReply, PromptMismatch, ScriptedAnswers
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..modules.prompts import REFUSAL, Message
-from ..modules.prompts_multistep import (
+from ..modules.calls.messages import Message
+from ..modules.reader.multistep_prompts import (
     FINAL_ANSWER,
     FINAL_THOUGHT,
     FINISH,
@@ -25,6 +25,7 @@ from ..modules.prompts_multistep import (
     react_messages,
     thought_messages,
 )
+from ..modules.reader.prompts import REFUSAL
 from .scripted_answers import ChatReply, ScriptedAnswers
 from .scripted_evidence import EvidenceScript, play
 

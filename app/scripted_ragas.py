@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ..modules.refusals import is_refusal
+from ..modules.reader.refusals import is_refusal
 
 _INPUT = "\n\nNow perform the same with the following input\ninput: "
 _OUTPUT = "\nOutput: "

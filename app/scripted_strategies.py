@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..modules.prompts import REFUSAL, Message
-from ..modules.prompts_strategies import (
+from ..modules.calls.messages import Message
+from ..modules.reader.prompts import REFUSAL
+from ..modules.reader.strategy_prompts import (
     ANSWER,
     CONFIDENCE,
     FACT,

@@ -23,7 +23,7 @@ from ..graphs.conversation.events import (
 from ..graphs.conversation.result import TurnResult
 from ..graphs.drawing.layout import one_line, printable
 from ..graphs.drawing.words import usage_words
-from ..modules.prompts import REFUSAL
+from ..modules.reader.prompts import REFUSAL
 from .chat_words import STEPS, origin_of, source_lines
 from .live_tree import LiveQuery, LiveTree
 from .terminal import fit, is_live, notes, say, write_result

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ..modules.addresses import Address
-from ..modules.call_journal import CallJournal
-from ..modules.call_journal_files import PostgresJournal, SqliteJournal
+from ..modules.calls.journal import CallJournal
+from ..modules.calls.journal_files import PostgresJournal, SqliteJournal
 from .checkpoints import is_postgres
 
 _SQLITE = "sqlite:///"

@@ -9,12 +9,12 @@ from typing import Protocol
 from langchain_core.documents import Document
 from langgraph.graph.state import CompiledStateGraph
 
-from ..modules.answer_strategies import AnswerStrategy
-from ..modules.call_journal import ThreadCalls
-from ..modules.judge import Judge
-from ..modules.llm import ChatLLM
+from ..modules.calls.journal import ThreadCalls
+from ..modules.calls.usage import CallBudget, CallMeter
+from ..modules.judge.contract import Judge
+from ..modules.llm.endpoint import ChatLLM
+from ..modules.reader.strategies import AnswerStrategy
 from ..modules.settings import Durability
-from ..modules.usage import CallBudget, CallMeter
 from .branches import Branches
 from .state import JsonScalar, RagState
 
@@ -25,7 +25,7 @@ RunEvent = Mapping[str, object]
 
 
 class ChunkRetriever(Protocol):
-    """Finds chunks for a query; ``modules.retriever.Retriever`` is one."""
+    """Finds chunks for a query; ``modules.retriever.retriever.Retriever`` is one."""
 
     def fingerprint(self) -> dict[str, str]:
         """Everything that changes what is found, the collection's content digest included."""

@@ -10,13 +10,13 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from ..modules.background_loop import background_loop
+from ..modules.calls.tokens import message_tokens, shortened
+from ..modules.calls.usage import CallMeter
 from ..modules.errors import ModelCallError, ModelSetupError, SettingsError
-from ..modules.given_history import GivenHistory, pairs_of
-from ..modules.llm import CallOptions, ChatLLM
-from ..modules.prompts_conversation import condense_messages, render_pairs
-from ..modules.rewrites import read_rewrite
-from ..modules.token_estimates import message_tokens, shortened
-from ..modules.usage import CallMeter
+from ..modules.llm.endpoint import CallOptions, ChatLLM
+from ..modules.memory.given_history import GivenHistory, pairs_of
+from ..modules.memory.prompts import condense_messages, render_pairs
+from ..modules.memory.rewrites import read_rewrite
 from .conversation.context import TurnLimits
 
 logger = logging.getLogger(__name__)

@@ -15,18 +15,19 @@ from langchain_core.documents import Document
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from ..modules.answer_strategies import read_evidence
+from ..modules.calls.growing_text import TextListener
+from ..modules.calls.messages import Message
+from ..modules.calls.tokens import is_longer
+from ..modules.calls.usage import CallMeter
 from ..modules.errors import BudgetSpent, ModelCallError, UserError
-from ..modules.evidence import render_evidence, split_evidence, usable_chunks
-from ..modules.evidence_digest import digested
-from ..modules.growing_text import TextListener
-from ..modules.judge import Verdict
-from ..modules.llm import CallOptions
-from ..modules.prompts import Message, closed_book_messages
-from ..modules.refusals import is_refusal
-from ..modules.token_estimates import is_longer
-from ..modules.usage import CallMeter
-from ..modules.verdict_check import checked_verdict
+from ..modules.judge.contract import Verdict
+from ..modules.judge.verdict_check import checked_verdict
+from ..modules.llm.endpoint import CallOptions
+from ..modules.reader.digest import digested
+from ..modules.reader.evidence import render_evidence, split_evidence, usable_chunks
+from ..modules.reader.prompts import closed_book_messages
+from ..modules.reader.refusals import is_refusal
+from ..modules.reader.strategies import read_evidence
 from .context import RunContext
 from .events import emit
 from .fingerprint import sub_thread_id

@@ -15,11 +15,11 @@ from langgraph.types import StateSnapshot
 
 from ..modules.addresses import Address
 from ..modules.background_loop import background_loop
-from ..modules.call_journal import CallJournal, forget_calls, thread_calls
-from ..modules.call_record import INTERRUPTED
+from ..modules.calls.journal import CallJournal, forget_calls, thread_calls
+from ..modules.calls.record import INTERRUPTED
+from ..modules.calls.usage import CallBudget
 from ..modules.errors import ModelCallError, SettingsError
 from ..modules.settings import Durability
-from ..modules.usage import CallBudget
 from .call_journals import open_call_journal
 from .checkpoints import Saver, open_checkpointer
 from .context import Compiled, RagContext, RunContext

@@ -7,8 +7,8 @@ from typing import Literal
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from ..modules.evidence import render_evidence
-from ..modules.prompts_multistep import Observed, parse_action, react_messages
+from ..modules.reader.evidence import render_evidence
+from ..modules.reader.multistep_prompts import Observed, parse_action, react_messages
 from ..modules.settings import Durability
 from . import nodes
 from .context import RagContext, RunContext

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
-from ..modules.usage import UsageTotals
+from ..modules.calls.usage import UsageTotals
 from .search_tree import SearchTree
 from .state import AnswerStatus
 

@@ -12,9 +12,9 @@ from typing import Literal
 from langchain_core.documents import Document
 from langgraph.runtime import Runtime
 
+from ..modules.calls.messages import Message
+from ..modules.calls.usage import CallMeter
 from ..modules.errors import BudgetSpent
-from ..modules.prompts import Message
-from ..modules.usage import CallMeter
 from .context import RunContext
 from .events import emit
 from .nodes import as_found, kept_besides, search

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
-from ..modules.usage import UsageTotals, total_usage
+from ..modules.calls.usage import UsageTotals, total_usage
 from .drawing.dot import draw_dot
 from .drawing.html import draw_html, draw_notebook_html
 from .drawing.svg import draw_svg

@@ -7,10 +7,10 @@ from typing import Literal
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from ..modules.evidence import render_evidence, render_sub_answer
-from ..modules.prompts import reader_messages
-from ..modules.prompts_multistep import QuestionAnswer, follow_up_messages, parse_follow_up
-from ..modules.refusals import is_refusal
+from ..modules.reader.evidence import render_evidence, render_sub_answer
+from ..modules.reader.multistep_prompts import QuestionAnswer, follow_up_messages, parse_follow_up
+from ..modules.reader.prompts import reader_messages
+from ..modules.reader.refusals import is_refusal
 from ..modules.settings import Durability
 from . import nodes
 from .context import RagContext, RunContext

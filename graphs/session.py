@@ -12,18 +12,18 @@ from typing import Self, TypedDict, Unpack, get_args
 
 from langchain_core.runnables import RunnableConfig
 
-from ..modules.answer_strategies import AnswerStrategy
 from ..modules.background_loop import background_loop
+from ..modules.calls.usage import total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
-from ..modules.index_factory import open_index
-from ..modules.judge import Judge
-from ..modules.judge_factory import create_judge
-from ..modules.llm import CallGate, EndpointLLM
-from ..modules.llm_factory import create_judge_llm, create_llm
-from ..modules.retriever import Retriever
-from ..modules.sampling import sampled
+from ..modules.index.factory import open_index
+from ..modules.judge.contract import Judge
+from ..modules.judge.factory import create_judge
+from ..modules.llm.endpoint import CallGate, EndpointLLM
+from ..modules.llm.factory import create_judge_llm, create_llm
+from ..modules.llm.sampling import sampled
+from ..modules.reader.strategies import AnswerStrategy
+from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings, load_settings
-from ..modules.usage import total_usage
 from .context import Limits, RagContext, RunEvent
 from .result import Mode, RagResult
 from .running_work import RunningWork

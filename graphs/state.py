@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypedDict
 
 from langchain_core.documents import Document
 
-from ..modules.usage import CallRecord
+from ..modules.calls.usage import CallRecord
 
 JsonScalar = str | int | float | bool | None
 AnswerStatus = Literal["answered", "refused", "failed"]

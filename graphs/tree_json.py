@@ -8,8 +8,8 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict
 
+from ..modules.calls.usage import CallKind, CallRecord
 from ..modules.formats import FORMAT_KEY, format_of
-from ..modules.usage import CallKind, CallRecord
 from .json_documents import check_document, parse_json, write_document
 from .state import AnswerStatus, JsonScalar
 from .tree_nodes import ChunkNode, QueryNode, ThreadStatus

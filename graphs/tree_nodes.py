@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal, get_args
 
-from ..modules.judge import Score, VerdictStatus
-from ..modules.material import as_material
-from ..modules.usage import CallRecord, UsageTotals, total_usage
+from ..modules.calls.usage import CallRecord, UsageTotals, total_usage
+from ..modules.judge.contract import Score, VerdictStatus
+from ..modules.reader.material import as_material
 from .state import AnswerStatus, JsonScalar
 
 ThreadStatus = Literal["finished", "failed", "open"]

@@ -19,9 +19,9 @@ from judgetree.app.cli import app, main
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
-from judgetree.modules.local_encoders import find_minilm, find_multilingual
+from judgetree.modules.embedding.local import find_minilm, find_multilingual
+from judgetree.modules.llm.model_files import QWEN_CODER
 from judgetree.modules.settings import Settings
-from judgetree.modules.weights import QWEN_CODER
 
 REPO = Path(__file__).parents[1]
 README = (REPO / "README.md").read_text(encoding="utf-8")

@@ -10,29 +10,21 @@ from itertools import islice
 from pathlib import Path
 
 from ...modules.background_loop import background_loop
-from ...modules.completion_cache import CachedLLM, CompletionCache
+from ...modules.calls.usage import CallMeter, CallRecord
 from ...modules.errors import JudgetreeError, ungrouped
-from ...modules.judge_logprob import LogprobJudge
-from ...modules.judge_thresholds import Calibration, keep_calibration, thresholds_file
-from ...modules.llm import CallGate, ChatLLM
-from ...modules.llm_factory import create_llm
+from ...modules.judge.logprob import LogprobJudge
+from ...modules.judge.thresholds import Calibration, keep_calibration, thresholds_file
+from ...modules.llm.cache import CachedLLM, CompletionCache
+from ...modules.llm.endpoint import CallGate, ChatLLM
+from ...modules.llm.factory import create_llm
 from ...modules.settings import Settings, load_settings
-from ...modules.usage import CallMeter, CallRecord
 from ..datasets.questions import Dataset
 from ..datasets.registry import DATASETS, load_dataset
 from ..datasets.rows import select_questions
 from ..metrics.intervals import MeanInterval
 from ..runs.store import RunStore
 from .data import Case, cases_of, refuse_held_back, refuse_reported
-from .fit import (
-    MIN_SINGLE_HOP,
-    TARGET_RECALL,
-    Fit,
-    Probabilities,
-    RatedCase,
-    check_target_recall,
-    fit_thresholds,
-)
+from .fit import MIN_SINGLE_HOP, TARGET_RECALL, Fit, Probabilities, RatedCase, check_target_recall, fit_thresholds
 
 Progress = Callable[[int, int, str], None]
 """Told (done, total, stage)."""

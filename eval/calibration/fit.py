@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...modules.errors import SettingsError
-from ...modules.judge_thresholds import LogprobThresholds
+from ...modules.judge.thresholds import LogprobThresholds
 from ..metrics.intervals import MeanInterval, mean_interval
 from ..metrics.judge import VERDICTS, VerdictName, auc
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ...modules.errors import LoadingError
-from ...modules.folder_scan import scan_files
+from ...modules.index.folder_scan import scan_files
 from .questions import Dataset, DialogueTurn, EvalQuestion
 from .rows import RowReader, unique_answers, with_digests
 from .standards_dialogues import Dialogue, path_of, standalone_question

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ...modules.errors import LoadingError
-from ...modules.folder_scan import scan_files
+from ...modules.index.folder_scan import scan_files
 from .questions import Dataset, EvalQuestion
 from .rows import PooledRow, load_pooled, unique_answers, with_digests
 from .standards_qa import Question

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Protocol, TypeVar
 from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError, with_config
 
 from ...modules.errors import LoadingError
-from ...modules.judge_oracle import GoldFact
+from ...modules.judge.oracle import GoldFact
 from ...modules.validation_faults import faults_of
 
 QuestionType = Literal["single", "2hop", "3hop", "compare", "unanswerable"]

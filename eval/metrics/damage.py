@@ -15,7 +15,7 @@ from typing import Literal, get_args
 from ...graphs.drawing.words import count_of
 from ...graphs.search_tree import SearchTree
 from ...graphs.tree_nodes import ChunkNode, QueryNode
-from ...modules.usage import CallRecord
+from ...modules.calls.usage import CallRecord
 
 DamageKind = Literal[
     "failed_verdicts",

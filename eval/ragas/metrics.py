@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 
 from ...graphs.search_tree import SearchTree
 from ...modules.errors import SettingsError
-from ...modules.evidence import split_evidence
+from ...modules.reader.evidence import split_evidence
 from ..datasets.questions import EvalQuestion
 from ..runs.store import RunRow
 

@@ -14,9 +14,9 @@ from importlib import metadata
 from typing import Any, Protocol
 
 from ...modules.background_loop import background_loop
-from ...modules.embeddings import Embedder
-from ...modules.prompts import version_of
-from ...modules.usage import CallMeter
+from ...modules.calls.messages import version_of
+from ...modules.calls.usage import CallMeter
+from ...modules.embedding.embedder import Embedder
 from .metrics import RagasMetric
 from .replies import Reply, StructuredLLM
 

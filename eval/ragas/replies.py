@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from ...modules.completion import Completion
-from ...modules.llm import ChatLLM
-from ...modules.prompts import JSON_REPAIR, version_of
-from ...modules.structured_reply import JsonChat, ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
-from ...modules.usage import CallMeter
+from ...modules.calls.completion import Completion
+from ...modules.calls.messages import JSON_REPAIR, version_of
+from ...modules.calls.usage import CallMeter
+from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.json_reply import JsonChat, ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
 
 Reply = TypeVar("Reply", bound=BaseModel)
 

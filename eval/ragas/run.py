@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...modules.background_loop import background_loop
-from ...modules.chunking import cjk_share
-from ...modules.completion_cache import CachedLLM, CacheMode, CompletionCache
-from ...modules.embeddings import Embedder, create_embeddings, spec_for_language
+from ...modules.calls.usage import CallMeter, total_usage
+from ...modules.embedding.embedder import Embedder, create_embeddings, spec_for_language
 from ...modules.errors import JudgetreeError, LoadingError, SettingsError, UserError, ungrouped
-from ...modules.llm import CallGate, EndpointLLM
-from ...modules.llm_factory import Progress as SetupProgress
-from ...modules.llm_factory import create_llm
+from ...modules.language import cjk_share
+from ...modules.llm.cache import CachedLLM, CacheMode, CompletionCache
+from ...modules.llm.endpoint import CallGate, EndpointLLM
+from ...modules.llm.factory import Progress as SetupProgress
+from ...modules.llm.factory import create_llm
+from ...modules.llm.json_reply import ReplyProblem
 from ...modules.settings import Settings, load_settings
-from ...modules.structured_reply import ReplyProblem
-from ...modules.usage import CallMeter, total_usage
 from ..datasets.questions import EvalQuestion
 from ..reports.loaded_run import load_run
 from ..runs.store import RunRow, RunStore

@@ -43,8 +43,8 @@ from typing import Literal, get_args
 
 from ...graphs.search_tree import SearchTree
 from ...graphs.tree_nodes import ChunkNode, QueryNode, walk_chunks
-from ...modules.evidence import render_sub_answer
-from ...modules.refusals import is_refusal
+from ...modules.reader.evidence import render_sub_answer
+from ...modules.reader.refusals import is_refusal
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import AnswerScores, answer_tokens, score_answer
 from ..runs.experiment import RETRIEVING

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from ...modules.prices import ModelUsage, Prices, load_prices
+from ...modules.calls.prices import ModelUsage, Prices, load_prices
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.damage import DAMAGE_KINDS, damage_in_words

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from ...graphs.systems import SYSTEMS
+from ...modules.calls.prices import FREE, Cost, load_prices
 from ...modules.errors import LoadingError, SettingsError
-from ...modules.prices import FREE, Cost, load_prices
 from ...modules.settings import load_settings
 from ..datasets.choice import choose_questions
 from ..datasets.questions import Dataset, EvalQuestion

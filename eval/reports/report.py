@@ -10,9 +10,9 @@ from pathlib import Path
 import pandas as pd
 
 from ...graphs.drawing.words import count_of
+from ...modules.calls.prices import Cost
 from ...modules.disk import write_whole
 from ...modules.errors import SettingsError
-from ...modules.prices import Cost
 from ..metrics.judge import JudgeFigures, judges_of
 from ..ragas.report import missing_counts, ragas_columns_in, ragas_lines
 from ..runs.code_version import code_versions_in, mixed_versions

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...modules.completion_cache import without_reading
+from ...modules.calls.prices import load_prices
 from ...modules.errors import SettingsError
-from ...modules.prices import load_prices
+from ...modules.llm.cache import without_reading
 from ...modules.settings import Settings, load_settings
 from ..datasets.choice import choose_questions, draw, with_paths
 from ..datasets.questions import Dataset
@@ -18,7 +18,15 @@ from .claims import can_share, prepare_checkpoints
 from .code_version import with_code
 from .experiment import Experiment, load_experiment
 from .jobs import Job, Retry, plan_jobs
-from .manifest import experiment_in, identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
+from .manifest import (
+    experiment_in,
+    identity_of,
+    index_facts,
+    manifest_of,
+    refuse_other_run,
+    with_opened,
+    with_prompts,
+)
 from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, run_questions
 from .services import Services

@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 from ...graphs.checkpoints import is_postgres, open_checkpointer
 from ...modules.advisory_locks import AdvisoryLocks, advisory_key, open_advisory_locks
 from ...modules.background_loop import background_loop
-from ...modules.milvus_connection import is_address
+from ...modules.index.connection import is_address
 from ...modules.settings import Settings
 
 Place = tuple[str, str, int]

@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 
 from ...modules.errors import SettingsError
-from ...modules.file_parsers import LoadLimits
-from ...modules.index import Index
-from ...modules.index_factory import Progress, open_index
+from ...modules.index.factory import Progress, open_index
+from ...modules.index.file_parsers import LoadLimits
+from ...modules.index.index import Index
 from ...modules.settings import Settings
 from ..datasets.questions import Dataset
 

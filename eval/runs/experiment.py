@@ -23,10 +23,10 @@ from ...graphs.conversation.context import ConversationOptions, FromHistory
 from ...graphs.result import Mode
 from ...graphs.systems import SYSTEMS
 from ...modules.addresses import Address, with_addresses
-from ...modules.answer_strategies import AnswerStrategy
-from ...modules.completion_cache import CacheMode
 from ...modules.errors import SettingsError
-from ...modules.judge_factory import JudgeKind
+from ...modules.judge.factory import JudgeKind
+from ...modules.llm.cache import CacheMode
+from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import without_secrets
 from ...modules.validation_faults import faults_of
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...modules.call_options import PLAIN_TEXT, CallOptions, call_key
-from ...modules.call_record import CallRecord
-from ...modules.completion import Completion
+from ...modules.calls.completion import Completion
+from ...modules.calls.growing_text import TextListener
+from ...modules.calls.journaled import expected_record
+from ...modules.calls.messages import Message
+from ...modules.calls.options import PLAIN_TEXT, CallOptions, call_key
+from ...modules.calls.record import CallRecord
+from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, ModelCallError
-from ...modules.growing_text import TextListener
-from ...modules.journaled_call import expected_record
-from ...modules.llm import ChatLLM
-from ...modules.prompts import Message
-from ...modules.usage import CallMeter
+from ...modules.llm.endpoint import ChatLLM
 from .spending import Amount, Spending
 
 

@@ -9,11 +9,12 @@ from typing import Literal
 
 from ...graphs.systems import SYSTEMS
 from ...modules.errors import SettingsError
-from ...modules.index import Index
-from ...modules.prompts import CLOSED_BOOK_VERSION, GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERSION, READER_VERSION
-from ...modules.prompts_conversation import CONVERSATION_VERSION
-from ...modules.prompts_multistep import STEP_VERSIONS
-from ...modules.prompts_strategies import STRATEGY_VERSIONS
+from ...modules.index.index import Index
+from ...modules.judge.prompts import GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERSION
+from ...modules.memory.prompts import CONVERSATION_VERSION
+from ...modules.reader.multistep_prompts import STEP_VERSIONS
+from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION
+from ...modules.reader.strategy_prompts import STRATEGY_VERSIONS
 from ...modules.settings import Settings, without_secrets
 from ..datasets.questions import Dataset
 from .code_version import code_version

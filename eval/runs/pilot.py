@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ...graphs.result import Mode
+from ...modules.calls.prices import FREE, LOCAL, Cost, ModelUsage, Prices, load_prices
 from ...modules.errors import SettingsError
-from ...modules.prices import FREE, LOCAL, Cost, ModelUsage, Prices, load_prices
-from ...modules.rate_limit import MINUTE_S
+from ...modules.llm.rate_limit import MINUTE_S
 from ...modules.settings import Settings, load_settings
 from ..datasets.choice import choose_questions
 from ..datasets.registry import load_dataset

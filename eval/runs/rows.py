@@ -8,8 +8,8 @@ from dataclasses import replace
 from ...graphs.result import Mode, RagResult
 from ...graphs.search_tree import SearchTree
 from ...graphs.tree_nodes import walk_queries
-from ...modules.call_record import CallRecord
-from ...modules.prices import LOCAL, ModelUsage, usage_by_model
+from ...modules.calls.prices import LOCAL, ModelUsage, usage_by_model
+from ...modules.calls.record import CallRecord
 from ..datasets.questions import EvalQuestion
 from ..metrics.damage import Damage, damage_of, in_order
 from ..metrics.tree import figures_of

@@ -18,10 +18,10 @@ from ...graphs.search_tree import SearchTree
 from ...graphs.session import RagSession
 from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
-from ...modules.call_journal import BOOKED_TO, CallJournal
+from ...modules.calls.journal import BOOKED_TO, CallJournal
+from ...modules.calls.prices import FREE, Cost, ModelUsage
 from ...modules.disk import is_full_disk, writing_error
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError, ungrouped
-from ...modules.prices import FREE, Cost, ModelUsage
 from .claims import Place, WorkList, open_claims
 from .code_version import code_version
 from .jobs import Chain, Job, chains_of, is_answered, leads_conversations, thread_id_of

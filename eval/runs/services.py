@@ -8,15 +8,15 @@ from contextlib import ExitStack
 from ...graphs.context import Limits, RagContext
 from ...graphs.result import Mode
 from ...graphs.systems import SYSTEMS
-from ...modules.completion_cache import CachedLLM, CacheMode, CompletionCache, without_reading
-from ...modules.index import Index
-from ...modules.judge import Judge
-from ...modules.judge_factory import create_judge
-from ...modules.llm import CallGate, ChatLLM, EndpointLLM
-from ...modules.llm_factory import create_judge_llm, create_llm, is_local
-from ...modules.prices import LOCAL
-from ...modules.retriever import Retriever
-from ...modules.sampling import sampled
+from ...modules.calls.prices import LOCAL
+from ...modules.index.index import Index
+from ...modules.judge.contract import Judge
+from ...modules.judge.factory import create_judge
+from ...modules.llm.cache import CachedLLM, CacheMode, CompletionCache, without_reading
+from ...modules.llm.endpoint import CallGate, ChatLLM, EndpointLLM
+from ...modules.llm.factory import create_judge_llm, create_llm, is_local
+from ...modules.llm.sampling import sampled
+from ...modules.retriever.retriever import Retriever
 from ...modules.settings import Settings
 from ..datasets.questions import Dataset
 from .corpora import open_collection, open_corpus

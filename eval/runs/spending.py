@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ...graphs.systems import SYSTEMS
-from ...modules.call_journal import BOOKED_TO, JournaledCall
-from ...modules.call_record import CallKind, CallRecord
+from ...modules.calls.journal import BOOKED_TO, JournaledCall
+from ...modules.calls.prices import FILE_NAME, FREE, UNKNOWN, Cost, Prices, usage_by_model
+from ...modules.calls.record import CallKind, CallRecord
 from ...modules.errors import RunLimitReached, SettingsError
-from ...modules.prices import FILE_NAME, FREE, UNKNOWN, Cost, Prices, usage_by_model
 from ...modules.settings import Settings, without_secrets
 from .experiment import RETRIEVING, Experiment
 from .store import RunRow

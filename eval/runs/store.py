@@ -16,10 +16,10 @@ from filelock import FileLock, ReadWriteLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from ...graphs.state import AnswerStatus
+from ...modules.calls.prices import ModelUsage
 from ...modules.disk import refusing_full_disk, write_whole
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.formats import FORMAT_KEY, Thing, format_of, refuse_other_format
-from ...modules.prices import ModelUsage
 from ..metrics.damage import Damage
 from ..metrics.tree import TreeFigures
 from .json_lines import append_line, cut_torn_end, sync_file

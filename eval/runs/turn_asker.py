@@ -9,11 +9,11 @@ from ...graphs.conversation.conversation import FIRST
 from ...graphs.conversation.conversations import Conversations
 from ...graphs.result import Mode
 from ...graphs.search_tree import SearchTree
+from ...modules.calls.prices import ModelUsage, usage_by_model
+from ...modules.calls.usage import CallRecord
 from ...modules.errors import UnknownThread
-from ...modules.prices import ModelUsage, usage_by_model
+from ...modules.memory.turns import PathSpans, QaPair, given_id, rag_thread_of
 from ...modules.settings import Settings
-from ...modules.turns import PathSpans, QaPair, given_id, rag_thread_of
-from ...modules.usage import CallRecord
 from ..datasets.questions import DialogueTurn, EvalQuestion
 from ..metrics.damage import Damage, damage_to_calls, in_order
 from .claims import Place

@@ -8,13 +8,13 @@ from contextvars import ContextVar
 
 from langchain_core.documents import Document
 
-from ...modules.completion import Completion
-from ...modules.growing_text import TextListener
-from ...modules.judge import Judge, Verdict
-from ...modules.llm import PLAIN_TEXT, CallOptions, ChatLLM
-from ...modules.prompts import Message
-from ...modules.sampling import temperature_of
-from ...modules.usage import CallMeter, CallRecord
+from ...modules.calls.completion import Completion
+from ...modules.calls.growing_text import TextListener
+from ...modules.calls.messages import Message
+from ...modules.calls.usage import CallMeter, CallRecord
+from ...modules.judge.contract import Judge, Verdict
+from ...modules.llm.endpoint import PLAIN_TEXT, CallOptions, ChatLLM
+from ...modules.llm.sampling import temperature_of
 
 _NOTED: ContextVar[list[CallRecord] | None] = ContextVar("noted_calls", default=None)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from ...graphs.context import ChunkRetriever
 from ...graphs.search_tree import SearchTree
+from ...modules.calls.usage import CallMeter
 from ...modules.errors import JudgetreeError, UserError
-from ...modules.turns import QaPair
-from ...modules.usage import CallMeter
+from ...modules.memory.turns import QaPair
 from ..datasets.questions import EvalQuestion
 from ..metrics.rewrites import QueryForm, query_forms
 from .rows import key_of

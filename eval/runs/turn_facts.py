@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ...graphs.search_tree import SearchTree
 from ...graphs.state import AnswerStatus
-from ...modules.prices import ModelUsage
-from ...modules.turns import AnsweredFrom
+from ...modules.calls.prices import ModelUsage
+from ...modules.memory.turns import AnsweredFrom
 from ..metrics.damage import Damage
 from ..metrics.rewrites import QueryForm
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, cast
 
 from langchain_core.runnables import RunnableConfig
 
-from ...modules.call_journal import thread_calls
+from ...modules.calls.journal import thread_calls
 from ...modules.errors import JudgetreeError, SettingsError, UserError
+from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
 from ...modules.storable import check_id, check_text
-from ...modules.turns import OpenTurn, QaPair, rag_thread_of
 from ..checkpoints import store_errors
 from ..snapshots import is_absent, is_finished
 from . import branches

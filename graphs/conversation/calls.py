@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from ...modules.completion import Completion
+from ...modules.calls.completion import Completion
+from ...modules.calls.messages import Message
+from ...modules.calls.usage import CallMeter
 from ...modules.errors import ModelCallError, ModelSetupError
-from ...modules.llm import CallOptions
-from ...modules.prompts import Message
-from ...modules.structured_reply import ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
-from ...modules.usage import CallMeter
+from ...modules.llm.endpoint import CallOptions
+from ...modules.llm.json_reply import ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
 from .context import TurnContext
 
 logger = logging.getLogger(__name__)

@@ -8,15 +8,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from ...modules.call_journal import ThreadCalls
-from ...modules.history_text import HistoryRenderer
-from ...modules.judge import Judge
-from ...modules.prompts_conversation import CONVERSATION_VERSION
+from ...modules.calls.journal import ThreadCalls
+from ...modules.calls.usage import CallMeter
+from ...modules.judge.contract import Judge
+from ...modules.llm.json_reply import JsonChat
+from ...modules.memory.history_text import HistoryRenderer
+from ...modules.memory.prompts import CONVERSATION_VERSION
+from ...modules.memory.turns import PathSpans, QaPair
+from ...modules.retriever.web import WebSearch
 from ...modules.settings import Settings
-from ...modules.structured_reply import JsonChat
-from ...modules.turns import PathSpans, QaPair
-from ...modules.usage import CallMeter
-from ...modules.web_search import WebSearch
 from ..context import RagContext, RunEvent
 from ..rag_graph import RagGraph
 from .events import Stream, TreeEvent
@@ -28,7 +28,7 @@ FromHistory = Literal["assessed", "never", "trust"]
 
 
 class TurnMemory(Protocol):
-    """Remembers all turns of a conversation; ``modules.conversation_memory.ConversationMemory`` is one.
+    """Remembers all turns of a conversation; ``modules.memory.memory.ConversationMemory`` is one.
 
     Its methods block; they are called in threads.
     """

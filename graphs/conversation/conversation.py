@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ...modules.background_loop import background_loop
 from ...modules.errors import SettingsError
-from ...modules.given_history import GivenHistory, pairs_of
+from ...modules.memory.given_history import GivenHistory, pairs_of
+from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, path_spans
 from ...modules.storable import check_id
-from ...modules.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, path_spans
 from ..checkpoints import store_errors
 from ..search_tree import SearchTree
 from . import branches

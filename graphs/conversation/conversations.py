@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from ...modules.background_loop import background_loop
-from ...modules.conversation_memory import ConversationMemory
-from ...modules.embeddings import create_embeddings
+from ...modules.embedding.embedder import create_embeddings
 from ...modules.errors import SettingsError
+from ...modules.memory.memory import ConversationMemory
+from ...modules.retriever.web import SearxngSearch, WebSearch
 from ...modules.settings import Settings, load_settings
-from ...modules.web_search import SearxngSearch, WebSearch
 from ..checkpoints import store_errors
 from ..context import RagContext
 from ..rag_graph import RagGraph

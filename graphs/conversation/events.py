@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ...modules.growing_text import Delta
+from ...modules.calls.growing_text import Delta
 from ..context import RunEvent
 
 if TYPE_CHECKING:

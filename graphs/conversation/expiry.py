@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...modules.errors import ConversationBusy, LoadingError, SettingsError
-from ...modules.memory_schema import moment_us
+from ...modules.memory.schema import moment_us
 from .identity import is_of_store
 from .state import ConversationState
 from .store import StoredConversation

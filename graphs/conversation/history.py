@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...modules.turns import OpenTurn, QaPair, given_id, imported_turn, is_on_path, path_spans, utc_now
+from ...modules.memory.turns import OpenTurn, QaPair, given_id, imported_turn, is_on_path, path_spans, utc_now
 from .context import TurnContext, TurnLimits
 from .state import TurnState
 

@@ -9,13 +9,14 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
+from ...modules.calls.growing_text import Delta
+from ...modules.calls.messages import Message
+from ...modules.calls.tokens import beginning, shortened
+from ...modules.calls.usage import CallMeter, UsageTotals, total_usage
 from ...modules.errors import SettingsError, ThreadMismatch
-from ...modules.evidence import render_evidence, split_evidence, usable_chunks
-from ...modules.evidence_digest import digested
-from ...modules.growing_text import Delta
-from ...modules.kept_evidence import ranked_refs, within_tokens
-from ...modules.prompts import Message, reader_messages
-from ...modules.prompts_conversation import (
+from ...modules.judge.verdict_check import checked_verdict
+from ...modules.memory.kept_evidence import ranked_refs, within_tokens
+from ...modules.memory.prompts import (
     AssessmentReply,
     RouteReply,
     SelectionReply,
@@ -23,12 +24,12 @@ from ...modules.prompts_conversation import (
     route_messages,
     small_talk_messages,
 )
-from ...modules.refusals import is_refusal
-from ...modules.rewrites import Rewrite, read_rewrite
-from ...modules.token_estimates import beginning, shortened
-from ...modules.turns import ChunkRef, QaPair, best_refs, merge_refs, rag_thread_of
-from ...modules.usage import CallMeter, UsageTotals, total_usage
-from ...modules.verdict_check import checked_verdict
+from ...modules.memory.rewrites import Rewrite, read_rewrite
+from ...modules.memory.turns import ChunkRef, QaPair, best_refs, merge_refs, rag_thread_of
+from ...modules.reader.digest import digested
+from ...modules.reader.evidence import render_evidence, split_evidence, usable_chunks
+from ...modules.reader.prompts import reader_messages
+from ...modules.reader.refusals import is_refusal
 from ..run_start import RagInput
 from ..search_tree import SearchTree
 from ..state import RagState

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...modules.judge import Judge
-from ...modules.judge_generated import GeneratedJudge
-from ...modules.structured_reply import JsonChat
+from ...modules.judge.contract import Judge
+from ...modules.judge.generated import GeneratedJudge
+from ...modules.llm.json_reply import JsonChat
 from ..context import RagContext
 from .context import TurnMemory
 from .identity import StoreIdentity

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ...modules.conversation_memory import ConversationMemory, by_time
 from ...modules.errors import SettingsError, UnknownThread
-from ...modules.memory_backfill import backfill
-from ...modules.turns import MAIN_BRANCH, Branch, QaPair, utc_now
+from ...modules.memory.backfill import backfill
+from ...modules.memory.memory import ConversationMemory, by_time
+from ...modules.memory.turns import MAIN_BRANCH, Branch, QaPair, utc_now
 from ..checkpoints import store_errors
 from ..search_tree import SearchTree
 from . import branches

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from langchain_core.documents import Document
 
-from ...modules.turns import QaPair
+from ...modules.memory.turns import QaPair
 from ..state import AnswerStatus
 
 

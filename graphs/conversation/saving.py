@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from ...modules.calls.usage import UsageTotals, total_usage
 from ...modules.errors import CollectionError, ModelCallError
-from ...modules.turns import Branch, QaPair, count_tokens, utc_now
-from ...modules.usage import UsageTotals, total_usage
+from ...modules.memory.turns import Branch, QaPair, count_tokens, utc_now
 from .context import TurnContext, TurnLimits, TurnMemory
 from .history import turns_of_state
 from .state import ConversationState, TurnState

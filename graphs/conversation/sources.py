@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from langchain_core.documents import Document
 
-from ...modules.turns import ChunkRef
+from ...modules.memory.turns import ChunkRef
 from ..rag_graph import RagGraph
 
 

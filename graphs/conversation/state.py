@@ -7,8 +7,9 @@ from typing import Annotated, TypedDict, cast
 
 from langchain_core.documents import Document
 
+from ...modules.calls.usage import CallRecord, UsageTotals
 from ...modules.formats import FORMAT_KEY, format_of, refuse_other_format
-from ...modules.turns import (
+from ...modules.memory.turns import (
     MAIN_BRANCH,
     AnsweredFrom,
     Branch,
@@ -18,7 +19,6 @@ from ...modules.turns import (
     TurnStatus,
     new_branch,
 )
-from ...modules.usage import CallRecord, UsageTotals
 from ..state import merge_usage
 
 

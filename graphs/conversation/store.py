@@ -13,9 +13,9 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
-from ...modules.call_journal import CallJournal
+from ...modules.calls.journal import CallJournal
 from ...modules.errors import LoadingError
-from ...modules.turns import Branch, OpenTurn, utc_now
+from ...modules.memory.turns import Branch, OpenTurn, utc_now
 from ..checkpoints import Saver, keep_latest
 from ..snapshots import is_absent
 from .state import ConversationState, read_state

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import networkx as nx
 
 from ...modules.errors import UnknownThread
-from ...modules.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of
+from ...modules.memory.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of
 from ..drawing.conversation_dot import draw_conversation_dot, draw_conversation_svg
 from ..drawing.conversation_html import draw_conversation_html, draw_conversation_notebook
 from ..drawing.conversation_text import draw_conversation_text
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class ConversationTree(TurnTree):
     """A conversation with everything that was asked, found, answered and spent in it.
 
-    >>> from judgetree.modules.turns import MAIN_BRANCH, imported_turn, new_branch
+    >>> from judgetree.modules.memory.turns import MAIN_BRANCH, imported_turn, new_branch
     >>> turn = imported_turn("Who wrote it?", "Cao Xueqin", parent=None, turn_id="1", timestamp="2026-01-01T00:00:00Z")
     >>> main = new_branch(MAIN_BRANCH, "main")
     >>> tree = ConversationTree(

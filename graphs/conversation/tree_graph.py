@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 
-from ...modules.turns import OpenTurn, QaPair
+from ...modules.memory.turns import OpenTurn, QaPair
 from ..drawing.layout import printable
 from ..state import JsonScalar
 from ..tree_graphml import build_graph

@@ -7,7 +7,7 @@ from typing import Literal, TypedDict, cast
 from pydantic import BaseModel, ConfigDict
 
 from ...modules.formats import FORMAT_KEY, format_of
-from ...modules.turns import AnsweredFrom, Branch, OpenTurn, QaPair, TurnStatus
+from ...modules.memory.turns import AnsweredFrom, Branch, OpenTurn, QaPair, TurnStatus
 from ..json_documents import check_document, parse_json, write_document
 from ..search_tree import SearchTree
 from ..tree_json import read_tree_document, tree_document

@@ -8,7 +8,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from ...modules.turns import count_tokens
+from ...modules.memory.turns import count_tokens
 from ..checkpoints import Saver
 from . import nodes
 from .context import TurnContext

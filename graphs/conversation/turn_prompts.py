@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...modules.context_messages import build_context_messages, fitting_passages
-from ...modules.history_text import history_text
-from ...modules.prompts import Message
-from ...modules.prompts_conversation import (
+from ...modules.calls.messages import Message
+from ...modules.calls.tokens import message_tokens, shortened, text_tokens
+from ...modules.memory.history_text import history_text
+from ...modules.memory.messages import build_context_messages, fitting_passages
+from ...modules.memory.prompts import (
     KNOWLEDGE_SYSTEM,
     assess_messages,
     both_forms,
@@ -15,8 +16,7 @@ from ...modules.prompts_conversation import (
     select_messages,
     summary_messages,
 )
-from ...modules.token_estimates import message_tokens, shortened, text_tokens
-from ...modules.turns import QaPair
+from ...modules.memory.turns import QaPair
 from .context import TurnContext
 from .state import TurnState
 

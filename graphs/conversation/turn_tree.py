@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ...modules.turns import MAIN_BRANCH, Branch, ChunkRef, OpenTurn, QaPair, rag_thread_of
-from ...modules.usage import UsageTotals
+from ...modules.calls.usage import UsageTotals
+from ...modules.memory.turns import MAIN_BRANCH, Branch, ChunkRef, OpenTurn, QaPair, rag_thread_of
 from ..search_tree import SearchTree
 
 

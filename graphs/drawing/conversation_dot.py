@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...modules.turns import AnsweredFrom, OpenTurn, QaPair
+from ...modules.memory.turns import AnsweredFrom, OpenTurn, QaPair
 from ..conversation.turn_tree import Lane, Reuse, TurnTree
 from .boxes import (
     ALARM_INK,

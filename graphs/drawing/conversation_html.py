@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from importlib import resources
 from string import Template
 
-from ...modules.turns import ChunkRef, OpenTurn, QaPair
+from ...modules.memory.turns import ChunkRef, OpenTurn, QaPair
 from ..conversation.turn_tree import Lane, TurnTree
 from ..search_tree import SearchTree
 from ..tree_nodes import ChunkNode, VerdictLabel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import get_args
 
-from ...modules.turns import AnsweredFrom, ChunkRef, QaPair
+from ...modules.memory.turns import AnsweredFrom, ChunkRef, QaPair
 from ..conversation.turn_tree import Lane, Reuse, TurnTree
 from ..search_tree import SearchTree
 from .words import count_of, usage_words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...modules.usage import UsageTotals, total_usage
+from ...modules.calls.usage import UsageTotals, total_usage
 from ..tree_nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_queries
 
 VERDICT_WORDS: dict[VerdictLabel, str] = {

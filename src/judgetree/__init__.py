@@ -31,59 +31,59 @@ if TYPE_CHECKING:
     from .graphs.session import RagSession as RagSession
     from .graphs.session import aask as aask
     from .graphs.session import ask as ask
-    from .modules.embeddings import create_embeddings as create_embeddings
+    from .modules.embedding.embedder import create_embeddings as create_embeddings
     from .modules.errors import JudgetreeError as JudgetreeError
     from .modules.errors import ModelCallError as ModelCallError
     from .modules.errors import ThreadMismatch as ThreadMismatch
     from .modules.errors import UnknownThread as UnknownThread
     from .modules.errors import UserError as UserError
-    from .modules.index import Index as Index
-    from .modules.index_factory import open_index as open_index
-    from .modules.index_plan import IndexReport as IndexReport
-    from .modules.judge import Judge as Judge
-    from .modules.judge import Verdict as Verdict
-    from .modules.judge_generated import GeneratedJudge as GeneratedJudge
-    from .modules.judge_logprob import LogprobJudge as LogprobJudge
-    from .modules.judge_oracle import GoldFact as GoldFact
-    from .modules.judge_oracle import OracleJudge as OracleJudge
-    from .modules.judge_thresholds import LogprobThresholds as LogprobThresholds
-    from .modules.llm import CallGate as CallGate
-    from .modules.llm import EndpointLLM as EndpointLLM
-    from .modules.llm_factory import create_llm as create_llm
-    from .modules.retriever import Retriever as Retriever
+    from .modules.index.factory import open_index as open_index
+    from .modules.index.index import Index as Index
+    from .modules.index.plan import IndexReport as IndexReport
+    from .modules.judge.contract import Judge as Judge
+    from .modules.judge.contract import Verdict as Verdict
+    from .modules.judge.generated import GeneratedJudge as GeneratedJudge
+    from .modules.judge.logprob import LogprobJudge as LogprobJudge
+    from .modules.judge.oracle import GoldFact as GoldFact
+    from .modules.judge.oracle import OracleJudge as OracleJudge
+    from .modules.judge.thresholds import LogprobThresholds as LogprobThresholds
+    from .modules.llm.endpoint import CallGate as CallGate
+    from .modules.llm.endpoint import EndpointLLM as EndpointLLM
+    from .modules.llm.factory import create_llm as create_llm
+    from .modules.retriever.retriever import Retriever as Retriever
     from .modules.settings import Settings as Settings
     from .modules.settings import load_settings as load_settings
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "CallGate": "modules.llm",
-    "EndpointLLM": "modules.llm",
+    "CallGate": "modules.llm.endpoint",
+    "EndpointLLM": "modules.llm.endpoint",
     "Conversation": "graphs.conversation.conversation",
     "ConversationOptions": "graphs.conversation.context",
     "Conversations": "graphs.conversation.conversations",
-    "GeneratedJudge": "modules.judge_generated",
-    "GoldFact": "modules.judge_oracle",
-    "Index": "modules.index",
-    "IndexReport": "modules.index_plan",
-    "Judge": "modules.judge",
+    "GeneratedJudge": "modules.judge.generated",
+    "GoldFact": "modules.judge.oracle",
+    "Index": "modules.index.index",
+    "IndexReport": "modules.index.plan",
+    "Judge": "modules.judge.contract",
     "JudgetreeError": "modules.errors",
     "Limits": "graphs.context",
-    "LogprobJudge": "modules.judge_logprob",
-    "LogprobThresholds": "modules.judge_thresholds",
+    "LogprobJudge": "modules.judge.logprob",
+    "LogprobThresholds": "modules.judge.thresholds",
     "ModelCallError": "modules.errors",
-    "OracleJudge": "modules.judge_oracle",
+    "OracleJudge": "modules.judge.oracle",
     "RagContext": "graphs.context",
     "RagGraph": "graphs.rag_graph",
     "RagResult": "graphs.result",
     "RagSession": "graphs.session",
-    "Retriever": "modules.retriever",
+    "Retriever": "modules.retriever.retriever",
     "SearchTree": "graphs.search_tree",
     "Settings": "modules.settings",
     "ThreadMismatch": "modules.errors",
     "UnknownThread": "modules.errors",
     "UserError": "modules.errors",
-    "Verdict": "modules.judge",
+    "Verdict": "modules.judge.contract",
     "aask": "graphs.session",
     "ask": "graphs.session",
     "build_closed_book": "graphs.closed_book",
@@ -93,10 +93,10 @@ _HOMES = {
     "build_naive_rag": "graphs.naive_rag",
     "build_react": "graphs.react",
     "build_self_ask": "graphs.self_ask",
-    "create_embeddings": "modules.embeddings",
-    "create_llm": "modules.llm_factory",
+    "create_embeddings": "modules.embedding.embedder",
+    "create_llm": "modules.llm.factory",
     "load_settings": "modules.settings",
-    "open_index": "modules.index_factory",
+    "open_index": "modules.index.factory",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - names only

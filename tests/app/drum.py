@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
-from judgetree.modules import prompts
+from judgetree.modules.reader import prompts
 
 VESSEL = SupportingFact(
     source="a.md",

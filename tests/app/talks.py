@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn
 from judgetree.evaluation.datasets.standards_qa import SupportingFact
-from judgetree.modules.prompts import REFUSAL
+from judgetree.modules.reader.prompts import REFUSAL
 
 FIRST = "Which vessel does Norm A name?"
 THICKNESS, STANDALONE_THICKNESS = "How thick is its wall?", "How thick is the wall of the drum?"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.modules.prompts import REFUSAL
+from judgetree.modules.reader.prompts import REFUSAL
 from tests.app.conftest import CHAIN, CHINESE, COLLECTION, SUB_QUESTION, Cli, new_thread
 
 

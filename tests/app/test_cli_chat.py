@@ -11,7 +11,7 @@ from judgetree.app.chat_commands import HELP
 from judgetree.app.command_chat import ChatOptions, new_session_id
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.modules.prompts import REFUSAL
+from judgetree.modules.reader.prompts import REFUSAL
 from tests.app.conftest import CHAIN, COLLECTION, Cli
 from tests.app.talks import AGAIN, COST, FIRST, PAINT, STANDALONE_THICKNESS, THICKNESS
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.modules.milvus_connection import connect, lock_holder
+from judgetree.modules.index.connection import connect, lock_holder
 from tests.app.conftest import CHAIN, COLLECTION, CORPUS, Cli
 
 

@@ -11,7 +11,7 @@ from judgetree.graphs.checkpoints import open_checkpointer
 from judgetree.graphs.conversation.state import new_conversation
 from judgetree.graphs.conversation.store import ConversationStore
 from judgetree.graphs.conversation.tree import ConversationTree
-from judgetree.modules.milvus_connection import connect
+from judgetree.modules.index.connection import connect
 from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import Cli
 from tests.app.talks import AGAIN, FIRST, PAINT, THICKNESS

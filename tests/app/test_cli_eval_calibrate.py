@@ -14,10 +14,10 @@ import pytest
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
-from judgetree.modules.judge_factory import create_judge
-from judgetree.modules.judge_thresholds import read_calibrations, thresholds_file
-from judgetree.modules.llm import CallGate
-from judgetree.modules.llm_factory import create_llm
+from judgetree.modules.judge.factory import create_judge
+from judgetree.modules.judge.thresholds import read_calibrations, thresholds_file
+from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import load_settings
 from tests.app.conftest import Cli, command
 

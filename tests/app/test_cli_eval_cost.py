@@ -10,7 +10,7 @@ import pytest
 
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.runs.store import RunStore
-from judgetree.modules.prices import dollars
+from judgetree.modules.calls.prices import dollars
 from tests.app.conftest import Cli
 
 QUESTIONS = 6

@@ -16,7 +16,7 @@ from judgetree.app.cli_eval_ragas import CacheModeName, MetricNames
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.ragas.metrics import MetricName
-from judgetree.modules.completion_cache import CacheMode
+from judgetree.modules.llm.cache import CacheMode
 from judgetree.modules.settings import load_settings
 from tests.app.conftest import Cli
 from tests.eval.ragas_bench import RagasBench, chunk, row

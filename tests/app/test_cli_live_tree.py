@@ -12,7 +12,7 @@ from judgetree.graphs.context import RunEvent
 from judgetree.graphs.drawing.layout import columns as columns_of
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
-from judgetree.modules.growing_text import Delta
+from judgetree.modules.calls.growing_text import Delta
 
 QUESTION = "Which oil does the pump need?"
 

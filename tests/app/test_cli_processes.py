@@ -39,10 +39,10 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.evaluation.runs.jobs import Retry
     from judgetree.graphs.conversation.context import FromHistory
     from judgetree.graphs.result import Mode
-    from judgetree.modules.answer_strategies import AnswerStrategy
-    from judgetree.modules.chunking import CHUNK_OVERLAP, CHUNK_SIZE
-    from judgetree.modules.judge_factory import JudgeKind
-    from judgetree.modules.search_target import SEARCH_TYPES
+    from judgetree.modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
+    from judgetree.modules.judge.factory import JudgeKind
+    from judgetree.modules.reader.strategies import AnswerStrategy
+    from judgetree.modules.retriever.search import SEARCH_TYPES
 
     assert get_args(ModeName) == get_args(Mode)
     assert get_args(RetryName) == get_args(Retry)
@@ -93,7 +93,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(home: Path) -> None:
 
 
 def test_a_database_that_another_process_holds_is_told_with_its_holder(cli: Cli, home: Path) -> None:
-    holding = "import sys; from judgetree.modules.milvus_connection import connect; connect(sys.argv[1]); "
+    holding = "import sys; from judgetree.modules.index.connection import connect; connect(sys.argv[1]); "
     holder = subprocess.Popen(
         [sys.executable, "-c", f"{holding}print('held', flush=True); input()", str(home / "milvus.db")],
         stdin=subprocess.PIPE,

@@ -25,8 +25,8 @@ from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.graphs.search_tree import SearchTree
-from judgetree.modules.call_record import INTERRUPTED
-from judgetree.modules.index_factory import open_index
+from judgetree.modules.calls.record import INTERRUPTED
+from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import load_settings
 from tests.app.conftest import Outcome
 

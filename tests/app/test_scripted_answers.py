@@ -15,9 +15,9 @@ from judgetree.app.scripted_answers import (
     parse_prompt,
 )
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
-from judgetree.modules import prompts
-from judgetree.modules.material import as_material
-from judgetree.modules.prompts import REFUSAL
+from judgetree.modules.reader import prompts
+from judgetree.modules.reader.material import as_material
+from judgetree.modules.reader.prompts import REFUSAL
 
 RIVET, STEEL, COATING = (
     SupportingFact(

@@ -9,7 +9,7 @@ import pytest
 from judgetree.app.scripted_behaviour import FAULTS, Behaviour, Fault
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question
-from judgetree.modules import prompts
+from judgetree.modules.reader import prompts
 from tests.app.drum import NO_CERTIFICATES, WALL, Messages, chat_body, http_post, model, post, text_of
 
 SINGLE = Question(id="single", lang="en", question=WALL.question, answer=WALL.answer, type="single", supporting=(WALL,))

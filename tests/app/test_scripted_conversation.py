@@ -17,10 +17,11 @@ from judgetree.evaluation.datasets.standards_dialogues import DialogueTurn, load
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.result import TurnResult
 from judgetree.graphs.result import Mode
-from judgetree.modules import prompts_conversation as prompts
-from judgetree.modules.prompts import REFUSAL, Message, reader_messages
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.memory import prompts
+from judgetree.modules.memory.turns import QaPair, imported_turn
+from judgetree.modules.reader.prompts import REFUSAL, reader_messages
 from judgetree.modules.settings import Settings
-from judgetree.modules.turns import QaPair, imported_turn
 from tests.app.played import Played, ask_alone, chunk_ids, play, play_all, saved, turn_is_right
 from tests.app.talks import AGAIN, COST, DRUM, FIRST, NAMED, PAINT, STANDALONE_THICKNESS, THICK, THICKNESS
 from tests.benchmarks.corpus import COLLECTION, DATA, indexed_standards, questions, settings_for

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from judgetree.app.scripted_endpoints import DASHSCOPE_RERANK
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.modules import prompts
+from judgetree.modules.reader import prompts
 from tests.app.drum import CHAIN, VESSEL, WALL, Json, chat_body, http_post, model, post, text_of
 
 JUDGE = prompts.judge_messages(CHAIN.question, VESSEL.quote)

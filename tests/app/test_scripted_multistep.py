@@ -6,8 +6,8 @@ import pytest
 
 from judgetree.app.scripted_answers import PromptMismatch, ScriptedAnswers
 from judgetree.app.scripted_multistep import NOTHING_KNOWN, step_reply
-from judgetree.modules.prompts import REFUSAL, Message, reader_messages
-from judgetree.modules.prompts_multistep import (
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.reader.multistep_prompts import (
     FINAL_ANSWER,
     FINAL_THOUGHT,
     FINISH,
@@ -21,6 +21,7 @@ from judgetree.modules.prompts_multistep import (
     react_messages,
     thought_messages,
 )
+from judgetree.modules.reader.prompts import REFUSAL, reader_messages
 from tests.app.conftest import CHAIN, SUB_QUESTION
 
 ANSWERS = ScriptedAnswers([CHAIN])

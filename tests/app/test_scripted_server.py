@@ -17,9 +17,9 @@ from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_behaviour import Behaviour
 from judgetree.app.scripted_server import ScriptedServer, main
 from judgetree.app.scripted_wire import ChatRequest
-from judgetree.modules import prompts
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.prompts import REFUSAL
+from judgetree.modules.reader import prompts
+from judgetree.modules.reader.prompts import REFUSAL
 from tests.app.drum import CHAIN, NO_CERTIFICATES, VESSEL, WALL, Json, chat_body, http_get, http_post, post, text_of
 
 JUDGE = prompts.judge_messages(CHAIN.question, VESSEL.quote)

@@ -8,9 +8,11 @@ import pytest
 
 from judgetree.app.scripted_answers import PromptMismatch, ScriptedAnswers, parse_prompt
 from judgetree.app.scripted_strategies import strategy_reply
-from judgetree.modules.answer_strategies import AnswerStrategy, read_evidence
-from judgetree.modules.prompts import REFUSAL, Message, reader_messages
-from judgetree.modules.prompts_strategies import (
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.reader.prompts import REFUSAL, reader_messages
+from judgetree.modules.reader.strategies import AnswerStrategy, read_evidence
+from judgetree.modules.reader.strategy_prompts import (
     NOTE_SYSTEM,
     combine_messages,
     finish_messages,
@@ -20,7 +22,6 @@ from judgetree.modules.prompts_strategies import (
     refine_messages,
     scored_messages,
 )
-from judgetree.modules.usage import CallMeter
 from tests.app.conftest import CHAIN, CHINESE, SUB_QUESTION
 from tests.graphs.fakes import FakeLLM
 

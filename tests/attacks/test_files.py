@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from judgetree.modules.errors import LoadingError
-from judgetree.modules.file_parsers import LoadLimits
-from judgetree.modules.folder_scan import SourceFile
-from judgetree.modules.loading import load_documents, to_documents
-from judgetree.modules.parser_process import ParserProcess
+from judgetree.modules.index.file_parsers import LoadLimits
+from judgetree.modules.index.folder_scan import SourceFile
+from judgetree.modules.index.loading import load_documents, to_documents
+from judgetree.modules.index.parser_process import ParserProcess
 from tests.attacks.files import CONTENTS, READABLE, write_special
 
 LIMITS = LoadLimits(file_bytes=20_000_000, seconds=2.0, memory_bytes=600 << 20)

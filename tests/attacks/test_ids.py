@@ -13,8 +13,8 @@ from judgetree.graphs.context import RagContext
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
 from judgetree.modules.errors import UserError
-from judgetree.modules.index import Index
-from judgetree.modules.judge_oracle import GoldFact, OracleJudge
+from judgetree.modules.index.index import Index
+from judgetree.modules.judge.oracle import GoldFact, OracleJudge
 from judgetree.modules.settings import load_settings
 from tests.graphs.conversation.talk import CLASS, TalkingLLM, open_conversations
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk

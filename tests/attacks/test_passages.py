@@ -11,22 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from judgetree.modules.context_messages import build_context_messages
-from judgetree.modules.evidence import render_evidence, render_sub_answer, split_evidence
-from judgetree.modules.judge import sub_question_problem
-from judgetree.modules.material import LABELS, as_line, as_material
-from judgetree.modules.prompts import (
-    Message,
-    alone_messages,
-    judge_messages,
-    needed_messages,
-    reader_messages,
-    sub_question_messages,
-)
-from judgetree.modules.prompts_conversation import assess_messages, digest_messages
-from judgetree.modules.prompts_multistep import Observed, draft_messages, react_messages, thought_messages
-from judgetree.modules.prompts_strategies import finish_messages, note_messages, refine_messages, scored_messages
-from judgetree.modules.rewrites import read_rewrite
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.judge.contract import sub_question_problem
+from judgetree.modules.judge.prompts import alone_messages, judge_messages, needed_messages, sub_question_messages
+from judgetree.modules.memory.messages import build_context_messages
+from judgetree.modules.memory.prompts import assess_messages
+from judgetree.modules.memory.rewrites import read_rewrite
+from judgetree.modules.reader.evidence import render_evidence, render_sub_answer, split_evidence
+from judgetree.modules.reader.material import LABELS, as_line, as_material
+from judgetree.modules.reader.multistep_prompts import Observed, draft_messages, react_messages, thought_messages
+from judgetree.modules.reader.prompts import digest_messages, reader_messages
+from judgetree.modules.reader.strategy_prompts import finish_messages, note_messages, refine_messages, scored_messages
 
 from .passages import PASSAGES, QUERY, HostilePassage
 

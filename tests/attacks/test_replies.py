@@ -8,11 +8,11 @@ import json
 import pytest
 from langchain_core.documents import Document
 
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError
-from judgetree.modules.judge import Verdict, sub_question_problem
-from judgetree.modules.judge_generated import GeneratedJudge
-from judgetree.modules.judge_logprob import question_in
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.judge.contract import Verdict, sub_question_problem
+from judgetree.modules.judge.generated import GeneratedJudge
+from judgetree.modules.judge.logprob import question_in
 from tests.modules.model_endpoints import RawEndpoint, chat_reply, llm_at, serve_raw, stream_reply
 
 from .replies import REPLIES

@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
-from judgetree.modules.llm import EndpointLLM
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.llm.endpoint import EndpointLLM
 from tests.modules.model_endpoints import llm_at
 
 from .servers import OTHER, REQUEST, SETUP, Misbehaviour, misbehaving

@@ -22,14 +22,14 @@ from judgetree.graphs.context import RagContext
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.result import TurnResult
 from judgetree.graphs.conversation.store import conversation_thread
-from judgetree.modules.completion import Completion
-from judgetree.modules.growing_text import TextListener
-from judgetree.modules.llm import PLAIN_TEXT, CallOptions
-from judgetree.modules.prompts import Message
-from judgetree.modules.prompts_conversation import ASSESS_SYSTEM, SELECT_SYSTEM
-from judgetree.modules.retriever import Retriever
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.growing_text import TextListener
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
+from judgetree.modules.memory.prompts import ASSESS_SYSTEM, SELECT_SYSTEM
+from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.settings import Settings
-from judgetree.modules.usage import CallMeter
 
 from .corpus import indexed_standards, settings_for
 from .measurement import Row

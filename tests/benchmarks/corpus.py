@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from judgetree.evaluation.datasets.standards_qa import Question, load_standards_qa
-from judgetree.modules.index import Index
-from judgetree.modules.index_factory import open_index
+from judgetree.modules.index.factory import open_index
+from judgetree.modules.index.index import Index
 from judgetree.modules.settings import Settings, load_settings
 
 DATA = Path(__file__).parents[2] / "data"

@@ -22,7 +22,7 @@ from judgetree.evaluation.runs.corpora import open_corpus
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.runner import Progress
 from judgetree.evaluation.runs.store import RunRow, RunStore
-from judgetree.modules.embeddings import create_embeddings
+from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.settings import Settings, load_settings
 
 from .synthetic_qa import synthetic_questions, write_hotpotqa

@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from langchain_core.documents import Document
 
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.judge import Judge
-from judgetree.modules.judge_generated import GeneratedJudge
-from judgetree.modules.judge_logprob import LogprobJudge
-from judgetree.modules.llm import CallGate
-from judgetree.modules.llm_factory import create_llm
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.judge.contract import Judge
+from judgetree.modules.judge.generated import GeneratedJudge
+from judgetree.modules.judge.logprob import LogprobJudge
+from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import load_settings
-from judgetree.modules.usage import CallMeter
 from tests.attacks.passages import PASSAGES, QUERY
 
 METHODS = ("logprob", "generated")

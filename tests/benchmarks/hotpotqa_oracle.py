@@ -22,13 +22,14 @@ from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset
 from judgetree.graphs.context import ChunkRetriever, Limits, RagContext
 from judgetree.graphs.result import Mode, RagResult
 from judgetree.graphs.session import RagSession
-from judgetree.modules.completion import Completion
-from judgetree.modules.growing_text import TextListener
-from judgetree.modules.judge import Verdict
-from judgetree.modules.llm import PLAIN_TEXT, CallOptions
-from judgetree.modules.prompts import REFUSAL, Message
-from judgetree.modules.retriever import Retriever
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.growing_text import TextListener
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.judge.contract import Verdict
+from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
+from judgetree.modules.reader.prompts import REFUSAL
+from judgetree.modules.retriever.retriever import Retriever
 
 from .hotpotqa import HotpotQA, hotpotqa, not_measured
 from .measurement import Row

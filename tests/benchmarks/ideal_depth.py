@@ -14,7 +14,7 @@ from judgetree.app.scripted_server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question, gold_facts
 from judgetree.graphs.context import Limits
 from judgetree.graphs.session import RagSession
-from judgetree.modules.judge_oracle import OracleJudge
+from judgetree.modules.judge.oracle import OracleJudge
 from judgetree.modules.settings import Settings
 
 from .corpus import COLLECTION, indexed_standards, is_right, questions, settings_for

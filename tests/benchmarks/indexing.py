@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from judgetree.modules.embeddings import Embedder, create_embeddings
-from judgetree.modules.index import Index
-from judgetree.modules.retriever import Retriever
+from judgetree.modules.embedding.embedder import Embedder, create_embeddings
+from judgetree.modules.index.index import Index
+from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.settings import load_settings
 
 from .corpus import DATA

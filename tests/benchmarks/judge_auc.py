@@ -26,15 +26,15 @@ from langchain_core.documents import Document
 from judgetree.evaluation.calibration.data import DISTRACTORS, Bm25, Case
 from judgetree.evaluation.metrics.judge import auc
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.embeddings import Embedder, create_embeddings
-from judgetree.modules.judge import Judge, Verdict
-from judgetree.modules.judge_generated import GeneratedJudge
-from judgetree.modules.judge_logprob import LogprobJudge
-from judgetree.modules.judge_thresholds import thresholds_for
-from judgetree.modules.llm import CallGate, ChatLLM
-from judgetree.modules.llm_factory import create_llm
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.embedding.embedder import Embedder, create_embeddings
+from judgetree.modules.judge.contract import Judge, Verdict
+from judgetree.modules.judge.generated import GeneratedJudge
+from judgetree.modules.judge.logprob import LogprobJudge
+from judgetree.modules.judge.thresholds import thresholds_for
+from judgetree.modules.llm.endpoint import CallGate, ChatLLM
+from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import load_settings
-from judgetree.modules.usage import CallMeter
 
 PASSAGE_CHARACTERS = 700
 METHODS = ("embedding", "logprob", "generated")

@@ -12,7 +12,7 @@ from judgetree.app.scripted_answers import ScriptedAnswers
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
 from judgetree.evaluation.metrics.tree import TreeFigures
 from judgetree.evaluation.runs.store import RunRow
-from judgetree.modules.prices import ModelUsage
+from judgetree.modules.calls.prices import ModelUsage
 from tests.benchmarks.eval_kills import KILLS, LATENCY_S, QUESTIONS, comparable, differing, moments
 from tests.benchmarks.eval_replay import predictions
 from tests.benchmarks.eval_runs import peak_resident_mb

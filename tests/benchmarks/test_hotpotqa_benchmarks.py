@@ -13,8 +13,8 @@ from langchain_core.documents import Document
 
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
 from judgetree.evaluation.datasets.questions import Dataset
-from judgetree.modules.prompts import REFUSAL, reader_messages
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.reader.prompts import REFUSAL, reader_messages
 from tests.benchmarks.hotpotqa_oracle import GoldJudge, GoldReader, RememberingRetriever, Seen, needs_of, sub_question
 from tests.benchmarks.hotpotqa_retrieval import Bm25, BruteForce, fuse, words_of
 

@@ -19,12 +19,12 @@ from judgetree.graphs.result import RagResult
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.tree_nodes import QueryNode
-from judgetree.modules.judge_factory import create_judge
-from judgetree.modules.llm import CallGate
-from judgetree.modules.llm_factory import create_llm
-from judgetree.modules.retriever import Retriever
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.judge.factory import create_judge
+from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.factory import create_llm
+from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.settings import Settings
-from judgetree.modules.usage import CallMeter
 
 from .corpus import COLLECTION, DATA, indexed_standards, questions, settings_for
 from .measurement import Row

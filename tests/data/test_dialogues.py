@@ -16,8 +16,8 @@ from judgetree.evaluation.datasets.standards_dialogues import (
     standalone_question,
 )
 from judgetree.evaluation.datasets.standards_qa import Question, known_questions, load_standards_qa
-from judgetree.modules.index_factory import open_index
-from judgetree.modules.retriever import Retriever
+from judgetree.modules.index.factory import open_index
+from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.settings import load_settings
 from tests.data import test_standards as standards
 from tests.data.test_standards import CHAINED, DATA, STANDARDS, Hop, Row, content_words, names, one_spaced

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from langchain_core.documents import Document
 
 from judgetree.graphs.tree_nodes import ChunkNode
-from judgetree.modules.evidence import render_evidence, usable_chunks
+from judgetree.modules.reader.evidence import render_evidence, usable_chunks
 
 
 def context_of(chunks: Sequence[ChunkNode]) -> str:

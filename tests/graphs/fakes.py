@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from langchain_core.documents import Document
 
-from judgetree.modules.growing_text import Listeners, TextListener
-from judgetree.modules.llm import PLAIN_TEXT, CallOptions, Completion
-from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, Message
-from judgetree.modules.thinking import ThinkingText
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.calls.growing_text import Listeners, TextListener
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.thinking import ThinkingText
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions, Completion
+from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
 
 
 def chunk(chunk_id: str, text: str) -> Document:

@@ -7,8 +7,8 @@ import pytest
 from judgetree.graphs.context import Limits, RagContext
 from judgetree.graphs.fingerprint import digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
 from judgetree.modules.errors import ThreadMismatch
-from judgetree.modules.judge_oracle import OracleJudge
-from judgetree.modules.sampling import sampled
+from judgetree.modules.judge.oracle import OracleJudge
+from judgetree.modules.llm.sampling import sampled
 from tests.graphs.fakes import FakeLLM, TableRetriever
 
 SERVICES = RagContext(reader=FakeLLM(lambda messages: ""), retriever=TableRetriever({}), judge=OracleJudge({}))

@@ -14,12 +14,13 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 from judgetree.graphs.history_aware import create_history_aware_retriever
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.errors import LoopReentryError, ModelCallError, ModelSetupError, SettingsError
-from judgetree.modules.index import Index
-from judgetree.modules.prompts import REFUSAL, Message
-from judgetree.modules.prompts_conversation import condense_messages
-from judgetree.modules.retriever import Retriever
-from judgetree.modules.token_estimates import message_tokens
+from judgetree.modules.index.index import Index
+from judgetree.modules.memory.prompts import condense_messages
+from judgetree.modules.reader.prompts import REFUSAL
+from judgetree.modules.retriever.retriever import Retriever
 from tests.graphs.fakes import FakeLLM
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 

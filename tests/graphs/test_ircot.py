@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from judgetree.graphs.ircot import build_ircot
 from judgetree.graphs.state import RagState
-from judgetree.modules.prompts import reader_messages
-from judgetree.modules.prompts_multistep import FINAL_THOUGHT, THOUGHT_SYSTEM, thought_messages
+from judgetree.modules.reader.multistep_prompts import FINAL_THOUGHT, THOUGHT_SYSTEM, thought_messages
+from judgetree.modules.reader.prompts import reader_messages
 from tests.graphs.fakes import FakeLLM
 from tests.graphs.test_systems import ROOT, context_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from judgetree.graphs.iter_retgen import build_iter_retgen
 from judgetree.graphs.state import RagState
-from judgetree.modules.prompts import reader_messages
-from judgetree.modules.prompts_multistep import DRAFT_SYSTEM, LONGEST_QUERY, draft_messages
+from judgetree.modules.reader.multistep_prompts import DRAFT_SYSTEM, LONGEST_QUERY, draft_messages
+from judgetree.modules.reader.prompts import reader_messages
 from tests.graphs.fakes import FakeLLM
 from tests.graphs.test_systems import ROOT, SUB, context_of
 

@@ -13,11 +13,12 @@ from judgetree.graphs.judge_rag import build_judge_rag
 from judgetree.graphs.rag_graph import RagGraph
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.state import RagState
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelSetupError
-from judgetree.modules.judge import Judge, Verdict
-from judgetree.modules.judge_oracle import GoldFact, OracleJudge
-from judgetree.modules.prompts import REFUSAL, Message
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.judge.contract import Judge, Verdict
+from judgetree.modules.judge.oracle import GoldFact, OracleJudge
+from judgetree.modules.reader.prompts import REFUSAL
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk, reader_that_needs
 
 ROOT = "Which oil does the class of KS-1 need?"

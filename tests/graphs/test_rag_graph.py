@@ -16,9 +16,9 @@ from judgetree.graphs.naive_rag import build_naive_rag
 from judgetree.graphs.rag_graph import RagGraph
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import LoopReentryError, ModelCallError, SettingsError, ThreadMismatch, UnknownThread
-from judgetree.modules.judge_oracle import GoldFact, OracleJudge
-from judgetree.modules.prompts import Message
+from judgetree.modules.judge.oracle import GoldFact, OracleJudge
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 
 ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"

@@ -7,8 +7,8 @@ import pytest
 from judgetree.graphs.react import build_react
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.state import RagState
-from judgetree.modules.prompts import reader_messages
-from judgetree.modules.prompts_multistep import FINISH, REACT_SYSTEM, SEARCH, Observed, react_messages
+from judgetree.modules.reader.multistep_prompts import FINISH, REACT_SYSTEM, SEARCH, Observed, react_messages
+from judgetree.modules.reader.prompts import reader_messages
 from tests.graphs.fakes import FakeLLM
 from tests.graphs.test_systems import ROOT, SUB, context_of, thread
 

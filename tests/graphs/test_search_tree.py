@@ -26,8 +26,8 @@ from judgetree.graphs.checkpoints import Saver, open_checkpointer
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.state import ChunkPatch, JsonScalar, RagState
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.modules.calls.usage import CallRecord
 from judgetree.modules.errors import LoadingError, UnknownThread
-from judgetree.modules.usage import CallRecord
 
 ROOT = "root"
 CONFIG: RunnableConfig = {"configurable": {"thread_id": ROOT}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from judgetree.graphs.self_ask import build_self_ask
 from judgetree.graphs.state import RagState
-from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, reader_messages
-from judgetree.modules.prompts_multistep import FINAL_ANSWER, FOLLOW_UP, FOLLOW_UP_SYSTEM, follow_up_messages
+from judgetree.modules.reader.multistep_prompts import FINAL_ANSWER, FOLLOW_UP, FOLLOW_UP_SYSTEM, follow_up_messages
+from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL, reader_messages
 from tests.graphs.fakes import FakeLLM
 from tests.graphs.test_systems import ROOT, SUB, context_of
 

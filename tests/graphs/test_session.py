@@ -11,7 +11,7 @@ import pytest
 from judgetree.graphs.context import RagContext
 from judgetree.graphs.session import RagSession
 from judgetree.modules.errors import ModelCallError, SettingsError, UnknownThread
-from judgetree.modules.judge_oracle import GoldFact, OracleJudge
+from judgetree.modules.judge.oracle import GoldFact, OracleJudge
 from judgetree.modules.settings import load_settings
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 

@@ -16,9 +16,9 @@ from judgetree.graphs.context import RagContext
 from judgetree.graphs.rag_graph import RagGraph
 from judgetree.graphs.result import RagResult
 from judgetree.graphs.session import RagSession
-from judgetree.modules.completion import Completion
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError, ModelSetupError, SessionError, ThreadMismatch
-from judgetree.modules.prompts import Message
 from judgetree.modules.settings import load_settings
 from tests.graphs.fakes import FakeLLM
 

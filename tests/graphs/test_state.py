@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from judgetree.graphs.state import ChunkPatch, merge_chunks, merge_usage
-from judgetree.modules.usage import CallRecord
+from judgetree.modules.calls.usage import CallRecord
 
 KEYS = ("score", "reason", "sub_answer", "next_rag_thread_id")
 ids = st.sampled_from(["a", "b", "c", "d"])

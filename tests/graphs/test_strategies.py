@@ -16,12 +16,13 @@ from judgetree.graphs.naive_rag import build_naive_rag
 from judgetree.graphs.rag_graph import RagGraph
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
-from judgetree.modules.answer_strategies import AnswerStrategy
+from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError, SettingsError, ThreadMismatch
-from judgetree.modules.evidence import render_sub_answer
-from judgetree.modules.judge_oracle import GoldFact, OracleJudge
-from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, Message
-from judgetree.modules.prompts_strategies import (
+from judgetree.modules.judge.oracle import GoldFact, OracleJudge
+from judgetree.modules.reader.evidence import render_sub_answer
+from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
+from judgetree.modules.reader.strategies import AnswerStrategy
+from judgetree.modules.reader.strategy_prompts import (
     COMBINE_SYSTEM,
     FINISH_SYSTEM,
     NOTE_SYSTEM,

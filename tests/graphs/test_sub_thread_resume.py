@@ -14,9 +14,9 @@ from langchain_core.documents import Document
 from judgetree.graphs.context import RagContext
 from judgetree.graphs.judge_rag import build_judge_rag
 from judgetree.graphs.search_tree import SearchTree
-from judgetree.modules.judge import Verdict
-from judgetree.modules.judge_oracle import GoldFact, OracleJudge
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.judge.contract import Verdict
+from judgetree.modules.judge.oracle import GoldFact, OracleJudge
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 
 ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"

@@ -18,9 +18,9 @@ from judgetree.graphs.result import Mode
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.state import Step, merge_steps
 from judgetree.graphs.systems import SYSTEMS
+from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError, ThreadMismatch
-from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, Message
-from judgetree.modules.prompts_multistep import (
+from judgetree.modules.reader.multistep_prompts import (
     DRAFT_SYSTEM,
     FINAL_ANSWER,
     FINAL_THOUGHT,
@@ -32,6 +32,7 @@ from judgetree.modules.prompts_multistep import (
     STEP_VERSIONS,
     THOUGHT_SYSTEM,
 )
+from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 
 IN_ROUNDS: tuple[Mode, ...] = ("ircot", "iter_retgen", "self_ask", "react")

@@ -14,8 +14,8 @@ import grpc
 import pytest
 
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.modules.index import Index
-from judgetree.modules.milvus_connection import MilvusConnection, connect
+from judgetree.modules.index.connection import MilvusConnection, connect
+from judgetree.modules.index.index import Index
 from tests.graphs.conftest import postgres_url
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.model_endpoints import RawEndpoint, as_new, serve_raw

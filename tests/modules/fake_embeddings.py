@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from judgetree.modules.embeddings import Embedder
+from judgetree.modules.embedding.embedder import Embedder
 
 
 class BagOfWordsEmbedder(Embedder):

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from langchain_core.embeddings import Embeddings
 
-from judgetree.modules.conversation_memory import ConversationMemory
-from judgetree.modules.milvus_connection import MilvusConnection
+from judgetree.modules.index.connection import MilvusConnection
+from judgetree.modules.memory.memory import ConversationMemory
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 

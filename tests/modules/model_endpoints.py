@@ -21,11 +21,11 @@ from judgetree.app.scripted_behaviour import Behaviour
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.chat_client import open_chat
-from judgetree.modules.completion import Completion
-from judgetree.modules.growing_text import Delta, TextListener
-from judgetree.modules.llm import CallGate, CallOptions, EndpointLLM
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.growing_text import Delta, TextListener
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.llm.endpoint import CallGate, CallOptions, EndpointLLM
+from judgetree.modules.llm.openai_client import open_chat
 
 QUESTION = [("user", "What is six by nine?")]
 PATIENCE_S = 30.0

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.answer_strategies import AnswerStrategy, ReaderAnswer, read_evidence
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError
-from judgetree.modules.prompts import READER_SYSTEM, REFUSAL, Message, reader_messages
-from judgetree.modules.prompts_strategies import (
+from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL, reader_messages
+from judgetree.modules.reader.strategies import AnswerStrategy, ReaderAnswer, read_evidence
+from judgetree.modules.reader.strategy_prompts import (
     COMBINE_SYSTEM,
     FINISH_SYSTEM,
     NOTE_SYSTEM,
@@ -26,7 +28,6 @@ from judgetree.modules.prompts_strategies import (
     refine_messages,
     scored_messages,
 )
-from judgetree.modules.usage import CallBudget, CallMeter
 from tests.graphs.fakes import FakeLLM
 from tests.modules.model_endpoints import Snapshots
 

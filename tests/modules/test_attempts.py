@@ -8,9 +8,9 @@ import json
 import pytest
 
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
-from judgetree.modules.llm import CallGate
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.llm.endpoint import CallGate
 from tests.modules.model_endpoints import (
     QUESTION,
     Answer,

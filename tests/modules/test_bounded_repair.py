@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.bounded_repair import TooMuchWork, repaired_json
-from judgetree.modules.structured_reply import ReplyProblem
-from judgetree.modules.thinking import split_thinking
-from judgetree.modules.verdict_parser import parse_verdict
+from judgetree.modules.calls.thinking import split_thinking
+from judgetree.modules.judge.verdict_parser import parse_verdict
+from judgetree.modules.llm.bounded_repair import TooMuchWork, repaired_json
+from judgetree.modules.llm.json_reply import ReplyProblem
 
 LONGEST_S = 0.3
 KB = 1024

@@ -11,15 +11,15 @@ from typing import TypeVar
 
 import pytest
 
-from judgetree.modules.call_journal import BOOKED_TO, CallJournal, ThreadCalls, thread_calls
-from judgetree.modules.call_journal_files import PostgresJournal, SqliteJournal
-from judgetree.modules.call_options import PLAIN_TEXT
-from judgetree.modules.call_record import INTERRUPTED
-from judgetree.modules.completion import Completion
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.growing_text import Listeners
+from judgetree.modules.calls.journal import BOOKED_TO, CallJournal, ThreadCalls, thread_calls
+from judgetree.modules.calls.journal_files import PostgresJournal, SqliteJournal
+from judgetree.modules.calls.journaled import complete_journaled
+from judgetree.modules.calls.options import PLAIN_TEXT
+from judgetree.modules.calls.record import INTERRUPTED
+from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, SettingsError
-from judgetree.modules.growing_text import Listeners
-from judgetree.modules.journaled_call import complete_journaled
-from judgetree.modules.usage import CallBudget, CallMeter
 
 T = TypeVar("T")
 Opener = Callable[[], CallJournal]

@@ -18,9 +18,9 @@ from .model_endpoints import ask, chat_reply, llm_at, saying, serve_raw
 ASKING = """
 import os, sys
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.chat_client import open_chat
-from judgetree.modules.llm import CallGate, EndpointLLM
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.llm.openai_client import open_chat
+from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
+from judgetree.modules.calls.usage import CallMeter
 
 def ask():
     chat = open_chat("m", base_url=sys.argv[1], api_key="key", timeout_s=20)

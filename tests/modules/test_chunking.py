@@ -7,15 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from judgetree.modules.chunking import (
-    CJK_THRESHOLD,
-    MAX_TEXT_BYTES,
-    choose_language,
-    chunk_id,
-    cjk_share,
-    split_documents,
-)
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.index.chunking import MAX_TEXT_BYTES, chunk_id, split_documents
+from judgetree.modules.language import CJK_THRESHOLD, choose_language, cjk_share
 
 WORDS = st.lists(
     st.sampled_from(["alpha", "beta.", "gamma\n", "delta\n\n", "狗。", "猫，", "犬", "a" * 30]), max_size=60

@@ -10,7 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from judgetree.modules.collection_content import (
+from judgetree.modules.errors import CollectionError
+from judgetree.modules.index.connection import MilvusConnection
+from judgetree.modules.index.content import (
     Changes,
     Row,
     StoredFile,
@@ -20,15 +22,7 @@ from judgetree.modules.collection_content import (
     stored_vectors,
     write,
 )
-from judgetree.modules.collection_schema import (
-    CollectionInfo,
-    leftovers,
-    physical_name,
-    read_collection_info,
-    revision,
-)
-from judgetree.modules.errors import CollectionError
-from judgetree.modules.milvus_connection import MilvusConnection
+from judgetree.modules.index.schema import CollectionInfo, leftovers, physical_name, read_collection_info, revision
 
 INFO = CollectionInfo(embedders={"dense": "fake:bag"}, dimensions={"dense": 2}, analyzer="standard", cjk_share=0.0)
 

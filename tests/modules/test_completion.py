@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk
 
-from judgetree.modules.completion import StreamedMessage, TokenLogprob, completion_of, storable
+from judgetree.modules.calls.completion import StreamedMessage, TokenLogprob, completion_of, storable
 from tests.modules.model_endpoints import Snapshots
 
 # --- messages ---

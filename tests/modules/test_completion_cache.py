@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.completion import Completion, TokenLogprob
-from judgetree.modules.completion_cache import CachedLLM, CacheMode, CompletionCache, call_key
+from judgetree.modules.calls.completion import Completion, TokenLogprob
+from judgetree.modules.calls.kept import KeptCall
+from judgetree.modules.calls.usage import CallBudget, CallMeter, CallRecord, total_usage
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError
-from judgetree.modules.kept_call import KeptCall
-from judgetree.modules.llm import PLAIN_TEXT, CallOptions
-from judgetree.modules.usage import CallBudget, CallMeter, CallRecord, total_usage
+from judgetree.modules.llm.cache import CachedLLM, CacheMode, CompletionCache, call_key
+from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from tests.graphs.fakes import FakeLLM
 from tests.modules.model_endpoints import Snapshots
 

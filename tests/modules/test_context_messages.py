@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from judgetree.modules.context_messages import KNOWLEDGE_HEADING, SUMMARY_HEADING, build_context_messages
-from judgetree.modules.evidence import render_evidence
-from judgetree.modules.prompts import REFUSAL, Message
-from judgetree.modules.turns import QaPair, count_tokens
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.memory.messages import KNOWLEDGE_HEADING, SUMMARY_HEADING, build_context_messages
+from judgetree.modules.memory.turns import QaPair, count_tokens
+from judgetree.modules.reader.evidence import render_evidence
+from judgetree.modules.reader.prompts import REFUSAL
 from tests.modules.turn_factory import make_turn
 
 PLENTY = 100_000

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgetree.modules.conversation_memory import ConversationMemory
 from judgetree.modules.errors import CollectionError
-from judgetree.modules.index import Index
-from judgetree.modules.memory_schema import MAX_ID_BYTES, moment_us
-from judgetree.modules.milvus_connection import MilvusConnection
-from judgetree.modules.turns import QaPair
+from judgetree.modules.index.connection import MilvusConnection
+from judgetree.modules.index.index import Index
+from judgetree.modules.memory.memory import ConversationMemory
+from judgetree.modules.memory.schema import MAX_ID_BYTES, moment_us
+from judgetree.modules.memory.turns import QaPair
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.memories import Clock, OpenMemory, foreign_row, new_name, opened_memories
 from tests.modules.turn_factory import ids_of, make_ref, make_turn

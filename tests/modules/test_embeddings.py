@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from judgetree.modules.embeddings import (
+from judgetree.modules.embedding.cache import VectorCache
+from judgetree.modules.embedding.embedder import (
     CachedEmbedder,
     Embedder,
     EndpointEmbedder,
@@ -27,7 +28,6 @@ from judgetree.modules.embeddings import (
 )
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError, SettingsError
 from judgetree.modules.settings import Settings
-from judgetree.modules.vector_cache import VectorCache
 
 
 @pytest.fixture(autouse=True)

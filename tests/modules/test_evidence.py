@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from judgetree.modules.evidence import render_evidence, render_sub_answer, split_evidence, usable_chunks
-from judgetree.modules.prompts import REFUSAL
+from judgetree.modules.reader.evidence import render_evidence, render_sub_answer, split_evidence, usable_chunks
+from judgetree.modules.reader.prompts import REFUSAL
 
 
 def chunk(text: str, **metadata: object) -> Document:

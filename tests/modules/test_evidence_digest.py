@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from judgetree.modules.evidence_digest import digested
-from judgetree.modules.prompts import Message
-from judgetree.modules.token_estimates import message_tokens, text_tokens
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.tokens import message_tokens, text_tokens
+from judgetree.modules.reader.digest import digested
 
 PASSAGES = [f"{number}.md\nFact {number}. " + "It is heavy. " * 60 for number in range(6)]
 

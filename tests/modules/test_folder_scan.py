@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.modules.errors import LoadingError
-from judgetree.modules.folder_scan import FileScan, SkippedFile, SourceFile, gone_sources, scan_files
+from judgetree.modules.index.folder_scan import FileScan, SkippedFile, SourceFile, gone_sources, scan_files
 
 
 def sources(scan: FileScan) -> list[str]:

@@ -12,12 +12,12 @@ import pytest
 from judgetree.evaluation.runs.store import RunStore
 from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.graphs.search_tree import SearchTree
-from judgetree.modules.collection_schema import CollectionInfo
-from judgetree.modules.completion_cache import CompletionCache
+from judgetree.modules.embedding.cache import VectorCache
 from judgetree.modules.errors import CollectionError, LoadingError, SettingsError, UserError
 from judgetree.modules.formats import Thing, format_of, refuse_other_format
-from judgetree.modules.judge_thresholds import read_calibrations
-from judgetree.modules.vector_cache import VectorCache
+from judgetree.modules.index.schema import CollectionInfo
+from judgetree.modules.judge.thresholds import read_calibrations
+from judgetree.modules.llm.cache import CompletionCache
 
 
 def test_other_format_is_refused_with_what_was_found_and_what_is_read() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.growing_text import Delta, Listeners, Paragraphs
+from judgetree.modules.calls.growing_text import Delta, Listeners, Paragraphs
 
 texts = st.text("ab \n六🤔", max_size=6)
 

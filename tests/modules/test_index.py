@@ -19,7 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 
-from judgetree.modules.collection_schema import (
+from judgetree.modules.errors import CollectionError, LoadingError
+from judgetree.modules.index.connection import MilvusConnection, connect
+from judgetree.modules.index.filters import text_in
+from judgetree.modules.index.index import Index
+from judgetree.modules.index.schema import (
     CollectionInfo,
     IndexParams,
     create_physical,
@@ -28,11 +32,7 @@ from judgetree.modules.collection_schema import (
     read_collection_info,
     revision,
 )
-from judgetree.modules.errors import CollectionError, LoadingError
-from judgetree.modules.filters import text_in
-from judgetree.modules.index import Index
-from judgetree.modules.milvus_connection import MilvusConnection, connect
-from judgetree.modules.retriever import Retriever
+from judgetree.modules.retriever.retriever import Retriever
 from tests.modules.conftest import LiteServer
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
@@ -272,7 +272,7 @@ class TestContentState:
             looks.append(revision(*args))
             return looks[-1]
 
-        monkeypatch.setattr("judgetree.modules.index.revision", look)
+        monkeypatch.setattr("judgetree.modules.index.index.revision", look)
         monkeypatch.setattr(index, "_opening", lock)
         with ThreadPoolExecutor(5) as threads:
             states = [asked.result(20) for asked in [threads.submit(index.content_state) for _ in range(5)]]
@@ -584,7 +584,7 @@ class TestInterruption:
 
 KILLED_INDEXING = """
 import os, signal, sys
-from judgetree.modules.index import Index
+from judgetree.modules.index.index import Index
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 def kill(done, total, stage):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.judge import sub_question_problem
+from judgetree.modules.judge.contract import sub_question_problem
 
 QUERY = "Where was the director of Alien born?"
 

@@ -11,11 +11,12 @@ from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.messages import JSON_REPAIR
+from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelSetupError
-from judgetree.modules.judge import Verdict
-from judgetree.modules.judge_generated import GeneratedJudge
-from judgetree.modules.prompts import JSON_REPAIR, JUDGE_SCHEMA, judge_messages
-from judgetree.modules.usage import CallBudget, CallMeter
+from judgetree.modules.judge.contract import Verdict
+from judgetree.modules.judge.generated import GeneratedJudge
+from judgetree.modules.judge.prompts import JUDGE_SCHEMA, judge_messages
 from tests.modules.model_endpoints import as_new, chat_reply, llm_at, saying, serve_raw
 
 QUERY = "Where was the director of Alien born?"

@@ -15,23 +15,22 @@ from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.completion import Completion, TokenLogprob
+from judgetree.modules.calls.completion import Completion, TokenLogprob
+from judgetree.modules.calls.growing_text import TextListener
+from judgetree.modules.calls.messages import Message, version_of
+from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
-from judgetree.modules.growing_text import TextListener
-from judgetree.modules.judge import Judge, Verdict
-from judgetree.modules.judge_logprob import TOP_LOGPROBS, LogprobJudge, question_in, yes_probability
-from judgetree.modules.judge_thresholds import LogprobThresholds
-from judgetree.modules.llm import PLAIN_TEXT, CallOptions
-from judgetree.modules.material import as_material
-from judgetree.modules.prompts import (
+from judgetree.modules.judge.contract import Judge, Verdict
+from judgetree.modules.judge.logprob import TOP_LOGPROBS, LogprobJudge, question_in, yes_probability
+from judgetree.modules.judge.prompts import (
     LOGPROB_JUDGE_VERSION,
-    Message,
     alone_messages,
     needed_messages,
     sub_question_messages,
-    version_of,
 )
-from judgetree.modules.usage import CallBudget, CallMeter
+from judgetree.modules.judge.thresholds import LogprobThresholds
+from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
+from judgetree.modules.reader.material import as_material
 from tests.modules.model_endpoints import as_new, llm_at
 
 QUERY = "Where was the director of Alien born?"

@@ -8,8 +8,8 @@ import pytest
 from langchain_core.documents import Document
 
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.judge_oracle import GoldFact, OracleJudge, oracle_verdict
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.judge.oracle import GoldFact, OracleJudge, oracle_verdict
 
 DIRECTOR = GoldFact(
     quote="Alien was directed by Ridley Scott.",

@@ -11,11 +11,13 @@ from threading import Barrier, Thread
 
 import pytest
 
-from judgetree.modules.completion import Completion
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.growing_text import TextListener
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.growing_text import TextListener
-from judgetree.modules.judge_factory import create_judge
-from judgetree.modules.judge_thresholds import (
+from judgetree.modules.judge.factory import create_judge
+from judgetree.modules.judge.thresholds import (
     CALIBRATED,
     CALIBRATED_PROMPT,
     UNCALIBRATED,
@@ -28,10 +30,8 @@ from judgetree.modules.judge_thresholds import (
     thresholds_file,
     thresholds_for,
 )
-from judgetree.modules.llm import PLAIN_TEXT, CallOptions
-from judgetree.modules.prompts import Message
+from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.settings import Settings, load_settings
-from judgetree.modules.usage import CallMeter
 
 SHIPPED = "qwen2.5-coder-1.5b-instruct-q4_k_m"
 FITTED = Calibration(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judgetree.modules.kept_evidence import ranked_refs, within_tokens
+from judgetree.modules.memory.kept_evidence import ranked_refs, within_tokens
 from tests.graphs.fakes import chunk
 from tests.modules.turn_factory import make_ref, make_turn
 

@@ -12,11 +12,11 @@ import pytest
 
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
-from judgetree.modules.chat_client import ReasoningChatOpenAI
-from judgetree.modules.completion import Completion
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent
-from judgetree.modules.llm import CallGate, EndpointLLM
-from judgetree.modules.usage import CallBudget, CallMeter
+from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
+from judgetree.modules.llm.openai_client import ReasoningChatOpenAI
 from tests.modules.model_endpoints import (
     KEY,
     RawEndpoint,

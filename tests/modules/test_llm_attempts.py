@@ -18,10 +18,10 @@ from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.completion import Completion
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError
-from judgetree.modules.llm import CallGate
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.llm.endpoint import CallGate
 from tests.modules.model_endpoints import (
     KEY,
     QUESTION,

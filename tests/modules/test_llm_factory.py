@@ -7,9 +7,10 @@ import pytest
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.modules.addresses import Address
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, SettingsError
-from judgetree.modules.llm import CallGate
-from judgetree.modules.llm_factory import (
+from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.factory import (
     DASHSCOPE_BASE_URL,
     NO_KEY,
     SPEC_FORMS,
@@ -19,7 +20,6 @@ from judgetree.modules.llm_factory import (
     resolve_endpoint,
 )
 from judgetree.modules.settings import load_settings
-from judgetree.modules.usage import CallMeter
 from tests.modules.model_endpoints import Answer, ask, chat_reply, saying, serve_raw
 
 SECRET = "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz"

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgetree.modules.chat_client import ReasoningChatOpenAI
-from judgetree.modules.completion import Completion
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelRequestError, ModelSetupError
-from judgetree.modules.llm import CallGate, EndpointLLM
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
+from judgetree.modules.llm.openai_client import ReasoningChatOpenAI
 from tests.modules.model_endpoints import (
     KEY,
     Answer,
@@ -194,7 +194,7 @@ def test_endpoint_that_refuses_streams_is_asked_for_whole_answers_from_then_on(
 ) -> None:
     raw.will_send(refusal(status), counted(chat_reply("42", reasoning="six by nine"), 7))
     llm, shown, meter = llm_at(raw.base_url), Shown(), CallMeter(node="generate")
-    with caplog.at_level(logging.INFO, logger="judgetree.modules.llm"):
+    with caplog.at_level(logging.INFO, logger="judgetree.modules.llm.endpoint"):
         assert shown.ask(llm, meter) == Completion(text="42", thinking="six by nine", finish_reason="stop")
         assert shown == Shown(texts=["42"], thinking=["six by nine"])
         assert shown.ask(llm, meter).text == "42"
@@ -239,7 +239,7 @@ def test_completion_that_comes_instead_of_a_stream_is_used_and_paid_for_once(
 ) -> None:
     raw.will_send(counted(chat_reply(None, reasoning_content="six</think>42"), 7))
     llm, shown, meter = llm_at(raw.base_url), Shown(), CallMeter(node="generate")
-    with caplog.at_level(logging.INFO, logger="judgetree.modules.llm"):
+    with caplog.at_level(logging.INFO, logger="judgetree.modules.llm.endpoint"):
         assert shown.ask(llm, meter) == Completion(text="42", thinking="six", finish_reason="stop")
         assert shown == Shown(texts=["42"], thinking=["six"])
         shown.ask(llm, meter)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from judgetree.modules.errors import LoadingError
-from judgetree.modules.file_parsers import PARSERS, LoadLimits, clean_text, parse_file
-from judgetree.modules.folder_scan import scan_files
-from judgetree.modules.loading import load_documents
+from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, clean_text, parse_file
+from judgetree.modules.index.folder_scan import scan_files
+from judgetree.modules.index.loading import load_documents
 
 
 def load_one(path: Path) -> Document:

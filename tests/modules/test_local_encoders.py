@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.scripted_server import ScriptedServer
+from judgetree.modules.embedding.local import find_minilm, find_multilingual, load_minilm, load_multilingual
 from judgetree.modules.errors import DependencyError
-from judgetree.modules.local_encoders import find_minilm, find_multilingual, load_minilm, load_multilingual
 
 WITHOUT_EMBEDDERS = """
 import importlib.machinery, sys

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import DependencyError, SettingsError
-from judgetree.modules.local_model import LocalModel, open_local_model, start_local_model, stop_local_models
-from judgetree.modules.prompts import Message, needed_messages
-from judgetree.modules.weights import ensure_weights
+from judgetree.modules.judge.prompts import needed_messages
+from judgetree.modules.llm.local import LocalModel, open_local_model, start_local_model, stop_local_models
+from judgetree.modules.llm.model_files import ensure_weights
 
 
 def test_missing_xllamacpp_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +138,7 @@ def test_web_pages_cannot_read_the_server(model: LocalModel) -> None:
 
 @pytest.mark.local_model
 def test_process_with_a_running_model_ends_quietly(weights: Path) -> None:
-    script = "import sys; from pathlib import Path; from judgetree.modules.local_model import start_local_model; "
+    script = "import sys; from pathlib import Path; from judgetree.modules.llm.local import start_local_model; "
     script += "start_local_model(Path(sys.argv[1]), context_tokens=512)"
     ended = subprocess.run(
         [sys.executable, "-c", script, str(weights)], capture_output=True, text=True, timeout=120, check=False

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.conversation_memory import ConversationMemory, by_time
-from judgetree.modules.memory_backfill import backfill, chained
-from judgetree.modules.milvus_connection import MilvusConnection
-from judgetree.modules.turns import QaPair
+from judgetree.modules.index.connection import MilvusConnection
+from judgetree.modules.memory.backfill import backfill, chained
+from judgetree.modules.memory.memory import ConversationMemory, by_time
+from judgetree.modules.memory.turns import QaPair
 from tests.modules.memories import Clock, foreign_row, new_name, opened_memories
 from tests.modules.turn_factory import ids_of, make_turn
 

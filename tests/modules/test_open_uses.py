@@ -6,11 +6,11 @@ import threading
 import time
 from pathlib import Path
 
-from judgetree.modules.conversation_memory import ConversationMemory
-from judgetree.modules.index import Index
-from judgetree.modules.milvus_connection import lock_holder
-from judgetree.modules.open_uses import OpenUses
-from judgetree.modules.retriever import Retriever
+from judgetree.modules.index.connection import lock_holder
+from judgetree.modules.index.index import Index
+from judgetree.modules.index.open_uses import OpenUses
+from judgetree.modules.memory.memory import ConversationMemory
+from judgetree.modules.retriever.retriever import Retriever
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.turn_factory import make_turn
 

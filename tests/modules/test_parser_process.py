@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from judgetree.modules.errors import LoadingError
-from judgetree.modules.file_parsers import LoadLimits
-from judgetree.modules.parser_process import LARGE_BYTES, ParserProcess
+from judgetree.modules.index.file_parsers import LoadLimits
+from judgetree.modules.index.parser_process import LARGE_BYTES, ParserProcess
 
 SLOW = b"<!--" * 200_000
 GOOD = (b"<p>Fine.</p>", [("Fine.", {"title": ""})])

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.call_record import INTERRUPTED
+from judgetree.modules.calls.prices import FREE, UNKNOWN, Cost, ModelUsage, Price, Prices, load_prices, usage_by_model
+from judgetree.modules.calls.record import INTERRUPTED
+from judgetree.modules.calls.usage import CallKind, CallMeter, CallRecord
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.prices import FREE, UNKNOWN, Cost, ModelUsage, Price, Prices, load_prices, usage_by_model
-from judgetree.modules.usage import CallKind, CallMeter, CallRecord
 
 TABLE = Prices(
     {

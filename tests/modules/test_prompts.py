@@ -9,23 +9,17 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules import prompts
-from judgetree.modules.judge import Score
-from judgetree.modules.material import as_material
-from judgetree.modules.prompts import (
+from judgetree.modules.calls.messages import JSON_REPAIR, Message, version_of
+from judgetree.modules.judge.contract import Score
+from judgetree.modules.judge.prompts import GENERATED_JUDGE_VERSION, JUDGE_SCHEMA, JUDGE_SYSTEM, SCALE, judge_messages
+from judgetree.modules.reader import prompts
+from judgetree.modules.reader.material import as_material
+from judgetree.modules.reader.prompts import (
     CLOSED_BOOK_SYSTEM,
-    GENERATED_JUDGE_VERSION,
-    JSON_REPAIR,
-    JUDGE_SCHEMA,
-    JUDGE_SYSTEM,
     READER_SYSTEM,
     REFUSAL,
-    SCALE,
-    Message,
     closed_book_messages,
-    judge_messages,
     reader_messages,
-    version_of,
 )
 
 MEANINGS = {int(line.partition(" = ")[0]): line.partition(" = ")[2] for line in SCALE.splitlines()}

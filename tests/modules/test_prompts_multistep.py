@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.prompts_multistep import (
+from judgetree.modules.reader.multistep_prompts import (
     DRAFT_SYSTEM,
     FINAL_ANSWER,
     FINAL_THOUGHT,

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.answer_strategies import AnswerStrategy
-from judgetree.modules.prompts import READER_SYSTEM, REFUSAL
-from judgetree.modules.prompts_strategies import (
+from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
+from judgetree.modules.reader.refusals import is_refusal
+from judgetree.modules.reader.strategies import AnswerStrategy
+from judgetree.modules.reader.strategy_prompts import (
     COMBINE_SYSTEM,
     FINISH_SYSTEM,
     NO_CONFIDENCE,
@@ -26,7 +27,6 @@ from judgetree.modules.prompts_strategies import (
     refine_messages,
     scored_messages,
 )
-from judgetree.modules.refusals import is_refusal
 
 SHORT = "as short as possible: a name, a number with its unit, a date, yes or no; no explanation"
 

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from judgetree.modules.errors import ModelCallError, ModelSetupError, SearchArgumentError, SettingsError
-from judgetree.modules.rankers import (
+from judgetree.modules.retriever.rerank import (
     RANKERS,
     RERANK_SERVICES,
     DashScopeReranker,

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.chat_client import open_chat
-from judgetree.modules.llm import CallGate, EndpointLLM
-from judgetree.modules.llm_factory import create_llm
-from judgetree.modules.rate_limit import MINUTE_S, RateLimit, estimated_tokens
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
+from judgetree.modules.llm.factory import create_llm
+from judgetree.modules.llm.openai_client import open_chat
+from judgetree.modules.llm.rate_limit import MINUTE_S, RateLimit, estimated_tokens
 from judgetree.modules.settings import load_settings
-from judgetree.modules.usage import CallMeter
 from tests.modules.model_endpoints import QUESTION, saying
 
 PATIENCE_S = 20.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from judgetree.modules.recent_turns import RecentTurns
-from judgetree.modules.turns import QaPair
+from judgetree.modules.memory.recent_turns import RecentTurns
+from judgetree.modules.memory.turns import QaPair
 from tests.modules.memories import Clock
 from tests.modules.turn_factory import make_turn
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.modules.prompts import REFUSAL
-from judgetree.modules.refusals import is_refusal
+from judgetree.modules.reader.prompts import REFUSAL
+from judgetree.modules.reader.refusals import is_refusal
 
 REPLIES: dict[str, list[str]] = json.loads(Path(__file__).with_name("refusals.json").read_text(encoding="utf-8"))
 DATA = Path(__file__).parents[2] / "data"

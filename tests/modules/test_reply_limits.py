@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from judgetree.modules.calls.growing_text import Delta
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError
-from judgetree.modules.growing_text import Delta
-from judgetree.modules.usage import CallMeter
 from tests.modules.model_endpoints import (
     Answer,
     RawEndpoint,

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from langchain_milvus import BM25BuiltInFunction, Milvus
 
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import CollectionError, ModelCallError, SearchArgumentError
-from judgetree.modules.filters import text_in
-from judgetree.modules.index import Index
-from judgetree.modules.milvus_connection import MilvusConnection
-from judgetree.modules.retriever import FETCH_AT_LEAST, Retriever
-from judgetree.modules.search_target import Hits, VectorField, chosen_fields, similarity
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.index.connection import MilvusConnection
+from judgetree.modules.index.filters import text_in
+from judgetree.modules.index.index import Index
+from judgetree.modules.retriever.retriever import FETCH_AT_LEAST, Retriever
+from judgetree.modules.retriever.search import Hits, VectorField, chosen_fields, similarity
 from tests.modules.conftest import drop_collection
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.rerank_server import RerankServer

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from judgetree.modules.prompts import REFUSAL
-from judgetree.modules.rewrites import read_rewrite
+from judgetree.modules.memory.rewrites import read_rewrite
+from judgetree.modules.reader.prompts import REFUSAL
 
 QUERY = "And its oil?"
 OIL = "Which oil does class Delta need?"

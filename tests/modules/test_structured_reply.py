@@ -16,11 +16,11 @@ from judgetree.app.scripted_answers import ChatReply
 from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.completion import Completion, storable
-from judgetree.modules.completion_cache import CachedLLM, CompletionCache
+from judgetree.modules.calls.completion import Completion, storable
+from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError
-from judgetree.modules.structured_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
-from judgetree.modules.usage import CallBudget, CallMeter
+from judgetree.modules.llm.cache import CachedLLM, CompletionCache
+from judgetree.modules.llm.json_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
 from tests.modules.model_endpoints import as_new, chat_reply, llm_at, saying, serve_raw
 
 QUESTION = [("user", "What is six by nine, as JSON?")]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.thinking import ThinkingText, split_thinking, whole_text
+from judgetree.modules.calls.thinking import ThinkingText, split_thinking, whole_text
 
 plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<"), max_size=20)
 answers = plain.map(str.strip).filter(bool)

@@ -14,14 +14,7 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.token_estimates import (
-    CUT_MARK,
-    beginning,
-    is_longer,
-    message_tokens,
-    shortened,
-    text_tokens,
-)
+from judgetree.modules.calls.tokens import CUT_MARK, beginning, is_longer, message_tokens, shortened, text_tokens
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "data" / "standards"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.turns import (
+from judgetree.modules.memory.turns import (
     MAIN_BRANCH,
     Branch,
     ChunkRef,

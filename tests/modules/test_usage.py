@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgetree.modules.calls.usage import CallBudget, CallMeter, CallRecord, total_usage
 from judgetree.modules.errors import BudgetSpent
-from judgetree.modules.usage import CallBudget, CallMeter, CallRecord, total_usage
 
 THREADS = ("", "root", "child", "grandchild")
 MOVES: dict[str, Callable[[CallBudget, str], object]] = {

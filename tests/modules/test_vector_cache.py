@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judgetree.modules.vector_cache import RecentVectors, Vector, VectorCache
+from judgetree.modules.embedding.cache import RecentVectors, Vector, VectorCache
 
 vectors = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=8).map(
     lambda floats: np.asarray(floats, dtype=np.float32)
@@ -89,7 +89,7 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from judgetree.modules.vector_cache import VectorCache
+from judgetree.modules.embedding.cache import VectorCache
 name = sys.argv[2]
 sys.stdin.readline()  # all start together
 cache = VectorCache(Path(sys.argv[1]))

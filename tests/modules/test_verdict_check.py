@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judgetree.modules import verdict_check
-from judgetree.modules.judge import Verdict
-from judgetree.modules.verdict_check import checked_verdict
+from judgetree.modules.judge import verdict_check
+from judgetree.modules.judge.contract import Verdict
+from judgetree.modules.judge.verdict_check import checked_verdict
 
 
 @pytest.mark.parametrize("score", [1, 1.0, np.int64(1), np.float32(1.0), np.array(1)], ids=repr)

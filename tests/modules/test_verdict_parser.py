@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from judgetree.modules.judge import Verdict
-from judgetree.modules.structured_reply import ReplyProblem
-from judgetree.modules.verdict_parser import parse_verdict
+from judgetree.modules.judge.contract import Verdict
+from judgetree.modules.judge.verdict_parser import parse_verdict
+from judgetree.modules.llm.json_reply import ReplyProblem
 
 QUERY = "Where was the director of Alien born?"
 NEXT = "Where was Ridley Scott born?"

@@ -13,8 +13,8 @@ import pytest
 from langchain_core.documents import Document
 
 from judgetree.modules.errors import SearchArgumentError, SettingsError
+from judgetree.modules.retriever.web import MAX_REPLY_BYTES, SearxngSearch, WebSearch
 from judgetree.modules.settings import load_settings
-from judgetree.modules.web_search import MAX_REPLY_BYTES, SearxngSearch, WebSearch
 from tests.modules.searxng_server import SearxngServer, serve_searxng
 
 ADA = {"url": "https://ada.example/life", "title": "Ada Lovelace", "content": "She was born in 1815.", "score": 2.5}

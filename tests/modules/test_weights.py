@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.modules.errors import DependencyError, SettingsError
-from judgetree.modules.weights import QWEN_CODER, Weights, WeightsPart, ensure_weights, find_own_weights
+from judgetree.modules.llm.model_files import QWEN_CODER, Weights, WeightsPart, ensure_weights, find_own_weights
 
 PIECES = (b"GGUF" + b"a" * 5_000_000, b"", b"b" * 17)  # one is longer than a block that is read at once
 
@@ -113,7 +113,7 @@ def test_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 JOINER = """
 import sys
 from pathlib import Path
-from judgetree.modules.weights import Weights, WeightsPart, ensure_weights
+from judgetree.modules.llm.model_files import Weights, WeightsPart, ensure_weights
 home, stops, size_bytes, sha256 = Path(sys.argv[1]), sys.argv[2] == "stops", int(sys.argv[3]), sys.argv[4]
 blocks = 0
 def on_progress(done, total):

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.modules.collection_schema import list_collections, lock_collections, new_lock_name
 from judgetree.modules.errors import CollectionError
-from judgetree.modules.index import Index
-from judgetree.modules.milvus_connection import MilvusConnection, connect
-from judgetree.modules.retriever import Retriever
-from judgetree.modules.writer_lock import PROPERTY, LockOptions, writer_lock
+from judgetree.modules.index.connection import MilvusConnection, connect
+from judgetree.modules.index.index import Index
+from judgetree.modules.index.schema import list_collections, lock_collections, new_lock_name
+from judgetree.modules.index.writer_lock import PROPERTY, LockOptions, writer_lock
+from judgetree.modules.retriever.retriever import Retriever
 from tests.modules.conftest import LiteServer
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
@@ -205,8 +205,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 HOLD = """
 import sys
 from judgetree.modules.errors import CollectionError
-from judgetree.modules.milvus_connection import connect
-from judgetree.modules.writer_lock import LockOptions, writer_lock
+from judgetree.modules.index.connection import connect
+from judgetree.modules.index.writer_lock import LockOptions, writer_lock
 
 with writer_lock(connect(sys.argv[1]), sys.argv[2], LockOptions(lease_s=1.0), on_wait=print) as check:
     print("held", flush=True)
@@ -218,7 +218,7 @@ with writer_lock(connect(sys.argv[1]), sys.argv[2], LockOptions(lease_s=1.0), on
 """
 INDEX = """
 import sys
-from judgetree.modules.index import Index
+from judgetree.modules.index.index import Index
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 stages = []

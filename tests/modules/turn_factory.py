@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judgetree.modules.turns import MAIN_BRANCH, ChunkRef, QaPair, imported_turn
+from judgetree.modules.memory.turns import MAIN_BRANCH, ChunkRef, QaPair, imported_turn
 
 
 def make_turn(

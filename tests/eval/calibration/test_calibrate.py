@@ -23,14 +23,15 @@ from judgetree.evaluation.calibration.fit import (
 )
 from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, EvalQuestion
 from judgetree.evaluation.runs.store import RunRow, RunStore
-from judgetree.modules.completion import Completion, TokenLogprob
+from judgetree.modules.calls.completion import Completion, TokenLogprob
+from judgetree.modules.calls.growing_text import TextListener
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.growing_text import TextListener
-from judgetree.modules.judge_logprob import LogprobJudge
-from judgetree.modules.judge_thresholds import LogprobThresholds
-from judgetree.modules.llm import PLAIN_TEXT, CallOptions
-from judgetree.modules.prompts import Message, alone_messages
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.judge.logprob import LogprobJudge
+from judgetree.modules.judge.prompts import alone_messages
+from judgetree.modules.judge.thresholds import LogprobThresholds
+from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 
 # --- what thresholds may be fitted on ---
 

@@ -11,7 +11,7 @@ from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.runs.experiment import Experiment, RankerType, load_experiment
 from judgetree.modules.addresses import Address
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.rankers import RANKERS
+from judgetree.modules.retriever.rerank import RANKERS
 from tests.eval.dataset_files import hotpot_row, write_lines, write_list
 
 ids = st.lists(st.text(), unique=True, max_size=20)

@@ -10,7 +10,7 @@ from judgetree.evaluation.metrics.damage import damage_in_words, damage_of, dama
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.state import JsonScalar
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
-from judgetree.modules.usage import CallRecord
+from judgetree.modules.calls.usage import CallRecord
 from tests.eval.metrics.test_tree import call
 
 SPENT = "The budget of 60 model calls for this question is spent."

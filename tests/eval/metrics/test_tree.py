@@ -7,8 +7,8 @@ from dataclasses import replace
 from judgetree.evaluation.metrics.tree import TreeFigures, figures_of
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
-from judgetree.modules.judge import Score, VerdictStatus
-from judgetree.modules.usage import CallKind, CallRecord
+from judgetree.modules.calls.usage import CallKind, CallRecord
+from judgetree.modules.judge.contract import Score, VerdictStatus
 
 
 def call(

@@ -26,7 +26,7 @@ from judgetree.evaluation.reports.frames import common_frame, question_frame, sy
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
 from judgetree.graphs.tree_nodes import QueryNode
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.evidence import render_sub_answer
+from judgetree.modules.reader.evidence import render_sub_answer
 from tests.eval.ragas_bench import REFUSED, chunk, row, tree_of
 
 WALL = EvalQuestion(id="wall", question="How thick?", answers=("40 mm", "4 cm"))

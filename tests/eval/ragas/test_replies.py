@@ -16,9 +16,9 @@ from judgetree.app.scripted_server import ScriptedServer
 from judgetree.app.scripted_wire import ChatRequest
 from judgetree.evaluation.ragas.replies import StructuredLLM, parse_reply, schema_of
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.usage import CallMeter, total_usage
 from judgetree.modules.errors import ModelSetupError
-from judgetree.modules.structured_reply import ReplyProblem
-from judgetree.modules.usage import CallMeter, total_usage
+from judgetree.modules.llm.json_reply import ReplyProblem
 from tests.modules.model_endpoints import as_new, llm_at, saying
 
 

@@ -20,10 +20,10 @@ from judgetree.evaluation.ragas.replies import StructuredLLM
 from judgetree.evaluation.ragas.run import RagasOptions, score_run
 from judgetree.evaluation.ragas.scores import RagasStore
 from judgetree.evaluation.reports.report import load_report
-from judgetree.modules.embeddings import create_embeddings
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.errors import CacheMiss, LoadingError, ModelSetupError, SettingsError
 from judgetree.modules.settings import load_settings
-from judgetree.modules.usage import CallMeter
 from tests.eval.ragas_bench import REFUSED, RagasBench, chunk, row
 from tests.modules.model_endpoints import llm_at
 

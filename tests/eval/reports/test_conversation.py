@@ -13,7 +13,7 @@ from judgetree.evaluation.reports.frames import question_frame, system_frame
 from judgetree.evaluation.reports.turn_columns import NEEDED_METRICS
 from judgetree.evaluation.runs.store import RunRow
 from judgetree.evaluation.runs.turn_facts import ReusedChunk, TurnFacts
-from judgetree.modules.prices import ModelUsage
+from judgetree.modules.calls.prices import ModelUsage
 from tests.eval.runs.test_spending import ROW
 
 FIRST = EvalQuestion(

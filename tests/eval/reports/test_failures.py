@@ -16,7 +16,7 @@ from judgetree.evaluation.reports.failures import FAILURE_KINDS, FAILURE_WORDS, 
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks
-from judgetree.modules.evidence import render_sub_answer
+from judgetree.modules.reader.evidence import render_sub_answer
 from tests.eval.shown import context_of
 
 QUESTION = EvalQuestion(id="q", question="How thick is it?", answers=("40 mm",), supporting=("a", "b"))

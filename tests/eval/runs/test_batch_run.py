@@ -24,6 +24,7 @@ from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.json_lines import append_line
 from judgetree.evaluation.runs.runner import Progress
 from judgetree.evaluation.runs.store import RunRow, RunStore
+from judgetree.modules.calls.prices import Price, Prices
 from judgetree.modules.errors import (
     CacheMiss,
     CollectionError,
@@ -32,8 +33,7 @@ from judgetree.modules.errors import (
     SettingsError,
     WritingError,
 )
-from judgetree.modules.index_factory import open_index
-from judgetree.modules.prices import Price, Prices
+from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import Settings, load_settings
 from tests.file_limits import largest_file
 

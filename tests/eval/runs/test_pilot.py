@@ -11,8 +11,8 @@ import pytest
 from judgetree.evaluation.runs.pilot import Expected, SystemEstimate, estimate_system, rate_limit_s
 from judgetree.evaluation.runs.store import RunRow
 from judgetree.graphs.result import Mode
+from judgetree.modules.calls.prices import ModelUsage, Price, Prices
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.prices import ModelUsage, Price, Prices
 from judgetree.modules.settings import load_settings
 from tests.eval.runs.test_spending import CHAT, ROW
 

@@ -12,12 +12,12 @@ from judgetree.evaluation.metrics.tree import TreeFigures
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.spending import Amount, Spending, cost_of_row, refuse_unpriced
 from judgetree.evaluation.runs.store import RunRow, RunStore
-from judgetree.modules.call_journal import JournaledCall
-from judgetree.modules.call_record import CallRecord
-from judgetree.modules.completion import Completion
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.journal import JournaledCall
+from judgetree.modules.calls.kept import KeptCall
+from judgetree.modules.calls.prices import Cost, ModelUsage, Price, Prices, load_prices
+from judgetree.modules.calls.record import CallRecord
 from judgetree.modules.errors import RunLimitReached, SettingsError
-from judgetree.modules.kept_call import KeptCall
-from judgetree.modules.prices import Cost, ModelUsage, Price, Prices, load_prices
 from judgetree.modules.settings import load_settings
 
 PRICES = Prices({"chat": {"m": Price(prompt=1.0, completion=1.0)}, "embedding": {"e": Price(prompt=1.0)}})

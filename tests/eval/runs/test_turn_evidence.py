@@ -13,9 +13,9 @@ from judgetree.evaluation.runs.turn_evidence import EvidenceReader, TurnEvidence
 from judgetree.evaluation.runs.turn_facts import ReusedChunk
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError
-from judgetree.modules.turns import ChunkRef, QaPair, imported_turn
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.memory.turns import ChunkRef, QaPair, imported_turn
 from tests.eval.runs.test_spending import ROW
 
 QUESTION = EvalQuestion(

@@ -24,9 +24,9 @@ from typing import IO, Self
 
 from judgetree.graphs.conversation.context import TurnLimits
 from judgetree.graphs.conversation.conversations import Conversations
-from judgetree.modules.conversation_memory import ConversationMemory
-from judgetree.modules.prompts import Message
-from judgetree.modules.turns import QaPair
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.memory.memory import ConversationMemory
+from judgetree.modules.memory.turns import QaPair
 from tests.graphs.conversation.talk import ANSWERS, CLASS, OIL, TalkingLLM, open_conversations, settings_in
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 

@@ -10,13 +10,15 @@ from pathlib import Path
 from judgetree.graphs.context import RagContext
 from judgetree.graphs.conversation.context import ConversationOptions, TurnLimits, TurnMemory
 from judgetree.graphs.conversation.conversations import Conversations
-from judgetree.modules import prompts_conversation as ours
-from judgetree.modules.conversation_memory import ConversationMemory
+from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError
-from judgetree.modules.judge import Judge
-from judgetree.modules.prompts import JUDGE_SYSTEM, READER_SYSTEM, REFUSAL, Message
+from judgetree.modules.judge.contract import Judge
+from judgetree.modules.judge.prompts import JUDGE_SYSTEM
+from judgetree.modules.memory import prompts as ours
+from judgetree.modules.memory.memory import ConversationMemory
+from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
+from judgetree.modules.retriever.web import WebSearch
 from judgetree.modules.settings import Settings, load_settings
-from judgetree.modules.web_search import WebSearch
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 

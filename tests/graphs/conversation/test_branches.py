@@ -10,7 +10,7 @@ import pytest
 from judgetree.graphs.conversation.conversation import FIRST, Conversation
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.turns import QaPair
+from judgetree.modules.memory.turns import QaPair
 from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations
 
 

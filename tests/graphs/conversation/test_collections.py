@@ -10,8 +10,8 @@ from judgetree.graphs.context import RagContext
 from judgetree.graphs.conversation.context import ConversationOptions
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.tree import ConversationTree
-from judgetree.modules.conversation_memory import ConversationMemory
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.memory.memory import ConversationMemory
 from tests.graphs.conversation.talk import (
     ANSWERS,
     CLASS,

@@ -12,9 +12,9 @@ import pytest
 from judgetree.graphs.conversation.conversation import FIRST
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.conversation_memory import ConversationMemory
 from judgetree.modules.errors import CollectionError, ModelCallError, SettingsError
-from judgetree.modules.turns import QaPair
+from judgetree.modules.memory.memory import ConversationMemory
+from judgetree.modules.memory.turns import QaPair
 from tests.graphs.conversation.killed_talk import kill_turns
 from tests.graphs.conversation.talk import ANSWERS, CLASS, DOWN, OIL, TalkingLLM, open_conversations, settings_in
 from tests.modules.fake_embeddings import BagOfWordsEmbedder

@@ -22,10 +22,10 @@ from judgetree.graphs.conversation.identity import new_conversation_id
 from judgetree.graphs.conversation.state import new_conversation
 from judgetree.graphs.conversation.store import ConversationStore
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.conversation_memory import ConversationMemory
 from judgetree.modules.errors import CollectionError, SettingsError
-from judgetree.modules.judge_oracle import GoldFact, OracleJudge
-from judgetree.modules.milvus_connection import connect
+from judgetree.modules.index.connection import connect
+from judgetree.modules.judge.oracle import GoldFact, OracleJudge
+from judgetree.modules.memory.memory import ConversationMemory
 from tests.graphs.conversation.talk import (
     ANSWERS,
     CLASS,

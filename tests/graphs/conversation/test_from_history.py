@@ -14,11 +14,11 @@ from langchain_core.documents import Document
 from judgetree.graphs.conversation.context import ConversationOptions, FromHistory, TurnLimits
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.result import TurnResult
-from judgetree.modules.judge import Verdict
-from judgetree.modules.prompts import REFUSAL
-from judgetree.modules.token_estimates import message_tokens
-from judgetree.modules.turns import QaPair
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.calls.tokens import message_tokens
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.judge.contract import Verdict
+from judgetree.modules.memory.turns import QaPair
+from judgetree.modules.reader.prompts import REFUSAL
 from tests.graphs.conversation.talk import CLASS, DOWN, KINDS, OIL, TalkingLLM, open_conversations
 from tests.graphs.fakes import chunk
 

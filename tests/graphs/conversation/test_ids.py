@@ -14,8 +14,8 @@ from judgetree.graphs.checkpoints import open_checkpointer_sync
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.identity import is_of_store
 from judgetree.graphs.conversation.tree import ConversationTree
-from judgetree.modules.conversation_memory import ConversationMemory
 from judgetree.modules.errors import LoadingError
+from judgetree.modules.memory.memory import ConversationMemory
 from tests.graphs.conversation.talk import ANSWERS, CLASS, OIL, SCREW, TalkingLLM, open_conversations, settings_in
 from tests.modules.conftest import LiteServer, lite_server  # noqa: F401 - a fixture
 from tests.modules.fake_embeddings import BagOfWordsEmbedder

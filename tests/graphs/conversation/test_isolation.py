@@ -18,14 +18,14 @@ from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.result import TurnResult
 from judgetree.graphs.conversation.store import conversation_thread, turn_thread
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.completion import Completion
-from judgetree.modules.conversation_memory import ConversationMemory
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.growing_text import TextListener
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.growing_text import TextListener
-from judgetree.modules.memory_schema import row_key
-from judgetree.modules.prompts import Message
-from judgetree.modules.turns import rag_thread_of
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.memory.memory import ConversationMemory
+from judgetree.modules.memory.schema import row_key
+from judgetree.modules.memory.turns import rag_thread_of
 from tests.graphs.conversation.talk import (
     ANSWERS,
     CLASS,

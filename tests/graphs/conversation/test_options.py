@@ -16,10 +16,10 @@ from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.record import ConversationRecord
 from judgetree.graphs.conversation.result import TurnResult
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.prompts import REFUSAL
-from judgetree.modules.token_estimates import message_tokens
-from judgetree.modules.turns import QaPair
+from judgetree.modules.memory.turns import QaPair
+from judgetree.modules.reader.prompts import REFUSAL
 from tests.graphs.conversation.talk import CLASS, DOWN, KINDS, OIL, SCREW, FollowUp, TalkingLLM, open_conversations
 from tests.graphs.fakes import TableRetriever, chunk
 

@@ -10,8 +10,8 @@ from judgetree.graphs.context import RagContext
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.session import RagSession
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.conversation_memory import ConversationMemory
 from judgetree.modules.errors import CollectionError, SettingsError
+from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.settings import Settings
 from tests.graphs.conversation.talk import ANSWERS, CLASS, OIL, TABLE, TalkingLLM, open_conversations, settings_in
 from tests.graphs.fakes import TableRetriever

@@ -13,13 +13,13 @@ import pytest
 from judgetree.graphs.conversation.context import ConversationOptions, TurnLimits
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.result import TurnResult
-from judgetree.modules.completion import Completion
-from judgetree.modules.llm import PLAIN_TEXT, CallOptions
-from judgetree.modules.prompts import Message
-from judgetree.modules.prompts_conversation import UNDERSTOOD
-from judgetree.modules.token_estimates import message_tokens
-from judgetree.modules.turns import QaPair
-from judgetree.modules.usage import CallMeter
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.tokens import message_tokens
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
+from judgetree.modules.memory.prompts import UNDERSTOOD
+from judgetree.modules.memory.turns import QaPair
 from tests.graphs.conversation.talk import (
     ANSWERS,
     CLASS,

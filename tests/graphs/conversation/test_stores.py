@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.graphs.conversation.conversations import Conversations
-from judgetree.modules.conversation_memory import ConversationMemory
+from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.settings import Settings
 from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations, settings_in
 from tests.modules.fake_embeddings import BagOfWordsEmbedder

@@ -18,7 +18,7 @@ from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import LoadingError
-from judgetree.modules.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of
+from judgetree.modules.memory.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of
 from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations
 from tests.modules.turn_factory import make_turn
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from judgetree.graphs.search_tree import SearchTree
 from judgetree.graphs.state import JsonScalar
 from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.modules.calls.usage import CallRecord
 from judgetree.modules.errors import DependencyError
-from judgetree.modules.usage import CallRecord
 from tests.browser import look_at, needs_browser
 
 ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"\u2028&lt;"

@@ -1,0 +1,112 @@
+"""One model call, made with the journal: written down before it is made, and its reply before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from ..errors import ModelCallError
+from .completion import Completion
+from .growing_text import Listeners
+from .journal import CallSlot
+from .kept import KeptCall
+from .messages import Message
+from .options import CallOptions
+from .record import INTERRUPTED, CallRecord
+from .tokens import message_tokens, text_tokens
+from .usage import CallMeter
+
+LIKELY_COMPLETION_TOKENS = 256
+"""What a reply is expected to take that nothing is known of."""
+
+
+async def complete_journaled(
+    call: Callable[[CallMeter], Awaitable[Completion]],
+    messages: Sequence[Message],
+    options: CallOptions,
+    *,
+    model: str,
+    request: bytes,
+    meter: CallMeter,
+    listeners: Listeners,
+) -> Completion:
+    """The journal's reply to a call if it has one, at no cost, else that of ``call``, which is made once.
+
+    The meter gets the record that the call had when it was made, and records of tries that a kill cut off. Tokens that
+    the endpoint does not report are estimated, and marked so.
+
+    Args:
+        call: Makes the call, with its retries; its meter is for this call alone, needs no reservation, and is to be
+            told ``about_to_send`` before the first request.
+        messages: What is asked, for estimates.
+        options: As they are asked for.
+        model: Name of the model.
+        request: ``call_key`` of the call.
+        meter: Of the node that asks.
+        listeners: Told of a reply that comes from the journal; ``call`` tells of its own.
+
+    Raises:
+        BudgetSpent: The tree may make no more calls; none was made.
+        ModelCallError: See ``ChatLLM.complete``.
+        SettingsError: The journal cannot be written; no call was made.
+    """
+    slot = meter.claim(request)
+    if slot is not None:
+        meter.records.extend(slot.cut_off)
+        if slot.kept is not None:  # counted in the tree's budget since the run began
+            meter.records.append(slot.kept.record)
+            completion = slot.kept.completion
+            listeners.settle(text=completion.text, thinking=completion.thinking)
+            return completion
+    meter.reserve()
+    own = meter.for_one_call(None if slot is None else partial(_begin, slot, messages, options, model, meter))
+    try:
+        completion = await call(own)
+    except ModelCallError:
+        if slot is not None:
+            await slot.drop()
+        meter.records.extend(own.records)
+        raise
+    record = _counted(own.records[-1], messages, completion)
+    if slot is not None:
+        await slot.keep(KeptCall(completion=completion, record=record))
+    meter.records.append(record)
+    return completion
+
+
+async def _begin(
+    slot: CallSlot, messages: Sequence[Message], options: CallOptions, model: str, meter: CallMeter
+) -> None:
+    call_id = slot.key.hex()[:32]
+    await slot.begin(expected_record(messages, options, model=model, meter=meter, call_id=call_id))
+
+
+def expected_record(
+    messages: Sequence[Message], options: CallOptions, *, model: str, meter: CallMeter, call_id: str = ""
+) -> CallRecord:
+    """What a call is expected to take, as the record of one that was cut off."""
+    likely = min(options.max_tokens or LIKELY_COMPLETION_TOKENS, LIKELY_COMPLETION_TOKENS)
+    return CallRecord(
+        call_id=call_id,
+        kind="chat",
+        node=meter.node,
+        chunk_id=meter.chunk_id,
+        model=model,
+        prompt_tokens=message_tokens(messages),
+        completion_tokens=likely,
+        estimated=True,
+        seconds=0.0,
+        attempts=1,
+        cached=False,
+        cut_off=False,
+        error=INTERRUPTED,
+    )
+
+
+def _counted(record: CallRecord, messages: Sequence[Message], completion: Completion) -> CallRecord:
+    """The record with tokens: those that the endpoint reported, or estimates where it reported none."""
+    if record["prompt_tokens"] or record["completion_tokens"]:
+        return record
+    written = text_tokens(completion.text) + text_tokens(completion.thinking)
+    counts = {"prompt_tokens": message_tokens(messages), "completion_tokens": written, "estimated": True}
+    return CallRecord(**{**record, **counts})  # type: ignore[typeddict-item]

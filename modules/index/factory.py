@@ -1,0 +1,49 @@
+"""The index that the settings describe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..embedding.embedder import Embedder, create_embeddings, spec_for_language
+from ..settings import Settings
+from .file_parsers import LoadLimits
+from .index import Index
+from .writer_lock import LockOptions
+
+Progress = Callable[[int, int, str], None]
+
+
+def open_index(  # noqa: PLR0913 - one parameter an option
+    collection: str,
+    settings: Settings,
+    *,
+    data_path: Path | None = None,
+    file_type_wanted: Sequence[str] | None = None,
+    follow_links: bool = False,
+    limits: LoadLimits | None = None,
+    source_prefix: str | None = None,
+    lock: LockOptions | None = None,
+    on_progress: Progress | None = None,
+) -> Index:
+    """An index over ``collection``, with the settings' database and embedder; nothing is opened yet. See ``Index``.
+
+    With ``embeddings="auto"`` the documents' language chooses the embedder.
+    """
+
+    def by_language(cjk_share: float) -> Embedder:
+        return create_embeddings(spec_for_language(cjk_share), settings)
+
+    return Index(
+        by_language if settings.embeddings == "auto" else create_embeddings(settings.embeddings, settings),
+        data_path,
+        file_type_wanted,
+        collection,
+        uri=settings.milvus_address,
+        token=settings.milvus_token.get_secret_value(),
+        follow_links=follow_links,
+        limits=limits,
+        source_prefix=source_prefix,
+        lock=lock,
+        on_progress=on_progress,
+    )

@@ -1,0 +1,287 @@
+"""Bytes of a file to texts: one page of a PDF, one row of a CSV, one JSON object or one whole text each.
+
+Nothing here opens a file or imports LangChain, so that a worker process starts in a moment. A new file type is one
+function and one line in ``PARSERS``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import LoadingError
+
+if TYPE_CHECKING:
+    from bs4.element import PageElement, Tag
+
+PARSER_VERSION = 2
+"""Goes into file digests: raise it when a parser gives another text, and files are read again."""
+
+RESERVED_METADATA = frozenset(
+    {"pk", "id", "distance", "text", "source", "page", "row", "start_index", "chunk_id", "file_digest"}
+    | {"retrieval_score", "rank", "verdict", "score", "score_confidence", "reason", "next_query"}
+    | {"recursion_depth", "next_rag_thread_id", "sub_answer", "sub_run_error"}
+)
+"""Names with a meaning of their own; metadata found in a JSON file under one of them gets a trailing underscore."""
+
+MAX_METADATA_BYTES = 32_768
+"""As JSON. Every chunk of a document carries a copy, and a Milvus server takes 65,536 bytes."""
+MAX_METADATA_DEPTH = 20
+MAX_TITLE_CHARACTERS = 300
+MAX_DOCX_XML_BYTES = 64_000_000
+_INT64 = range(-(2**63), 2**63)
+
+Metadata = dict[str, object]
+Parsed = tuple[str, Metadata]
+"""A text and its metadata."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadLimits:
+    """What reading one file may cost; a file that needs more is skipped and named."""
+
+    file_bytes: int = 200_000_000
+    """Size of the file, and of the text that comes out of it."""
+    documents: int = 1_000_000
+    """Pages, rows or objects."""
+    seconds: float = 60.0
+    """For a PDF, Word or HTML file, or a large JSON or CSV file."""
+    memory_bytes: int = 1 << 30
+    """Address space of the process that reads such a file. Windows has no such limit, macOS may ignore it."""
+
+
+def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> list[Parsed]:
+    """Texts of a file, in its order; at least one comes back, none is blank, and all can be stored anywhere.
+
+    Raises:
+        LoadingError: The file is broken, holds no text, or takes more than the limits; the message is the reason alone.
+    """
+    try:
+        found = list(_within(limits, PARSERS[suffix](data)))
+    except LoadingError:
+        raise
+    except UnicodeDecodeError as error:
+        raise LoadingError("it is not UTF-8 text; save it as UTF-8") from error
+    except RecursionError as error:
+        raise LoadingError("it is nested too deep to be read") from error
+    except MemoryError as error:
+        raise LoadingError(f"reading it takes more than {limits.memory_bytes >> 20} MB of memory") from error
+    except Exception as error:  # parsers of broken files raise anything, struct.error and AttributeError included
+        raise LoadingError(f"it cannot be read ({type(error).__name__}: {_first_line(str(error))})") from error
+    if not found:
+        raise LoadingError("it holds no text" + (" (scanned pages?)" if suffix == ".pdf" else ""))
+    return found
+
+
+def clean_text(text: str) -> str:
+    """Text without NUL characters (PostgreSQL refuses them) and with lone surrogates (no UTF-8) replaced by U+FFFD."""
+    return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _within(limits: LoadLimits, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
+    size = 0
+    for number, (text, metadata) in enumerate(parsed, start=1):
+        size += len(text)
+        if size > limits.file_bytes:
+            raise LoadingError(f"it holds more than {limits.file_bytes / 1e6:g} MB of text")
+        if number > limits.documents:
+            raise LoadingError(f"it holds more than {limits.documents} pages, rows or objects; split it")
+        if (cleaned := clean_text(text)).strip():
+            yield cleaned, metadata
+
+
+def _first_line(text: str) -> str:
+    return clean_text(" ".join(text.split()))[:200]
+
+
+def _read_text(data: bytes) -> str:
+    # UTF-16 is what Windows tools save as "Unicode"; only its byte order mark gives it away.
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    return data.decode(encoding)
+
+
+def _read_lines(data: bytes) -> str:
+    return _read_text(data).replace("\r\n", "\n")
+
+
+def _titled(title: str) -> Metadata:
+    return {"title": clean_text(title).strip()[:MAX_TITLE_CHARACTERS]}
+
+
+def _parse_text(data: bytes) -> Iterable[Parsed]:
+    yield _read_lines(data), {}
+
+
+def _parse_markdown(data: bytes) -> Iterable[Parsed]:
+    text = _read_lines(data)
+    yield text, _titled(next((title for line in io.StringIO(text) if (title := _heading(line))), ""))
+
+
+def _heading(line: str) -> str:
+    """Text of a Markdown heading. String methods, since a pattern takes quadratic time for a line of 200,000 "#"."""
+    rest = line.lstrip("#")
+    if not 1 <= len(line) - len(rest) <= 6 or not rest.startswith((" ", "\t")):
+        return ""
+    return rest.strip().rstrip("#").strip()
+
+
+def _parse_pdf(data: bytes) -> Iterable[Parsed]:
+    from pypdf import PdfReader  # noqa: PLC0415 - keeps the package importable in a moment
+
+    with PdfReader(io.BytesIO(data)) as reader:
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise LoadingError("it is protected by a password")
+        for number, page in enumerate(reader.pages, start=1):
+            yield page.extract_text(), {"page": number}
+
+
+HTML_BLOCKS = (
+    "address article aside blockquote br dd div dl dt h1 h2 h3 h4 h5 h6 hr li main ol p pre section table tr ul"
+)
+HTML_HIDDEN = frozenset({"script", "style", "noscript", "template", "title"})
+
+
+def _parse_html(data: bytes) -> Iterable[Parsed]:
+    from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning  # noqa: PLC0415 - as above
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)  # XHTML is read well enough
+        page = BeautifulSoup(data, "html.parser")
+    title = page.title or page.find(re.compile("^h[1-6]$"))
+    heading = title.get_text(" ", strip=True) if title else ""
+    lines = (re.sub(r"\s+", " ", line).strip() for line in "".join(_html_texts(page)).split("\n"))
+    yield re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), _titled(heading)
+
+
+def _html_texts(page: Tag) -> Iterator[str]:
+    """Texts of a page in order, blocks between line breaks: <b> inside a sentence must not break it.
+
+    One pass without changes to the page, since each insertion walks down to the deepest tag.
+    """
+    from bs4.element import CData, NavigableString, Tag  # noqa: PLC0415 - as above
+
+    blocks = frozenset(HTML_BLOCKS.split())
+    waiting: list[PageElement | str] = [page]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Tag):
+            if node.name in HTML_HIDDEN:
+                continue
+            around = "\n" if node.name in blocks else ""
+            waiting += [around, " " if node.name in ("td", "th") else "", *reversed(node.contents), around]
+        elif type(node) in (str, NavigableString, CData):  # comments and doctypes are other kinds of string
+            yield str(node)
+
+
+def _parse_docx(data: bytes) -> Iterable[Parsed]:
+    import docx  # noqa: PLC0415 - as above
+    from docx.table import Table  # noqa: PLC0415
+
+    _refuse_large_xml(data)
+    title, blocks = "", []
+    for block in docx.Document(io.BytesIO(data)).iter_inner_content():
+        if isinstance(block, Table):
+            blocks.append("\n".join(" | ".join(cell.text for cell in row.cells) for row in block.rows))
+            continue
+        # Looking a style up reads all of them, so only until the title is found.
+        if not title and block.style is not None and (block.style.name or "").startswith(("Title", "Heading")):
+            title = block.text
+        blocks.append(block.text)
+    yield "\n\n".join(block for block in blocks if block.strip()), _titled(title)
+
+
+def _refuse_large_xml(data: bytes) -> None:
+    """A zip's directory may lie about sizes, but zipfile then stops at the size that it names."""
+    with zipfile.ZipFile(io.BytesIO(data)) as parts:
+        size = sum(part.file_size for part in parts.infolist() if part.filename.lower().endswith((".xml", ".rels")))
+    if size > MAX_DOCX_XML_BYTES:
+        raise LoadingError(f"it unpacks to {size / 1e6:.0f} MB of XML; allowed are {MAX_DOCX_XML_BYTES / 1e6:.0f} MB")
+
+
+def _parse_csv(data: bytes) -> Iterable[Parsed]:
+    # newline="" leaves the ends of lines to the csv module, which knows quoted ones.
+    rows = csv.reader(io.StringIO(_read_text(data), newline=""), strict=True)
+    header = next(rows, [])
+    for number, row in enumerate(rows, start=1):
+        if len(row) > len(header):
+            raise LoadingError(f"row {number} has {len(row)} fields, the header {len(header)}")
+        text = "\n".join(f"{name}: {value}" for name, value in zip(header, row, strict=False) if value.strip())
+        yield text, {"row": number}
+
+
+def _parse_json(data: bytes) -> Iterable[Parsed]:
+    content = json.loads(_read_lines(data))
+    for number, item in enumerate(content if isinstance(content, list) else [content], start=1):
+        yield _json_document(item, f"object {number}")
+
+
+def _parse_jsonl(data: bytes) -> Iterable[Parsed]:
+    for number, line in enumerate(_read_lines(data).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line)
+        except ValueError as error:
+            raise LoadingError(f"line {number} is not JSON ({_first_line(str(error))})") from error
+        yield _json_document(item, f"line {number}")
+
+
+def _json_document(item: object, place: str) -> Parsed:
+    if not isinstance(item, dict) or not isinstance(item.get("text"), str):
+        raise LoadingError(f'{place} is not an object with a "text" string')
+    nested = item.get("metadata")
+    found = {**{key: value for key, value in item.items() if key not in ("text", "metadata")}, **_mapping(nested)}
+    metadata: Metadata = {}
+    for key, value in found.items():
+        name = clean_text(key)
+        metadata[f"{name}_" if name in RESERVED_METADATA else name] = _storable(value, f"{place}: {name[:40]!r}")
+    if isinstance(title := metadata.get("title"), str):
+        metadata |= _titled(title)
+    if metadata and (size := len(json.dumps(metadata))) > MAX_METADATA_BYTES:
+        raise LoadingError(f"{place} has {size} bytes of metadata; allowed are {MAX_METADATA_BYTES}")
+    return item["text"], metadata
+
+
+def _storable(value: object, place: str, depth: int = 1) -> object:
+    """The value as Milvus and PostgreSQL take it.
+
+    Raises:
+        LoadingError: It is nested too deep, or holds an integer of more than 64 bits.
+    """
+    if depth > MAX_METADATA_DEPTH:
+        raise LoadingError(f"{place} is nested more than {MAX_METADATA_DEPTH} deep")
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        return {clean_text(key): _storable(inner, place, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_storable(inner, place, depth + 1) for inner in value]
+    if isinstance(value, int) and value not in _INT64:
+        raise LoadingError(f"{place} holds an integer of {value.bit_length()} bits; allowed are 64, so quote it")
+    return value
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+PARSERS: Mapping[str, Callable[[bytes], Iterable[Parsed]]] = {
+    ".pdf": _parse_pdf,
+    ".md": _parse_markdown,
+    ".markdown": _parse_markdown,
+    ".txt": _parse_text,
+    ".html": _parse_html,
+    ".htm": _parse_html,
+    ".docx": _parse_docx,
+    ".csv": _parse_csv,
+    ".json": _parse_json,
+    ".jsonl": _parse_jsonl,
+}
+"""Suffix (lower case, with its dot) to the function that reads such a file."""

@@ -1,0 +1,315 @@
+"""Which files stand under a path, what they are called in the index, and which cannot be read at all."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from io import BufferedReader
+from pathlib import Path, PurePosixPath
+
+from ..errors import LoadingError
+from .file_parsers import PARSERS
+
+logger = logging.getLogger(__name__)
+
+_BLOCK_BYTES = 1 << 20
+_SPECIAL = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+# A FIFO that takes a file's place after the scan must not block; Windows translates line ends without O_BINARY.
+_OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
+
+_MORE_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceFile:
+    """A file to index, and what it is called in the index."""
+
+    path: Path
+    source: str
+    """POSIX path relative to the index root."""
+
+    def read(self, *, max_bytes: int) -> bytes:
+        """The file's bytes.
+
+        Raises:
+            LoadingError: It is larger, or no regular file; the message is the reason alone.
+            OSError: It cannot be read.
+        """
+        with self._open() as stream:
+            size = os.fstat(stream.fileno()).st_size
+            # A file may grow while it is read, and some of /proc have no size.
+            data = _read(stream, at_most=max_bytes + 1) if size <= max_bytes else b""
+        if max(size, len(data)) > max_bytes:
+            raise LoadingError(f"it is larger than {max_bytes / 1e6:g} MB; split it, or raise the limit")
+        return data
+
+    def digest(self) -> str:
+        """SHA-256 of the file's bytes, in hexadecimal.
+
+        Raises:
+            LoadingError: It is no regular file; the message is the reason alone.
+            OSError: It cannot be read.
+        """
+        with self._open() as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def _open(self) -> BufferedReader:
+        descriptor = os.open(self.path, _OPEN_FLAGS)
+        stream = os.fdopen(descriptor, "rb")
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            return stream
+        stream.close()
+        raise LoadingError(_not_a_file(status))
+
+
+def _read(stream: BufferedReader, *, at_most: int) -> bytes:
+    """The first bytes of a stream. Read in blocks, since one large read sets all of its memory aside first."""
+    blocks: list[bytes] = []
+    left = at_most
+    while left and (block := stream.read(min(left, _BLOCK_BYTES))):
+        blocks.append(block)
+        left -= len(block)
+    return b"".join(blocks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedFile:
+    """A file that was wanted but gave no text, or a folder that could not be listed."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileScan:
+    """What stands under a path, before anything is read."""
+
+    files: tuple[SourceFile, ...] = ()
+    """Wanted files, sorted by source."""
+    skipped: tuple[SkippedFile, ...] = ()
+    """Wanted files that must not or cannot be opened, and folders that cannot be listed; sorted by source."""
+    ignored: int = 0
+    """Files of other types."""
+
+
+def scan_folders(
+    paths: Sequence[Path | str], *, file_type_wanted: Sequence[str] | None, follow_links: bool
+) -> list[FolderScan]:
+    """Scan files and folders, each by itself; see ``scan_files``.
+
+    Raises:
+        LoadingError: A path does not exist, a wanted type is unknown, or there is no file of a wanted type at all.
+    """
+    starts = [existing_path(path) for path in paths]
+    found = [
+        FolderScan(
+            folder=start if start.is_dir() else start.parent,
+            scan=scan_files(start, file_type_wanted=file_type_wanted, follow_links=follow_links),
+        )
+        for start in starts
+    ]
+    if any(one.scan.files or one.scan.skipped for one in found):
+        return found
+    wanted = ", ".join(file_type_wanted or ["all that can be read"])
+    raise LoadingError(
+        f"There is nothing to index: {sum(one.scan.ignored for one in found)} files, none of a wanted type ({wanted}). "
+        "Check the path and file_type_wanted."
+    )
+
+
+def merged(scans: Sequence[FileScan]) -> FileScan:
+    """Several scans as one; a file that stands in two of them under one source counts once."""
+    files = {file.source: file for scan in reversed(scans) for file in scan.files}
+    skipped = {file.source: file for scan in reversed(scans) for file in scan.skipped}
+    return FileScan(
+        files=tuple(files[source] for source in sorted(files)),
+        skipped=tuple(skipped[source] for source in sorted(skipped)),
+        ignored=sum(scan.ignored for scan in scans),
+    )
+
+
+def gone_sources(stored: Iterable[str], scans: Sequence[FileScan]) -> list[str]:
+    """Stored sources that stand under none of the scanned paths any more, sorted; what could not be read stays."""
+    there = {file.source for scan in scans for file in scan.files}
+    hidden = {skipped.source for scan in scans for skipped in scan.skipped}
+    return sorted(source for source in set(stored) - there if hidden.isdisjoint(_with_folders(source)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderScan:
+    """A scan, and the folder that its sources are relative to."""
+
+    folder: Path
+    """Absolute."""
+    scan: FileScan
+
+
+def scan_files(
+    path: Path | str,
+    *,
+    file_type_wanted: Sequence[str] | None = None,
+    follow_links: bool = False,
+) -> FileScan:
+    """Find the wanted files under ``path`` without reading them. Hidden files and folders are passed over uncounted.
+
+    Sources are relative to the folder, or to the folder of the file.
+
+    Args:
+        path: File or folder.
+        file_type_wanted: Suffixes such as ``["pdf", "md"]``; None for every type in ``PARSERS``.
+        follow_links: Follow links that leave the folder, too. Each folder is visited once.
+
+    Raises:
+        LoadingError: The path does not exist, or a wanted type is unknown.
+    """
+    start = existing_path(path)
+    suffixes = _wanted_suffixes(file_type_wanted)
+    folder = start if start.is_dir() else start.parent
+    walk = _Walk(folder=folder, follow_links=follow_links)
+    found = list(walk.under(start) if start.is_dir() else [_judged(start)])
+    files: list[SourceFile] = []
+    skipped: list[SkippedFile] = []
+    ignored = 0
+    for entry in found:
+        source = entry.path.relative_to(folder).as_posix()
+        if not entry.is_folder and entry.path.suffix.lower() not in suffixes:
+            ignored += 1
+        elif reason := entry.reason or _unspeakable(source):
+            skipped.append(SkippedFile(source=_shown(source), reason=reason))
+        else:
+            files.append(SourceFile(path=entry.path, source=source))
+    if ignored:
+        logger.info("Ignored %d files under %s that are not %s.", ignored, path, ", ".join(sorted(suffixes)))
+    return FileScan(
+        files=tuple(sorted(files, key=lambda file: file.source)),
+        skipped=tuple(sorted(skipped, key=lambda file: file.source)),
+        ignored=ignored,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Entry:
+    """Something that was found, and why it is skipped (``""``: it is not)."""
+
+    path: Path
+    reason: str = ""
+    is_folder: bool = False
+
+
+@dataclass(kw_only=True)
+class _Walk:
+    """A walk through a folder that visits each folder once. Without recursion: folders may be nested thousands deep."""
+
+    folder: Path
+    follow_links: bool
+    _linked: set[str] = field(default_factory=set)
+
+    def under(self, start: Path) -> Iterator[_Entry]:
+        """Files in order, and what is skipped; hidden ones are left out."""
+        waiting = [start]
+        while waiting:
+            here = waiting.pop()
+            try:
+                with os.scandir(here) as listing:
+                    entries = sorted((one for one in listing if not one.name.startswith(".")), key=lambda one: one.name)
+            except OSError as error:
+                yield _Entry(path=here, reason=f"the folder cannot be listed ({error.strerror})", is_folder=True)
+                continue
+            for entry in entries:
+                path = here / entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(path)
+                elif not entry.is_symlink():
+                    yield _judged(path)
+                else:
+                    found, onward = self._link(path)
+                    yield from found
+                    waiting += onward
+
+    def _link(self, path: Path) -> tuple[list[_Entry], list[Path]]:
+        """What a link gives, and the folders to walk on to."""
+        try:
+            target, is_folder = os.path.realpath(path, strict=True), path.is_dir()
+        except OSError as error:
+            return [_Entry(path=path, reason=f"the link leads nowhere ({error.strerror})")], []
+        inside = Path(target).is_relative_to(self.folder)
+        if not inside and not self.follow_links:
+            reason = "it is a link that leaves the folder, and such links are not followed unless asked for"
+            return [_Entry(path=path, reason=reason, is_folder=is_folder)], []
+        if not is_folder:
+            return [_judged(path)], []
+        # A folder inside is visited where it stands; one outside is entered once, or two links would make a circle.
+        if inside or self.folder.is_relative_to(target) or target in self._linked:
+            return [], []
+        self._linked.add(target)
+        return [], [path]
+
+
+def _with_folders(source: str) -> list[str]:
+    return [source, *(folder.as_posix() for folder in PurePosixPath(source).parents)]
+
+
+def existing_path(path: Path | str) -> Path:
+    """The absolute path of a file or folder.
+
+    Raises:
+        LoadingError: There is none.
+    """
+    try:
+        start = Path(path).expanduser().resolve()
+        if start.exists():
+            return start
+    except (OSError, RuntimeError, ValueError):  # a name too long, links in a circle, NUL
+        pass
+    raise LoadingError(f"There is no file or folder {str(path)!r}. Name an existing one.")
+
+
+def _judged(path: Path) -> _Entry:
+    """An entry with the reason why a path that is no folder cannot be read as a file."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        return _Entry(path=path, reason=f"it cannot be read ({error.strerror})")
+    return _Entry(path=path, reason="" if stat.S_ISREG(status.st_mode) else _not_a_file(status))
+
+
+def _not_a_file(status: os.stat_result) -> str:
+    return f"it is {_SPECIAL.get(stat.S_IFMT(status.st_mode), 'something special')}, no regular file"
+
+
+def _unspeakable(source: str) -> str:
+    """Why a name cannot stand in the index; ``""`` if it can."""
+    try:
+        source.encode()
+    except UnicodeEncodeError:
+        return "its name is not UTF-8; rename it"
+    return ""
+
+
+def _shown(source: str) -> str:
+    return source.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _wanted_suffixes(file_type_wanted: Sequence[str] | None) -> frozenset[str]:
+    if file_type_wanted is None:
+        return frozenset(PARSERS)
+    names = [file_type_wanted] if isinstance(file_type_wanted, str) else file_type_wanted
+    suffixes = frozenset("." + name.lower().lstrip("*").lstrip(".") for name in names)
+    unknown = sorted(suffixes - PARSERS.keys())
+    if unknown or not suffixes:
+        raise LoadingError(
+            f"file_type_wanted={list(names)} cannot be loaded ({', '.join(unknown) or 'no type given'}). "
+            f"Allowed: {', '.join(sorted(suffix[1:] for suffix in PARSERS))}."
+        )
+    return suffixes

@@ -1,0 +1,210 @@
+"""A process that parses hostile files: its memory has a limit, and it is killed when a file takes too long.
+
+One process serves all files of an update and starts with the first that needs it. Requests and replies are frames of
+a length and that many bytes. Where no process can be started, files are parsed in this one, without limits of time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import math
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from types import TracebackType
+from typing import BinaryIO, Self, cast
+
+from ..errors import LoadingError
+from .file_parsers import LoadLimits, Parsed, parse_file
+
+logger = logging.getLogger(__name__)
+
+LARGE_BYTES = 4_000_000
+"""JSON and CSV from this size on are parsed in the process: a byte may become twenty of Python objects."""
+_ALWAYS = frozenset({".pdf", ".docx", ".html", ".htm"})
+_WHEN_LARGE = frozenset({".json", ".jsonl", ".csv"})
+_RECYCLE_BYTES = 256_000_000
+_LENGTH = struct.Struct(">Q")
+_SERVE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import serve; serve()"
+
+
+def needs_process(suffix: str, size: int) -> bool:
+    """Whether the parser of a file may take time or memory without measure."""
+    return suffix in _ALWAYS or (suffix in _WHEN_LARGE and size >= LARGE_BYTES)
+
+
+class ParserProcess:
+    """Parses files within limits; use it in a ``with`` statement, or ``close`` it. One file at a time."""
+
+    def __init__(self, limits: LoadLimits) -> None:
+        self._limits = limits
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def parse(self, suffix: str, data: bytes) -> list[Parsed]:
+        """``parse_file``, in the process where the parser cannot be bounded otherwise.
+
+        Raises:
+            LoadingError: See ``parse_file``; also when the parser took too long, too much memory, or crashed.
+        """
+        if not needs_process(suffix, len(data)):
+            return parse_file(suffix, data, self._limits)
+        try:
+            process = self._started()
+        except OSError as error:
+            logger.warning("No process for parsing can be started (%s); %s files are parsed here.", error, suffix)
+            return parse_file(suffix, data, self._limits)
+        try:
+            reply = self._asked(process, suffix, data)
+        except BaseException:
+            self.close()
+            raise
+        if reply.get("recycle"):
+            self.close()
+        if "reason" in reply:
+            raise LoadingError(str(reply["reason"]))
+        return [(text, metadata) for text, metadata in cast("list[Parsed]", reply["parsed"])]
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # what was not written yet
+                    stream.close()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            if not sys.executable:
+                raise OSError("the path of the Python interpreter is unknown")
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _SERVE.format(__name__), json.dumps(sys.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+        return self._process
+
+    def _asked(self, process: subprocess.Popen[bytes], suffix: str, data: bytes) -> dict[str, object]:
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            process.kill()
+
+        # A kill ends the reads and writes below on every system; select() does not know pipes on Windows.
+        timer = threading.Timer(self._limits.seconds, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            reply = self._reply_to(process, suffix, data)
+        finally:
+            timer.cancel()
+        if reply:
+            return cast("dict[str, object]", json.loads(reply.decode("utf-8", "surrogatepass")))
+        if late.is_set():
+            raise LoadingError(f"reading it takes longer than {self._limits.seconds:g} s")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1)
+        raise LoadingError(f"its parser crashed (exit status {process.poll()})")
+
+    def _reply_to(self, process: subprocess.Popen[bytes], suffix: str, data: bytes) -> bytes:
+        stdin, stdout = cast("BinaryIO", process.stdin), cast("BinaryIO", process.stdout)
+        with contextlib.suppress(OSError):  # it died; so does the reading end, then
+            _send(stdin, json.dumps({"suffix": suffix, "limits": asdict(self._limits)}).encode())
+            _send(stdin, data)
+        # A character takes six bytes at most, and as much metadata stands beside a text.
+        return _receive(stdout, at_most=12 * self._limits.file_bytes + LARGE_BYTES)
+
+
+def serve() -> None:
+    """Answer requests on standard input until it ends; the process ends then, too."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    # What parsers print must not stand between the replies.
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends this process
+    at_start = _peak_bytes()  # Linux counts the parent's memory until then
+
+    def recycle() -> bool:
+        return _peak_bytes() > max(at_start, _RECYCLE_BYTES)
+
+    while header := _receive(requests):
+        request = json.loads(header)
+        limits = LoadLimits(**request["limits"])
+        _limit_process(limits)
+        reply = _reply(request["suffix"], _receive(requests), limits, recycle)
+        _end_by_itself(None)
+        _send(replies, reply)
+
+
+def _reply(suffix: str, data: bytes, limits: LoadLimits, recycle: Callable[[], bool]) -> bytes:
+    try:
+        parsed = parse_file(suffix, data, limits)
+        answer = {"parsed": parsed, "recycle": recycle()}
+        return json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except (LoadingError, MemoryError) as error:
+        reason = str(error) or f"reading it takes more than {limits.memory_bytes >> 20} MB of memory"
+        return json.dumps({"reason": reason, "recycle": recycle()}).encode()
+
+
+def _limit_process(limits: LoadLimits) -> None:
+    _end_by_itself(limits.seconds + 5)  # should the parent have been killed
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+
+        resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, resource.RLIM_INFINITY))
+    except (ImportError, OSError, ValueError):
+        return
+
+
+def _end_by_itself(seconds: float | None) -> None:
+    if hasattr(signal, "alarm"):  # not on Windows
+        signal.alarm(math.ceil(seconds) if seconds is not None else 0)
+
+
+def _peak_bytes() -> int:
+    try:
+        import resource  # noqa: PLC0415 - as above
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _send(stream: BinaryIO, frame: bytes) -> None:
+    stream.write(_LENGTH.pack(len(frame)))
+    stream.write(frame)
+    stream.flush()
+
+
+def _receive(stream: BinaryIO, *, at_most: int = 1 << 62) -> bytes:
+    """The next frame; ``b""`` at the end of the stream, and for a frame that ends too early or is too long."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return b""
+    (length,) = _LENGTH.unpack(head)
+    if length > at_most:
+        return b""
+    frame = stream.read(length)
+    return frame if len(frame) == length else b""

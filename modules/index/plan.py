@@ -1,0 +1,178 @@
+"""What an update of the index has to do: files that changed since the last time, and the chunks they give."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from langchain_core.documents import Document
+
+from ..errors import LoadingError
+from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, split_documents
+from .content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Progress, Row, StoredFile
+from .dense_fields import Vector
+from .file_parsers import PARSER_VERSION, LoadLimits
+from .folder_scan import FileScan, FolderScan, SkippedFile, SourceFile, merged
+from .loading import log_skipped, skipped_file, to_documents
+from .parser_process import ParserProcess
+from .schema import PK_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
+from .source_names import SourceNames
+
+_REASONS_SHOWN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkSizes:
+    """How documents are cut; see ``split_documents``."""
+
+    size: int = CHUNK_SIZE
+    overlap: int = CHUNK_OVERLAP
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexReport:
+    """What one update of the index did. Files are named by source, sorted."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    unchanged: int = 0
+    """Files that cost nothing."""
+    skipped: tuple[SkippedFile, ...] = ()
+    """Files and folders that could not be read; what the collection held of them before stays."""
+    ignored: int = 0
+    """Files of types that were not wanted."""
+    embedded: int = 0
+    """Chunks that were embedded; the other new ones had their vectors already."""
+    chunks: int = 0
+    """Chunks that the collection holds now."""
+
+
+@dataclass(kw_only=True)
+class UpdatePlan:
+    """Filled file by file."""
+
+    chunks: list[Document] = field(default_factory=list)
+    """Of added and changed files; with ``chunk_id`` and ``file_digest``."""
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    skipped: list[SkippedFile] = field(default_factory=list)
+    unchanged: int = 0
+
+    def replaced_ids(self, stored: Mapping[str, StoredFile]) -> frozenset[str]:
+        """Ids of the stored chunks of changed and removed files."""
+        return frozenset(chunk_id for source in (*self.changed, *self.removed) for chunk_id in stored[source].chunk_ids)
+
+    def report(self, stored: Mapping[str, StoredFile], *, ignored: int, embedded: int) -> IndexReport:
+        """What has been done once the plan is carried out on what was ``stored``."""
+        before = sum(len(file.chunk_ids) for file in stored.values())
+        return IndexReport(
+            added=tuple(self.added),
+            changed=tuple(self.changed),
+            removed=tuple(self.removed),
+            unchanged=self.unchanged,
+            skipped=tuple(sorted(self.skipped, key=lambda file: file.source)),
+            ignored=ignored,
+            embedded=embedded,
+            chunks=before - len(self.replaced_ids(stored)) + len(self.chunks),
+        )
+
+
+def read_changes(
+    scan: FileScan,
+    stored: Mapping[str, StoredFile],
+    sizes: ChunkSizes,
+    on_progress: Progress,
+    limits: LoadLimits | None = None,
+) -> UpdatePlan:
+    """Read and cut the files whose bytes, or the way they are cut, differ from what is stored.
+
+    Raises:
+        SettingsError: The sizes do not fit each other.
+    """
+    limits = limits or LoadLimits()
+    plan = UpdatePlan(skipped=list(scan.skipped))
+    log_skipped(scan.skipped)
+    with ParserProcess(limits) as parser:
+        for done, file in enumerate(scan.files, start=1):
+            try:
+                data = file.read(max_bytes=limits.file_bytes)
+                _plan_file(plan, file, data, stored.get(file.source), sizes, parser)
+            except (LoadingError, OSError) as error:
+                plan.skipped.append(skipped_file(file, error))
+            on_progress(done, len(scan.files), "load")
+    return plan
+
+
+def name_sources(
+    found: Sequence[FolderScan],
+    info: CollectionInfo | None,
+    stored: Mapping[str, StoredFile],
+    *,
+    root: Path | None,
+    prefix: str | None,
+    max_bytes: int,
+) -> tuple[FileScan, Mapping[str, str]]:
+    """All that was found under the names that the collection gives it, and the folders it remembers from now on.
+
+    Args:
+        found: Scans of folders.
+        info: Of the collection; None where there is none yet.
+        stored: Files of the collection by source.
+        root: The index's own folder, which is named before any other.
+        prefix: What sources of that folder are to begin with; None to find it.
+        max_bytes: Larger files are not compared with what is stored.
+    """
+
+    def is_same(file: SourceFile) -> bool:
+        known = stored.get(file.source)
+        if known is None or info is None:
+            return False
+        try:
+            data = file.read(max_bytes=max_bytes)
+        except (LoadingError, OSError):
+            return False
+        return known.digest == _digest(data, ChunkSizes(size=info.chunk_size, overlap=info.chunk_overlap))
+
+    names = SourceNames(folders=dict(info.folders) if info else {}, stored=stored, is_same=is_same)
+    if root is not None and found[0].folder != root:
+        names.name(FolderScan(folder=root, scan=FileScan()), prefix=prefix)
+    named = [names.name(one, prefix=prefix if one.folder == root else None) for one in found]
+    return merged(named), names.folders
+
+
+def none_readable(skipped: Sequence[SkippedFile]) -> str:
+    """The message when not one file could be read, with the first reasons."""
+    reasons = "; ".join(f"{file.source}: {file.reason}" for file in skipped[:_REASONS_SHOWN])
+    more = f"; and {rest} more" if (rest := len(skipped) - _REASONS_SHOWN) > 0 else ""
+    return f"None of the {len(skipped)} files could be read. {reasons}{more}."
+
+
+def to_row(chunk: Document, vectors: Mapping[str, Vector]) -> Row:
+    """A chunk as Milvus takes it. Metadata that is called like a field gets a trailing underscore."""
+    fields = {PK_FIELD, TEXT_FIELD, SPARSE_FIELD, DYNAMIC_FIELDS, *vectors}
+    metadata = {f"{key}_" if key in fields else key: value for key, value in chunk.metadata.items()}
+    return {**metadata, PK_FIELD: metadata.pop("chunk_id"), TEXT_FIELD: chunk.page_content, **vectors}
+
+
+def _plan_file(
+    plan: UpdatePlan, file: SourceFile, data: bytes, known: StoredFile | None, sizes: ChunkSizes, parser: ParserProcess
+) -> None:
+    digest = _digest(data, sizes)
+    if known is not None and known.digest == digest:
+        plan.unchanged += 1
+        return
+    chunks = split_documents(to_documents(file, data, parser), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
+    for chunk in chunks:
+        chunk.metadata |= {FILE_DIGEST: digest, SOURCE: file.source}
+    plan.chunks.extend(chunks)
+    (plan.added if known is None else plan.changed).append(file.source)
+
+
+def _digest(data: bytes, sizes: ChunkSizes) -> str:
+    """Of the file and of everything else that its chunks depend on."""
+    content = hashlib.sha256(data).hexdigest()
+    return hashlib.sha256(f"{content} {PARSER_VERSION} {sizes.size} {sizes.overlap}".encode()).hexdigest()

@@ -1,0 +1,236 @@
+"""What a collection looks like in Milvus, and what its description remembers of how it was made.
+
+A collection is a name (a Milvus alias) that points to a physical collection ``name__xxxxxxxx``. It is rewritten by
+filling a new physical collection and then moving the name in one step, so that a rewrite that is killed loses nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from ..errors import CollectionError
+from ..formats import FORMAT_KEY, Thing, format_of, refuse_other_format
+from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES
+from .stop_words import STOP_WORDS
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+PROPERTY = "judgetree"
+REVISION = "judgetree_revision"
+PK_FIELD = "pk"
+TEXT_FIELD = "text"
+DENSE_FIELD = "dense"
+SPARSE_FIELD = "sparse"
+
+IndexValue = str | int | float
+IndexParams = Mapping[str, "IndexValue | Mapping[str, IndexValue]"]
+"""``{"index_type": …, "metric_type": …, "params": {…}}`` of one vector field."""
+Analyzer = Literal["standard", "jieba"]
+
+DENSE_INDEX: IndexParams = {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 16, "efConstruction": 200}}
+SPARSE_INDEX: IndexParams = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "BM25"}
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_PHYSICAL = re.compile(r"(?P<name>.+)__[0-9a-f]{8}")
+_LOCK = re.compile(r"(?P<name>.+)__lock(_(?P<number>[1-9][0-9]*))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionInfo:
+    """How a collection was made, as its description in Milvus says."""
+
+    embedders: Mapping[str, str]
+    """Vector field to the name of its embedder, in the order of the fields."""
+    dimensions: Mapping[str, int]
+    """Vector field to the length of its vectors."""
+    analyzer: Analyzer
+    cjk_share: float
+    """Chinese, Japanese and Korean letters among all, in [0, 1], when the collection was made."""
+    chunk_size: int = CHUNK_SIZE
+    chunk_overlap: int = CHUNK_OVERLAP
+    index_params: Mapping[str, IndexParams] = field(default_factory=dict)
+    """Vector field to its index's type, metric and parameters, where not the default."""
+    folders: Mapping[str, str] = field(default_factory=dict)
+    """What sources begin with (``""`` for the first folder), to the folder that they are relative to."""
+
+    def to_json(self, thing: Thing = "collection") -> str:
+        """The description to store, with the format of what the collection holds."""
+        return json.dumps({FORMAT_KEY: format_of(thing), PROPERTY: asdict(self)})
+
+    @classmethod
+    def from_json(cls, description: str, thing: Thing = "collection", *, where: str) -> CollectionInfo | None:
+        """Read the description of the collection ``where``; None when judgetree did not write it.
+
+        Raises:
+            CollectionError: It has another format than judgetree reads.
+        """
+        try:
+            document = json.loads(description)
+            kept = dict(document[PROPERTY])
+        except (ValueError, KeyError, TypeError):
+            return None
+        remedy = "Choose another name for the collection, and put its content in again under that name."
+        refuse_other_format(document.get(FORMAT_KEY), thing, where=where, remedy=remedy, error=CollectionError)
+        try:
+            return cls(**kept)
+        except TypeError:
+            return None
+
+
+def check_name(name: str) -> None:
+    """Refuse a collection name that Milvus would not take or that looks like a physical one.
+
+    Raises:
+        CollectionError: It does.
+    """
+    if not _NAME.fullmatch(name) or _PHYSICAL.fullmatch(name) or _LOCK.fullmatch(name):
+        raise CollectionError(
+            f"{name[:60]!r} cannot be a collection's name. Allowed: letters, digits and underscores, a letter or "
+            "underscore first, at most 200; not ending in two underscores and eight hexadecimal digits, nor in __lock."
+        )
+
+
+def new_physical_name(name: str) -> str:
+    """A fresh name for a physical collection behind ``name``."""
+    return f"{name}__{uuid.uuid4().hex[:8]}"
+
+
+def physical_name(client: MilvusClient, name: str) -> str | None:
+    """The physical collection that a name points to; None when there is no such collection."""
+    return str(client.describe_collection(name)["collection_name"]) if client.has_collection(name) else None
+
+
+def lock_alias(name: str, number: int) -> str:
+    """Alias of a writer's lock on a collection."""
+    return f"{name}__lock_{number}"
+
+
+def lock_number(alias: str, name: str) -> int | None:
+    """Number of such an alias; None for any other."""
+    match = _LOCK.fullmatch(alias)
+    return int(match["number"]) if match and match["name"] == name and match["number"] else None
+
+
+def new_lock_name(name: str) -> str:
+    """A fresh name for the collection behind such an alias."""
+    return new_physical_name(f"{name}__lock")
+
+
+def lock_collections(client: MilvusClient, name: str) -> list[str]:
+    """Collections behind such aliases, and those that never got one."""
+    return _physical_of(client, f"{name}__lock")
+
+
+def revision(client: MilvusClient, name: str) -> str:
+    """A text that changes whenever the content of a collection does; one request.
+
+    Raises:
+        CollectionError: There is no such collection.
+    """
+    described = client.describe_collection(name)
+    return f"{described['collection_name']} {(described.get('properties') or {}).get(REVISION, '')}"
+
+
+def list_collections(client: MilvusClient) -> list[str]:
+    """Names of the collections, sorted; what an interrupted rewrite left behind is not listed."""
+    names: set[str] = set()
+    for physical in client.list_collections():
+        aliases = client.list_aliases(collection_name=physical)["aliases"]
+        aliases = [alias for alias in aliases if not _LOCK.fullmatch(alias)]
+        names.update(aliases if aliases or _PHYSICAL.fullmatch(physical) else [physical])
+    return sorted(names)
+
+
+def leftovers(client: MilvusClient, name: str) -> list[str]:
+    """Physical collections of ``name`` that it does not point to: an interrupted rewrite, or its replaced original."""
+    current = physical_name(client, name)
+    return [physical for physical in _physical_of(client, name) if physical != current]
+
+
+def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
+    """How a collection was made.
+
+    Raises:
+        CollectionError: There is none of that name (the message lists those there are), or it is not judgetree's.
+    """
+    if not client.has_collection(name):
+        there = ", ".join(list_collections(client)) or "none yet"
+        raise CollectionError(f"There is no collection {name!r}. Collections: {there}. Index documents into it first.")
+    described = client.describe_collection(name)
+    # Properties follow changes. Milvus Lite forgets the description.
+    texts = ((described.get("properties") or {}).get(PROPERTY), described.get("description"))
+    where = f"The collection {name!r}"
+    info = next((found for text in texts if text and (found := CollectionInfo.from_json(str(text), where=where))), None)
+    if info is None:
+        raise CollectionError(f"The collection {name!r} was not made by judgetree. Choose another name.")
+    return info
+
+
+def create_physical(client: MilvusClient, physical: str, info: CollectionInfo) -> None:
+    """Make an empty, loaded collection with the fields that ``info`` names and an index on each vector field.
+
+    Raises:
+        CollectionError: ``info.index_params`` names a field that there is not.
+    """
+    from pymilvus import DataType, Function, FunctionType  # noqa: PLC0415 - takes a second to import
+
+    schema = client.create_schema(auto_id=False, enable_dynamic_field=True, description=info.to_json())
+    schema.add_field(PK_FIELD, DataType.VARCHAR, is_primary=True, max_length=64)
+    schema.add_field(
+        TEXT_FIELD,
+        DataType.VARCHAR,
+        max_length=MAX_TEXT_BYTES,
+        enable_analyzer=True,
+        analyzer_params=analyzer_params(info.analyzer),
+    )
+    for vector_field, dimension in info.dimensions.items():
+        schema.add_field(vector_field, DataType.FLOAT_VECTOR, dim=dimension)
+    schema.add_field(SPARSE_FIELD, DataType.SPARSE_FLOAT_VECTOR)
+    schema.add_function(
+        Function(
+            name="bm25",
+            function_type=FunctionType.BM25,
+            input_field_names=[TEXT_FIELD],
+            output_field_names=[SPARSE_FIELD],
+        )
+    )
+    indexes = client.prepare_index_params()
+    for vector_field, params in all_index_params(info).items():
+        indexes.add_index(field_name=vector_field, **params)
+    properties = {PROPERTY: info.to_json()}
+    client.create_collection(physical, schema=schema, properties=properties, consistency_level="Strong")
+    # Waiting for the index of an empty collection would take pymilvus half a second a field.
+    client.create_index(physical, indexes, sync=False)
+    client.load_collection(physical)
+
+
+def analyzer_params(analyzer: Analyzer) -> dict[str, object]:
+    """How Milvus cuts a text into words for BM25: lower case, without stop words."""
+    # Lite lowers the case anyway and passes over a filter that it does not know.
+    return {"tokenizer": analyzer, "filter": ["lowercase", {"type": "stop", "stop_words": list(STOP_WORDS)}]}
+
+
+def all_index_params(info: CollectionInfo) -> dict[str, IndexParams]:
+    """Index parameters of every vector field, in order of the fields: its own, else the default of its kind.
+
+    Raises:
+        CollectionError: One of the fields is none of the collection's.
+    """
+    defaults = {**dict.fromkeys(info.dimensions, DENSE_INDEX), SPARSE_FIELD: SPARSE_INDEX}
+    unknown = sorted(info.index_params.keys() - defaults.keys())
+    if unknown:
+        raise CollectionError(
+            f"index_params names {', '.join(unknown)}, which is no vector field. Allowed: {', '.join(defaults)}."
+        )
+    return {vector_field: info.index_params.get(vector_field, default) for vector_field, default in defaults.items()}
+
+
+def _physical_of(client: MilvusClient, name: str) -> list[str]:
+    matches = ((physical, _PHYSICAL.fullmatch(physical)) for physical in client.list_collections())
+    return [physical for physical, match in matches if match and match["name"] == name]

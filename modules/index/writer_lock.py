@@ -1,0 +1,319 @@
+"""One writer at a time for a collection, across processes and hosts.
+
+On a server a writer makes a small collection of its own, whose properties name it and hold its lease, and gives it the
+alias ``NAME__lock_1``: Milvus refuses to create an alias that exists. It renews the lease while it works. A lease that
+another process has seen unchanged for its whole length is stale; clocks of hosts are not compared. The successor takes
+the next number, for which again only one alias can be created, and must then see no alias of a writer that lives:
+whoever is later sees the other and steps back. The database is left as it was.
+
+A Milvus Lite folder belongs to one process, so that a lock of that process is enough.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..errors import CollectionError, MilvusFailure
+from .connection import MilvusConnection, is_address
+from .schema import lock_alias, lock_collections, lock_number, new_lock_name
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+logger = logging.getLogger(__name__)
+
+LEASE_S = 30.0
+WAIT_S = 600.0
+PROPERTY = "judgetree_writer"
+_RENEWALS_A_LEASE = 4
+_LOOK_AGAIN_S = 0.25
+_STRAY_S = 3600.0
+
+_folder_locks: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
+"""Locks of this process by Lite folder and collection."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockOptions:
+    """How long a writer waits for another one, and how long its own lease is."""
+
+    wait_s: float = WAIT_S
+    """0 refuses at once."""
+    lease_s: float = LEASE_S
+    """After a writer was killed, the next one waits this long."""
+
+
+Check = Callable[[], None]
+"""Raises ``CollectionError`` when another writer has taken over; to be called right before each change."""
+
+
+@contextmanager
+def writer_lock(
+    connection: MilvusConnection, name: str, options: LockOptions, *, on_wait: Callable[[str], None]
+) -> Iterator[Check]:
+    """Hold the lock of a collection, which need not exist.
+
+    Args:
+        connection: To the database.
+        name: Of the collection.
+        options: Of waiting and lease.
+        on_wait: Called once, with the words for the writer that is waited for.
+
+    Raises:
+        CollectionError: Another writer did not finish within ``options.wait_s``.
+    """
+    if is_address(connection.uri):
+        with _server_lock(connection.client, name, options, on_wait) as check:
+            yield check
+        return
+    lock = _folder_locks[connection.uri, name]
+    if not lock.acquire(blocking=False):
+        owner = "another thread of this process"
+        on_wait(owner)
+        if not lock.acquire(timeout=options.wait_s):
+            raise _busy(name, owner, options)
+    try:
+        for left_behind in lock_collections(connection.client, name):
+            connection.client.drop_collection(left_behind)  # by a server that had this folder
+        yield _always_ours
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _server_lock(
+    client: MilvusClient, name: str, options: LockOptions, on_wait: Callable[[str], None]
+) -> Iterator[Check]:
+    held = _acquire(client, name, options, on_wait)
+    stop = threading.Event()
+    renewing = threading.Thread(target=held.keep_renewing, args=(stop,), name=f"lease of {name}", daemon=True)
+    renewing.start()
+    try:
+        yield held.check
+    finally:
+        stop.set()
+        renewing.join()
+        held.release()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Writer:
+    """A writer as its alias, its collection and that collection's properties show it."""
+
+    alias: str
+    collection: str
+    lease: str
+    """As stored; another text is a sign of life."""
+
+    def words(self) -> str:
+        """What it is called in messages."""
+        return str(_parsed(self.lease).get("owner", "another process"))
+
+    def lease_s(self) -> float:
+        """How long it may stay silent."""
+        length = _parsed(self.lease).get("lease_s")
+        return float(length) if isinstance(length, int | float) else LEASE_S
+
+
+@dataclass(kw_only=True)
+class _Held:
+    """The lock, while this process has it."""
+
+    client: MilvusClient
+    name: str
+    alias: str
+    collection: str
+    lease_s: float
+    renewed_at: float = field(default_factory=time.monotonic)
+    lost: bool = False
+    _beat: int = 0
+    _renewing: threading.Lock = field(default_factory=threading.Lock)
+
+    def keep_renewing(self, stop: threading.Event) -> None:
+        """Renew the lease until told to stop, or until it is lost."""
+        while not stop.wait(self.lease_s / _RENEWALS_A_LEASE) and not self.lost:
+            with suppress(CollectionError):  # a server that is away for a moment; check() raises when it matters
+                self.renew()
+
+    def renew(self) -> None:
+        """Tell the others that this writer lives.
+
+        Raises:
+            CollectionError: Another one took over, or Milvus does not answer.
+        """
+        with self._renewing:
+            try:
+                self._beat += 1
+                properties = {PROPERTY: _lease(self.lease_s, self._beat)}
+                self.client.alter_collection_properties(self.collection, properties)
+                self.renewed_at = time.monotonic()
+                if _target(self.client, self.alias) == self.collection:
+                    return
+            except MilvusFailure:
+                if self.client.has_collection(self.collection):
+                    raise
+            self.lost = True
+            raise self._overtaken()
+
+    def check(self) -> None:
+        """Do nothing while the lock is held, for longer than one call takes.
+
+        Raises:
+            CollectionError: Another writer took over, or Milvus does not answer.
+        """
+        if self.lost:
+            raise self._overtaken()
+        if time.monotonic() - self.renewed_at > self.lease_s / 2:
+            self.renew()
+
+    def release(self) -> None:
+        """Give the lock back; a writer that was overtaken has none."""
+        with suppress(CollectionError):
+            self.renew()  # so that nobody takes over between this line and the next
+            self.client.drop_alias(self.alias)
+        with suppress(CollectionError):
+            self.client.drop_collection(self.collection)
+
+    def _overtaken(self) -> CollectionError:
+        return CollectionError(
+            f"This process was silent for {self.lease_s:g} s while it wrote to the collection {self.name!r}, and "
+            "another writer took over. Nothing of the other one was changed; index again."
+        )
+
+
+def _acquire(client: MilvusClient, name: str, options: LockOptions, on_wait: Callable[[str], None]) -> _Held:
+    until = time.monotonic() + options.wait_s
+    seen: dict[_Writer, float] = {}
+    waited_for = ""
+    while True:
+        now = time.monotonic()
+        writers = _writers(client, name)
+        seen = {writer: seen.get(writer, now) for writer in writers}
+        alive = [writer for writer in writers if now - seen[writer] < writer.lease_s()]
+        if not alive:
+            if held := _taken(client, name, options.lease_s, stale=writers):
+                return held
+        elif alive[0].words() != waited_for:
+            waited_for = alive[0].words()
+            on_wait(waited_for)
+        if time.monotonic() > until:
+            raise _busy(name, waited_for or "another process", options)
+        time.sleep(_LOOK_AGAIN_S * random.uniform(0.5, 1.5))  # two that stepped back must not meet again
+
+
+def _taken(client: MilvusClient, name: str, lease_s: float, *, stale: list[_Writer]) -> _Held | None:
+    """The lock, if nobody else was as fast."""
+    alias = lock_alias(name, 1 + max((lock_number(writer.alias, name) or 0 for writer in stale), default=0))
+    own = new_lock_name(name)
+    _make_lock_collection(client, own, lease_s)
+    held = _Held(client=client, name=name, alias=alias, collection=own, lease_s=lease_s)
+    try:
+        if not _create_alias(client, own, alias):
+            client.drop_collection(own)
+            return None
+        # Another one may have judged other writers stale, and so created another alias.
+        others = {(writer.alias, writer.collection) for writer in _writers(client, name)} - {(alias, own)}
+        if _target(client, alias) != own or not others <= {(writer.alias, writer.collection) for writer in stale}:
+            held.release()
+            return None
+        for writer in stale:
+            logger.info("Taking over from %s, which was silent for %g s.", writer.words(), writer.lease_s())
+            if _target(client, writer.alias) == writer.collection:
+                client.drop_alias(writer.alias)
+            client.drop_collection(writer.collection)
+        _drop_strays(client, name, keep=own)
+    except BaseException:
+        held.release()
+        raise
+    return held
+
+
+def _drop_strays(client: MilvusClient, name: str, *, keep: str) -> None:
+    """Drop what writers left behind that were killed before they had an alias."""
+    for collection in lock_collections(client, name):
+        if collection == keep:
+            continue
+        with suppress(MilvusFailure):  # its writer steps back this moment
+            properties = client.describe_collection(collection).get("properties") or {}
+            made_at = _parsed(str(properties.get(PROPERTY, ""))).get("made_at")
+            if not isinstance(made_at, int | float) or time.time() - made_at > _STRAY_S:
+                client.drop_collection(collection)
+
+
+def _writers(client: MilvusClient, name: str) -> list[_Writer]:
+    """Writers with an alias, by number."""
+    numbers = {alias: lock_number(alias, name) for alias in client.list_aliases()["aliases"]}
+    found = (_writer(client, alias) for alias, number in sorted(numbers.items(), key=lambda one: one[1] or 0) if number)
+    return [writer for writer in found if writer is not None]
+
+
+def _writer(client: MilvusClient, alias: str) -> _Writer | None:
+    try:
+        described = client.describe_collection(alias)
+    except MilvusFailure:
+        if _target(client, alias) is None:
+            return None  # it was released this moment
+        raise
+    lease = str((described.get("properties") or {}).get(PROPERTY, ""))
+    return _Writer(alias=alias, collection=str(described["collection_name"]), lease=lease)
+
+
+def _target(client: MilvusClient, alias: str) -> str | None:
+    if alias not in client.list_aliases()["aliases"]:
+        return None
+    with suppress(MilvusFailure):
+        return str(client.describe_alias(alias)["collection_name"])
+    return None
+
+
+def _create_alias(client: MilvusClient, collection: str, alias: str) -> bool:
+    try:
+        client.create_alias(collection, alias)
+    except MilvusFailure:
+        if _target(client, alias) is None:
+            raise
+        return False
+    return True
+
+
+def _make_lock_collection(client: MilvusClient, collection: str, lease_s: float) -> None:
+    from pymilvus import DataType  # noqa: PLC0415 - takes a second to import
+
+    schema = client.create_schema(auto_id=False)
+    schema.add_field("pk", DataType.INT64, is_primary=True)
+    schema.add_field("vector", DataType.FLOAT_VECTOR, dim=2)  # Milvus wants one
+    client.create_collection(collection, schema=schema, properties={PROPERTY: _lease(lease_s, 0)})
+
+
+def _lease(lease_s: float, beat: int) -> str:
+    owner = f"process {os.getpid()} on {socket.gethostname()}"
+    return json.dumps({"owner": owner, "lease_s": lease_s, "beat": beat, "made_at": time.time()})
+
+
+def _parsed(lease: str) -> dict[str, object]:
+    with suppress(ValueError):
+        if isinstance(document := json.loads(lease), dict):
+            return document
+    return {}
+
+
+def _busy(name: str, owner: str, options: LockOptions) -> CollectionError:
+    return CollectionError(
+        f"The collection {name!r} is being written by {owner}, which did not finish within {options.wait_s:g} s. Try "
+        "again later, or wait for longer (--wait SECONDS, LockOptions(wait_s=…))."
+    )
+
+
+def _always_ours() -> None:
+    """A Lite folder has one process, and its lock needs no lease."""

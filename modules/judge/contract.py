@@ -1,0 +1,97 @@
+"""The judge's contract: what a verdict is, and what every kind of judge offers.
+
+The kinds live in a file each: ``judge_generated`` (the model writes its verdict as JSON), ``judge_logprob`` (the
+probability of yes against no) and ``judge_oracle`` (gold supporting facts).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from ..calls.usage import CallMeter
+from ..reader.material import foreign_addresses, without_control_tokens
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+Score = Literal[0, 1, 2]
+VerdictStatus = Literal["judged", "unknown", "pending", "cancelled"]
+"""judged: there is a score. unknown: the judge failed. pending: not judged yet. cancelled: the budget was spent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a judge says of one chunk. An unknown verdict has no score: it neither stops nor expands the search."""
+
+    status: VerdictStatus
+    score: Score | None = None
+    confidence: float | None = None
+    """Probability in [0, 1] that the judge itself gives to its score; None where it gives none."""
+    reason: str = ""
+    next_query: str = ""
+    """The supplementary question of a score of 1; ``""`` otherwise, or where no usable one came."""
+    problem: str = ""
+    """Why a verdict is unknown, or why a score of 1 has no question; ``""`` otherwise."""
+
+
+class Judge(Protocol):
+    """Scores one chunk for one query."""
+
+    def fingerprint(self) -> dict[str, str]:
+        """Kind, model, prompt version and thresholds: everything that changes a verdict."""
+        ...
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        """Judge ``chunk``. ``expand`` is False on the deepest level, where a sub-question would not be asked.
+
+        A model that answers nonsense, or fails after its last attempt, gives an unknown verdict, never an exception.
+
+        Raises:
+            BudgetSpent: The search tree may make no more model calls.
+            ModelSetupError: The judge's endpoint can serve no request: it ends the question, which can be resumed.
+        """
+        ...
+
+
+# "the text" may be what is asked for ("the text of Beowulf"), and Chinese pointers hide in other words (日本文学).
+POINTER_INTO_PASSAGE = re.compile(
+    r"\b(?:this|that|said|above|given)\s+(?:passage|text|document|paragraph|chunk|context)\b"
+    r"|\bthe\s+(?:chunk\b|paragraph\b|passage\b(?!\s+of\b)|(?:text|document|context)\s*(?:[^\w\s]|$))"
+    r"|^\W*(?:who|what|when|where|why|how|(?:in )?which \w+)\s+(?:is|are|was|were|did|does|do|has|have|had)\s+"
+    r"(?:he|she|they|his|her|their|its)\b"
+    r"|^\W*[他她它](?!人|山|乡)"
+    r"|(?<![日基版样剧课])本文|(?<!应)该文|上文(?![化明学字献物])|(?<![中英日法德俄韩论古])文中|这段|该段",
+    re.IGNORECASE,
+)
+
+
+LONGEST_SUB_QUESTION = 600
+"""Characters. What is longer is no one question, and would be paid for in every prompt below."""
+
+
+def sub_question_problem(next_query: str, query: str) -> str:
+    """Why ``next_query`` cannot be asked on its own, in words for a retry; ``""`` when it can."""
+    if not next_query.strip():
+        return "next_query is empty although the score is 1."
+    if _normalised(next_query) == _normalised(query):
+        return "next_query repeats the query instead of asking for the missing fact."
+    if POINTER_INTO_PASSAGE.search(next_query):
+        return "next_query points into the passage; it must be understood without it."
+    return _steered_problem(next_query, query)
+
+
+def _steered_problem(next_query: str, query: str) -> str:
+    """What shows that a passage, rather than the missing fact, has led to a sub-question; ``""`` if nothing does."""
+    if len(next_query) > LONGEST_SUB_QUESTION:
+        return f"next_query has {len(next_query)} characters; write one question of at most {LONGEST_SUB_QUESTION}."
+    if len(next_query.strip().splitlines()) > 1 or without_control_tokens(next_query) != next_query:
+        return "next_query must be one line of plain text."
+    if foreign_addresses(next_query, query):
+        return "next_query holds an address that is not in the query; ask for the missing fact in words."
+    return ""
+
+
+def _normalised(text: str) -> str:
+    return re.sub(r"\W+", "", text).casefold()

@@ -1,0 +1,216 @@
+"""The judge for small models: it reads how likely they say yes, since the verdicts that they write are worth little."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from langchain_core.documents import Document
+
+from ..calls.completion import TokenLogprob
+from ..calls.messages import Message
+from ..calls.usage import CallMeter
+from ..errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
+from ..llm.endpoint import CallOptions, ChatLLM
+from .contract import Judge, Verdict, sub_question_problem
+from .prompts import LOGPROB_JUDGE_VERSION, alone_messages, needed_messages, sub_question_messages
+from .thresholds import LogprobThresholds, thresholds_for
+
+logger = logging.getLogger(__name__)
+
+TOP_LOGPROBS = 20
+"""Alternatives asked for: the most that OpenAI and vLLM give, and enough for every spelling of both words."""
+
+YES_WORDS = frozenset({"yes", "是", "是的", "有", "能", "可以"})
+NO_WORDS = frozenset({"no", "否", "不", "不是", "没有", "不能"})
+_AROUND_A_WORD = " \t\r\n.,:;!*_`\"'“”‘’。，！▁Ġ"
+_NO_LOGPROBS = "The endpoint gives no log probabilities"
+_BEFORE_A_QUESTION = re.compile(
+    r"(?:[-*•]\s+|\d{1,2}[.)]\s+)?(?:\W{0,2}(?:[\w-]+ ){0,2}(?:question|query|fact|问题|子问题)\W{0,2}[:：])?",
+    re.IGNORECASE,
+)
+_AROUND_A_QUESTION = " \t\r\n\"'“”*`"
+_ONE_WORD = CallOptions(max_tokens=1, top_logprobs=TOP_LOGPROBS)
+_ONE_QUESTION = CallOptions(max_tokens=64)
+_SUB_QUESTION_TRIES = 2
+
+
+def yes_probability(alternatives: Sequence[TokenLogprob]) -> float | None:
+    """P(yes) against P(no), each summed over its spellings (case, blanks, English, Chinese); in [0, 1].
+
+    None if neither word is among the alternatives. A word that is missing counts as impossible.
+
+    >>> yes_probability([TokenLogprob(token=" Yes", logprob=-0.7), TokenLogprob(token="no", logprob=-0.7)])
+    0.5
+    """
+    yes = _mass(alternatives, YES_WORDS)
+    no = _mass(alternatives, NO_WORDS)
+    return yes / (yes + no) if yes + no > 0.0 else None
+
+
+def _mass(alternatives: Sequence[TokenLogprob], words: frozenset[str]) -> float:
+    return math.fsum(
+        math.exp(each.logprob) for each in alternatives if each.token.strip(_AROUND_A_WORD).casefold() in words
+    )
+
+
+class LogprobJudge:
+    """Asks for one word, yes or no, and scores a chunk by the probability of yes.
+
+    A 0 takes one call of one token; a 1 takes one more for each question that it asks on, and one more where the
+    thresholds allow a 2. All calls about a chunk share their beginning, which providers and llama.cpp reuse.
+    """
+
+    def __init__(
+        self, llm: ChatLLM, *, thresholds: LogprobThresholds | None = None, fallback: Judge | None = None
+    ) -> None:
+        """``thresholds``: None takes those of the model. ``fallback``: judges where no log probabilities are given."""
+        self._llm = llm
+        self._thresholds = thresholds or thresholds_for(llm.model)
+        self._fallback = fallback
+        self._gives_logprobs: bool | None = None  # decided by the first reply
+        self._deciding = asyncio.Lock()
+
+    def fingerprint(self) -> dict[str, str]:
+        """Kind, model, prompt version and thresholds, and those of the fallback under ``fallback_…``."""
+        alone = self._thresholds.alone
+        own = {
+            "kind": "logprob",
+            "model": self._llm.model,
+            "prompt": LOGPROB_JUDGE_VERSION,
+            "threshold_needed": str(self._thresholds.needed),
+            "threshold_alone": "" if alone is None else str(alone),
+        }
+        inner = self._fallback.fingerprint() if self._fallback is not None else {}
+        return own | {f"fallback_{name}": value for name, value in inner.items()}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        """One verdict, in 1 to 4 calls; see ``judge.Judge.judge``.
+
+        ``confidence`` is 1 - P(needed) for a 0, P(needed) for a 1, P(alone) for a 2.
+        """
+        try:
+            verdict = await self._score(query, chunk.page_content, meter)
+        except _WithoutLogprobs:
+            return await self._fall_back(query, chunk, meter, expand)
+        except ModelSetupError:
+            raise
+        except ModelCallError as error:
+            return Verdict(status="unknown", problem=str(error))
+        if verdict.score == 1 and expand:
+            return await self._with_sub_question(verdict, query, chunk.page_content, meter)
+        return verdict
+
+    async def probabilities(
+        self, query: str, passage: str, *, meter: CallMeter, alone: bool
+    ) -> tuple[float | None, float | None]:
+        """P(needed) and, if ``alone``, P(alone), without a verdict; a call each. Thresholds and fallback play no part.
+
+        None where neither yes nor no was among the likeliest replies, and for P(alone) where it is not asked for.
+
+        Raises:
+            ModelSetupError: The endpoint gives no log probabilities, or can serve no request.
+            ModelCallError: It failed after the last attempt.
+        """
+        try:
+            needed = await self._probability(needed_messages(query, passage), meter)
+            return needed, await self._probability(alone_messages(query, passage), meter) if alone else None
+        except _WithoutLogprobs as error:
+            raise ModelSetupError(self._without_logprobs()) from error
+
+    async def _score(self, query: str, passage: str, meter: CallMeter) -> Verdict:
+        needed = await self._probability(needed_messages(query, passage), meter)
+        if needed is None:
+            return _unknown("needed")
+        reason = f"p(needed)={needed:.2f}"
+        if needed < self._thresholds.needed:
+            return Verdict(status="judged", score=0, confidence=1.0 - needed, reason=reason)
+        if self._thresholds.alone is None:
+            return Verdict(status="judged", score=1, confidence=needed, reason=reason)
+        alone = await self._probability(alone_messages(query, passage), meter)
+        if alone is None:
+            return _unknown("alone")
+        reason = f"{reason}, p(alone)={alone:.2f}"
+        if alone >= self._thresholds.alone:
+            return Verdict(status="judged", score=2, confidence=alone, reason=reason)
+        return Verdict(status="judged", score=1, confidence=needed, reason=reason)
+
+    async def _probability(self, messages: Sequence[Message], meter: CallMeter) -> float | None:
+        """P(yes), or None if the model would say neither word. Calls made before the first reply wait for it.
+
+        Raises:
+            _WithoutLogprobs: The endpoint's first reply held no log probabilities, or refused to give any.
+        """
+        if self._gives_logprobs is None:
+            async with self._deciding:
+                if self._gives_logprobs is None:
+                    return yes_probability(await self._first_reply(messages, meter))
+        if not self._gives_logprobs:
+            raise _WithoutLogprobs
+        completion = await self._llm.complete(messages, meter=meter, options=_ONE_WORD)
+        return yes_probability(completion.first_token)
+
+    async def _first_reply(self, messages: Sequence[Message], meter: CallMeter) -> tuple[TokenLogprob, ...]:
+        try:
+            first_token = (await self._llm.complete(messages, meter=meter, options=_ONE_WORD)).first_token
+        except ModelRequestError as error:
+            if "logprob" not in str(error).casefold():
+                raise
+            first_token = ()  # some endpoints refuse the parameter instead of ignoring it
+        self._gives_logprobs = bool(first_token)
+        if not first_token:
+            logger.warning("%s of model %r", _NO_LOGPROBS, self._llm.model)
+            raise _WithoutLogprobs
+        return first_token
+
+    async def _fall_back(self, query: str, chunk: Document, meter: CallMeter, expand: bool) -> Verdict:
+        if self._fallback is None:
+            return Verdict(status="unknown", problem=self._without_logprobs())
+        verdict = await self._fallback.judge(query, chunk, meter=meter, expand=expand)
+        if verdict.status == "unknown":
+            return replace(verdict, problem=f"{_NO_LOGPROBS}; the fallback judge: {verdict.problem}")
+        return replace(verdict, reason=f"{verdict.reason} [{_NO_LOGPROBS.lower()}]")
+
+    def _without_logprobs(self) -> str:
+        return f"{_NO_LOGPROBS} of model {self._llm.model!r}; use the judge 'generated' with it."
+
+    async def _with_sub_question(self, verdict: Verdict, query: str, passage: str, meter: CallMeter) -> Verdict:
+        """``verdict`` with its sub-question, or with the problem why it has none: the score is paid for and stays."""
+        rejected = problem = ""
+        try:
+            for _ in range(_SUB_QUESTION_TRIES):
+                messages = sub_question_messages(query, passage, rejected=rejected)
+                completion = await self._llm.complete(messages, meter=meter, options=_ONE_QUESTION)
+                question = question_in(completion.text)
+                problem = sub_question_problem(question, query)
+                if not problem:
+                    return replace(verdict, next_query=question)
+                rejected = question or completion.text
+        except ModelSetupError:
+            raise
+        except (ModelCallError, BudgetSpent) as error:
+            problem = str(error)
+        return replace(verdict, problem=problem)
+
+
+class _WithoutLogprobs(Exception):
+    """The endpoint gives no log probabilities."""
+
+
+def question_in(reply: str) -> str:
+    """The question that a small model wrote: its first line that is not empty, without label, bullet or quotes.
+
+    >>> question_in('Missing fact: "Where was Irene Maddow born?"')
+    'Where was Irene Maddow born?'
+    """
+    first = next((line for line in reply.splitlines() if line.strip()), "")
+    return _BEFORE_A_QUESTION.sub("", first.strip(), count=1).strip(_AROUND_A_QUESTION)
+
+
+def _unknown(question: str) -> Verdict:
+    problem = f"Neither yes nor no was among the {TOP_LOGPROBS} likeliest replies to the question {question!r}."
+    return Verdict(status="unknown", problem=problem)

@@ -1,0 +1,81 @@
+"""Prompts of the judges, and the versions that go into fingerprints.
+
+The scale of verdicts has one direction everywhere: 2 = answers the query alone, 1 = holds a needed fact, 0 = does not
+help. In each prompt what stays the same comes first (instructions, then query, then passage), so that providers and
+llama.cpp can reuse the prefix.
+"""
+
+from __future__ import annotations
+
+import json
+
+from ..calls.messages import JSON_REPAIR, Message, texts_of, version_of
+from ..reader.material import as_line, as_material
+
+SCALE = """\
+2 = the passage alone answers the query
+1 = the passage holds a fact that is needed, but another fact is still missing
+0 = the passage does not help"""
+
+JUDGE_SYSTEM = f"""\
+You judge how far one passage helps to answer a query. Score:
+{SCALE}
+
+Reply with one JSON object and nothing else: {{"reason": string, "score": 0 | 1 | 2, "next_query": string}}.
+- reason: at most 20 words.
+- next_query: for score 1 only, else "". One question that asks for the fact still missing. It must be understood
+  without the passage: name things as the passage names them, use no pronoun, and do not repeat the query.
+Write in the language of the query."""
+
+JUDGE_SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string"},
+        "score": {"type": "integer", "enum": [0, 1, 2]},
+        "next_query": {"type": "string"},
+    },
+    "required": ["reason", "score", "next_query"],
+    "additionalProperties": False,
+}
+
+NEEDED_SYSTEM = "You check whether a passage helps to answer a query. Reply with yes or no only."
+NEEDED_QUESTION = 'Is the passage about something that must be known to answer "{query}"?'
+ALONE_QUESTION = "Can the query be answered from this passage alone?"
+
+SUB_QUESTION_SYSTEM = """\
+A query needs several facts. The passage gives one of them. Write one short question that asks for the fact that is
+still missing. It must be understood without the passage: name things as the passage names them, use no pronoun, and
+do not repeat the query. Write in the language of the query. Reply with the question only."""
+
+
+def judge_messages(query: str, passage: str) -> list[Message]:
+    """Ask for a whole verdict as JSON (``JUDGE_SCHEMA``)."""
+    return [("system", JUDGE_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{as_material(passage)}")]
+
+
+def needed_messages(query: str, passage: str) -> list[Message]:
+    """Ask, for yes or no, whether the passage is needed; the query stands before the passage and after it."""
+    question = NEEDED_QUESTION.replace("{query}", query)  # not format: a query may hold braces
+    return [("system", NEEDED_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{as_material(passage)}\n\n{question}")]
+
+
+def alone_messages(query: str, passage: str) -> list[Message]:
+    """Ask, for yes or no, whether the passage alone answers; shares its prefix with ``needed_messages``."""
+    user = f"Query: {query}\n\nPassage:\n{as_material(passage)}\n\n{ALONE_QUESTION}"
+    return [("system", NEEDED_SYSTEM), ("user", user)]
+
+
+def sub_question_messages(query: str, passage: str, *, rejected: str = "") -> list[Message]:
+    """Ask for the question about the missing fact; ``rejected`` is an earlier try that could not be used."""
+    again = f"\n\nNot usable, write another one: {as_line(rejected)}" if rejected else ""
+    return [("system", SUB_QUESTION_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{as_material(passage)}{again}")]
+
+
+GENERATED_JUDGE_VERSION = version_of(
+    *texts_of(judge_messages("{query}", "{passage}")), JSON_REPAIR, json.dumps(JUDGE_SCHEMA)
+)
+LOGPROB_JUDGE_VERSION = version_of(
+    *texts_of(needed_messages("{query}", "{passage}")),
+    *texts_of(alone_messages("{query}", "{passage}")),
+    *texts_of(sub_question_messages("{query}", "{passage}", rejected="{rejected}")),
+)

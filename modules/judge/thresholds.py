@@ -1,0 +1,182 @@
+"""From which probability of yes the ``logprob`` judge gives a 1 and a 2: shipped, calibrated by the user, or set.
+
+``judgetree eval calibrate`` keeps what it has fitted in the home folder, by model and version of the prompts.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from filelock import FileLock
+from pydantic import TypeAdapter, ValidationError
+
+from ..calls.messages import version_of
+from ..disk import write_whole
+from ..errors import SettingsError
+from ..formats import FORMAT_KEY, format_of, refuse_other_format
+from ..settings import Settings
+from .prompts import alone_messages, needed_messages
+
+logger = logging.getLogger(__name__)
+
+THRESHOLDS_NAME = "judge_thresholds.json"
+
+YES_NO_VERSION = version_of(*(text for _, text in (*needed_messages("q", "p"), *alone_messages("q", "p"))))
+"""Version of the two yes-or-no prompts that thresholds belong to: another wording moves the probabilities."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogprobThresholds:
+    """From which probability of yes a passage rises to a 1 and to a 2; both in [0, 1].
+
+    Raises:
+        SettingsError: A threshold lies outside of [0, 1].
+    """
+
+    needed: float
+    """t1: least P(yes) of "is the passage needed?" for a score of 1."""
+    alone: float | None = None
+    """t2: least P(yes) of "does it suffice alone?" for a score of 2; None: that is not asked, and nothing scores 2."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("needed", self.needed), ("alone", self.alone)):
+            if value is not None and not 0.0 <= value <= 1.0:
+                raise SettingsError(f"Judge threshold {name}={value!r} is no probability. Allowed: 0 to 1.")
+
+
+UNCALIBRATED = LogprobThresholds(needed=0.5)
+"""For models that nobody has calibrated."""
+
+CALIBRATED: Mapping[str, LogprobThresholds] = {
+    # Of 43 training questions 93 % of the gold paragraphs are at or above it: docs/decisions/0005-judges.md.
+    "qwen2.5-coder-1.5b-instruct-q4_k_m": LogprobThresholds(needed=0.45),
+}
+"""What ships with judgetree, by ``model_key``."""
+
+CALIBRATED_PROMPT = "69a647b3"
+"""The ``YES_NO_VERSION`` that ``CALIBRATED`` belongs to; a test compares them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """The thresholds that were fitted for a model, and what on."""
+
+    thresholds: LogprobThresholds
+    dataset: str
+    """Spec of the data set, as the user wrote it."""
+    dataset_digest: str
+    """SHA-256 over the questions that were asked and their corpus."""
+    questions: int
+    passages: int
+    """Judged in all."""
+    target_recall: float
+    """Share of the needed passages that t1 was to keep."""
+    auc: float
+    """P(a needed passage is rated above one that is not), mean over questions."""
+    auc_low: float | None
+    """Lower bound of its 95 % interval."""
+    auc_high: float | None
+    created: str
+    """Date and time of the fit, ISO 8601, UTC."""
+
+
+_Kept = dict[str, dict[str, Calibration]]
+_KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
+
+
+def model_key(model: str) -> str:
+    """A model's name or file as thresholds know it: lower case, without folder and ``.gguf``.
+
+    >>> model_key("/models/Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf")
+    'qwen2.5-coder-1.5b-instruct-q4_k_m'
+    """
+    return PurePath(model).name.casefold().removesuffix(".gguf")
+
+
+def thresholds_for(model: str) -> LogprobThresholds:
+    """The thresholds that ship for a model by its name or file, else ``UNCALIBRATED``.
+
+    >>> thresholds_for("/models/Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf").needed
+    0.45
+    >>> thresholds_for("gpt-4o-mini") == UNCALIBRATED
+    True
+    """
+    return CALIBRATED.get(model_key(model), UNCALIBRATED)
+
+
+def find_thresholds(model: str, settings: Settings) -> LogprobThresholds:
+    """The thresholds of a model: those set, else those calibrated in the home folder, else ``thresholds_for``.
+
+    Each of the two settings wins by itself: the other threshold still comes from calibration.
+
+    Raises:
+        SettingsError: The calibration file is damaged.
+    """
+    kept = _usable(model, thresholds_file(settings))
+    found = kept.thresholds if kept is not None else thresholds_for(model)
+    if settings.judge_needed_threshold is not None:
+        found = replace(found, needed=settings.judge_needed_threshold)
+    if settings.judge_alone_threshold is not None:
+        found = replace(found, alone=settings.judge_alone_threshold)
+    return found
+
+
+def thresholds_file(settings: Settings) -> Path:
+    """Where calibrations are kept; need not exist."""
+    return settings.home / THRESHOLDS_NAME
+
+
+def read_calibrations(file: Path) -> Mapping[str, Mapping[str, Calibration]]:
+    """What is kept, by ``model_key`` and then by ``YES_NO_VERSION``; empty where there is no file.
+
+    Raises:
+        SettingsError: The file cannot be read, is damaged, or has another format.
+    """
+    try:
+        document = json.loads(file.read_bytes())
+        written: Mapping[str, object] = document if isinstance(document, dict) else {}
+        refuse_other_format(written.get(FORMAT_KEY), "judge-thresholds", where="It", error=SettingsError)
+        return _KEPT.validate_python(written.get("models"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, SettingsError) as error:
+        fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise SettingsError(
+            f"The judge's thresholds in {file} cannot be used: {fault} Mend the file, or delete it and run "
+            "`judgetree eval calibrate` again."
+        ) from error
+
+
+def keep_calibration(file: Path, model: str, calibration: Calibration) -> None:
+    """Keep a calibration of the present prompts in place of the model's earlier one; that of others stays.
+
+    Processes may do so at the same time.
+
+    Raises:
+        SettingsError: See ``read_calibrations``.
+        WritingError: The file could not be written; it is as it was.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(file.with_suffix(".lock")):
+        kept = {name: dict(versions) for name, versions in read_calibrations(file).items()}
+        kept.setdefault(model_key(model), {})[YES_NO_VERSION] = calibration
+        document = {FORMAT_KEY: format_of("judge-thresholds"), "models": _KEPT.dump_python(kept)}
+        write_whole(file, json.dumps(document, indent=2) + "\n")
+
+
+def _usable(model: str, file: Path) -> Calibration | None:
+    versions = read_calibrations(file).get(model_key(model), {})
+    if versions and YES_NO_VERSION not in versions:
+        logger.warning(
+            "The thresholds of model %r in %s are of other prompts (%s, now %s) and are not used; "
+            "run `judgetree eval calibrate` again",
+            model,
+            file,
+            ", ".join(versions),
+            YES_NO_VERSION,
+        )
+    return versions.get(YES_NO_VERSION)

@@ -1,0 +1,35 @@
+"""What language texts are in, as far as analyzers and embedders differ by it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from langchain_core.documents import Document
+
+CJK_THRESHOLD = 0.05
+Language = Literal["cjk", "other"]
+
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]")
+_NO_LETTER = re.compile(r"[\W\d_]+")
+
+
+def cjk_share(texts: str | Iterable[str]) -> float:
+    """Chinese, Japanese and Korean letters among all letters, in [0, 1]; 0 where there are no letters."""
+    cjk = letters = 0
+    for text in [texts] if isinstance(texts, str) else texts:
+        only_letters = _NO_LETTER.sub("", text)
+        letters += len(only_letters)
+        cjk += len(_CJK.findall(only_letters))
+    return cjk / letters if letters else 0.0
+
+
+def language_of(share: float) -> Language:
+    """``"cjk"`` when more than 5 % of the letters are, else ``"other"``; decides the analyzer and the embedder."""
+    return "cjk" if share > CJK_THRESHOLD else "other"
+
+
+def choose_language(documents: Sequence[Document]) -> Language:
+    """The language of a corpus, counted over all its text."""
+    return language_of(cjk_share(document.page_content for document in documents))

@@ -1,0 +1,345 @@
+"""Chat models: any OpenAI-compatible endpoint, its retries, its thinking, and what each call used."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import httpx
+import httpx2
+import openai
+from langchain_core.exceptions import ModelError
+from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata, add_usage
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from ..addresses import Address
+from ..calls.completion import Completion, StreamedMessage, TokenLogprob, completion_of, refuse_too_long
+from ..calls.growing_text import Listeners, TextListener
+from ..calls.journaled import complete_journaled
+from ..calls.messages import Message
+from ..calls.options import PLAIN_TEXT, CallOptions, JsonFormat, call_key
+from ..calls.reply_limits import ReplyTooLong
+from ..calls.usage import CallMeter
+from ..errors import ModelCallError
+from ..redaction import starred
+from ..settings import without_secrets
+from .attempts import Attempts, retry_after_s, spread_s
+from .endpoint_failure import EndpointFailure, endpoint_failure
+from .endpoint_names import OPENAI_BASE_URL, endpoint_name
+from .openai_client import ReasoningChatOpenAI, came_whole
+from .rate_limit import RateLimit, estimated_tokens
+
+__all__ = [
+    "PLAIN_TEXT",
+    "CallGate",
+    "CallOptions",
+    "ChatLLM",
+    "Completion",
+    "EndpointLLM",
+    "JsonFormat",
+    "TokenLogprob",
+]
+
+logger = logging.getLogger(__name__)
+
+
+class ChatLLM(Protocol):
+    """A chat model as judges and readers use it."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model, as fingerprints and records give it."""
+        ...
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
+    ) -> Completion:
+        """Make one call, which ``meter`` books, and give back its completion.
+
+        Args:
+            messages: System and user messages, in order.
+            meter: Asks the budget, keeps the record.
+            options: Length, temperature and form of the answer.
+            on_text: Is called with each piece of the answer, thinking left out. It starts over (``Delta.restarted``)
+                when a call is tried again, and when ``</think>`` comes from a model that left out ``<think>``. All
+                pieces since then are the completion's text. An endpoint that does not stream gives one piece.
+            on_thinking: The same for the thinking. It starts over also when reasoning turns out to be the answer.
+
+        Raises:
+            ModelCallError: The last attempt failed too.
+            ModelSetupError: The endpoint can serve no request: key, account, model or address are wrong.
+            ModelRequestError: The endpoint refused this request for good.
+            BudgetSpent: The tree may make no more calls; none was made.
+        """
+        ...
+
+
+class CallGate:
+    """The one cap on simultaneous model calls: share it between models that share an endpoint."""
+
+    def __init__(self, max_concurrency: int) -> None:
+        self.max_concurrency = max_concurrency
+        self._slots = asyncio.Semaphore(max_concurrency)
+
+    async def acquire(self) -> None:
+        """Take a slot as soon as one is free."""
+        await self._slots.acquire()
+
+    def release(self) -> None:
+        """Give it back."""
+        self._slots.release()
+
+
+_CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, TimeoutError)
+_MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError)
+"""What langchain-openai raises on a reply that is no chat completion."""
+
+_NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
+"""HTTP statuses that may refuse the stream rather than the call."""
+
+
+class _CutOff(ValueError):
+    """Every token went into thinking. The same call would end the same way."""
+
+
+class EndpointLLM:
+    """A model behind an OpenAI-compatible endpoint, with the project's retries around every call."""
+
+    def __init__(
+        self,
+        chat: ReasoningChatOpenAI,
+        *,
+        gate: CallGate,
+        endpoint: str = "",
+        rates: RateLimit | None = None,
+        retries: int = 3,
+        backoff_s: float = 0.5,
+        secrets: Sequence[str] = (),
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """``chat`` must be made with ``max_retries=0``: attempts are counted, and waited between, here alone.
+
+        Args:
+            chat: The client.
+            gate: Cap on simultaneous calls; a call that waits for its next attempt, or for its rate, does not count.
+            endpoint: Its name in caches; empty takes host, port and path of its address.
+            rates: The endpoint's limits a minute, shared by all that ask it; None for none.
+            retries: Further attempts after a failed one.
+            backoff_s: Mean wait before the second attempt; it doubles with each further one. Retry-After overrides it.
+            secrets: Keys and passwords, which are starred out of error messages.
+            sleep: Waits so many seconds.
+        """
+        self._chat = chat
+        self._endpoint = endpoint
+        self._gate = gate
+        self._rates = rates or RateLimit()
+        self._attempts = retries + 1
+        self._backoff_s = backoff_s
+        self._secrets = (*secrets, *_secrets_of(chat))
+        self._sleep = sleep
+        self._streams = True  # until it is known better
+
+    @property
+    def model(self) -> str:
+        """Name of the model at its endpoint."""
+        return str(self._chat.model_name)
+
+    @property
+    def base_url(self) -> str:
+        """Address of the endpoint, without user and password."""
+        return Address(self._chat.openai_api_base or OPENAI_BASE_URL)
+
+    @property
+    def endpoint(self) -> str:
+        """What the endpoint is called in caches: host, port and path, or a name of its own; never user or key."""
+        return self._endpoint or endpoint_name(self.base_url)
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
+    ) -> Completion:
+        """See ``ChatLLM.complete``. An empty answer counts as a failed attempt, unless ``top_logprobs`` are wanted.
+
+        A call that the meter's journal has the reply to is not made again.
+        """
+        listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
+        return await complete_journaled(
+            lambda own: self._attempt_all(messages, own, options, listeners),
+            messages,
+            options,
+            model=self.model,
+            request=call_key(self.endpoint, self.model, messages, options),
+            meter=meter,
+            listeners=listeners,
+        )
+
+    async def _attempt_all(
+        self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
+    ) -> Completion:
+        params = self._params(options)
+        tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
+        started, used = 0.0, None
+        attempts = Attempts(self._attempts, backoff_s=self._backoff_s)
+        while True:
+            try:
+                async with self._rates.admitted(self._gate, tokens) as correct:
+                    started = started or time.perf_counter()
+                    await meter.about_to_send()
+                    async with asyncio.timeout(self._chat.call_timeout_s):
+                        message = await self._call(list(messages), params, listeners)
+                    if message.usage_metadata is not None:
+                        correct(message.usage_metadata["total_tokens"])
+                used = add_usage(used, message.usage_metadata)
+                completion = completion_of(message)
+                listeners.settle(text=completion.text, thinking=completion.thinking)
+                if options.top_logprobs is None:
+                    _refuse_empty(completion)
+                break
+            except (*_CLIENT_ERRORS, *_MALFORMED_REPLY) as error:
+                failure = await self._back_off(error, attempts)
+                if failure is not None:
+                    self._record(meter, started, attempts.made, used, error=str(failure))
+                    raise failure from error
+                listeners.start_over()
+        is_cut_off = completion.is_cut_off and options.top_logprobs is None  # of one word all is there
+        self._record(meter, started, attempts.made, used, cut_off=is_cut_off)
+        return completion
+
+    async def _back_off(self, error: Exception, attempts: Attempts) -> ModelCallError | None:
+        """Wait for the next attempt; what to raise if there is to be none."""
+        found, asked_s = endpoint_failure(error), retry_after_s(error)
+        would_repeat = isinstance(error, _CutOff | ReplyTooLong)
+        wait_s = attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=asked_s)
+        failure = self._failure(error, found, attempts)
+        if wait_s is None:
+            return failure
+        logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
+        # What it asks of one call it asks of all.
+        with self._rates.paused(spread_s=spread_s(asked_s)) if asked_s else nullcontext():
+            await self._sleep(wait_s)
+        return None
+
+    def _record(
+        self,
+        meter: CallMeter,
+        started: float,
+        attempts: int,
+        used: UsageMetadata | None,
+        *,
+        cut_off: bool = False,
+        error: str = "",
+    ) -> None:
+        meter.record(
+            kind="chat",
+            model=self.model,
+            started=started,
+            prompt_tokens=used["input_tokens"] if used else 0,
+            completion_tokens=used["output_tokens"] if used else 0,
+            attempts=attempts,
+            cut_off=cut_off,
+            error=error[:300],
+        )
+
+    async def _call(self, prompt: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
+        if not (listeners.present and self._streams):
+            return await self._whole(prompt, params)
+        try:
+            message: AIMessage = await self._stream(prompt, params, listeners)
+        except openai.APIStatusError as error:
+            if error.status_code not in _NO_STREAM_STATUS:
+                raise
+            message = await self._whole(prompt, params)  # where this is refused too, it was not the stream
+            self._stop_streaming()
+        if came_whole(message):
+            self._stop_streaming()
+        return message
+
+    async def _whole(self, prompt: list[Message], params: dict[str, Any]) -> AIMessage:
+        message: AIMessage = await self._chat.ainvoke(prompt, **params)
+        refuse_too_long(message, self._chat.max_reply_bytes)
+        return message
+
+    async def _stream(self, prompt: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
+        streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes), False
+        async for piece in self._chat.astream(prompt, stream_usage=True, **params):
+            streamed.feed(piece)
+            is_whole = is_whole or came_whole(piece)
+            if not is_whole:
+                listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
+        message = streamed.message()
+        if not message.response_metadata.get("finish_reason"):
+            raise ValueError("the stream broke off before the answer's end")
+        return message
+
+    def _stop_streaming(self) -> None:
+        if self._streams:
+            logger.info("Model %r at %s does not stream; it is asked without from now on", self.model, self.base_url)
+        self._streams = False
+
+    def _params(self, options: CallOptions) -> dict[str, Any]:
+        # In extra_body, since a response_format seen by langchain-openai goes through a parser that raises on every
+        # cut-off or garbled reply, and since it renames max_tokens to a name that compatible servers may not know.
+        body: dict[str, object] = {}
+        if options.max_tokens is not None:
+            official = urlsplit(self.base_url).hostname == "api.openai.com"
+            body["max_completion_tokens" if official else "max_tokens"] = options.max_tokens
+        if options.json_format == "json_schema":
+            schema = {"name": "reply", "strict": True, "schema": dict(options.json_schema or {})}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif options.json_format == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        params: dict[str, Any] = {"temperature": options.temperature}
+        if body:
+            params["extra_body"] = body
+        if options.top_logprobs is not None:
+            params |= {"logprobs": True, "top_logprobs": options.top_logprobs}
+        return params
+
+    def _failure(self, error: Exception, found: EndpointFailure, attempts: Attempts) -> ModelCallError:
+        where = f"Model {self.model!r} at {self.base_url}"
+        said = " ".join(without_secrets(starred(str(error), self._secrets)).split())[:300] or type(error).__name__
+        if isinstance(error, _MALFORMED_REPLY) and not isinstance(error, ValueError):
+            said = f"its reply is no chat completion ({type(error).__name__}: {said})"
+        if found.is_final and found.status is not None:
+            what = f"refused the call (HTTP {found.status}): {said}"
+        elif found.what:
+            what = f"cannot be reached: {found.what} ({attempts.in_words})"
+        elif isinstance(error, TimeoutError | openai.APITimeoutError):
+            allowed = f"{self._chat.call_timeout_s:g} s. To allow more: JUDGETREE_TIMEOUT_S"
+            what = f"failed in {attempts.in_words}: no whole reply came within {allowed}"
+        else:
+            what = f"failed in {attempts.in_words}: {said}"
+        to_do = f". To do: {found.remedy}." if found.remedy else ""
+        return found.error_class(f"{where} {what}{to_do}", status=found.status)
+
+
+def _secrets_of(chat: ChatOpenAI) -> tuple[str, ...]:
+    key = chat.openai_api_key.get_secret_value() if isinstance(chat.openai_api_key, SecretStr) else ""
+    return key, *Address(chat.openai_api_base or "").secrets()
+
+
+def _refuse_empty(completion: Completion) -> None:
+    if completion.text:
+        return
+    if completion.finish_reason == "length":
+        raise _CutOff("it used up its tokens before it answered. Allow more (max_tokens), or switch its thinking off")
+    raise ValueError("the answer is empty")

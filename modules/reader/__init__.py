@@ -1,0 +1,1 @@
+"""Answers from evidence: prompts, strategies, and foreign text in prompts."""

@@ -1,0 +1,245 @@
+"""Prompts of the systems that search in rounds, how their replies are read, and the versions for fingerprints.
+
+IRCoT writes a chain of thought sentence by sentence, Iter-RetGen a draft answer a round, Self-Ask follow-up questions,
+ReAct a thought and an action in turn.
+The papers show demonstrations; here instructions do, in English for every language, so that all systems of a comparison
+are told what to do in the same way. Parsers take whatever a model writes: none of them raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..calls.messages import Message, version_of
+
+QuestionAnswer = tuple[str, str]
+"""A follow-up question and its intermediate answer."""
+
+FINAL_THOUGHT = "So the answer is:"
+FINAL_ANSWER = "So the final answer is:"
+FOLLOW_UP = "Follow up:"
+NO_FOLLOW_UP_YET = "(no follow-up question yet)"
+THOUGHT = "Thought:"
+SEARCH = "Action: Search"
+FINISH = "Action: Finish"
+OBSERVATION = "Observation:"
+NOTHING_OBSERVED = "(nothing found)"
+LONGEST_QUERY = 600
+"""Characters of a model's reply that are searched for: a reply that never ends must not become a query."""
+
+THOUGHT_SYSTEM = f"""\
+You reason towards the answer of a question, one sentence at a time. You are given passages found so far and the
+sentences written so far. Write the next sentence and nothing else:
+- a fact from the passages that leads on towards the answer or, where the next fact is missing, what must be found out.
+- It is searched for next: name things in full, use no pronoun, and do not repeat an earlier sentence.
+- As soon as the answer follows, write instead: {FINAL_THOUGHT} and the answer.
+Write in the language of the question; keep the words "{FINAL_THOUGHT}" as they are."""
+
+DRAFT_SYSTEM = """\
+Answer the question in at most three sentences. Use the passages where they help, and name in full the things that the
+answer rests on. Where a fact is missing, write what has to be known, or your best guess: the text is used to search for
+more passages. Write in the language of the question."""
+
+FOLLOW_UP_SYSTEM = f"""\
+You take a question apart into follow-up questions that need one fact each. Earlier follow-up questions are given with
+their answers. Reply with one line and nothing else:
+- {FOLLOW_UP} and the next question. It must be understood by itself: name things in full, use no pronoun, put earlier
+  answers in, and do not repeat an earlier question. Do not answer it.
+- {FINAL_ANSWER} and the answer, once no further question is needed.
+Write in the language of the question; keep the words "{FOLLOW_UP}" and "{FINAL_ANSWER}" as they are."""
+
+
+REACT_SYSTEM = f"""\
+You answer a question by searching a collection of passages. You are given your searches so far, each with its
+observation: the passages that it found. The question itself was searched for first. Reply with a thought and one
+action, on two lines, and nothing else:
+- {THOUGHT} in one sentence, what the observations tell and what must still be found out.
+- {SEARCH}[query] to search for it. The query must be understood by itself: name things in full, use no pronoun, and
+  do not repeat an earlier search. Do not write its observation.
+- {FINISH}[answer] as soon as the answer follows from the observations, or searching on is of no use.
+Write in the language of the question; keep the words "{THOUGHT}", "{SEARCH}" and "{FINISH}" as they are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thought:
+    """One sentence of a chain of thought."""
+
+    text: str
+    """On one line, at most ``LONGEST_QUERY`` characters; ``""`` where the model wrote nothing."""
+    is_last: bool
+    """Whether it says the answer, or nothing at all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """A search of an agent, and what it was shown of it."""
+
+    query: str
+    passages: str
+    """As evidence has them; ``""`` where the search found nothing."""
+    thought: str = ""
+    """What the agent wrote before it; ``""`` for the first search, which is for the question."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """What an agent does next; both fields stand on one line and have at most ``LONGEST_QUERY`` characters."""
+
+    thought: str
+    """What was written before a search; the whole reply where there is none."""
+    query: str
+    """What to search for; ``""`` where the agent finishes or does nothing."""
+
+
+def thought_messages(query: str, context: str, thoughts: Sequence[str]) -> list[Message]:
+    """Ask for the next sentence of the chain of thought (IRCoT); ``thoughts`` are those before it, in order."""
+    so_far = "\n".join(thoughts) or "(none yet)"
+    user = f"Question: {query}\n\nEvidence:\n{context}\n\nQuestion: {query}\n\nSentences so far:\n{so_far}"
+    return [("system", THOUGHT_SYSTEM), ("user", user)]
+
+
+def draft_messages(query: str, context: str) -> list[Message]:
+    """Ask for a draft of the answer (Iter-RetGen)."""
+    return [("system", DRAFT_SYSTEM), ("user", f"Question: {query}\n\nEvidence:\n{context}\n\nQuestion: {query}")]
+
+
+def follow_up_messages(query: str, answered: Sequence[QuestionAnswer]) -> list[Message]:
+    """Ask for the next follow-up question or the end of them (Self-Ask); ``answered``: those before it, in order."""
+    so_far = "\n".join(f"{FOLLOW_UP} {question}\nIntermediate answer: {answer}" for question, answer in answered)
+    return [("system", FOLLOW_UP_SYSTEM), ("user", f"Question: {query}\n\n{so_far or NO_FOLLOW_UP_YET}")]
+
+
+def react_messages(query: str, observed: Sequence[Observed]) -> list[Message]:
+    """Ask an agent for its next thought and action (ReAct); ``observed``: its searches, in order, one at least."""
+    so_far = "\n\n".join(map(_observation, observed))
+    return [("system", REACT_SYSTEM), ("user", f"Question: {query}\n\n{so_far}\n\nQuestion: {query}")]
+
+
+def _observation(search: Observed) -> str:
+    thought = f"{THOUGHT} {search.thought}\n" if search.thought else ""
+    return f"{thought}{SEARCH}[{search.query}]\n{OBSERVATION}\n{search.passages or NOTHING_OBSERVED}"
+
+
+_SAYS_ANSWER = re.compile(
+    r"\bthe (?:final )?answer (?:is|would be)\b|(?:最终|最後|最后)?答案(?:就|应该|應該)?(?:是|为|為)", re.I
+)
+_SENTENCE_END = re.compile(r"[.!?][\"”’)\]]*(?=\s+[^\sa-z])|[。！？][”」』）]*")
+_ABBREVIATION = re.compile(r"(?:^|[\s(.])(?:[A-Z]|[A-Z][a-z]{1,2}|Prof|vs|approx)$")
+"""What stands before a full stop that ends no sentence: an initial, "Dr", "No". A few real ends are missed with it."""
+
+_LIST_MARK = re.compile(r"^\s*(?:[-*•>#]+\s+|\d+[.)]\s+)")
+_SECTION = re.compile(
+    r"^\W*(?:(?P<follow_up>(?:next\s+)?follow[\s-]*up(?:\s+question)?s?(?:\s*\d+)?|追问|追問|后续问题|後續問題)"
+    r"|(?P<end>(?:so,?\s+)?the\s+(?:final\s+)?answer\s+is|final\s+answer|(?:最终|最終)?答案(?:是|为|為)?))"
+    r"\W*[:：]\W*(?P<rest>.*)$",
+    re.IGNORECASE,
+)
+_BROKEN_AFTER_COLON = re.compile(r"([:：])[*_ \t]*\n\s*")
+_NO_QUESTION = re.compile(
+    r"^\W*(?:none|no|n/?a|not needed|无|無|没有|沒有|不需要)(?:\s+(?:further|more|follow)\b.*)?\W*$", re.IGNORECASE
+)
+
+_ACTION = re.compile(
+    r"(?:^\W{0,5}|\baction\s*\d*\W{0,5}[:：]\W{0,5}|(?:行动|行動)\s*\d*\W{0,5}[:：]\W{0,5})"
+    r"(?P<name>search|finish|搜索|检索|檢索|完成)[*_`\"”」]{0,5}"
+    r"(?:\s*(?P<opening>[\[(［【（])|\s*[:：]|\s+(?:action\s+)?input\W{0,5}[:：])\s*(?P<rest>.*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Also as other agents write it: ``Action: Search(…)``, or ``Action: Search`` and ``Action Input: …`` below it."""
+_CLOSING = {"[": "]", "(": ")", "［": "］", "【": "】", "（": "）"}
+_THOUGHT_LABEL = re.compile(r"(?:\bthought|思考)\s*\d*\W{0,5}[:：]\W{0,5}", re.IGNORECASE)
+
+
+def parse_thought(reply: str) -> Thought:
+    """The first sentence of a reply; what a model writes after it rests on passages that it has not seen.
+
+    >>> parse_thought("The Dorsan gasket is described by Dr. Ruhl. So the answer is: 212 °C.")
+    Thought(text='The Dorsan gasket is described by Dr. Ruhl.', is_last=False)
+    >>> parse_thought("So the answer is: 212 °C.").is_last
+    True
+    """
+    line = next((line for line in map(_unlisted, reply.splitlines()) if line), "")
+    ends = (match.end() for match in _SENTENCE_END.finditer(line) if not _ABBREVIATION.search(line[: match.start()]))
+    sentence = _query(line[: next(ends, None)])
+    return Thought(text=sentence, is_last=not sentence or _SAYS_ANSWER.search(sentence) is not None)
+
+
+def parse_draft(reply: str) -> str:
+    """The draft on one line, at most ``LONGEST_QUERY`` characters."""
+    return _query(reply)
+
+
+def parse_follow_up(reply: str) -> str:
+    """The first follow-up question of a reply; ``""`` where it ends the questions, or holds none.
+
+    Whatever stands before the question is passed over, and what a model goes on to make up after it. A reply that is
+    nothing but a question is taken for one.
+
+    >>> parse_follow_up("Are follow up questions needed here: Yes.\\n**Follow up:** Who founded Rome?")
+    'Who founded Rome?'
+    >>> parse_follow_up("So the final answer is: Romulus")
+    ''
+    """
+    for line in _BROKEN_AFTER_COLON.sub(r"\1 ", reply).splitlines():
+        if section := _SECTION.match(line):
+            question = _query(section["rest"].rstrip("*_` ")) if section["follow_up"] else ""
+            return "" if _NO_QUESTION.match(question) else question
+    bare = _query(_unlisted(reply))
+    return bare if bare.endswith(("?", "？")) and "\n" not in reply.strip() else ""
+
+
+def parse_action(reply: str) -> Action:
+    """The first action of a reply; what a model goes on to make up after it is passed over, observations above all.
+
+    >>> parse_action("Thought: The class is missing.\\nAction: Search[class of KS-1]\\nObservation: [1] Delta")
+    Action(thought='The class is missing.', query='class of KS-1')
+    >>> parse_action("Thought: It is Delta.\\nAction: Finish[Delta]").query
+    ''
+    """
+    action = _ACTION.search(reply)
+    if action is None or action["name"].casefold() in {"finish", "完成"}:
+        return Action(thought=_query(reply), query="")
+    thought, _, _ = _THOUGHT_LABEL.split(reply[: action.start()])[-1].partition(OBSERVATION)
+    argument = _inside(action["rest"], action["opening"] or "").strip('"“”*_` ')
+    return Action(thought=_query(thought.strip("*_` \r\n")), query=_query(argument))
+
+
+def _inside(text: str, opening: str) -> str:
+    """What stands before the bracket that closes ``opening``, pairs of its kind included; all where none closes it."""
+    closing, depth = _CLOSING.get(opening, ""), 1
+    for at, character in enumerate(text):
+        depth += (character == opening) - (character == closing)
+        if depth == 0:
+            return text[:at]
+    return text
+
+
+def _unlisted(line: str) -> str:
+    """The line without a bullet or number before it."""
+    return _LIST_MARK.sub("", line, count=1).strip()
+
+
+def _query(text: str) -> str:
+    return " ".join(text.split())[:LONGEST_QUERY].rstrip()
+
+
+def _texts(*conversations: list[Message]) -> tuple[str, ...]:
+    return tuple(text for messages in conversations for _, text in messages)
+
+
+STEP_VERSIONS: Mapping[str, str] = {
+    "ircot": version_of(
+        *_texts(thought_messages("{query}", "{context}", []), thought_messages("{query}", "{context}", ["{thought}"]))
+    ),
+    "iter_retgen": version_of(*_texts(draft_messages("{query}", "{context}"))),
+    "self_ask": version_of(
+        *_texts(follow_up_messages("{query}", []), follow_up_messages("{query}", [("{question}", "{answer}")]))
+    ),
+    "react": version_of(
+        *_texts(react_messages("{query}", [Observed(query="{query}", passages="{context}")])),
+        *_texts(react_messages("{query}", [Observed(query="{next_query}", passages="", thought="{thought}")])),
+    ),
+}
+"""Version of the prompt that makes a system's queries, by system; it goes into fingerprints and manifests."""

@@ -1,0 +1,196 @@
+"""How the reader takes in its evidence: at once, or passage by passage."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..calls.growing_text import Delta, TextListener
+from ..calls.messages import Message
+from ..calls.usage import CallMeter
+from ..errors import BudgetSpent
+from ..llm.endpoint import ChatLLM
+from .prompts import REFUSAL, reader_messages
+from .refusals import is_refusal
+from .strategy_prompts import (
+    combine_messages,
+    finish_messages,
+    note_messages,
+    parse_note,
+    parse_scored,
+    refine_messages,
+    scored_messages,
+)
+
+AnswerStrategy = Literal["stuff", "map_reduce", "refine", "map_rerank"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderAnswer:
+    """What the reader made of its evidence."""
+
+    text: str
+    problem: str = ""
+    """Why passages were not read as the strategy says, the budget being spent; ``""`` where all were."""
+
+
+async def read_evidence(
+    strategy: AnswerStrategy,
+    llm: ChatLLM,
+    query: str,
+    context: str,
+    passages: Sequence[str],
+    *,
+    meter: CallMeter,
+    on_text: TextListener | None = None,
+    on_thinking: TextListener | None = None,
+) -> ReaderAnswer:
+    """The answer to ``query`` from n passages, the best first; fewer than two are read at once by every strategy.
+
+    - ``stuff``: all at once, in one call.
+    - ``map_reduce``: a note of each passage in parallel, then the answer from the notes: n + 1 calls. Without a note of
+      use it is the refusal, and where the only one is an answer it is that; then the last call is not made.
+    - ``refine``: passage by passage, what is known growing; the last passage's call gives the answer: n calls.
+    - ``map_rerank``: an answer from each passage in parallel; the surest wins, of equals the better passage's: n calls.
+      A refusal never wins over an answer.
+
+    The call that ``meter`` may take from those held is kept for the last one. Where the budget has none for another:
+    map_reduce and refine read what is left in full in the last call; map_rerank goes by the answers that it has, and
+    reads all at once if it has none. So it needs no more than the held call.
+
+    Args:
+        strategy: Its name.
+        llm: The reader.
+        query: The question.
+        context: The evidence as ``stuff`` reads it.
+        passages: The same, a text a passage; see ``evidence.split_evidence``.
+        meter: Books all calls.
+        on_text: Is called with each piece of the answer in the call that gives it; once where no single call does.
+        on_thinking: Is called with each piece of the thinking of that call.
+
+    Raises:
+        ModelCallError: A call failed after its last attempt; those that ran beside it have been made.
+        ModelSetupError: The endpoint refused the key, the model's name or the request.
+        BudgetSpent: Not even the last call could be made.
+    """
+    reading = _Reading(llm, query, context, passages, meter, on_text, on_thinking)
+    ways: Mapping[AnswerStrategy, Callable[[], Awaitable[str]]] = {
+        "stuff": reading.stuff,
+        "map_reduce": reading.map_reduce,
+        "refine": reading.refine,
+        "map_rerank": reading.map_rerank,
+    }
+    text = await ways[strategy if len(passages) > 1 else "stuff"]()
+    return ReaderAnswer(text=text, problem=f"{strategy} was cut short: {reading.spent}" if reading.spent else "")
+
+
+class _Reading:
+    """One question to one evidence."""
+
+    def __init__(
+        self,
+        llm: ChatLLM,
+        query: str,
+        context: str,
+        passages: Sequence[str],
+        meter: CallMeter,
+        on_text: TextListener | None,
+        on_thinking: TextListener | None,
+    ) -> None:
+        self._llm = llm
+        self._query = query
+        self._context = context
+        self._passages = passages
+        self._meter = meter
+        self._unheld = replace(meter, held_by="")  # keeps its records in the same list
+        self._on_text = on_text
+        self._on_thinking = on_thinking
+        self.spent = ""
+        """What the budget said to a call that was not made; ``""`` if all were."""
+
+    async def stuff(self) -> str:
+        return await self._finish(reader_messages(self._query, self._context))
+
+    async def map_reduce(self) -> str:
+        replies = await self._ask_each(note_messages)
+        if all(reply is None for reply in replies):
+            return await self.stuff()
+        notes = [None if reply is None else parse_note(reply) for reply in replies]
+        useful = [note for note in notes if note is not None]
+        if None not in replies and not useful:
+            return self._tell(REFUSAL)
+        if None not in replies and len(useful) == 1 and useful[0].answers:
+            return self._tell(useful[0].text)
+        # A passage that was not read is a note of its own; one that gave none is left out.
+        texts = [
+            passage if reply is None else str(note or "")
+            for passage, reply, note in zip(self._passages, replies, notes, strict=True)
+        ]
+        return await self._finish(combine_messages(self._query, _numbered(texts)))
+
+    async def refine(self) -> str:
+        known, read = "", 0
+        for passage in self._passages[:-1]:
+            reply = await self._ask(refine_messages(self._query, known, passage))
+            if reply is None:
+                break
+            known = known if is_refusal(reply) else reply
+            read += 1
+        if not read:
+            return await self.stuff()
+        left = "\n\n".join(_numbered(self._passages)[read:])
+        messages = finish_messages(self._query, known, left) if known else reader_messages(self._query, left)
+        return await self._finish(messages)
+
+    async def map_rerank(self) -> str:
+        replies = await self._ask_each(scored_messages)
+        if replies.count(None) == 1:  # all have their call, the last one from those held
+            last = replies.index(None)
+            messages = scored_messages(self._query, self._passages[last])
+            replies[last] = (await self._llm.complete(messages, meter=self._meter)).text
+            self.spent = ""
+        scored = [parse_scored(reply) for reply in replies if reply is not None]
+        answers = [answer for answer in scored if not is_refusal(answer.text)]
+        if answers:
+            return self._tell(max(answers, key=lambda answer: answer.confidence).text)  # the first of equals
+        return await self.stuff() if None in replies else self._tell(REFUSAL)
+
+    async def _ask_each(self, messages: Callable[[str, str], list[Message]]) -> list[str | None]:
+        """The replies about each passage, in their order; None where the budget had no call for it."""
+        asked = (self._ask(messages(self._query, passage)) for passage in self._passages)
+        # All of them end before an error is raised, so that what is paid for can be kept in a cache.
+        replies = await asyncio.gather(*asked, return_exceptions=True)
+        found: list[str | None] = []
+        for reply in replies:
+            if isinstance(reply, BaseException):
+                raise reply
+            found.append(reply)
+        return found
+
+    async def _ask(self, messages: list[Message]) -> str | None:
+        """The reply in a call that is not the last; None where the budget has none for it."""
+        try:
+            return (await self._llm.complete(messages, meter=self._unheld)).text
+        except BudgetSpent as spent:
+            self.spent = str(spent)
+            return None
+
+    async def _finish(self, messages: list[Message]) -> str:
+        """The answer in the last call."""
+        completion = await self._llm.complete(
+            messages, meter=self._meter, on_text=self._on_text, on_thinking=self._on_thinking
+        )
+        return completion.text
+
+    def _tell(self, answer: str) -> str:
+        """An answer that no further call gives."""
+        if self._on_text is not None:
+            self._on_text(Delta(answer))
+        return answer
+
+
+def _numbered(texts: Sequence[str]) -> list[str]:
+    """Those that are not empty, each with the number of its place."""
+    return [f"[{number}] {text}" for number, text in enumerate(texts, start=1) if text]

@@ -1,0 +1,1 @@
+"""Chunks for a query: search, fusion, reranking, and the web."""

@@ -1,0 +1,272 @@
+"""How the hits of several fields become one list: fusion inside Milvus (``RANKERS``) and models that read the texts.
+
+A further fusion is a function and a line in ``RANKERS``; a further rerank service a class and a line in
+``RERANK_SERVICES``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from ..addresses import Address
+from ..errors import ModelCallError, SearchArgumentError, SettingsError, error_class_of
+from ..llm.endpoint_failure import endpoint_failure
+from ..redaction import starred
+from ..settings import load_settings, without_secrets
+
+if TYPE_CHECKING:
+    from pymilvus.client.abstract import BaseRanker
+
+RRF_K = 60
+MAX_RRF_K = 16_383
+RERANK_TIMEOUT_S = 30.0
+DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/api/v1"
+
+RankerParams = Mapping[str, object]
+
+
+@runtime_checkable
+class RerankModel(Protocol):
+    """Reads query and texts together and scores how well they fit; slower and better than comparing vectors."""
+
+    @property
+    def name(self) -> str:
+        """What stands in fingerprints and call records; no key in it."""
+        ...
+
+    def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[tuple[int, float]]:
+        """At most ``top_n`` pairs (position in ``documents``, score), best first; the score's range is the model's.
+
+        Raises:
+            ModelCallError: The service failed.
+        """
+        ...
+
+
+def reciprocal_rank_fusion(params: RankerParams, fields: Sequence[str]) -> BaseRanker:
+    """Sum over the fields of 1 / (k + rank), rank from 1; ``k`` is 60 unless given. Scores lie in (0, fields / k).
+
+    Source: Cormack, Clarke and Büttcher, Reciprocal rank fusion outperforms Condorcet (SIGIR 2009).
+
+    Raises:
+        SearchArgumentError: ``k`` is not allowed, or another parameter is given.
+    """
+    from pymilvus import RRFRanker  # noqa: PLC0415 - takes a second to import
+
+    _refuse_unknown(params, {"k"}, "rrf")
+    k = params.get("k", RRF_K)
+    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MAX_RRF_K:
+        raise SearchArgumentError(f"ranker_params k={k!r} is not allowed. Give a whole number from 1 to {MAX_RRF_K}.")
+    return RRFRanker(k)
+
+
+def weighted_sum(params: RankerParams, fields: Sequence[str]) -> BaseRanker:
+    """Sum of weight times score, every score first brought into [0, 1] by Milvus. Weights are equal unless given.
+
+    Raises:
+        SearchArgumentError: The weights do not fit the fields, or another parameter is given.
+    """
+    from pymilvus import WeightedRanker  # noqa: PLC0415 - as above
+
+    _refuse_unknown(params, {"weights"}, "weighted")
+    weights = params.get("weights", [1 / len(fields)] * len(fields))
+    if not isinstance(weights, Sequence) or isinstance(weights, str) or len(weights) != len(fields):
+        raise SearchArgumentError(
+            f"ranker_params weights={weights!r} does not fit the {len(fields)} fields searched ({', '.join(fields)}). "
+            "Give one weight a field, in their order."
+        )
+    for weight in weights:
+        if not isinstance(weight, int | float) or not 0 <= weight <= 1:
+            raise SearchArgumentError(f"The weight {weight!r} is not allowed. Weights lie between 0 and 1.")
+    # BM25 scores would drown cosines unscaled, and the default differs between Lite, servers and client versions.
+    return WeightedRanker(*weights, norm_score=True)
+
+
+RANKERS: Mapping[str, Callable[[RankerParams, Sequence[str]], BaseRanker]] = {
+    "rrf": reciprocal_rank_fusion,
+    "weighted": weighted_sum,
+}
+"""Fusions by ``ranker_type``; besides them there is ``model``, which reorders what one of these has found."""
+
+
+class HttpReranker:
+    """The ``/rerank`` shape that Jina, Cohere, vLLM and llama.cpp share."""
+
+    def __init__(self, url: str, model: str, *, api_key: str = "", timeout_s: float = RERANK_TIMEOUT_S) -> None:
+        """User and password in ``url`` are sent in place of the key."""
+        self._url = Address(url)
+        self._model = model
+        self._api_key = api_key
+        self._timeout_s = timeout_s
+
+    @property
+    def name(self) -> str:
+        """Address and model."""
+        return f"{self._url}#{self._model}"
+
+    def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[tuple[int, float]]:
+        """See ``RerankModel.rerank``. One HTTP request."""
+        body = {"model": self._model, "query": query, "documents": list(documents), "top_n": top_n}
+        secrets = (self._api_key, *self._url.secrets())
+        headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
+        reply = _post(self._url, body, headers | self._url.headers(), self._timeout_s, secrets)
+        return _read_results(reply.get("results"), len(documents), top_n, self.name, secrets)
+
+
+class DashScopeReranker:
+    """DashScope's ``TextReRank``. Limits of the service: 500 texts, 4,000 tokens each."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str = "",
+        timeout_s: float = RERANK_TIMEOUT_S,
+        base_url: str = DASHSCOPE_BASE_URL,
+    ) -> None:
+        self._model = model
+        self._base_url = base_url
+        self._timeout_s = timeout_s
+        self._api_key = api_key or os.environ.get("DASHSCOPE_API_KEY", "")
+        if not self._api_key:
+            raise SettingsError("The DashScope rerank model needs a key. Set DASHSCOPE_API_KEY, or give api_key.")
+
+    @property
+    def name(self) -> str:
+        """``dashscope:MODEL``."""
+        return f"dashscope:{self._model}"
+
+    def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[tuple[int, float]]:
+        """See ``RerankModel.rerank``. One HTTP request."""
+        import requests  # noqa: PLC0415 - comes with dashscope, which takes a second to import
+        from dashscope import TextReRank  # noqa: PLC0415
+        from dashscope.common.error import DashScopeException  # noqa: PLC0415
+
+        try:
+            reply = TextReRank.call(
+                model=self._model,
+                query=query,
+                documents=list(documents),
+                top_n=top_n,
+                return_documents=False,
+                api_key=self._api_key,
+                base_address=self._base_url,
+                request_timeout=self._timeout_s,
+            )
+        # The SDK lets its parser's errors through when a reply is not what it expects.
+        except (
+            requests.RequestException,
+            DashScopeException,
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+        ) as error:
+            found = endpoint_failure(error)
+            what = found.what or f"{type(error).__name__}: {starred(str(error), (self._api_key,))}"
+            raise found.error_class(f"{self.name} cannot be used: {what}{_to_do(found.remedy)}") from error
+        if reply.status_code != _OK:  # HTTP errors come back as replies
+            failure = error_class_of(reply.status_code, str(reply.code))
+            said = starred(f"{reply.code} {reply.message}", (self._api_key,))
+            raise failure(f"{self.name} answered {reply.status_code}: {said}", status=reply.status_code)
+        output = reply.output
+        results = output.get("results") if isinstance(output, Mapping) else None
+        return _read_results(results, len(documents), top_n, self.name, (self._api_key,))
+
+
+def _http(spec: str, api_key: str, timeout_s: float) -> RerankModel:
+    address = Address(spec)
+    key = api_key or load_settings().rerank_api_key.get_secret_value()
+    return HttpReranker(address.endpoint, address.model, api_key=key, timeout_s=timeout_s)
+
+
+def _dashscope(spec: str, api_key: str, timeout_s: float) -> RerankModel:
+    return DashScopeReranker(spec.partition(":")[2] or "gte-rerank-v2", api_key=api_key, timeout_s=timeout_s)
+
+
+RERANK_SERVICES: Mapping[str, Callable[[str, str, float], RerankModel]] = {
+    "dashscope": _dashscope,
+    "http": _http,
+    "https": _http,
+}
+"""What stands before the colon of a spec, to a function of (spec, api_key, timeout_s)."""
+
+
+def create_reranker(spec: str, *, api_key: str = "", timeout_s: float = RERANK_TIMEOUT_S) -> RerankModel:
+    """The rerank model that a spec names: ``dashscope:MODEL``, or ``URL#MODEL`` with the URL of a ``/rerank`` endpoint.
+
+    The key is ``api_key``, else DASHSCOPE_API_KEY or, for a URL, JUDGETREE_RERANK_API_KEY.
+
+    Raises:
+        SearchArgumentError: The spec names no service.
+        SettingsError: The service needs a key and there is none.
+    """
+    service = RERANK_SERVICES.get(spec.partition(":")[0])
+    if service is None:
+        raise SearchArgumentError(
+            f"Unknown rerank model {without_secrets(Address(spec))!r}. Allowed: dashscope:MODEL, or URL#MODEL such as "
+            "http://127.0.0.1:8080/v1/rerank#bge-reranker-v2-m3."
+        )
+    return service(spec, api_key, timeout_s)
+
+
+_OK = 200
+_PARSER_ERRORS = (ValueError, TypeError, KeyError, AttributeError)
+"""What the SDK lets through when a reply is not what it expects."""
+
+
+def _to_do(remedy: str) -> str:
+    return f". To do: {remedy}." if remedy else ""
+
+
+def _post(
+    url: Address, body: Mapping[str, object], headers: Mapping[str, str], timeout_s: float, secrets: Sequence[str]
+) -> Mapping[str, object]:
+    import httpx  # noqa: PLC0415 - keeps the package importable in a moment
+
+    try:
+        response = httpx.post(url, params=url.query_params(), json=body, headers=headers, timeout=timeout_s)
+        response.raise_for_status()
+        reply = response.json()
+    except httpx.HTTPStatusError as error:
+        status = error.response.status_code
+        message = f"The rerank endpoint {url} answered {status}: {starred(error.response.text, secrets)[:200]}"
+        raise error_class_of(status)(f"{message}. Check address, model and key.", status=status) from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        found = endpoint_failure(error)
+        what = found.what or starred(str(error), secrets) or type(error).__name__
+        message = f"The rerank endpoint {url} cannot be reached: {what}{_to_do(found.remedy)}"
+        raise found.error_class(message) from error
+    except ValueError as error:
+        raise ModelCallError(f"The rerank endpoint {url} did not answer with JSON.") from error
+    if not isinstance(reply, dict):
+        said = starred(str(reply), secrets)[:100]
+        raise ModelCallError(f"The rerank endpoint {url} answered {said!r} instead of an object.")
+    return reply
+
+
+def _read_results(
+    results: object, documents: int, top_n: int, name: str, secrets: Sequence[str]
+) -> list[tuple[int, float]]:
+    try:
+        pairs = [(int(item["index"]), float(item["relevance_score"])) for item in results]  # type: ignore[attr-defined]
+    except (TypeError, KeyError, ValueError) as error:
+        said = starred(str(results), secrets)[:200]
+        raise ModelCallError(f"{name} answered without usable results: {said}") from error
+    positions = {position for position, _ in pairs}
+    finite = all(math.isfinite(score) for _, score in pairs)
+    if len(positions) != len(pairs) or not positions <= set(range(documents)) or not finite:
+        raise ModelCallError(f"{name} answered with wrong positions or scores: {pairs[:20]}")
+    return sorted(pairs, key=lambda pair: -pair[1])[:top_n]
+
+
+def _refuse_unknown(params: RankerParams, allowed: set[str], ranker: str) -> None:
+    unknown = sorted(params.keys() - allowed)
+    if unknown:
+        raise SearchArgumentError(
+            f"ranker_params {', '.join(unknown)} mean nothing to ranker_type={ranker!r}. "
+            f"Allowed: {', '.join(sorted(allowed))}."
+        )

@@ -1,0 +1,357 @@
+"""The retriever: the chunks of a collection that fit a query best."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_milvus import Milvus
+from pydantic import ConfigDict, PrivateAttr
+from pymilvus.client.abstract import BaseRanker
+
+from ..addresses import with_addresses
+from ..calls.usage import CallMeter
+from ..errors import SearchArgumentError
+from ..index.content import content_digest
+from ..index.dense_fields import embedder_name
+from ..index.index import Index
+from ..index.milvus_errors import explained
+from ..settings import without_secrets
+from .rerank import RANKERS, RERANK_TIMEOUT_S, RankerParams, RerankModel, create_reranker
+from .search import Hits, QueryData, Request, SearchParams, SearchTarget, VectorField, chosen_fields, describe_target
+
+logger = logging.getLogger(__name__)
+
+FETCH_FACTOR, FETCH_AT_LEAST = 4, 12
+"""Every field is asked for max(4 * topk, 12) chunks, before they are fused and equal scores put in order. On 300
+HotpotQA questions 20 or 100 found no more for the top 3, and Milvus Lite decodes every column of each."""
+PRE_TOPK = 10
+_MODEL_PARAMS = ("model", "timeout_s", "pre_topk", "pre_ranker_type", "pre_ranker_params")
+_SEARCHES = frozenset({"get_similar_chunk_with_score", "_get_relevant_documents", "_aget_relevant_documents"})
+"""Methods that search by themselves, beside ``asearch``."""
+
+
+class Retriever(BaseRetriever):
+    """Searches one collection. Attributes may be set between searches; every search checks them first.
+
+    Args:
+        vector_store: An ``Index``, or the LangChain vector store of a collection (``index.vector_store``).
+        topk: Chunks that come back at most.
+        search_fields: Vector fields to search; None for the first dense, the first sparse, or (hybrid) all fields.
+        search_type: ``dense`` (embeddings), ``sparse`` (words, BM25) or ``hybrid`` (several fields, fused).
+        search_params: One mapping a field, or a single one for one field, as Milvus takes it, such as
+            ``{"params": {"ef": 128}}``; None for defaults.
+        ranker_type: ``rrf`` or ``weighted`` fuse the fields of a hybrid search; ``model`` has a rerank model read
+            what a coarse search of any type found.
+        ranker_params: For rrf ``k`` (60); for weighted ``weights``, one a field; for model ``model`` (a spec, see
+            ``create_reranker``, or a ``RerankModel``), ``timeout_s``, and for its coarse search ``pre_topk``
+            (10, or topk if that is more), ``pre_ranker_type`` (rrf) and ``pre_ranker_params``.
+        score_threshold: Chunks that score lower are dropped.
+        rerank_input_top_n: At most so many chunks of the coarse search are given to the rerank model; None for all.
+        expr: Milvus filter that chunks have to pass; build it with ``filters.text_in``.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    vector_store: Index | Milvus
+    topk: int = 3
+    search_fields: list[str] | None = None
+    search_type: str = "dense"
+    search_params: Sequence[SearchParams] | SearchParams | None = None
+    ranker_type: str = "rrf"
+    ranker_params: RankerParams | None = None
+    score_threshold: float | None = None
+    rerank_input_top_n: int | None = None
+    expr: str = ""
+
+    _target: tuple[Milvus, SearchTarget] | None = PrivateAttr(default=None)
+    _revision: str = PrivateAttr(default="")
+    _model: tuple[tuple[str, float], RerankModel] | None = PrivateAttr(default=None)
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the documented signature, which pydantic's own is not
+        self,
+        vector_store: Index | Milvus,
+        topk: int = 3,
+        search_fields: list[str] | None = None,
+        search_type: str = "dense",
+        search_params: Sequence[SearchParams] | SearchParams | None = None,
+        ranker_type: str = "rrf",
+        ranker_params: RankerParams | None = None,
+        score_threshold: float | None = None,
+        rerank_input_top_n: int | None = None,
+        expr: str = "",
+    ) -> None:
+        super().__init__(  # type: ignore[call-arg]  # the type checker takes the base's fields for all
+            vector_store=vector_store,
+            topk=topk,
+            search_fields=search_fields,
+            search_type=search_type,
+            search_params=search_params,
+            ranker_type=ranker_type,
+            ranker_params=with_addresses(ranker_params) if isinstance(ranker_params, Mapping) else ranker_params,
+            score_threshold=score_threshold,
+            rerank_input_top_n=rerank_input_top_n,
+            expr=expr,
+        )
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        """Refuse a subclass whose own search no graph would call."""
+        super().__init_subclass__(**kwargs)
+        own = sorted(_SEARCHES.intersection(vars(cls)))
+        if own and cls.asearch is Retriever.asearch:
+            raise TypeError(f"{cls.__name__} overrides {', '.join(own)}, but graphs search by asearch: override that.")
+
+    def get_similar_chunk_with_score(self, query: str) -> Hits:
+        """The best chunks, best first, with their scores; higher is better whatever the backend and metric.
+
+        Costs one query embedding (unless sparse), one Milvus request, and with the model ranker one rerank call.
+        The range of a score depends on the search: cosine in [-1, 1], BM25 from 0 up, RRF in (0, fields / k),
+        weighted in [0, 1], a rerank model its own. No hit: an empty list.
+
+        Raises:
+            SearchArgumentError: An attribute does not fit the collection or the search type.
+            CollectionError: The collection cannot be searched.
+            ModelCallError: The query could not be embedded.
+        """
+        return self._search(query, _unread_meter())
+
+    async def asearch(self, query: str, *, meter: CallMeter) -> Hits:
+        """``get_similar_chunk_with_score`` in a thread; embedding and rerank calls go into the meter's records."""
+        return await asyncio.to_thread(self._search, query, meter)
+
+    def check_args(self) -> list[VectorField]:
+        """The fields that a search will ask, in order.
+
+        Raises:
+            SearchArgumentError: An attribute does not fit the collection or the search type.
+            CollectionError: The collection cannot be read.
+        """
+        return self._check_args(self.search_type)
+
+    def sparse_search(self, query: str, *, meter: CallMeter | None = None) -> Hits:
+        """Search one sparse field, whatever ``search_type`` says; scores are BM25's."""
+        return self._search_one("sparse", query, meter or _unread_meter())
+
+    def dense_search(self, query: str, *, meter: CallMeter | None = None) -> Hits:
+        """Search one dense field, whatever ``search_type`` says; scores are those of its metric."""
+        return self._search_one("dense", query, meter or _unread_meter())
+
+    def hybrid_search(self, query: str, *, meter: CallMeter | None = None) -> Hits:
+        """Search several fields, whatever ``search_type`` says, and fuse their hits; scores are the ranker's."""
+        fields = self._check_args("hybrid")
+        target = self._open_target()
+        requests = self._requests(fields, query, meter or _unread_meter())
+        return self._best(target.fused_search(requests, self._fusion(fields), self._fetched()))
+
+    def search_with_rerank_model(self, query: str, *, meter: CallMeter | None = None) -> Hits:
+        """Search coarsely, then let the rerank model order what was found; scores are the model's.
+
+        When the model fails, the coarse order and scores come back, whatever ``score_threshold`` says: it is meant
+        for the model's scores. The failure is logged and stands in the meter's records.
+        """
+        meter = meter or _unread_meter()
+        model = self._rerank_model()
+        coarse = self._coarse_search(query, meter)
+        candidates = coarse[: self.rerank_input_top_n]
+        if not candidates:
+            return []
+        started = time.perf_counter()
+        try:
+            order = model.rerank(query, [chunk.page_content for chunk, _ in candidates], self.topk)
+            hits = [(candidates[position][0], float(score)) for position, score in order]
+        except Exception as error:  # noqa: BLE001 - a rerank model may be anybody's, and must not end a run
+            logger.warning("The rerank model %s failed, the coarse order is kept: %s", model.name, error)
+            meter.record(kind="rerank", model=model.name, started=started, error=f"{type(error).__name__}: {error}")
+            return coarse[: self.topk]
+        meter.record(kind="rerank", model=model.name, started=started)
+        return self._above_threshold(sorted(hits, key=lambda hit: -hit[1])[: self.topk])
+
+    def fingerprint(self) -> dict[str, str]:
+        """Everything that decides what a query finds: collection, content, embedders and attributes; no secret.
+
+        Raises:
+            SearchArgumentError: An attribute does not fit.
+            CollectionError: The collection cannot be read.
+        """
+        digest = self._content_digest()
+        fields = self.check_args()
+        params = with_addresses(self.ranker_params or {})
+        if isinstance(model := params.get("model"), RerankModel):
+            params["model"] = model.name
+        embedders = {field.name: embedder_name(field.embedder) for field in fields if field.embedder is not None}
+        attributes = {
+            "search_type": self.search_type,
+            "search_fields": [field.name for field in fields],
+            "search_params": self._params_by_field(fields),
+            "topk": self.topk,
+            "ranker_type": self.ranker_type,
+            "ranker_params": params,
+            "score_threshold": self.score_threshold,
+            "rerank_input_top_n": self.rerank_input_top_n,
+            "expr": self.expr,
+            "embedders": embedders,
+            "indexes": {field.name: [field.metric, field.index_type] for field in fields},
+        }
+        texts = {
+            name: json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+            for name, value in attributes.items()
+        }
+        own_class = {} if type(self) is Retriever else {"class": f"{type(self).__module__}.{type(self).__qualname__}"}
+        return {"collection": self._store().collection_name, "content": digest, **texts, **own_class}
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        return _as_documents(self.get_similar_chunk_with_score(query))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return _as_documents(await self.asearch(query, meter=_unread_meter()))
+
+    def _search(self, query: str, meter: CallMeter) -> Hits:
+        # A cancelled asearch leaves its thread running: it must not meet a closed index, nor open it again.
+        with self.vector_store.searches.entered() if isinstance(self.vector_store, Index) else nullcontext():
+            self.check_args()
+            if self.ranker_type == "model":
+                return self.search_with_rerank_model(query, meter=meter)
+            return self._above_threshold(self._coarse_search(query, meter))
+
+    def _coarse_search(self, query: str, meter: CallMeter) -> Hits:
+        if self.search_type == "hybrid":
+            return self.hybrid_search(query, meter=meter)
+        return self._search_one(self.search_type, query, meter)
+
+    def _search_one(self, search_type: str, query: str, meter: CallMeter) -> Hits:
+        fields = self._check_args(search_type)
+        return self._best(self._open_target().search(self._requests(fields, query, meter)[0]))
+
+    def _best(self, hits: Hits) -> Hits:
+        """As many as asked for. Equal scores, frequent with RRF, are ordered by chunk id: Milvus orders them anyhow."""
+        return sorted(hits, key=lambda hit: (-hit[1], hit[0].metadata["chunk_id"]))[: self._limit()]
+
+    def _above_threshold(self, hits: Hits) -> Hits:
+        return [hit for hit in hits if self.score_threshold is None or hit[1] >= self.score_threshold]
+
+    def _requests(self, fields: Sequence[VectorField], query: str, meter: CallMeter) -> list[Request]:
+        params = self._params_by_field(fields)
+        return [
+            Request(
+                field=field,
+                data=_query_data(field, query, meter),
+                limit=self._fetched(),
+                params=params[field.name],
+                expr=self.expr,
+            )
+            for field in fields
+        ]
+
+    def _limit(self) -> int:
+        """Chunks that the search inside Milvus returns: topk, or what the rerank model chooses from."""
+        if self.ranker_type != "model":
+            return self.topk
+        pre_topk = (self.ranker_params or {}).get("pre_topk", max(PRE_TOPK, self.topk))
+        if not isinstance(pre_topk, int) or pre_topk < self.topk:
+            raise SearchArgumentError(
+                f"ranker_params pre_topk={pre_topk!r} is not allowed. Give a whole number from topk={self.topk} on."
+            )
+        return pre_topk
+
+    def _fetched(self) -> int:
+        return max(FETCH_FACTOR * self._limit(), FETCH_AT_LEAST)
+
+    def _fusion(self, fields: Sequence[VectorField]) -> BaseRanker:
+        ranker_type: object = self.ranker_type
+        params: object = self.ranker_params or {}
+        if ranker_type == "model" and isinstance(params, Mapping):
+            ranker_type, params = params.get("pre_ranker_type", "rrf"), params.get("pre_ranker_params", {})
+        if not isinstance(ranker_type, str) or ranker_type not in RANKERS or not isinstance(params, Mapping):
+            raise SearchArgumentError(
+                f"ranker_type={ranker_type!r} with parameters {without_secrets(repr(params))} is not allowed. "
+                f"Allowed types: {', '.join(RANKERS)} and, after one of these, model; parameters are a mapping."
+            )
+        return RANKERS[ranker_type](params, [field.name for field in fields])
+
+    def _rerank_model(self) -> RerankModel:
+        params = self.ranker_params or {}
+        unknown = sorted(params.keys() - set(_MODEL_PARAMS))
+        model, timeout_s = params.get("model"), params.get("timeout_s", RERANK_TIMEOUT_S)
+        if unknown or not isinstance(model, str | RerankModel) or not isinstance(timeout_s, int | float):
+            raise SearchArgumentError(
+                f"ranker_params {with_addresses(params)!r} do not fit ranker_type='model'. Needed: model, such as "
+                f"'dashscope:gte-rerank-v2' or 'URL#MODEL'. Allowed besides: {', '.join(_MODEL_PARAMS[1:])}."
+            )
+        if not isinstance(model, str):
+            return model
+        if self._model is None or self._model[0] != (model, timeout_s):
+            self._model = ((model, timeout_s), create_reranker(model, timeout_s=timeout_s))
+        return self._model[1]
+
+    def _params_by_field(self, fields: Sequence[VectorField]) -> dict[str, SearchParams | None]:
+        given = [self.search_params] if isinstance(self.search_params, Mapping) else self.search_params
+        if given is not None and len(given) != len(fields):
+            raise SearchArgumentError(
+                f"There are {len(given)} search_params for {len(fields)} fields "
+                f"({', '.join(field.name for field in fields)}). Give one mapping a field, in their order, or None."
+            )
+        return {field.name: given[position] if given else None for position, field in enumerate(fields)}
+
+    def _check_args(self, search_type: str) -> list[VectorField]:
+        if not isinstance(self.topk, int) or self.topk < 1:
+            raise SearchArgumentError(f"topk={self.topk!r} is not allowed. Give a whole number from 1 on.")
+        if self.rerank_input_top_n is not None and self.rerank_input_top_n < 1:
+            raise SearchArgumentError(f"rerank_input_top_n={self.rerank_input_top_n} is not allowed. Give 1 or more.")
+        fields = chosen_fields(self._open_target().fields, self.search_fields, search_type)
+        self._params_by_field(fields)
+        if self.ranker_type == "model":
+            self._limit()
+            self._rerank_model()
+        if search_type == "hybrid" or self.ranker_type != "model":
+            self._fusion(fields)
+        return fields
+
+    def _content_digest(self) -> str:
+        if not isinstance(self.vector_store, Index):
+            return content_digest(explained(self.vector_store.client), self.vector_store.collection_name)
+        revision, digest = self.vector_store.content_state()
+        if revision != self._revision:  # its indexes may be others now
+            self._target, self._revision = None, revision
+        return digest
+
+    def _store(self) -> Milvus:
+        return self.vector_store.vector_store if isinstance(self.vector_store, Index) else self.vector_store
+
+    def _open_target(self) -> SearchTarget:
+        store = self._store()
+        if self._target is None or self._target[0] is not store:
+            self._target = (store, describe_target(store))
+        return self._target[1]
+
+
+def _query_data(field: VectorField, query: str, meter: CallMeter) -> QueryData:
+    if field.embedder is None:
+        return query
+    name, started = embedder_name(field.embedder), time.perf_counter()
+    try:
+        vector = field.embedder.embed_query(query)
+    except Exception as error:
+        meter.record(kind="embedding", model=name, started=started, error=f"{type(error).__name__}: {error}")
+        raise
+    meter.record(kind="embedding", model=name, started=started)
+    return vector
+
+
+def _as_documents(hits: Hits) -> list[Document]:
+    return [
+        Document(page_content=chunk.page_content, metadata={**chunk.metadata, "retrieval_score": score, "rank": rank})
+        for rank, (chunk, score) in enumerate(hits)
+    ]
+
+
+def _unread_meter() -> CallMeter:
+    return CallMeter(node="retrieve")

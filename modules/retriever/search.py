@@ -1,0 +1,230 @@
+"""One collection as a search sees it: its vector fields, how each is asked, and how hits become chunks.
+
+Everything goes through ``MilvusClient``, since langchain-milvus sends search parameters that Milvus Lite refuses.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from pymilvus import AnnSearchRequest, MilvusClient
+from pymilvus.exceptions import MilvusException
+
+from ..errors import CollectionError, SearchArgumentError
+from ..index.connection import is_lite
+from ..index.content import DYNAMIC_FIELDS, FILE_DIGEST
+
+if TYPE_CHECKING:
+    from langchain_milvus import Milvus
+    from langchain_milvus.utils.sparse import BaseSparseEmbedding
+    from pymilvus.client.abstract import BaseRanker
+
+FieldKind = Literal["dense", "sparse"]
+SearchParams = Mapping[str, object]
+"""``{"params": {"ef": 128}}``, as Milvus takes it; the metric is the index's own."""
+Hits = list[tuple[Document, float]]
+"""Chunks with their scores, best first; higher is better."""
+QueryData = str | Sequence[float] | Mapping[int, float]
+"""What one field is asked: a text for BM25, else a vector."""
+
+SEARCH_TYPES = ("dense", "sparse", "hybrid")
+HNSW_EF = 64
+SEARCH_TIMEOUT_S = 60.0
+
+_LITE_TURN = threading.Lock()
+"""Milvus Lite searches under the interpreter's lock: several searches at once end no sooner, and stop all else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorField:
+    """One vector field."""
+
+    name: str
+    kind: FieldKind
+    metric: str
+    index_type: str
+    embedder: Embeddings | BaseSparseEmbedding | None
+    """None for BM25, which is asked with the text."""
+
+    def parameters(self, given: SearchParams | None, limit: int) -> dict[str, object]:
+        """Search parameters: those given, else enough candidates for an exact top of ``limit``."""
+        default = {"ef": max(HNSW_EF, 2 * limit)} if self.index_type == "HNSW" else {}
+        return {"params": default, **(given or {}), "metric_type": self.metric}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One field to ask, with what, for how many."""
+
+    field: VectorField
+    data: QueryData
+    limit: int
+    params: SearchParams | None = None
+    expr: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchTarget:
+    """A collection that can be searched."""
+
+    client: MilvusClient
+    collection: str
+    fields: Mapping[str, VectorField]
+    """Dense ones first, in their order."""
+    pk_field: str
+    text_field: str
+    is_lite: bool
+
+    def search(self, request: Request) -> Hits:
+        """Ask one field.
+
+        Raises:
+            CollectionError: Milvus refused or did not answer.
+        """
+        with self._asking():
+            result = self.client.search(
+                self.collection,
+                data=[request.data],
+                anns_field=request.field.name,
+                limit=request.limit,
+                filter=request.expr,
+                search_params=request.field.parameters(request.params, request.limit),
+                output_fields=[self.text_field, DYNAMIC_FIELDS],
+                timeout=SEARCH_TIMEOUT_S,
+            )
+        metric = request.field.metric
+        return [(self._chunk(hit), similarity(hit["distance"], metric, lite=self.is_lite)) for hit in result[0]]
+
+    def fused_search(self, requests: Sequence[Request], ranker: BaseRanker, limit: int) -> Hits:
+        """Ask several fields and fuse their hits.
+
+        Raises:
+            CollectionError: Milvus refused or did not answer.
+        """
+        with self._asking():
+            result = self.client.hybrid_search(
+                self.collection,
+                reqs=[
+                    AnnSearchRequest(
+                        data=[request.data],
+                        anns_field=request.field.name,
+                        param=request.field.parameters(request.params, request.limit),
+                        limit=request.limit,
+                        expr=request.expr,
+                    )
+                    for request in requests
+                ],
+                ranker=ranker,
+                limit=limit,
+                output_fields=[self.text_field, DYNAMIC_FIELDS],
+                timeout=SEARCH_TIMEOUT_S,
+            )
+        return [(self._chunk(hit), float(hit["distance"])) for hit in result[0]]
+
+    def _chunk(self, hit: Mapping[str, object]) -> Document:
+        entity = dict(hit["entity"])  # type: ignore[call-overload]
+        text = str(entity.pop(self.text_field, ""))
+        hidden = {self.pk_field, FILE_DIGEST, *self.fields}
+        metadata = {key: value for key, value in entity.items() if key not in hidden}
+        return Document(page_content=text, metadata={**metadata, "chunk_id": str(hit[self.pk_field])})
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            with _LITE_TURN if self.is_lite else nullcontext():
+                yield
+        except MilvusException as error:
+            raise CollectionError(
+                f"Searching the collection {self.collection!r} failed: {error.message or type(error).__name__}. Check "
+                "that its index is open, that it exists, and that filter and search parameters are Milvus's."
+            ) from error
+
+
+def similarity(distance: float, metric: str, *, lite: bool) -> float:
+    """Milvus's "distance" as a score, higher being better: L2 is a true distance, and Lite negates BM25."""
+    return -float(distance) if metric == "L2" or (metric == "BM25" and lite) else float(distance)
+
+
+def chosen_fields(
+    fields: Mapping[str, VectorField], names: Sequence[str] | None, search_type: str
+) -> list[VectorField]:
+    """The fields that a search of this type asks, in the order of ``names``.
+
+    Raises:
+        SearchArgumentError: The search type or a field is unknown, or the fields do not fit the type.
+    """
+    if search_type not in SEARCH_TYPES:
+        raise SearchArgumentError(f"search_type={search_type!r} is unknown. Allowed: {', '.join(SEARCH_TYPES)}.")
+    unknown = [name for name in names or [] if name not in fields]
+    if unknown:
+        raise SearchArgumentError(f"search_fields names {', '.join(unknown)}. Vector fields: {', '.join(fields)}.")
+    fitting = [field for field in fields.values() if search_type in ("hybrid", field.kind)]
+    if names is not None:
+        chosen = [fields[name] for name in dict.fromkeys(names)]
+    else:
+        chosen = fitting if search_type == "hybrid" else fitting[:1]
+    if search_type != "hybrid" and len(chosen) > 1:
+        raise SearchArgumentError(
+            f"A {search_type} search asks one field, search_fields names {len(chosen)}. "
+            "Name one, or set search_type='hybrid'."
+        )
+    if not chosen or any(field not in fitting for field in chosen):
+        raise SearchArgumentError(
+            f"search_fields={names} has nothing for a {search_type} search. "
+            f"Fields that fit: {', '.join(field.name for field in fitting) or 'none'}."
+        )
+    return chosen
+
+
+def describe_target(store: Milvus) -> SearchTarget:
+    """Read from Milvus what can be searched in the collection behind a LangChain vector store.
+
+    Raises:
+        CollectionError: The collection is not there or Milvus does not answer.
+    """
+    functions = store.builtin_func if isinstance(store.builtin_func, list) else [store.builtin_func]
+    computed = {name for function in functions if function is not None for name in _names(function.output_field_names)}
+    embedded = [name for name in store.vector_fields if name not in computed]
+    embeddings = store.embeddings if isinstance(store.embeddings, list) else [store.embeddings]
+    embedders = {name: given for name, given in zip(embedded, embeddings, strict=False) if given is not None}
+    try:
+        fields = {
+            name: _describe_field(store, name, embedders.get(name))
+            for name in [*embedded, *(name for name in store.vector_fields if name in computed)]
+        }
+        lite = is_lite(store.client)
+    except MilvusException as error:
+        raise CollectionError(
+            f"The collection {store.collection_name!r} cannot be searched: {error.message or type(error).__name__}. "
+            "Check that its index is open and that it was made."
+        ) from error
+    return SearchTarget(
+        client=store.client,
+        collection=store.collection_name,
+        fields=fields,
+        pk_field=store._primary_field,  # no public name in langchain-milvus
+        text_field=store._text_field,
+        is_lite=lite,
+    )
+
+
+def _describe_field(store: Milvus, name: str, embedder: Embeddings | BaseSparseEmbedding | None) -> VectorField:
+    index = store.client.describe_index(store.collection_name, name) or {}
+    index_type = str(index.get("index_type", ""))
+    return VectorField(
+        name=name,
+        kind="sparse" if embedder is None or index_type.startswith("SPARSE") else "dense",
+        metric=str(index.get("metric_type", "COSINE")),
+        index_type=index_type,
+        embedder=embedder,
+    )
+
+
+def _names(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

@@ -1,0 +1,215 @@
+"""Searching the web, where the documents do not hold an answer: the role, and SearXNG."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import html
+import json
+import logging
+import re
+import ssl
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Annotated, Protocol
+from urllib.parse import urlsplit
+
+import httpx
+from langchain_core.documents import Document
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FiniteFloat, ValidationError
+
+from ..addresses import Address
+from ..calls.completion import storable
+from ..errors import SearchArgumentError, SettingsError
+from ..redaction import starred
+from ..settings import without_secrets
+from ..validation_faults import faults_of
+
+logger = logging.getLogger(__name__)
+
+SEARXNG_TIMEOUT_S = 10.0
+MAX_REPLY_BYTES = 8_000_000
+"""What a page of results can hardly reach: SearXNG's are some hundred kilobytes."""
+
+# Linear in the text, whatever it holds; an HTML parser is quadratic in tags that never end.
+_INLINE_TAG = re.compile(r"</?(?:a|b|em|i|mark|span|strong|sub|sup|u|wbr)(?:\s[^<>]*)?>", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z!][^<>]*>", re.IGNORECASE)
+
+_REMEDIES = {
+    400: "Check the question, and the language and categories that were set",
+    403: "Allow JSON in its settings.yml (search: formats: [html, json]), and this address in its limiter",
+    404: "Check that JUDGETREE_SEARXNG_URL is its address without /search",
+    429: "Ask less often, or switch its limiter off (settings.yml, server: limiter: false)",
+}
+
+
+class WebSearch(Protocol):
+    """Finds passages on the web."""
+
+    async def search(self, query: str, *, limit: int) -> list[Document]:
+        """At most ``limit`` passages, best first, none twice; empty if nothing is found.
+
+        A text is the page's title and what the engine quotes of it. Metadata: ``chunk_id`` (of address and text),
+        ``source`` (the address), ``title``, and ``retrieval_score``, higher being better, where the engine gives one.
+
+        Raises:
+            SettingsError: The engine cannot be used, now or at all; the message says what to do.
+            SearchArgumentError: ``limit`` is less than 1.
+        """
+        ...
+
+
+def _storable(value: object) -> object:
+    return storable(value) if isinstance(value, str) else value
+
+
+# Engines cut texts in the midst of an emoji, and pydantic refuses half a surrogate pair.
+_Text = Annotated[str, BeforeValidator(_storable)]
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    url: _Text | None = None
+    title: _Text | None = None
+    content: _Text | None = None
+    score: FiniteFloat | None = None
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    results: list[_Result]
+    unresponsive_engines: object = None
+
+
+class SearxngSearch:
+    """A SearXNG instance, asked through its JSON API; it has to allow that (``search: formats`` in settings.yml).
+
+    Scores are SearXNG's own: from 0 up, by how many engines found a page and how far up.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        timeout_s: float = SEARXNG_TIMEOUT_S,
+        language: str | None = None,
+        categories: Sequence[str] | None = None,
+    ) -> None:
+        """Nothing is asked before the first search.
+
+        Args:
+            base_url: Address of the instance, such as ``http://127.0.0.1:8080``; it may hold user and password.
+            timeout_s: Seconds that a search may take.
+            language: Code such as ``en`` or ``zh-CN``; None for the instance's default.
+            categories: Such as ``general``, ``science``; None for the instance's default.
+
+        Raises:
+            SettingsError: The address is none of HTTP.
+        """
+        address = Address(base_url)
+        if not _is_http(address):
+            raise SettingsError(
+                f"The address {without_secrets(address)!r} is not allowed for SearXNG. Set JUDGETREE_SEARXNG_URL to "
+                "one such as http://127.0.0.1:8080."
+            )
+        self._url = address.joined("search")
+        self._timeout_s = timeout_s
+        self._fixed = {**address.query_params(), "format": "json"}
+        if language:
+            self._fixed["language"] = language
+        if categories:
+            self._fixed["categories"] = ",".join(categories)
+
+    async def search(self, query: str, *, limit: int) -> list[Document]:
+        """See ``WebSearch.search``. One HTTP request, without further attempts."""
+        if limit < 1:
+            raise SearchArgumentError(f"limit={limit} is not allowed. Give a whole number from 1 on.")
+        reply = self._parsed(await self._fetched(query))
+        found = {document.metadata["chunk_id"]: document for document in map(_as_document, reply.results) if document}
+        if not found and reply.unresponsive_engines:
+            engines = starred(str(reply.unresponsive_engines), self._url.secrets())
+            logger.warning("%s found nothing; without a reply: %s", self._name, engines)
+        return list(found.values())[:limit]
+
+    @property
+    def _name(self) -> str:
+        return f"SearXNG at {self._url}"
+
+    @cached_property
+    def _certificates(self) -> ssl.SSLContext:
+        """Read once: that takes tens of milliseconds. (A client for all searches would belong to one event loop.)"""
+        return httpx.create_ssl_context()
+
+    async def _fetched(self, query: str) -> bytes:
+        asked = {**self._fixed, "q": storable(query)}
+        try:
+            async with (
+                asyncio.timeout(self._timeout_s),
+                httpx.AsyncClient(timeout=self._timeout_s, verify=self._certificates) as client,
+                client.stream("GET", self._url, params=asked, headers=self._url.headers()) as response,
+            ):
+                if not response.is_success:
+                    raise self._refused(response)
+                return await self._body(response)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            message = f"{self._name} did not answer within {self._timeout_s:g} s. Check that it runs, or give it more."
+            raise SettingsError(message) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            what = starred(str(error), self._url.secrets()) or type(error).__name__
+            message = f"{self._name} cannot be reached: {what}. Check JUDGETREE_SEARXNG_URL and that it runs."
+            raise SettingsError(message) from error
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        body = bytearray()
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > MAX_REPLY_BYTES:
+                raise SettingsError(
+                    f"{self._name} sends more than {MAX_REPLY_BYTES:,} bytes for one search. Check that "
+                    "JUDGETREE_SEARXNG_URL is the address of SearXNG."
+                )
+        return bytes(body)
+
+    def _refused(self, response: httpx.Response) -> SettingsError:
+        status = response.status_code
+        location = starred(without_secrets(response.headers.get("location", "")), self._url.secrets())
+        elsewhere = f", go to {location}" if response.has_redirect_location else ""
+        remedy = _REMEDIES.get(status, "Check JUDGETREE_SEARXNG_URL and the log of SearXNG")
+        return SettingsError(f"{self._name} answered HTTP {status}{elsewhere}. {remedy}.")
+
+    def _parsed(self, body: bytes) -> _Reply:
+        try:
+            return _Reply.model_validate(json.loads(body))
+        except (ValueError, RecursionError) as error:  # pydantic's ValidationError is a ValueError
+            faults = faults_of(error, whole="the reply") if isinstance(error, ValidationError) else ["it is no JSON"]
+            raise SettingsError(
+                f"{self._name} did not answer with search results ({'; '.join(faults[:3])}). Check that "
+                "JUDGETREE_SEARXNG_URL is the address of SearXNG, and its version."
+            ) from error
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets without end, or a port that is no number
+        return False
+
+
+def _as_document(result: _Result) -> Document | None:
+    """None for a result that has no address or no text: nobody could cite it."""
+    url, title = (result.url or "").strip(), _as_text(result.title or "")
+    text = "\n".join(part for part in (title, _as_text(result.content or "")) if part)
+    if not url or not text:
+        return None
+    chunk_id = hashlib.sha256(f"{url}\x00{text}".encode()).hexdigest()
+    metadata: dict[str, object] = {"chunk_id": chunk_id, "source": url, "title": title}
+    if result.score is not None:
+        metadata["retrieval_score"] = result.score
+    return Document(page_content=text, metadata=metadata)
+
+
+def _as_text(marked_up: str) -> str:
+    return " ".join(storable(html.unescape(_TAG.sub(" ", _INLINE_TAG.sub("", marked_up)))).split())
