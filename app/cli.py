@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from .cli_conversations import conversations_app
-from .cli_eval import eval_app
+from .commands.declare_conversations import conversations_app
+from .commands.declare_eval import eval_app
 
 # Spelled out again, since their homes take seconds to import; a test compares them.
 ModeName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
@@ -103,11 +103,11 @@ def index(  # noqa: PLR0913 - one parameter an option
     as_json: Json = False,
 ) -> None:
     """Bring files into a collection; only what changed costs anything."""
-    from .terminal import busy
+    from .terminal.terminal import busy
 
     with busy("starting"):
         from ..modules.index.file_parsers import LoadLimits
-        from .command_index import IndexOptions, run_index
+        from .commands.index import IndexOptions, run_index
 
     options = IndexOptions(
         paths=tuple(paths or ()),
@@ -165,11 +165,11 @@ def ask(  # noqa: PLR0913 - one parameter an option
     as_json: Json = False,
 ) -> None:
     """Ask a question; the answer goes to standard output, the growing tree to standard error."""
-    from .terminal import busy
+    from .terminal.terminal import busy
 
     with busy("starting"):
-        from .command_ask import AskOptions, run_ask
-        from .tree_files import TreeFiles
+        from .commands.ask import AskOptions, run_ask
+        from .terminal.tree_files import TreeFiles
 
     options = AskOptions(
         collection=collection,
@@ -225,10 +225,10 @@ def chat(  # noqa: PLR0913 - one parameter an option
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a JSON document on a line.")] = False,
 ) -> None:
     """Talk: questions that lean on each other. From a pipe, one question a line. /help lists what else can be said."""
-    from .terminal import busy
+    from .terminal.terminal import busy
 
     with busy("starting"):
-        from .command_chat import ChatOptions, run_chat
+        from .commands.chat import ChatOptions, run_chat
 
     options = ChatOptions(
         collection=collection,
@@ -256,11 +256,11 @@ def tree(
     graphml: Annotated[str | None, typer.Option(metavar="FILE", help="For graph programs.")] = None,
 ) -> None:
     """Show the search tree of a thread: as text, or in files."""
-    from .terminal import busy
+    from .terminal.terminal import busy
 
     with busy("starting"):
-        from .command_threads import run_tree
-        from .tree_files import TreeFiles
+        from .commands.threads import run_tree
+        from .terminal.tree_files import TreeFiles
 
     files = TreeFiles.named(svg=svg, html=html, json=json, dot=dot, graphml=graphml)
     raise typer.Exit(run_tree(thread_id, files=files))
@@ -271,10 +271,10 @@ def threads(
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many at most.")] = 20, as_json: Json = False
 ) -> None:
     """List the questions asked so far, newest first."""
-    from .terminal import busy
+    from .terminal.terminal import busy
 
     with busy("starting"):
-        from .command_threads import run_threads
+        from .commands.threads import run_threads
 
     raise typer.Exit(run_threads(limit=limit, as_json=as_json))
 
@@ -282,10 +282,10 @@ def threads(
 @app.command()
 def collections(as_json: Json = False) -> None:
     """List the collections that can be asked."""
-    from .terminal import busy
+    from .terminal.terminal import busy
 
     with busy("starting"):
-        from .command_collections import run_collections
+        from .commands.collections import run_collections
 
     raise typer.Exit(run_collections(as_json=as_json))
 
@@ -293,10 +293,10 @@ def collections(as_json: Json = False) -> None:
 @app.command()
 def doctor(as_json: Json = False) -> None:
     """Try everything that a question needs, with a tiny model call; say what to do about what fails."""
-    from .terminal import busy
+    from .terminal.terminal import busy
 
     with busy("starting"):
-        from .doctor import run_doctor
+        from .commands.doctor import run_doctor
 
     raise typer.Exit(run_doctor(as_json=as_json))
 
@@ -310,10 +310,10 @@ def demo(
     ),
 ) -> None:
     """Index the example corpus and ask it a question that takes two steps."""
-    from .terminal import busy
+    from .terminal.terminal import busy
 
     with busy("starting"):
-        from .demo import run_demo
+        from .commands.demo import run_demo
 
     raise typer.Exit(run_demo(scripted=scripted, data=data, out=out))
 
@@ -324,8 +324,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Without the program's name; None takes those of the process.
     """
-    from .exit_status import report
-    from .terminal import prepare_streams
+    from .terminal.exit_status import report
+    from .terminal.terminal import prepare_streams
 
     invocation = Invocation()
     prepare_streams()

@@ -24,13 +24,13 @@ from ..modules.llm.sampling import sampled
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings, load_settings
-from .context import Limits, RagContext, RunEvent
-from .result import Mode, RagResult
-from .running_work import RunningWork
-from .search_tree import SearchTree
-from .snapshots import is_unasked
-from .systems import SYSTEMS
-from .thread_runs import thread_runs
+from .rag.result import Mode, RagResult
+from .rag.running_work import RunningWork
+from .rag.search_tree import SearchTree
+from .rag.thread_runs import thread_runs
+from .systems.registry import SYSTEMS
+from .threads.context import Limits, RagContext, RunEvent
+from .threads.snapshots import is_unasked
 
 
 class RagSession:

@@ -51,7 +51,7 @@ def test_every_module_imports_from_the_wheel(installed_wheel: Path) -> None:
         "import importlib, sys; sys.path.insert(0, sys.argv[1]); import judgetree\n"
         "assert judgetree.__file__.startswith(sys.argv[1]), judgetree.__file__\n"
         "for name in sys.argv[2:]: importlib.import_module(name)\n"
-        "from judgetree.graphs.tree_nodes import QueryNode\n"
+        "from judgetree.graphs.tree.nodes import QueryNode\n"
         "assert '<script' in judgetree.SearchTree(root=QueryNode(thread_id='t', query='q')).to_html(picture=False)\n"
     )
     # -S -E would hide the dependencies; the folder comes first on the path, before the editable install's hook.

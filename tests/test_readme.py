@@ -16,7 +16,7 @@ import typer
 import judgetree
 from judgetree import Limits
 from judgetree.app.cli import app, main
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.modules.embedding.local import find_minilm, find_multilingual

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
 from ...graphs.drawing.words import count_of
-from ...graphs.search_tree import SearchTree
-from ...graphs.tree_nodes import ChunkNode, QueryNode
+from ...graphs.rag.search_tree import SearchTree
+from ...graphs.tree.nodes import ChunkNode, QueryNode
 from ...modules.calls.usage import CallRecord
 
 DamageKind = Literal[

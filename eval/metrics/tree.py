@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from ...graphs.search_tree import SearchTree
-from ...graphs.tree_nodes import QueryNode
+from ...graphs.rag.search_tree import SearchTree
+from ...graphs.tree.nodes import QueryNode
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from langchain_core.documents import Document
 
-from ...graphs.search_tree import SearchTree
+from ...graphs.rag.search_tree import SearchTree
 from ...modules.errors import SettingsError
 from ...modules.reader.evidence import split_evidence
 from ..datasets.questions import EvalQuestion

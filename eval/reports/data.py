@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...graphs.drawing.html import Json, describe_chunk, query_data
-from ...graphs.drawing.layout import printable
 from ...graphs.drawing.packing import SharedTexts, pack
-from ...graphs.search_tree import SearchTree
-from ...graphs.tree_nodes import ChunkNode
+from ...graphs.rag.search_tree import SearchTree
+from ...graphs.tree.nodes import ChunkNode
+from ...graphs.tree.printable import printable
 from ..datasets.questions import DialogueTurn, EvalQuestion
 from ..metrics.gold import gold_mark
 from ..runs.store import RunRow

@@ -41,8 +41,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ...graphs.search_tree import SearchTree
-from ...graphs.tree_nodes import ChunkNode, QueryNode, walk_chunks
+from ...graphs.rag.search_tree import SearchTree
+from ...graphs.tree.nodes import ChunkNode, QueryNode, walk_chunks
 from ...modules.reader.evidence import render_sub_answer
 from ...modules.reader.refusals import is_refusal
 from ..datasets.questions import EvalQuestion

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ...graphs.systems import SYSTEMS
+from ...graphs.systems.registry import SYSTEMS
 from ...modules.calls.prices import FREE, Cost, load_prices
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.settings import load_settings

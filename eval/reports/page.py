@@ -21,7 +21,7 @@ import pandas as pd
 from markdown_it import MarkdownIt
 
 from ...graphs.drawing.html import csp_hash, json_in_html, tree_asset
-from ...graphs.drawing.layout import printable
+from ...graphs.tree.printable import printable
 from ..metrics.judge import judged_questions
 from .compare import Comparison, compare_systems
 from .data import page_data

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Generic, Protocol, TypeVar
 
-from ...graphs.checkpoints import is_postgres, open_checkpointer
+from ...graphs.threads.checkpoints import is_postgres, open_checkpointer
 from ...modules.advisory_locks import AdvisoryLocks, advisory_key, open_advisory_locks
 from ...modules.background_loop import background_loop
 from ...modules.index.connection import is_address

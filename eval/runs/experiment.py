@@ -19,9 +19,9 @@ from pydantic import (
     field_validator,
 )
 
-from ...graphs.conversation.context import ConversationOptions, FromHistory
-from ...graphs.result import Mode
-from ...graphs.systems import SYSTEMS
+from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
+from ...graphs.rag.result import Mode
+from ...graphs.systems.registry import SYSTEMS
 from ...modules.addresses import Address, with_addresses
 from ...modules.errors import SettingsError
 from ...modules.judge.factory import JudgeKind

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...graphs.result import Mode
+from ...graphs.rag.result import Mode
 from ..datasets.questions import EvalQuestion
 from ..metrics.damage import REPLY_DAMAGE
 from .experiment import Experiment

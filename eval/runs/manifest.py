@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
-from ...graphs.systems import SYSTEMS
+from ...graphs.systems.registry import SYSTEMS
 from ...modules.errors import SettingsError
 from ...modules.index.index import Index
 from ...modules.judge.prompts import GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERSION

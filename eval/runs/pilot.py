@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ...graphs.result import Mode
+from ...graphs.rag.result import Mode
 from ...modules.calls.prices import FREE, LOCAL, Cost, ModelUsage, Prices, load_prices
 from ...modules.errors import SettingsError
 from ...modules.llm.rate_limit import MINUTE_S

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from ...graphs.result import Mode, RagResult
-from ...graphs.search_tree import SearchTree
-from ...graphs.tree_nodes import walk_queries
+from ...graphs.rag.result import Mode, RagResult
+from ...graphs.rag.search_tree import SearchTree
+from ...graphs.tree.nodes import walk_queries
 from ...modules.calls.prices import LOCAL, ModelUsage, usage_by_model
 from ...modules.calls.record import CallRecord
 from ..datasets.questions import EvalQuestion

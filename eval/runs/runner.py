@@ -11,11 +11,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ...graphs.call_journals import open_call_journal
-from ...graphs.checkpoints import is_postgres
-from ...graphs.result import Mode, RagResult
-from ...graphs.search_tree import SearchTree
+from ...graphs.rag.result import Mode, RagResult
+from ...graphs.rag.search_tree import SearchTree
 from ...graphs.session import RagSession
+from ...graphs.threads.call_journals import open_call_journal
+from ...graphs.threads.checkpoints import is_postgres
 from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
 from ...modules.calls.journal import BOOKED_TO, CallJournal

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from ...graphs.context import Limits, RagContext
-from ...graphs.result import Mode
-from ...graphs.systems import SYSTEMS
+from ...graphs.rag.result import Mode
+from ...graphs.systems.registry import SYSTEMS
+from ...graphs.threads.context import Limits, RagContext
 from ...modules.calls.prices import LOCAL
 from ...modules.index.index import Index
 from ...modules.judge.contract import Judge

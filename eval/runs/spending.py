@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ...graphs.systems import SYSTEMS
+from ...graphs.systems.registry import SYSTEMS
 from ...modules.calls.journal import BOOKED_TO, JournaledCall
 from ...modules.calls.prices import FILE_NAME, FREE, UNKNOWN, Cost, Prices, usage_by_model
 from ...modules.calls.record import CallKind, CallRecord

@@ -15,7 +15,7 @@ from typing import Literal
 from filelock import FileLock, ReadWriteLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
-from ...graphs.state import AnswerStatus
+from ...graphs.threads.state import AnswerStatus
 from ...modules.calls.prices import ModelUsage
 from ...modules.disk import refusing_full_disk, write_whole
 from ...modules.errors import LoadingError, SettingsError

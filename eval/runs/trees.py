@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...graphs.search_tree import SearchTree
+from ...graphs.rag.search_tree import SearchTree
 from ...modules.errors import LoadingError
 from .json_lines import append_line, cut_torn_end, sync_file
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ...graphs.conversation.conversation import FIRST
 from ...graphs.conversation.conversations import Conversations
-from ...graphs.result import Mode
-from ...graphs.search_tree import SearchTree
+from ...graphs.rag.result import Mode
+from ...graphs.rag.search_tree import SearchTree
 from ...modules.calls.prices import ModelUsage, usage_by_model
 from ...modules.calls.usage import CallRecord
 from ...modules.errors import UnknownThread

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...graphs.context import ChunkRetriever
-from ...graphs.search_tree import SearchTree
+from ...graphs.rag.search_tree import SearchTree
+from ...graphs.threads.context import ChunkRetriever
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import JudgetreeError, UserError
 from ...modules.memory.turns import QaPair

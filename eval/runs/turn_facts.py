@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...graphs.search_tree import SearchTree
-from ...graphs.state import AnswerStatus
+from ...graphs.rag.search_tree import SearchTree
+from ...graphs.threads.state import AnswerStatus
 from ...modules.calls.prices import ModelUsage
 from ...modules.memory.turns import AnsweredFrom
 from ..metrics.damage import Damage

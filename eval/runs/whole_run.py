@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from ...graphs.systems import SYSTEMS
+from ...graphs.systems.registry import SYSTEMS
 from ..datasets.choice import choose_questions
 from ..datasets.questions import Dataset
 from .experiment import Experiment

@@ -16,18 +16,18 @@ from ...modules.calls.journal import thread_calls
 from ...modules.errors import JudgetreeError, SettingsError, UserError
 from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
 from ...modules.storable import check_id, check_text
-from ..checkpoints import store_errors
-from ..snapshots import is_absent, is_finished
+from ..threads.checkpoints import store_errors
+from ..threads.snapshots import is_absent, is_finished
 from . import branches
-from .context import turn_fingerprint
-from .events import ConversationEvent, DoneEvent, ErrorEvent, Listener, SessionEvent, SourceEvent, Stream
-from .history import load_history
 from .record import ConversationRecord
-from .result import TurnResult
-from .saving import remember
-from .sources import chunks_of
-from .state import ConversationState, TurnState
-from .store import turn_thread
+from .turn.context import turn_fingerprint
+from .turn.events import ConversationEvent, DoneEvent, ErrorEvent, Listener, SessionEvent, SourceEvent, Stream
+from .turn.history import load_history
+from .turn.result import TurnResult
+from .turn.saving import remember
+from .turn.sources import chunks_of
+from .turn.state import ConversationState, TurnState
+from .turn.store import turn_thread
 
 if TYPE_CHECKING:
     from .conversations import Conversations

@@ -8,7 +8,7 @@ from typing import cast
 from ...modules.errors import SettingsError
 from ...modules.memory.turns import MAIN_BRANCH, Branch, Branches, OpenTurn, QaPair, new_branch
 from ...modules.storable import check_id
-from .state import ConversationState
+from .turn.state import ConversationState
 
 
 def resumable(

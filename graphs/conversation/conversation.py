@@ -10,14 +10,14 @@ from ...modules.errors import SettingsError
 from ...modules.memory.given_history import GivenHistory, pairs_of
 from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, path_spans
 from ...modules.storable import check_id
-from ..checkpoints import store_errors
-from ..search_tree import SearchTree
+from ..rag.search_tree import SearchTree
+from ..threads.checkpoints import store_errors
 from . import branches
 from .asking import FIRST, Asking, Request
-from .events import ConversationEvent, Listener
 from .record import ConversationRecord
-from .result import TurnResult
 from .tree import ConversationTree, read_conversation
+from .turn.events import ConversationEvent, Listener
+from .turn.result import TurnResult
 
 if TYPE_CHECKING:
     from .conversations import Conversations

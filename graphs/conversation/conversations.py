@@ -17,22 +17,22 @@ from ...modules.errors import SettingsError
 from ...modules.memory.memory import ConversationMemory
 from ...modules.retriever.web import SearxngSearch, WebSearch
 from ...modules.settings import Settings, load_settings
-from ..checkpoints import store_errors
-from ..context import RagContext
-from ..rag_graph import RagGraph
+from ..rag.graph import RagGraph
 from ..session import RagSession, SessionOptions
-from ..systems import SYSTEMS
-from .context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
+from ..systems.registry import SYSTEMS
+from ..threads.checkpoints import store_errors
+from ..threads.context import RagContext
 from .conversation import Conversation
-from .events import Stream
 from .expiry import ExpiryReport, delete_old, now_utc
 from .identity import StoreIdentity, is_conversation_id
 from .locks import ConversationLocks
 from .opened import Opened
 from .record import ConversationRecord
-from .state import ConversationState
-from .store import ConversationStore, ConversationSummary
-from .turn_graph import build_turn_graph
+from .turn.context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
+from .turn.events import Stream
+from .turn.graph import build_turn_graph
+from .turn.state import ConversationState
+from .turn.store import ConversationStore, ConversationSummary
 
 _MEMORY_EMBEDDINGS = "local:use"
 """Where the settings leave the choice to the documents' language: one memory serves collections of any."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from ...modules.errors import ConversationBusy, LoadingError, SettingsError
 from ...modules.memory.schema import moment_us
 from .identity import is_of_store
-from .state import ConversationState
-from .store import StoredConversation
+from .turn.state import ConversationState
+from .turn.store import StoredConversation
 
 if TYPE_CHECKING:
     from .opened import Opened

@@ -14,8 +14,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
 from ...modules.formats import format_of, refuse_other_format
-from ..checkpoints import Saver
-from ..snapshots import is_absent
+from ..threads.checkpoints import Saver
+from ..threads.snapshots import is_absent
 
 _ID = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{32}")
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": "judgetree:store"}}

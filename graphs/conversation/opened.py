@@ -5,12 +5,12 @@ from __future__ import annotations
 from ...modules.judge.contract import Judge
 from ...modules.judge.generated import GeneratedJudge
 from ...modules.llm.json_reply import JsonChat
-from ..context import RagContext
-from .context import TurnMemory
+from ..threads.context import RagContext
 from .identity import StoreIdentity
 from .locks import ConversationLocks
-from .store import ConversationStore
-from .turn_graph import CompiledTurn
+from .turn.context import TurnMemory
+from .turn.graph import CompiledTurn
+from .turn.store import ConversationStore
 
 _STORE_LOCK = ""
 """Held while the store's id is made; no conversation has an empty name."""

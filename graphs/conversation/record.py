@@ -10,12 +10,12 @@ from ...modules.errors import SettingsError, UnknownThread
 from ...modules.memory.backfill import backfill
 from ...modules.memory.memory import ConversationMemory, by_time
 from ...modules.memory.turns import MAIN_BRANCH, Branch, QaPair, utc_now
-from ..checkpoints import store_errors
-from ..search_tree import SearchTree
+from ..rag.search_tree import SearchTree
+from ..threads.checkpoints import store_errors
 from . import branches
 from .identity import new_conversation_id
-from .state import ConversationState, new_conversation
-from .store import ConversationStore
+from .turn.state import ConversationState, new_conversation
+from .turn.store import ConversationStore
 
 if TYPE_CHECKING:
     from .conversations import Conversations

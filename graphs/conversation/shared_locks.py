@@ -15,7 +15,7 @@ from ...modules.addresses import Address
 from ...modules.advisory_locks import AdvisoryLocks, advisory_key, open_advisory_locks, outlasting
 from ...modules.errors import SettingsError
 from ...modules.settings import without_secrets
-from ..checkpoints import ALLOWED_URLS, is_postgres
+from ..threads.checkpoints import ALLOWED_URLS, is_postgres
 
 CHECK_EVERY_S = 2.0
 """Between two looks at whether PostgreSQL is still there."""

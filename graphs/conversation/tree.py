@@ -9,15 +9,15 @@ import networkx as nx
 
 from ...modules.errors import UnknownThread
 from ...modules.memory.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of
-from ..drawing.conversation_dot import draw_conversation_dot, draw_conversation_svg
-from ..drawing.conversation_html import draw_conversation_html, draw_conversation_notebook
-from ..drawing.conversation_text import draw_conversation_text
-from ..search_tree import SearchTree
-from ..tree_history import StateHistory
-from .state import ConversationState
-from .tree_graph import build_turn_graph
-from .tree_json import dump_conversation, load_conversation
-from .turn_tree import TurnTree
+from ..rag.search_tree import SearchTree
+from ..tree.history import StateHistory
+from .drawing.document import dump_conversation, load_conversation
+from .drawing.dot import draw_conversation_dot, draw_conversation_svg
+from .drawing.graph import build_turn_graph
+from .drawing.html import draw_conversation_html, draw_conversation_notebook
+from .drawing.text import draw_conversation_text
+from .drawing.turn_tree import TurnTree
+from .turn.state import ConversationState
 
 if TYPE_CHECKING:
     from .conversation import Conversation

@@ -9,7 +9,8 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .layout import glyph_ems, printable, wrap
+from ..tree.printable import printable
+from .layout import glyph_ems, wrap
 
 FONT = "Helvetica"
 CARD_WIDTH_PT = 262

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..tree_nodes import ChunkNode, QueryNode, ThreadStatus, VerdictLabel, count_verdicts, walk_chunks, walk_queries
+from ..threads.snapshots import ThreadStatus
+from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries
 from .boxes import (
     ALARM_INK,
     FAINT_INK,

@@ -17,8 +17,9 @@ from string import Template
 from typing import Literal
 
 from ...modules.errors import DependencyError
-from ..tree_nodes import ChunkNode, QueryNode, count_verdicts, walk_queries
-from .layout import one_line, printable, shorten
+from ..tree.nodes import ChunkNode, QueryNode, count_verdicts, walk_queries
+from ..tree.printable import printable
+from .layout import one_line, shorten
 from .svg import draw_svg
 from .text import draw_text
 from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, tree_words, usage_words

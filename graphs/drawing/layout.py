@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterator
 
-# Control characters and lone surrogates, which XML forbids and which a terminal obeys, and the marks that turn the
-# direction of everything after them.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-_REPLACEMENT = "\ufffd"
-
-
-def printable(text: str) -> str:
-    """``text`` with every character that XML or a terminal cannot show as such replaced by U+FFFD."""
-    return _UNPRINTABLE.sub(_REPLACEMENT, text)
+from ..tree.printable import printable
 
 
 def one_line(text: str) -> str:

@@ -8,7 +8,7 @@ import sysconfig
 from xml.etree import ElementTree as ET
 
 from ...modules.errors import DependencyError
-from ..tree_nodes import QueryNode
+from ..tree.nodes import QueryNode
 from .boxes import FONT
 from .dot import draw_dot
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..tree_nodes import ChunkNode, QueryNode
+from ..tree.nodes import ChunkNode, QueryNode
 from .layout import columns, one_line, shorten
 from .words import VERDICT_MARKS, answer_words, origin_words, tree_words, usage_words, verdict_counts_words
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...modules.calls.usage import UsageTotals, total_usage
-from ..tree_nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_queries
+from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_queries
 
 VERDICT_WORDS: dict[VerdictLabel, str] = {
     "2": "answers the query alone",

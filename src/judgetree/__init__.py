@@ -13,24 +13,24 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .graphs.closed_book import build_closed_book as build_closed_book
-    from .graphs.context import Limits as Limits
-    from .graphs.context import RagContext as RagContext
-    from .graphs.conversation.context import ConversationOptions as ConversationOptions
     from .graphs.conversation.conversation import Conversation as Conversation
     from .graphs.conversation.conversations import Conversations as Conversations
-    from .graphs.ircot import build_ircot as build_ircot
-    from .graphs.iter_retgen import build_iter_retgen as build_iter_retgen
-    from .graphs.judge_rag import build_judge_rag as build_judge_rag
-    from .graphs.naive_rag import build_naive_rag as build_naive_rag
-    from .graphs.rag_graph import RagGraph as RagGraph
-    from .graphs.react import build_react as build_react
-    from .graphs.result import RagResult as RagResult
-    from .graphs.search_tree import SearchTree as SearchTree
-    from .graphs.self_ask import build_self_ask as build_self_ask
+    from .graphs.conversation.turn.context import ConversationOptions as ConversationOptions
+    from .graphs.rag.graph import RagGraph as RagGraph
+    from .graphs.rag.result import RagResult as RagResult
+    from .graphs.rag.search_tree import SearchTree as SearchTree
     from .graphs.session import RagSession as RagSession
     from .graphs.session import aask as aask
     from .graphs.session import ask as ask
+    from .graphs.systems.closed_book import build_closed_book as build_closed_book
+    from .graphs.systems.ircot import build_ircot as build_ircot
+    from .graphs.systems.iter_retgen import build_iter_retgen as build_iter_retgen
+    from .graphs.systems.judge_rag import build_judge_rag as build_judge_rag
+    from .graphs.systems.naive_rag import build_naive_rag as build_naive_rag
+    from .graphs.systems.react import build_react as build_react
+    from .graphs.systems.self_ask import build_self_ask as build_self_ask
+    from .graphs.threads.context import Limits as Limits
+    from .graphs.threads.context import RagContext as RagContext
     from .modules.embedding.embedder import create_embeddings as create_embeddings
     from .modules.errors import JudgetreeError as JudgetreeError
     from .modules.errors import ModelCallError as ModelCallError
@@ -60,7 +60,7 @@ _HOMES = {
     "CallGate": "modules.llm.endpoint",
     "EndpointLLM": "modules.llm.endpoint",
     "Conversation": "graphs.conversation.conversation",
-    "ConversationOptions": "graphs.conversation.context",
+    "ConversationOptions": "graphs.conversation.turn.context",
     "Conversations": "graphs.conversation.conversations",
     "GeneratedJudge": "modules.judge.generated",
     "GoldFact": "modules.judge.oracle",
@@ -68,17 +68,17 @@ _HOMES = {
     "IndexReport": "modules.index.plan",
     "Judge": "modules.judge.contract",
     "JudgetreeError": "modules.errors",
-    "Limits": "graphs.context",
+    "Limits": "graphs.threads.context",
     "LogprobJudge": "modules.judge.logprob",
     "LogprobThresholds": "modules.judge.thresholds",
     "ModelCallError": "modules.errors",
     "OracleJudge": "modules.judge.oracle",
-    "RagContext": "graphs.context",
-    "RagGraph": "graphs.rag_graph",
-    "RagResult": "graphs.result",
+    "RagContext": "graphs.threads.context",
+    "RagGraph": "graphs.rag.graph",
+    "RagResult": "graphs.rag.result",
     "RagSession": "graphs.session",
     "Retriever": "modules.retriever.retriever",
-    "SearchTree": "graphs.search_tree",
+    "SearchTree": "graphs.rag.search_tree",
     "Settings": "modules.settings",
     "ThreadMismatch": "modules.errors",
     "UnknownThread": "modules.errors",
@@ -86,13 +86,13 @@ _HOMES = {
     "Verdict": "modules.judge.contract",
     "aask": "graphs.session",
     "ask": "graphs.session",
-    "build_closed_book": "graphs.closed_book",
-    "build_ircot": "graphs.ircot",
-    "build_iter_retgen": "graphs.iter_retgen",
-    "build_judge_rag": "graphs.judge_rag",
-    "build_naive_rag": "graphs.naive_rag",
-    "build_react": "graphs.react",
-    "build_self_ask": "graphs.self_ask",
+    "build_closed_book": "graphs.systems.closed_book",
+    "build_ircot": "graphs.systems.ircot",
+    "build_iter_retgen": "graphs.systems.iter_retgen",
+    "build_judge_rag": "graphs.systems.judge_rag",
+    "build_naive_rag": "graphs.systems.naive_rag",
+    "build_react": "graphs.systems.react",
+    "build_self_ask": "graphs.systems.self_ask",
     "create_embeddings": "modules.embedding.embedder",
     "create_llm": "modules.llm.factory",
     "load_settings": "modules.settings",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.cli import main
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.settings import load_settings

@@ -9,7 +9,7 @@ import httpx
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.modules.reader import prompts
 

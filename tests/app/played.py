@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn, standalone_question
 from judgetree.graphs.conversation.conversations import Conversations
-from judgetree.graphs.conversation.result import TurnResult
+from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.modules.memory.turns import QaPair
 from tests.benchmarks.corpus import is_right
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.chat_commands import HELP
-from judgetree.app.command_chat import ChatOptions, new_session_id
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.chat.slash_commands import HELP
+from judgetree.app.commands.chat import ChatOptions, new_session_id
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.reader.prompts import REFUSAL
 from tests.app.conftest import CHAIN, COLLECTION, Cli
 from tests.app.talks import AGAIN, COST, FIRST, PAINT, STANDALONE_THICKNESS, THICKNESS

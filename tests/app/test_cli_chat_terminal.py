@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
-from judgetree.app.scripted_wire import ChatRequest
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from tests.app.conftest import COLLECTION, Cli, command
 from tests.app.talks import FIRST, STANDALONE_THICKNESS, THICKNESS
 

@@ -7,10 +7,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from judgetree.graphs.checkpoints import open_checkpointer
-from judgetree.graphs.conversation.state import new_conversation
-from judgetree.graphs.conversation.store import ConversationStore
 from judgetree.graphs.conversation.tree import ConversationTree
+from judgetree.graphs.conversation.turn.state import new_conversation
+from judgetree.graphs.conversation.turn.store import ConversationStore
+from judgetree.graphs.threads.checkpoints import open_checkpointer
 from judgetree.modules.index.connection import connect
 from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import Cli

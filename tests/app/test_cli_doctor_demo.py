@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.demo import QUESTION_ID, find_data, is_right
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.commands.demo import QUESTION_ID, find_data, is_right
+from judgetree.app.scripted.server import ScriptedServer
 from tests.app.conftest import CHAIN, Cli, write_corpus
 
 REPOSITORY = Path(__file__).resolve().parents[2]

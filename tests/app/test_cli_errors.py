@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.cli import main
-from judgetree.app.exit_status import explain, report
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.terminal.exit_status import explain, report
 from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelSetupError, UnknownThread
 from tests.app.conftest import CHAIN, COLLECTION, Cli
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
-from judgetree.app.scripted_wire import ChatRequest
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.runs.store import RunStore
 from tests.app.conftest import CHAIN, CHINESE, Cli, write_corpus
 

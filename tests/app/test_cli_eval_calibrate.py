@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
-from judgetree.app.scripted_wire import ChatRequest
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.judge.factory import create_judge
 from judgetree.modules.judge.thresholds import read_calibrations, thresholds_file
 from judgetree.modules.llm.endpoint import CallGate

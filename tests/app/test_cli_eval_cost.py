@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.runs.store import RunStore
 from judgetree.modules.calls.prices import dollars
 from tests.app.conftest import Cli

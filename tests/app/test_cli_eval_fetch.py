@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.command_fetch import LOOPBACK_HTTP
+from judgetree.app.commands.eval_fetch import LOOPBACK_HTTP
 from tests.app.conftest import Cli
 
 ROW = {

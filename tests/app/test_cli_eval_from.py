@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.runs.store import RunStore
 from tests.app.conftest import Cli
 from tests.app.test_cli_eval import data, outcomes

@@ -12,9 +12,9 @@ from typing import get_args
 import pandas as pd
 import pytest
 
-from judgetree.app.cli_eval_ragas import CacheModeName, MetricNames
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.commands.declare_eval_ragas import CacheModeName, MetricNames
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.ragas.metrics import MetricName
 from judgetree.modules.llm.cache import CacheMode
 from judgetree.modules.settings import load_settings

@@ -6,12 +6,12 @@ import sys
 import pytest
 from rich.console import Console
 
-from judgetree.app.live_tree import LiveQuery, LiveTree
-from judgetree.app.watching import AnswerStream
-from judgetree.graphs.context import RunEvent
+from judgetree.app.terminal.live_tree import LiveQuery, LiveTree
+from judgetree.app.terminal.watching import AnswerStream
 from judgetree.graphs.drawing.layout import columns as columns_of
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.threads.context import RunEvent
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.calls.growing_text import Delta
 
 QUESTION = "Which oil does the pump need?"

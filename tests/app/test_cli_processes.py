@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from tests.app.conftest import CHAIN, COLLECTION, Cli, command, new_thread
 
 TIMEOUT_S = 120
@@ -34,11 +34,11 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from typing import get_args
 
     from judgetree.app.cli import FromHistoryName, JudgeName, ModeName, SearchTypeName, StrategyName
-    from judgetree.app.cli_eval import RetryName, RowChoiceName
+    from judgetree.app.commands.declare_eval import RetryName, RowChoiceName
     from judgetree.evaluation.reports.compare import RowChoice
     from judgetree.evaluation.runs.jobs import Retry
-    from judgetree.graphs.conversation.context import FromHistory
-    from judgetree.graphs.result import Mode
+    from judgetree.graphs.conversation.turn.context import FromHistory
+    from judgetree.graphs.rag.result import Mode
     from judgetree.modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge.factory import JudgeKind
     from judgetree.modules.reader.strategies import AnswerStrategy

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.rag.search_tree import SearchTree
 from tests.app.conftest import CHAIN, CHINESE, COLLECTION, SUB_QUESTION, Cli, new_thread
 
 

@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 from judgetree.app.cli import main
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
-from judgetree.app.scripted_wire import ChatRequest
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
-from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.modules.calls.record import INTERRUPTED
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import load_settings

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from judgetree.app.scripted_answers import (
+from judgetree.app.scripted.answers import (
     P_YES_WHEN_FALSE,
     P_YES_WHEN_TRUE,
     Prompt,

@@ -6,8 +6,8 @@ import httpx
 import openai
 import pytest
 
-from judgetree.app.scripted_behaviour import FAULTS, Behaviour, Fault
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.behaviour import FAULTS, Behaviour, Fault
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.modules.reader import prompts
 from tests.app.drum import NO_CERTIFICATES, WALL, Messages, chat_body, http_post, model, post, text_of

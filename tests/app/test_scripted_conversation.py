@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.scripted_answers import PromptMismatch, ScriptedAnswers
-from judgetree.app.scripted_conversation import ScriptedTalk, conversation_reply, standalone_questions
-from judgetree.app.scripted_server import ScriptedServer, find_dialogues
+from judgetree.app.scripted.answers import PromptMismatch, ScriptedAnswers
+from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply, standalone_questions
+from judgetree.app.scripted.server import ScriptedServer, find_dialogues
 from judgetree.evaluation.datasets.standards_dialogues import DialogueTurn, load_dialogues
 from judgetree.graphs.conversation.conversations import Conversations
-from judgetree.graphs.conversation.result import TurnResult
-from judgetree.graphs.result import Mode
+from judgetree.graphs.conversation.turn.result import TurnResult
+from judgetree.graphs.rag.result import Mode
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.memory import prompts
 from judgetree.modules.memory.turns import QaPair, imported_turn

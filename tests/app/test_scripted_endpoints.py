@@ -10,8 +10,8 @@ import pytest
 from langchain_openai import OpenAIEmbeddings
 from pydantic import SecretStr
 
-from judgetree.app.scripted_endpoints import DASHSCOPE_RERANK
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.endpoints import DASHSCOPE_RERANK
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.reader import prompts
 from tests.app.drum import CHAIN, VESSEL, WALL, Json, chat_body, http_post, model, post, text_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from judgetree.app.scripted_answers import PromptMismatch, ScriptedAnswers
-from judgetree.app.scripted_multistep import NOTHING_KNOWN, step_reply
+from judgetree.app.scripted.answers import PromptMismatch, ScriptedAnswers
+from judgetree.app.scripted.multistep import NOTHING_KNOWN, step_reply
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.reader.multistep_prompts import (
     FINAL_ANSWER,

@@ -13,10 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_behaviour import Behaviour
-from judgetree.app.scripted_server import ScriptedServer, main
-from judgetree.app.scripted_wire import ChatRequest
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.behaviour import Behaviour
+from judgetree.app.scripted.server import ScriptedServer, main
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.reader import prompts
 from judgetree.modules.reader.prompts import REFUSAL
@@ -213,7 +213,7 @@ def test_the_process_says_where_it_listens_and_can_be_reconfigured(
     tmp_path: Path, ending: signal.Signals, status: int
 ) -> None:
     options = ["--questions", str(questions_file(tmp_path)), "--fault", "500:1", "--seed", "3"]
-    command = [sys.executable, "-m", "judgetree.app.scripted_server", *options]
+    command = [sys.executable, "-m", "judgetree.app.scripted.server", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -251,7 +251,7 @@ def test_a_mistake_on_the_command_line_exits_2_in_a_line(
 
 def test_importing_the_server_pulls_in_no_heavy_package() -> None:
     heavy = ["langgraph", "langchain_core", "langchain_openai", "openai", "pymilvus", "numpy", "httpx"]
-    code = f"import sys, judgetree.app.scripted_server; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, judgetree.app.scripted.server; print([name for name in {heavy} if name in sys.modules])"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "[]"
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from judgetree.app.scripted_answers import PromptMismatch, ScriptedAnswers, parse_prompt
-from judgetree.app.scripted_strategies import strategy_reply
+from judgetree.app.scripted.answers import PromptMismatch, ScriptedAnswers, parse_prompt
+from judgetree.app.scripted.strategies import strategy_reply
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.reader.prompts import REFUSAL, reader_messages

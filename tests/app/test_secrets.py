@@ -20,7 +20,7 @@ import typer
 import yaml
 
 from judgetree.app.cli import app, main
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.settings import load_settings
 from tests.app.conftest import CHAIN, CHINESE, COLLECTION, write_corpus
 from tests.app.test_cli_eval_calibrate import write_mills

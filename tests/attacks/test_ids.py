@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.context import RagContext
-from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.errors import UserError
 from judgetree.modules.index.index import Index
 from judgetree.modules.judge.oracle import GoldFact, OracleJudge

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import grpc
 
-from judgetree.graphs.context import RagContext
 from judgetree.graphs.conversation.conversations import Conversations
-from judgetree.graphs.conversation.result import TurnResult
-from judgetree.graphs.conversation.store import conversation_thread
+from judgetree.graphs.conversation.turn.result import TurnResult
+from judgetree.graphs.conversation.turn.store import conversation_thread
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.growing_text import TextListener
 from judgetree.modules.calls.messages import Message

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn, load_dialogues
 from judgetree.graphs.conversation.conversations import Conversations
-from judgetree.graphs.conversation.result import TurnResult
-from judgetree.graphs.result import Mode
+from judgetree.graphs.conversation.turn.result import TurnResult
+from judgetree.graphs.rag.result import Mode
 from judgetree.modules.settings import Settings
 from tests.app.played import ask_alone, chunk_ids, play_all, saved, turn_is_right
 

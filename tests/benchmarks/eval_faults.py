@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from judgetree.app.scripted_behaviour import FAULTS, Behaviour
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.behaviour import FAULTS, Behaviour
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.runs.store import RunRow, RunStore, newest_attempts
 
 from .eval_kills import LONGEST_SET_UP_S, Moment

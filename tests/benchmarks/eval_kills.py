@@ -11,8 +11,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from judgetree.app.scripted_behaviour import Behaviour
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.behaviour import Behaviour
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.runs.store import RunRow, RunStore
 
 from .eval_runs import EMBEDDINGS, MODEL, Workspace, new_workspace

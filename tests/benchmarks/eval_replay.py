@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.runs.store import RunRow, RunStore
 
 from .eval_runs import FinishedRun, experiment_of, finished_run, indexed_workspace, run_measured, settings_of

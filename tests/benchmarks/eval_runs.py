@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.datasets.standards_qa import Question, known_questions
 from judgetree.evaluation.runs.batch_run import run_experiment

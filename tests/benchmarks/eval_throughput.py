@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from judgetree.app.scripted_behaviour import Behaviour
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.behaviour import Behaviour
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.runs.store import RunRow, RunStore
 
 from .eval_runs import Workspace, experiment_of, indexed_workspace, run_measured, settings_of

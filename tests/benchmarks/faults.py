@@ -8,10 +8,10 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from judgetree.app.scripted_behaviour import FAULTS, Fault
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.behaviour import FAULTS, Fault
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question
-from judgetree.graphs.result import RagResult
+from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
 from judgetree.modules.settings import Settings
 

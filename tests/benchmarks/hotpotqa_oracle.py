@@ -17,11 +17,11 @@ from statistics import fmean
 
 from langchain_core.documents import Document
 
-from judgetree.app.scripted_answers import parse_prompt
+from judgetree.app.scripted.answers import parse_prompt
 from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset
-from judgetree.graphs.context import ChunkRetriever, Limits, RagContext
-from judgetree.graphs.result import Mode, RagResult
+from judgetree.graphs.rag.result import Mode, RagResult
 from judgetree.graphs.session import RagSession
+from judgetree.graphs.threads.context import ChunkRetriever, Limits, RagContext
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.growing_text import TextListener
 from judgetree.modules.calls.messages import Message

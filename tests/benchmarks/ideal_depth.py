@@ -10,10 +10,10 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question, gold_facts
-from judgetree.graphs.context import Limits
 from judgetree.graphs.session import RagSession
+from judgetree.graphs.threads.context import Limits
 from judgetree.modules.judge.oracle import OracleJudge
 from judgetree.modules.settings import Settings
 

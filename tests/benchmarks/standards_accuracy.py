@@ -10,11 +10,11 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question
-from judgetree.graphs.context import Limits
-from judgetree.graphs.result import Mode, RagResult
+from judgetree.graphs.rag.result import Mode, RagResult
 from judgetree.graphs.session import RagSession
+from judgetree.graphs.threads.context import Limits
 from judgetree.modules.settings import Settings
 
 from .corpus import COLLECTION, indexed_standards, is_right, questions, settings_for

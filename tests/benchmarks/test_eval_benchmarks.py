@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.scripted_answers import ScriptedAnswers
+from judgetree.app.scripted.answers import ScriptedAnswers
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
 from judgetree.evaluation.metrics.tree import TreeFigures
 from judgetree.evaluation.runs.store import RunRow

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from judgetree.evaluation.datasets.standards_qa import Question
-from judgetree.graphs.context import Limits, RagContext
-from judgetree.graphs.result import RagResult
-from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.rag.result import RagResult
+from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.tree_nodes import QueryNode
+from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.tree.nodes import QueryNode
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.factory import create_judge
 from judgetree.modules.llm.endpoint import CallGate
@@ -37,7 +37,7 @@ QUESTIONS = 200
 @contextmanager
 def scripted_process(latency_s: float) -> Iterator[str]:
     """The scripted server in a process of its own, so that its CPU is not counted; yields its base URL."""
-    command = [sys.executable, "-m", "judgetree.app.scripted_server"]
+    command = [sys.executable, "-m", "judgetree.app.scripted.server"]
     command += ["--questions", str(DATA / "standards_qa.jsonl"), "--latency", str(latency_s)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.ragas.metrics import MetricName, metrics_named
 from judgetree.evaluation.ragas.run import RagasOptions, RagasSummary, score_run
 from judgetree.evaluation.ragas.scores import RagasScore, RagasStore
 from judgetree.evaluation.runs.store import FoundChunk, RunRow, RunStore
 from judgetree.evaluation.runs.trees import TreeStore
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.settings import Settings
 from tests.eval.dataset_files import write_lines
 from tests.eval.shown import context_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from langchain_core.documents import Document
 
-from judgetree.graphs.tree_nodes import ChunkNode
+from judgetree.graphs.tree.nodes import ChunkNode
 from judgetree.modules.reader.evidence import render_evidence, usable_chunks
 
 

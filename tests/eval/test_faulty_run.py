@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
 from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
 from judgetree.evaluation.runs.experiment import Experiment

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from judgetree import evaluation
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.modules.errors import SettingsError
 

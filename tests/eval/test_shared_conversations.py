@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_wire import ChatRequest
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.runs.store import RunStore
 from tests.app.talks import THICKNESS
 from tests.eval.dialogue_bench import FORK, LINE, TURNS, facts, opened, turn

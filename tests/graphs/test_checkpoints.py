@@ -12,10 +12,10 @@ from filelock import FileLock
 from langchain_core.documents import Document
 from langgraph.checkpoint.base import empty_checkpoint
 
-from judgetree.graphs.checkpoints import keep_latest, open_checkpointer, open_checkpointer_sync, serializer
-from judgetree.graphs.context import RagContext
-from judgetree.graphs.naive_rag import build_naive_rag
-from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.systems.naive_rag import build_naive_rag
+from judgetree.graphs.threads.checkpoints import keep_latest, open_checkpointer, open_checkpointer_sync, serializer
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import SettingsError
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
@@ -101,8 +101,8 @@ def test_store_that_another_one_is_making_ready_is_waited_for(tmp_path: Path) ->
 
 READER = """
 import sys
-from judgetree.graphs.judge_rag import build_judge_rag
-from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.systems.judge_rag import build_judge_rag
+from judgetree.graphs.rag.search_tree import SearchTree
 with build_judge_rag(checkpointer=sys.argv[1]) as graph:
     print(SearchTree.from_history(graph, "t").to_json())
 """

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from judgetree.graphs.context import Limits, RagContext
-from judgetree.graphs.fingerprint import digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
+from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
 from judgetree.modules.errors import ThreadMismatch
 from judgetree.modules.judge.oracle import OracleJudge
 from judgetree.modules.llm.sampling import sampled

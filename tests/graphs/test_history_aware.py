@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from judgetree.graphs.history_aware import create_history_aware_retriever
+from judgetree.graphs.conversation.history_aware import create_history_aware_retriever
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.tokens import message_tokens

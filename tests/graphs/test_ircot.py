@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from judgetree.graphs.ircot import build_ircot
-from judgetree.graphs.state import RagState
+from judgetree.graphs.systems.ircot import build_ircot
+from judgetree.graphs.threads.state import RagState
 from judgetree.modules.reader.multistep_prompts import FINAL_THOUGHT, THOUGHT_SYSTEM, thought_messages
 from judgetree.modules.reader.prompts import reader_messages
 from tests.graphs.fakes import FakeLLM

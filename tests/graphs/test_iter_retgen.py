@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from judgetree.graphs.iter_retgen import build_iter_retgen
-from judgetree.graphs.state import RagState
+from judgetree.graphs.systems.iter_retgen import build_iter_retgen
+from judgetree.graphs.threads.state import RagState
 from judgetree.modules.reader.multistep_prompts import DRAFT_SYSTEM, LONGEST_QUERY, draft_messages
 from judgetree.modules.reader.prompts import reader_messages
 from tests.graphs.fakes import FakeLLM

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 
-from judgetree.graphs.context import Limits, RagContext
-from judgetree.graphs.judge_rag import build_judge_rag
-from judgetree.graphs.rag_graph import RagGraph
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.state import RagState
+from judgetree.graphs.rag.graph import RagGraph
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.systems.judge_rag import build_judge_rag
+from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.state import RagState
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, ModelSetupError

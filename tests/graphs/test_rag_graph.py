@@ -9,12 +9,12 @@ import pytest
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.base import empty_checkpoint
 
-from judgetree.graphs.closed_book import build_closed_book
-from judgetree.graphs.context import Limits, RagContext
-from judgetree.graphs.judge_rag import build_judge_rag
-from judgetree.graphs.naive_rag import build_naive_rag
-from judgetree.graphs.rag_graph import RagGraph
-from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.rag.graph import RagGraph
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.systems.closed_book import build_closed_book
+from judgetree.graphs.systems.judge_rag import build_judge_rag
+from judgetree.graphs.systems.naive_rag import build_naive_rag
+from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import LoopReentryError, ModelCallError, SettingsError, ThreadMismatch, UnknownThread

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from judgetree.graphs.react import build_react
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.state import RagState
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.systems.react import build_react
+from judgetree.graphs.threads.state import RagState
 from judgetree.modules.reader.multistep_prompts import FINISH, REACT_SYSTEM, SEARCH, Observed, react_messages
 from judgetree.modules.reader.prompts import reader_messages
 from tests.graphs.fakes import FakeLLM

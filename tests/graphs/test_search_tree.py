@@ -22,10 +22,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, Send, interrupt
 
-from judgetree.graphs.checkpoints import Saver, open_checkpointer
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.state import ChunkPatch, JsonScalar, RagState
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.threads.checkpoints import Saver, open_checkpointer
+from judgetree.graphs.threads.state import ChunkPatch, JsonScalar, RagState
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.calls.usage import CallRecord
 from judgetree.modules.errors import LoadingError, UnknownThread
 
@@ -287,7 +287,7 @@ def test_link_that_closes_a_cycle_is_left_out(tmp_path: Path, caplog: pytest.Log
         change = {"similar_chunks": [patch("a", next_rag_thread_id=ROOT)]}
         await graph.aupdate_state(child, change, as_node="generate")
 
-    with caplog.at_level(logging.WARNING, logger="judgetree.graphs.tree_history"):
+    with caplog.at_level(logging.WARNING, logger="judgetree.graphs.tree.history"):
         tree = run_and_read("memory", tmp_path, go_on, then=link_back)
 
     assert [node.thread_id for node in tree.query_nodes()] == ["root", "root-b", "root-b-b"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from judgetree.graphs.self_ask import build_self_ask
-from judgetree.graphs.state import RagState
+from judgetree.graphs.systems.self_ask import build_self_ask
+from judgetree.graphs.threads.state import RagState
 from judgetree.modules.reader.multistep_prompts import FINAL_ANSWER, FOLLOW_UP, FOLLOW_UP_SYSTEM, follow_up_messages
 from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL, reader_messages
 from tests.graphs.fakes import FakeLLM

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.context import RagContext
 from judgetree.graphs.session import RagSession
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.errors import ModelCallError, SettingsError, UnknownThread
 from judgetree.modules.judge.oracle import GoldFact, OracleJudge
 from judgetree.modules.settings import load_settings

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.closed_book import build_closed_book
-from judgetree.graphs.context import RagContext
-from judgetree.graphs.rag_graph import RagGraph
-from judgetree.graphs.result import RagResult
+from judgetree.graphs.rag.graph import RagGraph
+from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
+from judgetree.graphs.systems.closed_book import build_closed_book
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError, ModelSetupError, SessionError, ThreadMismatch

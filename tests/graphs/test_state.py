@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from judgetree.graphs.state import ChunkPatch, merge_chunks, merge_usage
+from judgetree.graphs.threads.state import ChunkPatch, merge_chunks, merge_usage
 from judgetree.modules.calls.usage import CallRecord
 
 KEYS = ("score", "reason", "sub_answer", "next_rag_thread_id")

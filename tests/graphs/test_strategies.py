@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from judgetree.graphs.context import Limits, RagContext
-from judgetree.graphs.fingerprint import fingerprint_of
-from judgetree.graphs.judge_rag import build_judge_rag
-from judgetree.graphs.naive_rag import build_naive_rag
-from judgetree.graphs.rag_graph import RagGraph
-from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.rag.graph import RagGraph
+from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.session import RagSession
+from judgetree.graphs.systems.judge_rag import build_judge_rag
+from judgetree.graphs.systems.naive_rag import build_naive_rag
+from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.fingerprint import fingerprint_of
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError, SettingsError, ThreadMismatch
 from judgetree.modules.judge.oracle import GoldFact, OracleJudge

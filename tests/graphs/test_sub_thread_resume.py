@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 
-from judgetree.graphs.context import RagContext
-from judgetree.graphs.judge_rag import build_judge_rag
-from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.systems.judge_rag import build_judge_rag
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.contract import Verdict
 from judgetree.modules.judge.oracle import GoldFact, OracleJudge
@@ -71,8 +71,8 @@ def test_a_cancelled_sub_run_is_finished_by_a_resume(tmp_path: Path, hangs_on: s
 
 DIES = """
 import os, sys
-from judgetree.graphs.context import RagContext
-from judgetree.graphs.judge_rag import build_judge_rag
+from judgetree.graphs.threads.context import RagContext
+from judgetree.graphs.systems.judge_rag import build_judge_rag
 from tests.graphs.fakes import FakeLLM, TableRetriever
 from tests.graphs.test_sub_thread_resume import ROOT, SUB, TABLE, Stopping
 

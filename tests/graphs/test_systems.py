@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
 
-from judgetree.graphs.context import Limits, RagContext
-from judgetree.graphs.rag_graph import RagGraph
-from judgetree.graphs.result import Mode
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.state import Step, merge_steps
-from judgetree.graphs.systems import SYSTEMS
+from judgetree.graphs.rag.graph import RagGraph
+from judgetree.graphs.rag.result import Mode
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.systems.registry import SYSTEMS
+from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.state import Step, merge_steps
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError, ThreadMismatch
 from judgetree.modules.reader.multistep_prompts import (

@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.index.connection import MilvusConnection, connect
 from judgetree.modules.index.index import Index
 from tests.graphs.conftest import postgres_url

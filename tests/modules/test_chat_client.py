@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
 
 from .model_endpoints import ask, chat_reply, llm_at, saying, serve_raw
 

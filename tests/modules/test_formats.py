@@ -11,7 +11,7 @@ import pytest
 
 from judgetree.evaluation.runs.store import RunStore
 from judgetree.graphs.conversation.tree import ConversationTree
-from judgetree.graphs.search_tree import SearchTree
+from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.modules.embedding.cache import VectorCache
 from judgetree.modules.errors import CollectionError, LoadingError, SettingsError, UserError
 from judgetree.modules.formats import Thing, format_of, refuse_other_format

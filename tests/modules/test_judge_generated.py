@@ -7,9 +7,9 @@ import json
 import pytest
 from langchain_core.documents import Document
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
-from judgetree.app.scripted_wire import ChatRequest
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.messages import JSON_REPAIR
 from judgetree.modules.calls.usage import CallBudget, CallMeter

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
-from judgetree.app.scripted_wire import ChatRequest
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion, TokenLogprob
 from judgetree.modules.calls.growing_text import TextListener

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
-from judgetree.app.scripted_wire import ChatRequest
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallMeter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.addresses import Address
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, SettingsError

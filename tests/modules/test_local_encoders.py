@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.embedding.local import find_minilm, find_multilingual, load_minilm, load_multilingual
 from judgetree.modules.errors import DependencyError
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.llm.endpoint import CallGate, EndpointLLM

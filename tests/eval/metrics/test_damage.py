@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from judgetree.evaluation.metrics.damage import damage_in_words, damage_of, damage_to_calls
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.state import JsonScalar
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.threads.state import JsonScalar
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.calls.usage import CallRecord
 from tests.eval.metrics.test_tree import call
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from judgetree.evaluation.metrics.tree import TreeFigures, figures_of
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.calls.usage import CallKind, CallRecord
 from judgetree.modules.judge.contract import Score, VerdictStatus
 

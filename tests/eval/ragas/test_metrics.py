@@ -24,7 +24,7 @@ from judgetree.evaluation.ragas.report import missing_counts, ragas_lines
 from judgetree.evaluation.ragas.scores import RagasScore, Scorer, current_scores, finished, row_key
 from judgetree.evaluation.reports.frames import common_frame, question_frame, system_frame
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
-from judgetree.graphs.tree_nodes import QueryNode
+from judgetree.graphs.tree.nodes import QueryNode
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.reader.evidence import render_sub_answer
 from tests.eval.ragas_bench import REFUSED, chunk, row, tree_of

@@ -12,8 +12,8 @@ from ragas.metrics.collections.faithfulness.util import (
     StatementGeneratorPrompt,
 )
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_server import ScriptedServer
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.ragas.metrics import RAGAS_METRICS, metrics_named
 from judgetree.evaluation.ragas.models import RagasChat, RagasEmbeddings, build_scoring, prompts_version
 from judgetree.evaluation.ragas.replies import StructuredLLM

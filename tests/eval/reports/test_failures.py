@@ -14,8 +14,8 @@ from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.metrics.answers import score_answer
 from judgetree.evaluation.reports.failures import FAILURE_KINDS, FAILURE_WORDS, FailureKind, failure_kind
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks
 from judgetree.modules.reader.evidence import render_sub_answer
 from tests.eval.shown import context_of
 

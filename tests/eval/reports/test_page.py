@@ -17,10 +17,10 @@ from judgetree.evaluation.reports.report import write_report
 from judgetree.evaluation.runs.rows import row_of
 from judgetree.evaluation.runs.store import RunStore
 from judgetree.evaluation.runs.trees import TreeStore
-from judgetree.graphs.result import Mode, RagResult
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.state import AnswerStatus, JsonScalar
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.graphs.rag.result import Mode, RagResult
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.threads.state import AnswerStatus, JsonScalar
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from tests.browser import look_at, needs_browser
 from tests.eval.dataset_files import hotpot_row, write_list
 from tests.html_pages import Elements, part, unpacked

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.scripted_answers import ChatReply
-from judgetree.app.scripted_endpoints import Responses
-from judgetree.app.scripted_server import ScriptedServer
-from judgetree.app.scripted_wire import ChatRequest
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.endpoints import Responses
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.reports.frames import question_frame

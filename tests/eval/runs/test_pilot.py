@@ -10,7 +10,7 @@ import pytest
 
 from judgetree.evaluation.runs.pilot import Expected, SystemEstimate, estimate_system, rate_limit_s
 from judgetree.evaluation.runs.store import RunRow
-from judgetree.graphs.result import Mode
+from judgetree.graphs.rag.result import Mode
 from judgetree.modules.calls.prices import ModelUsage, Price, Prices
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import load_settings

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgetree.evaluation.runs.trees import TreeStore
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.errors import LoadingError
 
 

@@ -11,8 +11,8 @@ from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
 from judgetree.evaluation.runs.store import FoundChunk
 from judgetree.evaluation.runs.turn_evidence import EvidenceReader, TurnEvidence
 from judgetree.evaluation.runs.turn_facts import ReusedChunk
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError
 from judgetree.modules.memory.turns import ChunkRef, QaPair, imported_turn

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from judgetree.graphs.context import RagContext
-from judgetree.graphs.conversation.context import ConversationOptions, TurnLimits, TurnMemory
 from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits, TurnMemory
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError
 from judgetree.modules.judge.contract import Judge

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.context import RagContext
-from judgetree.graphs.conversation.context import ConversationOptions
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.tree import ConversationTree
+from judgetree.graphs.conversation.turn.context import ConversationOptions
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.memory.memory import ConversationMemory
 from tests.graphs.conversation.talk import (

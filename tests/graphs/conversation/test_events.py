@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.graphs.conversation.conversations import Conversations
-from judgetree.graphs.conversation.events import (
+from judgetree.graphs.conversation.turn.events import (
     ContentEvent,
     ConversationEvent,
     DoneEvent,

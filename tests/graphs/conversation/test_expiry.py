@@ -14,13 +14,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from judgetree.graphs.context import RagContext
-from judgetree.graphs.conversation.context import turn_fingerprint
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.expiry import ExpiryReport
 from judgetree.graphs.conversation.identity import new_conversation_id
-from judgetree.graphs.conversation.state import new_conversation
-from judgetree.graphs.conversation.store import ConversationStore
+from judgetree.graphs.conversation.turn.context import turn_fingerprint
+from judgetree.graphs.conversation.turn.state import new_conversation
+from judgetree.graphs.conversation.turn.store import ConversationStore
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import CollectionError, SettingsError
 from judgetree.modules.index.connection import connect

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 
-from judgetree.graphs.conversation.context import ConversationOptions, FromHistory, TurnLimits
 from judgetree.graphs.conversation.conversations import Conversations
-from judgetree.graphs.conversation.result import TurnResult
+from judgetree.graphs.conversation.turn.context import ConversationOptions, FromHistory, TurnLimits
+from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.contract import Verdict

@@ -10,10 +10,10 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from judgetree.graphs.checkpoints import open_checkpointer_sync
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.identity import is_of_store
 from judgetree.graphs.conversation.tree import ConversationTree
+from judgetree.graphs.threads.checkpoints import open_checkpointer_sync
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.memory.memory import ConversationMemory
 from tests.graphs.conversation.talk import ANSWERS, CLASS, OIL, SCREW, TalkingLLM, open_conversations, settings_in

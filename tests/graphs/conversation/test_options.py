@@ -11,10 +11,10 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 
-from judgetree.graphs.conversation.context import ConversationOptions, FromHistory, TurnLimits
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.record import ConversationRecord
-from judgetree.graphs.conversation.result import TurnResult
+from judgetree.graphs.conversation.turn.context import ConversationOptions, FromHistory, TurnLimits
+from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.errors import SettingsError

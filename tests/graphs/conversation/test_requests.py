@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.context import RagContext
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.session import RagSession
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import CollectionError, SettingsError
 from judgetree.modules.memory.memory import ConversationMemory

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.conversation.context import ConversationOptions, TurnLimits
 from judgetree.graphs.conversation.conversations import Conversations
-from judgetree.graphs.conversation.result import TurnResult
+from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits
+from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.tokens import message_tokens

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from judgetree.graphs.conversation.tree import ConversationTree
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.memory.turns import MAIN_BRANCH, Branch, ChunkRef, OpenTurn, QaPair, new_branch, rag_thread_of
 from tests.modules.turn_factory import make_ref, make_turn
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.state import JsonScalar
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.threads.state import JsonScalar
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.calls.usage import CallRecord
 from judgetree.modules.errors import DependencyError
 from tests.browser import look_at, needs_browser

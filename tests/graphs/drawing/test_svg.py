@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judgetree.graphs.drawing.boxes import CARD_WIDTH_PT
-from judgetree.graphs.drawing.layout import printable
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.state import JsonScalar
-from judgetree.graphs.tree_nodes import VERDICT_LABELS, ChunkNode, QueryNode
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.threads.state import JsonScalar
+from judgetree.graphs.tree.nodes import VERDICT_LABELS, ChunkNode, QueryNode
+from judgetree.graphs.tree.printable import printable
 from judgetree.modules.errors import DependencyError
 
 SVG = "{http://www.w3.org/2000/svg}"

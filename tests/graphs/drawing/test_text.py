@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.graphs.drawing.layout import columns, glyph_ems, one_line, printable, shorten, wrap
-from judgetree.graphs.search_tree import SearchTree
-from judgetree.graphs.state import JsonScalar
-from judgetree.graphs.tree_nodes import ChunkNode, QueryNode
+from judgetree.graphs.drawing.layout import columns, glyph_ems, one_line, shorten, wrap
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.threads.state import JsonScalar
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
+from judgetree.graphs.tree.printable import printable
 
 
 @pytest.mark.parametrize(("text", "width"), [("", 0), ("abc", 3), ("红楼梦", 6), ("e\u0301", 1), ("。", 2), ("→", 1)])

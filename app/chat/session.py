@@ -1,0 +1,97 @@
+"""A chat: lines come in, questions are asked before the user's eyes, commands are carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+from ...graphs.conversation.conversation import Conversation
+from ...graphs.conversation.turn.events import DoneEvent
+from ...modules.errors import JudgetreeError
+from ..terminal.exit_status import FAILED, OK, explain
+from ..terminal.terminal import say
+from .input import ChatInput
+from .slash_commands import ChatCommands, Leave, Question
+from .turn_view import TurnView
+from .words import open_turn_words
+
+
+class ChatSession:
+    """One chat in one conversation.
+
+    Somebody who types is told of what goes wrong, and goes on. A pipe ends at the first mistake that the user can mend;
+    a turn whose model fails only makes the exit status 1.
+    """
+
+    def __init__(
+        self, talk: Conversation, commands: ChatCommands, lines: ChatInput, *, new_view: Callable[[], TurnView]
+    ) -> None:
+        """``new_view``: makes who follows a turn."""
+        self._talk = talk
+        self._commands = commands
+        self._lines = lines
+        self._new_view = new_view
+        self._has_failed = False
+
+    def run(self) -> int:
+        """Read lines until there is none left, or the user leaves; the exit status.
+
+        Raises:
+            UserError: A line from a pipe cannot be done.
+            KeyboardInterrupt: Ctrl-C, where nobody types.
+        """
+        self._say_what_is_open()
+        while (line := self._lines.next_line(self._commands.prompt() if self._lines.is_typed else "")) is not None:
+            try:
+                self._take(line)
+            except Leave:
+                break
+            except JudgetreeError as error:
+                if not self._lines.is_typed:
+                    raise
+                say(explain(error)[0], style="red")
+        return FAILED if self._has_failed and not self._lines.is_typed else OK
+
+    def _take(self, line: str) -> None:
+        """Do what a line says."""
+        if line.startswith("/"):
+            question = self._commands.run(line)
+        elif line.strip():
+            question = self._commands.question(line.strip())
+        else:
+            question = self._commands.open_question() if self._lines.is_typed else None
+        if question is not None:
+            self._ask(question)
+
+    def _ask(self, question: Question) -> None:
+        view = self._new_view()
+        try:
+            self._follow(question, view)
+        except KeyboardInterrupt:
+            view.stop()
+            say("Stopped; what was done is kept.")
+            if not self._lines.is_typed:
+                raise
+        finally:
+            view.stop()
+        self._say_what_is_open()
+
+    def _follow(self, question: Question, view: TurnView) -> None:
+        events = self._talk.stream(
+            question.query, parent_turn_id=question.parent_turn_id, regenerate=question.regenerate
+        )
+        try:
+            for event in events:
+                view.on_event(event)
+                if isinstance(event, DoneEvent) and event.result.status == "failed":
+                    self._has_failed = True
+        finally:
+            if isinstance(events, Generator):
+                events.close()  # a turn that nobody follows any more is cancelled, and stays open
+
+    def _say_what_is_open(self) -> None:
+        """Tell of a turn that was begun and not finished, and how to go on with it."""
+        waiting = self._talk.open_turn
+        if waiting is None:
+            return
+        how = "Enter or /resume goes" if self._lines.is_typed else "/resume goes"
+        say(f"{open_turn_words(waiting)}\n{how} on with it; another question gives it up.", style="yellow")

@@ -1,0 +1,177 @@
+"""What can be said in a chat besides questions: lines that begin with a slash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...graphs.conversation.conversation import FIRST, Conversation
+from ...graphs.rag.search_tree import SearchTree
+from ...modules.errors import SettingsError, UnknownThread
+from ...modules.memory.turns import QaPair
+from ...modules.settings import Settings
+from ..terminal.conversation_files import files_by_suffix, write_conversation
+from ..terminal.saved_threads import read_saved_tree
+from ..terminal.terminal import say, width
+from .words import ORIGINS, branches_text, turns_text
+
+HELP = """\
+Write a question, or one of these:
+  /branch           list the branches; * is the one that is spoken in
+  /branch NAME      go on with another branch
+  /branch N         the same as /after N, unless a branch has that number for its name
+  /after N          the next question follows turn N of this branch, on a branch of its own; 0 begins anew
+  /history          the turns of this branch
+  /tree [N]         the search tree of turn N; of the newest one without N
+  /regenerate       ask the newest question again, on a branch of its own
+  /resume           go on with the turn that is not answered yet; in a terminal Enter does so too
+  /undo             take the newest turn back
+  /rename NAME      give this branch another name
+  /draw FILE        draw the conversation: .svg, .html, .json or .dot
+  /help             show this
+  /quit             leave, as Ctrl-D does
+A question that begins with a slash needs a blank before it. Ctrl-C stops an answer; its turn can be gone on with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """Something to ask."""
+
+    query: str
+    parent_turn_id: str | None = None
+    """None follows the newest turn of the active branch."""
+    regenerate: bool = False
+
+
+class Leave(Exception):
+    """The chat is to end."""
+
+
+class ChatCommands:
+    """Carries out the commands of one chat, and remembers which turn the next question is to follow."""
+
+    def __init__(self, talk: Conversation, settings: Settings, *, tell: Callable[[str], None]) -> None:
+        """``tell`` writes what a command has to show."""
+        self._talk = talk
+        self._settings = settings
+        self._tell = tell
+        self._follows: tuple[int, str] | None = None
+        """Number and id of the turn that the next question follows; None for the newest one."""
+        self._commands: Mapping[str, Callable[[str], Question | None]] = {
+            "branch": self._branch,
+            "after": self._after,
+            "history": self._history,
+            "tree": self._tree,
+            "regenerate": self._regenerate,
+            "resume": self._resume,
+            "undo": self._undo,
+            "rename": self._rename,
+            "draw": self._draw,
+            "help": self._help,
+            "quit": self._quit,
+        }
+
+    def run(self, line: str) -> Question | None:
+        """Carry out a line that begins with a slash; what is to be asked now, if anything.
+
+        Raises:
+            UserError: There is no such command, or it cannot be done.
+            Leave: It was to leave.
+        """
+        name, _, argument = line.removeprefix("/").strip().partition(" ")
+        if name not in self._commands:
+            raise SettingsError(f"There is no command /{name}. /help lists those there are.")
+        return self._commands[name](argument.strip())
+
+    def question(self, query: str) -> Question:
+        """The query after the turn that it is to follow; the one after it follows the newest turn again."""
+        follows, self._follows = self._follows, None
+        return Question(query=query, parent_turn_id=follows[1] if follows else None)
+
+    def open_question(self) -> Question | None:
+        """The turn that is not answered yet, to be gone on with; None if there is none."""
+        waiting, self._follows = self._talk.open_turn, None
+        return Question(query=waiting["query"], parent_turn_id=waiting["parent_turn_id"]) if waiting else None
+
+    def prompt(self) -> str:
+        """Branch and number of the next turn: ``main 3> ``."""
+        active = self._talk.active_branch
+        heads = {branch["name"]: branch["head_number"] for branch in self._talk.branches()}
+        return f"{active} {(self._follows[0] if self._follows else heads.get(active, 0)) + 1}> "
+
+    def _branch(self, name: str) -> None:
+        names = [branch["name"] for branch in self._talk.branches()]
+        if not name:
+            self._tell(branches_text(self._talk.branches(), self._talk.active_branch))
+        elif name.isdecimal() and name not in names:
+            self._after(name)
+        else:
+            self._talk.switch(name)
+            self._follows = None
+            say(f"on branch {name}", style="dim")
+
+    def _after(self, number: str) -> None:
+        if number == "0":
+            self._follows = (0, FIRST)
+            say("The next question begins anew.", style="dim")
+            return
+        turn = self._turn(number)
+        self._follows = (turn["turn_number"], turn["turn_id"])
+        say(f"The next question follows turn {number}: {turn['query']}", style="dim")
+
+    def _history(self, _: str) -> None:
+        self._tell(turns_text(self._talk.history()) or "No turn yet.")
+
+    def _tree(self, number: str) -> None:
+        turn = self._turn(number)
+        if not turn["rag_thread_id"]:
+            origin = ORIGINS[turn["answered_from"]]
+            say(f"Turn {turn['turn_number']} searched no documents{f': its answer is {origin}' if origin else ''}.")
+            return
+        self._tell(self._tree_of(turn).to_text(width=width()))
+
+    def _tree_of(self, turn: QaPair) -> SearchTree:
+        """The tree as the kind of graph that wrote it reads it: a turn may have been asked in another mode."""
+        if self._settings.checkpoint_url != "memory:":
+            return read_saved_tree(self._settings, turn["rag_thread_id"])
+        tree = self._talk.search_tree(turn)
+        if tree is None:
+            raise UnknownThread(f"The search tree of turn {turn['turn_number']} is gone.")
+        return tree
+
+    def _regenerate(self, _: str) -> Question:
+        last, self._follows = self._turn(""), None
+        return Question(query=last["query"], parent_turn_id=last["parent_turn_id"], regenerate=True)
+
+    def _resume(self, _: str) -> Question:
+        waiting = self.open_question()
+        if waiting is None:
+            raise SettingsError("There is nothing to go on with: every turn is answered.")
+        return waiting
+
+    def _undo(self, _: str) -> None:
+        undone, self._follows = self._talk.undo(), None
+        say(f"taken back: {undone['query']}", style="dim")
+
+    def _rename(self, name: str) -> None:
+        self._talk.rename_branch(self._talk.active_branch, name)
+
+    def _draw(self, name: str) -> None:
+        files = files_by_suffix(name)  # what is wrong with the name is told before all trees are read
+        write_conversation(self._talk.tree(), files)
+
+    def _help(self, _: str) -> None:
+        self._tell(HELP)
+
+    def _quit(self, _: str) -> None:
+        raise Leave
+
+    def _turn(self, number: str) -> QaPair:
+        """The turn of that number on the active branch's path; the newest one for ``""``."""
+        turns = self._talk.history()
+        if not turns:
+            raise SettingsError("Nothing has been asked yet.")
+        found = [turn for turn in turns if str(turn["turn_number"]) == number] if number else turns
+        if not found:
+            raise SettingsError(f"There is no turn {number!r} on this branch. /history shows its turns.")
+        return found[-1]

@@ -1,0 +1,81 @@
+"""What the command line says of conversations: where an answer comes from, turns, sources, branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...graphs.drawing.layout import columns, one_line
+from ...modules.memory.turns import AnsweredFrom, Branch, ChunkRef, OpenTurn, QaPair
+
+ORIGINS: Mapping[AnsweredFrom, str] = {
+    "search": "",
+    "history": "from the conversation",
+    "web": "from the web",
+    "knowledge": "from general knowledge: no document says so",
+    "small_talk": "",
+}
+REFUSED = "no answer: neither the conversation nor the documents say it"
+STEPS: Mapping[str, str] = {
+    "load_history": "reading the conversation",
+    "fold_summary": "summing up earlier turns",
+    "direct_answer": "is anything asked?",
+    "select_turns": "which earlier turns matter?",
+    "gather_evidence": "gathering what they rest on",
+    "digest_evidence": "shortening what they rest on",
+    "assess_history": "do they hold the answer?",
+    "answer_from_history": "answering from the conversation",
+    "condense": "understanding the question",
+    "web_or_rag": "documents or web?",
+    "search_web": "searching the web",
+    "call_rag": "searching",
+    "answer_from_knowledge": "answering from general knowledge",
+    "save_turn": "saving",
+}
+"""What goes on in each step of a turn, by the name of its graph node."""
+
+
+def origin_of(turn: QaPair) -> str:
+    """What is to be known of an answer besides its sources; ``""`` where it comes from a search, as usual."""
+    return REFUSED if turn["status"] == "refused" else ORIGINS[turn["answered_from"]]
+
+
+def source_lines(refs: Sequence[ChunkRef]) -> list[str]:
+    """A line for each chunk that an answer rests on: number, source, the judge's score if it gave one."""
+    scores = ["" if ref["score"] is None else f" · score {ref['score']}" for ref in refs]
+    return [
+        f"[{n}] {one_line(ref['source'])}{score}" for n, (ref, score) in enumerate(zip(refs, scores, strict=True), 1)
+    ]
+
+
+def turns_text(turns: Iterable[QaPair]) -> str:
+    """Turns with their numbers, each question with its answer below it and a mark where it has one."""
+    return "\n".join(_turn_text(turn) for turn in turns)
+
+
+def branches_text(branches: Sequence[Branch], active: str) -> str:
+    """A line for each branch: a star at the active one, name, newest turn, and where it forks."""
+    names = {branch["branch_id"]: branch["name"] for branch in branches}
+    room = max((columns(branch["name"]) for branch in branches), default=0)
+    return "\n".join(
+        f"{'*' if branch['name'] == active else ' '} {branch['name']}{' ' * (room - columns(branch['name']))}  "
+        f"{_reach_words(branch, names)}"
+        for branch in branches
+    )
+
+
+def open_turn_words(turn: OpenTurn) -> str:
+    """A turn that was begun and not finished."""
+    return f"Turn {turn['turn_number']} is not answered yet: {one_line(turn['query'])}"
+
+
+def _turn_text(turn: QaPair) -> str:
+    origin = origin_of(turn)
+    answer = turn["answer"].replace("\n", "\n   ")
+    return f"{turn['turn_number']}. {one_line(turn['query'])}\n   {answer}{f'  ({origin})' if origin else ''}"
+
+
+def _reach_words(branch: Branch, names: Mapping[str, str]) -> str:
+    reach = f"up to turn {branch['head_number']}" if branch["head_number"] else "no turn yet"
+    if not branch["forked_from"]:
+        return reach
+    return f"{reach}, from turn {branch['fork_number']} of {names.get(branch['parent_branch_id'], '?')}"

@@ -1,0 +1,1 @@
+"""The commands: what they are called with, and what they do."""

@@ -1,0 +1,188 @@
+"""``judgetree ask``: one question, its search tree growing before the user's eyes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import uuid
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from ...graphs.drawing.words import usage_words
+from ...graphs.rag.result import Mode, RagResult
+from ...graphs.session import RagSession
+from ...graphs.threads.context import Limits, RunEvent
+from ...graphs.threads.snapshots import is_absent
+from ...modules.errors import ModelSetupError, SettingsError
+from ...modules.reader.strategies import AnswerStrategy
+from ...modules.settings import Settings, load_settings
+from ..terminal.exit_status import FAILED, OK
+from ..terminal.live_tree import LiveQuery, LiveTree
+from ..terminal.saved_threads import Fingerprint, mode_of, read_fingerprint, read_saved_tree
+from ..terminal.terminal import say, write_json
+from ..terminal.tree_files import TreeFiles
+from ..terminal.watching import AnswerStream, watching
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskOptions:
+    """How a question is asked. None: as the resumed thread was, else the default."""
+
+    collection: str | None = None
+    mode: Mode | None = None
+    topk: int | None = None
+    max_depth: int | None = None
+    max_llm_calls: int | None = None
+    search_type: str | None = None
+    judge: str | None = None
+    strategy: AnswerStrategy | None = None
+
+    def filled(self, remembered: AskOptions) -> AskOptions:
+        """These options, what is None taken from those remembered."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(remembered, **given)
+
+    @classmethod
+    def of_thread(cls, fingerprint: Fingerprint) -> AskOptions:
+        """The options of the run that a fingerprint describes; None where it says nothing."""
+
+        def number(key: str) -> int | None:
+            return int(fingerprint[key]) if key in fingerprint else None
+
+        return cls(
+            collection=fingerprint.get("retriever.collection"),
+            mode=mode_of(fingerprint),
+            topk=number("retriever.topk"),
+            max_depth=number("max_rec_depth"),
+            max_llm_calls=number("max_llm_calls"),
+            search_type=json.loads(fingerprint.get("retriever.search_type", "null")),
+            judge=fingerprint.get("judge.kind"),
+            strategy=next(
+                (name for name in get_args(AnswerStrategy) if name == fingerprint.get("reader.strategy")), None
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question on its way."""
+
+    question: str | None
+    """None takes the thread's."""
+    thread_id: str
+    resume: bool
+    options: AskOptions
+    known: LiveTree
+    """What the thread had done before."""
+
+
+def run_ask(
+    question: str | None,
+    options: AskOptions,
+    *,
+    thread_id: str | None,
+    resume: bool,
+    files: TreeFiles,
+    as_json: bool,
+) -> int:
+    """Ask, and tell the outcome. 0 for an answer or a refusal, 1 for a failure.
+
+    Raises:
+        UserError: Something to mend.
+        KeyboardInterrupt: Ctrl-C; how to resume has been said.
+    """
+    settings = load_settings()
+    if question is None and not resume:
+        raise SettingsError("Give a question, or --resume --thread-id ID to go on with an earlier one.")
+    if resume and thread_id is None:
+        raise SettingsError("--resume needs --thread-id ID. `judgetree threads` lists the threads there are.")
+    files.check(stdout_is_free=False)
+    asked = _prepare(question, options, thread_id, resume, settings)
+    result = ask_and_watch(asked, settings, streams=not as_json)
+    if as_json:
+        write_json(result.to_document())
+    say_outcome(result)
+    files.write(result.tree)
+    return FAILED if result.status == "failed" else OK
+
+
+def ask_and_watch(asked: Asked, settings: Settings, *, streams: bool = True) -> RagResult:
+    """Ask with the tree drawn on standard error and, if it ``streams``, the answer written on standard output.
+
+    Raises:
+        UserError: Something to mend.
+        KeyboardInterrupt: Ctrl-C; how to resume has been said.
+    """
+    options, stream = asked.options, AnswerStream(wanted=streams)
+    with watching(asked.known) as watcher:
+
+        def tell(event: RunEvent) -> None:
+            watcher.on_event(event)
+            stream.on_event(event)
+
+        with RagSession(
+            options.collection or "",
+            mode=options.mode or "judge",
+            topk=3 if options.topk is None else options.topk,
+            search_type=options.search_type or "hybrid",
+            judge=options.judge or "auto",
+            strategy=options.strategy or "stuff",
+            limits=_limits(options),
+            settings=settings,
+            on_progress=watcher.on_progress,
+        ) as session:
+            try:
+                result = session.ask(asked.question, thread_id=asked.thread_id, resume=asked.resume, on_event=tell)
+            except (KeyboardInterrupt, ModelSetupError):
+                watcher.stop()
+                _say_how_to_resume(session, asked.thread_id)
+                raise
+    if streams and result.status != "failed":
+        stream.finish(result.answer)
+    return result
+
+
+def say_outcome(result: RagResult) -> None:
+    """Status, cost and what to do next, on standard error."""
+    if result.error:
+        say(result.error, style="red")
+    cost = usage_words(result.usage_this_run)
+    say(f"{result.status} · {cost} · {result.wall_s:.1f} s in all", style="dim")
+    if result.tree.budget_spent:
+        say("The budget of model calls was spent: the answer rests on part of the evidence.", style="yellow")
+    if result.status == "failed":
+        say(f"resume: {resume_command(result.thread_id)}")
+    say(f"tree:   judgetree tree {result.thread_id}", style="dim")
+
+
+def resume_command(thread_id: str) -> str:
+    """The command that goes on with a thread, with its own options."""
+    return f"judgetree ask --resume --thread-id {shlex.quote(thread_id)}"
+
+
+def _prepare(
+    question: str | None, options: AskOptions, thread_id: str | None, resume: bool, settings: Settings
+) -> Asked:
+    thread_id = thread_id or str(uuid.uuid4())
+    known = LiveTree(LiveQuery(thread_id=thread_id, query=question or ""))
+    if resume:
+        known = LiveTree.of_saved(read_saved_tree(settings, thread_id))
+        options = options.filled(AskOptions.of_thread(read_fingerprint(settings, thread_id)))
+    if not options.collection and options.mode != "llm":
+        raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
+    return Asked(question=question, thread_id=thread_id, resume=resume, options=options, known=known)
+
+
+def _limits(options: AskOptions) -> Limits:
+    usual = Limits()
+    return Limits(
+        max_rec_depth=usual.max_rec_depth if options.max_depth is None else options.max_depth,
+        max_llm_calls=usual.max_llm_calls if options.max_llm_calls is None else options.max_llm_calls,
+    )
+
+
+def _say_how_to_resume(session: RagSession, thread_id: str) -> None:
+    if is_absent(session.graph.get_state({"configurable": {"thread_id": thread_id}})):
+        say("Stopped before anything was done.")
+    else:
+        say(f"Stopped; what was done is kept. resume: {resume_command(thread_id)}")

@@ -1,0 +1,146 @@
+"""``judgetree demo``: index the example corpus, ask a question that takes two steps, show answer and tree."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...evaluation.datasets.standards_dialogues import Dialogue
+from ...evaluation.datasets.standards_qa import Question, load_standards_qa
+from ...graphs.drawing.words import count_of
+from ...graphs.rag.result import RagResult
+from ...modules.errors import LoadingError, SettingsError
+from ...modules.llm.factory import is_local
+from ...modules.settings import Settings, load_settings
+from ..scripted.server import ScriptedServer, find_dialogues
+from ..terminal.exit_status import FAILED, OK
+from ..terminal.live_tree import LiveQuery, LiveTree
+from ..terminal.terminal import say
+from ..terminal.tree_files import TreeFiles
+from .ask import Asked, AskOptions, ask_and_watch, say_outcome
+from .index import IndexOptions, index_paths
+
+QUESTION_ID = "en-2hop-01"
+COLLECTION = "judgetree_demo"
+CORPUS, QUESTIONS = "standards", "standards_qa.jsonl"
+LOCAL_LIMITS = AskOptions(collection=COLLECTION, topk=3, max_depth=1)
+"""A model on this machine's processor takes seconds a call: one level is enough for this question."""
+LIMITS = AskOptions(collection=COLLECTION)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoData:
+    """What the demo needs of the folder ``data``."""
+
+    corpus: Path
+    questions: tuple[Question, ...]
+    dialogues: tuple[Dialogue, ...] = ()
+
+    @property
+    def question(self) -> Question:
+        """The one that is asked."""
+        return next(row for row in self.questions if row.id == QUESTION_ID)
+
+
+def run_demo(*, scripted: bool, data: Path, out: Path) -> int:
+    """Index, ask, draw, and check the answer: 0 if it is right, else 1.
+
+    Raises:
+        UserError: The data is not there, or something about the settings is to be mended.
+    """
+    found = find_data(data)
+    files = _picture_files(out)
+    with _model(found, scripted=scripted) as settings:
+        _index(found.corpus, settings)
+        result = _ask(found.question, settings)
+    status = _judge(result, found.question)
+    say_outcome(result)
+    files.write(result.tree)
+    return status
+
+
+def find_data(folder: Path) -> DemoData:
+    """The corpus and its questions.
+
+    Raises:
+        LoadingError: They are not in this folder; they come with the source, not with the installed package.
+    """
+    corpus, questions = folder / CORPUS, folder / QUESTIONS
+    if not corpus.is_dir() or not questions.is_file():
+        raise LoadingError(
+            f"The demo needs {corpus} and {questions}, which come with judgetree's source. "
+            "Run it in a checkout, or name that folder with --data."
+        )
+    rows = tuple(load_standards_qa(questions))
+    if not any(row.id == QUESTION_ID for row in rows):
+        raise LoadingError(
+            f"{questions} has no row {QUESTION_ID!r}, which the demo asks. Take the one of the checkout."
+        )
+    return DemoData(corpus=corpus, questions=rows, dialogues=tuple(find_dialogues(beside=questions)))
+
+
+def is_right(answer: str, question: Question) -> bool:
+    """Whether the answer holds the gold answer or another spelling of it, case and blanks aside."""
+    return any(_folded(gold) in _folded(answer) for gold in (question.answer, *question.aliases))
+
+
+@contextmanager
+def _model(data: DemoData, *, scripted: bool) -> Iterator[Settings]:
+    if not scripted:
+        settings = load_settings()
+        say(f"model: {settings.llm_spec}")
+        yield settings
+        return
+    with ScriptedServer(data.questions, dialogues=data.dialogues) as server:
+        say("model: a script that knows the example questions (no model is called)")
+        yield load_settings(llm=f"{server.base_url}#scripted", judge_llm="")
+
+
+def _index(corpus: Path, settings: Settings) -> None:
+    say(f"indexing {corpus} …")
+    outcome = index_paths(IndexOptions(paths=(corpus,), collection=COLLECTION, prune=True), settings)
+    files = len(outcome.report.added) + len(outcome.report.changed) + outcome.report.unchanged
+    say(
+        f"{count_of(files, 'file')}, {count_of(outcome.report.chunks, 'chunk')} in {outcome.seconds:.1f} s", style="dim"
+    )
+
+
+def _ask(question: Question, settings: Settings) -> RagResult:
+    thread_id = str(uuid.uuid4())
+    asked = Asked(
+        question=question.question,
+        thread_id=thread_id,
+        resume=False,
+        options=LOCAL_LIMITS if is_local(settings.llm_spec) else LIMITS,
+        known=LiveTree(LiveQuery(thread_id=thread_id, query=question.question)),
+    )
+    return ask_and_watch(asked, settings)
+
+
+def _judge(result: RagResult, question: Question) -> int:
+    if result.status == "failed":
+        return FAILED
+    sub_runs = result.tree.sub_runs
+    say(f"It asked {count_of(sub_runs, 'further question')}." if sub_runs else "It did not ask on.", style="bold")
+    if is_right(result.answer, question):
+        say("The answer is right.", style="bold green")
+        return OK
+    say(f"The answer is wrong: the documents say {question.answer!r}.", style="bold red")
+    return FAILED
+
+
+def _picture_files(out: Path) -> TreeFiles:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"--out: {out} cannot be made ({error.strerror}). Name another folder.") from error
+    files = TreeFiles(targets={"svg": str(out / "tree.svg"), "html": str(out / "tree.html")})
+    files.check(stdout_is_free=False)
+    return files
+
+
+def _folded(text: str) -> str:
+    return "".join(text.casefold().split())

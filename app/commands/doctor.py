@@ -1,0 +1,139 @@
+"""``judgetree doctor``: tries everything that a question needs, and says what to do about what does not work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from ...graphs.drawing.svg import find_renderer
+from ...graphs.drawing.words import count_of
+from ...modules.background_loop import background_loop
+from ...modules.calls.usage import CallMeter
+from ...modules.embedding.embedder import create_embeddings
+from ...modules.errors import DependencyError, JudgetreeError
+from ...modules.index.connection import connect
+from ...modules.index.schema import list_collections
+from ...modules.llm.endpoint import CallGate
+from ...modules.llm.factory import create_llm
+from ...modules.settings import Settings, load_settings, without_secrets
+from ..terminal.exit_status import OK, USER_ERROR
+from ..terminal.saved_threads import open_graph
+from ..terminal.terminal import busy, write_json
+
+KEYS = ("OPENAI_API_KEY", "DASHSCOPE_API_KEY")
+_PROBE = [("system", "You are a test."), ("user", "Reply with the word ok.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One thing that was tried."""
+
+    name: str
+    works: bool
+    detail: str
+    """What was found, or what is wrong and what to do."""
+    is_needed: bool = True
+    """Whether no question can be asked without it."""
+
+
+def run_doctor(*, as_json: bool) -> int:
+    """Try everything; 0 if a question could be asked, else 2. Makes one tiny call to each model.
+
+    Raises:
+        SettingsError: The settings cannot be read at all.
+    """
+    settings = load_settings()
+    checks: list[Check] = []
+    for check in run_checks(settings):
+        checks.append(check)
+        if not as_json:
+            _show(check)
+    can_ask = all(check.works for check in checks if check.is_needed)
+    if as_json:
+        write_json(
+            {"can_ask": can_ask, "settings": describe_settings(settings), "checks": [asdict(check) for check in checks]}
+        )
+    else:
+        verdict = "Questions can be asked." if can_ask else "No question can be asked until that is mended."
+        _stdout().print(Text(verdict, style="bold" if can_ask else "bold red"))
+    return OK if can_ask else USER_ERROR
+
+
+def run_checks(settings: Settings) -> Iterator[Check]:
+    """Each check as it is done."""
+    shown = "; ".join(f"{name}={value}" for name, value in describe_settings(settings).items())
+    yield Check(name="settings", works=True, detail=shown)
+    yield _try("milvus", lambda: _try_milvus(settings))
+    yield _try("checkpoints", lambda: _try_checkpoints(settings))
+    specs = ("local:minilm", "local:use") if settings.embeddings == "auto" else (settings.embeddings,)
+    for spec in specs:
+        yield _try("embedder", lambda spec=spec: _try_embedder(spec, settings))  # type: ignore[misc]
+    for spec in dict.fromkeys((settings.llm_spec, settings.judge_spec)):
+        yield _try("model", lambda spec=spec: _try_model(spec, settings))  # type: ignore[misc]
+    yield _try("renderer", _try_renderer, is_needed=False)
+
+
+def describe_settings(settings: Settings) -> dict[str, str]:
+    """Every setting that is not empty, with secrets hidden, and which keys the environment holds."""
+    shown = {name: str(value) for name, value in settings.model_dump(mode="json").items() if value not in ("", None)}
+    return {**shown, **{key: "**********" for key in KEYS if os.environ.get(key)}}
+
+
+def _try(name: str, probe: Callable[[], str], *, is_needed: bool = True) -> Check:
+    try:
+        with busy(f"trying: {name}"):
+            return Check(name=name, works=True, detail=without_secrets(probe()), is_needed=is_needed)
+    except JudgetreeError as error:
+        return Check(name=name, works=False, detail=without_secrets(str(error)), is_needed=is_needed)
+    except OSError as error:
+        return Check(
+            name=name, works=False, detail=f"{error}. Check the path and its permissions.", is_needed=is_needed
+        )
+
+
+def _try_milvus(settings: Settings) -> str:
+    with closing(connect(settings.milvus_address, settings.milvus_token.get_secret_value())) as connection:
+        names = list_collections(connection.client)
+        kind = "Milvus Lite" if connection.is_lite else "Milvus"
+    listed = f": {', '.join(names)}" if names else "; make one with `judgetree index`"
+    return f"{kind} at {settings.milvus_address}, {count_of(len(names), 'collection')}{listed}"
+
+
+def _try_checkpoints(settings: Settings) -> str:
+    with open_graph(settings) as graph:
+        graph.list_threads(1)
+    return settings.checkpoint_url
+
+
+def _try_embedder(spec: str, settings: Settings) -> str:
+    embedder = create_embeddings(spec, settings.model_copy(update={"retries": 0}), cache=False)
+    return f"{embedder.name}, {len(embedder.embed_query('test'))} dimensions"
+
+
+def _try_model(spec: str, settings: Settings) -> str:
+    llm = create_llm(spec, settings.model_copy(update={"retries": 0}), CallGate(1))
+    meter = CallMeter(node="doctor")
+    background_loop().run(llm.complete(_PROBE, meter=meter))
+    return f"{spec} answered in {meter.records[0]['seconds']:.1f} s"
+
+
+def _try_renderer() -> str:
+    renderer = find_renderer()
+    if renderer is None:
+        raise DependencyError("no program draws SVG: pip install graphviz-pure. Text, HTML and DOT work without.")
+    return renderer
+
+
+def _show(check: Check) -> None:
+    word, style = ("ok", "green") if check.works else ("fails", "red") if check.is_needed else ("lacks", "yellow")
+    line = Text(f"{word:<6}", style=style).append(f"{check.name:<12}", style="bold").append(check.detail, style="none")
+    _stdout().print(line)
+
+
+def _stdout() -> Console:
+    return Console(highlight=False, soft_wrap=True)

@@ -1,0 +1,102 @@
+"""``judgetree eval run --dry-run``: what a run will take, before it is paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...evaluation.runs.batch_run import RunOptions
+from ...evaluation.runs.experiment import Experiment
+from ...evaluation.runs.store import RunStore
+from ...graphs.drawing.words import count_of
+from ...modules.calls.prices import dollars
+from ...modules.errors import SettingsError
+from ...modules.extras import needs_extra
+from ..terminal.exit_status import INTERRUPTED, OK
+from ..terminal.progress import progress_bar
+from ..terminal.terminal import Cell, say, write_json, write_rows
+from .eval import question_bar
+
+if TYPE_CHECKING:
+    from ...evaluation.runs.pilot import Expected, RunEstimate, SystemEstimate
+
+_HEAD = ("system", "answered", "left", "calls", "tokens", "cost", "time")
+
+
+def run_pilot(experiment: Experiment, out: Path, options: RunOptions, *, pilot: int | None, as_json: bool) -> int:
+    """Ask a pilot, and tell what the rest of the run will take. ``pilot``: questions; None for the usual number.
+
+    Raises:
+        UserError: Something to mend, or the extra ``eval`` is not installed.
+    """
+    if options.force or options.retry is not None:
+        raise SettingsError("--dry-run estimates what was never asked: leave out --force and --retry.")
+    with needs_extra("eval"):
+        from ...evaluation.runs.pilot import PILOT, estimate_run
+    questions = PILOT if pilot is None else pilot
+    try:
+        with progress_bar() as on_setup, question_bar() as on_progress:
+            estimate = estimate_run(
+                experiment, out, pilot=questions, options=options, on_progress=on_progress, on_setup=on_setup
+            )
+    except KeyboardInterrupt:
+        say(f"Stopped. {len(RunStore(out).read_rows())} rows are kept in {out}; the same command goes on.")
+        return INTERRUPTED
+    if as_json:
+        write_json({"out": str(out), **estimate.to_document()})
+        return OK
+    write_rows(_table(estimate))
+    for remark in _remarks(estimate, out):
+        say(remark)
+    return OK
+
+
+def _table(estimate: RunEstimate) -> list[list[Cell]]:
+    lines = [*estimate.systems, estimate.total] if len(estimate.systems) > 1 else estimate.systems
+    return [[(name, "bold") for name in _HEAD], *([(cell, "") for cell in _cells(line)] for line in lines)]
+
+
+def _cells(system: SystemEstimate) -> tuple[str, ...]:
+    return (
+        system.system,
+        f"{system.answered:,}",
+        f"{system.left:,}",
+        _with_interval(system.calls, "{:,.0f}".format),
+        _with_interval(system.tokens, "{:,.0f}".format),
+        _cost(system),
+        _with_interval(system.seconds, _duration),
+    )
+
+
+def _cost(system: SystemEstimate) -> str:
+    if system.is_whole:
+        return _with_interval(system.known_usd, dollars)
+    return f"at least {dollars(system.known_usd.value)}" if system.known_usd.value else "unknown"
+
+
+def _with_interval(expected: Expected, shown: Callable[[float], str]) -> str:
+    if expected.low is None or expected.high is None:
+        return shown(expected.value)
+    return f"{shown(expected.value)} ({shown(expected.low)} to {shown(expected.high)})"
+
+
+def _duration(seconds: float) -> str:
+    """ "40 s", "12 min", "3.5 h"."""
+    if seconds < 100:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def _remarks(estimate: RunEstimate, out: Path) -> list[str]:
+    asked = f"The pilot asked {count_of(estimate.pilot_asked, 'question')}, systems counted apart, and "
+    remarks = [
+        "For the questions that are left, as if none of their calls were kept; in brackets 95 % bootstrap intervals.",
+        f"{asked}cost {estimate.pilot_cost}; its rows are in {out}, and the run goes on from there.",
+    ]
+    if estimate.rate_limit_s > estimate.total.seconds.value:
+        remarks.append(f"The limits a minute make it at least {_duration(estimate.rate_limit_s)} in all.")
+    if estimate.cached_share:
+        share = f"{estimate.cached_share:.0%} of the calls it rests on came from the model cache"
+        remarks.append(f"{share}: calls and money count them as to be paid, the time does not.")
+    return remarks

@@ -1,0 +1,266 @@
+"""What the scripted model says: answers worked out from the gold facts of a question file.
+
+The scripted model knows every question of the file, the single-hop question of each of its facts, and each question
+that remains once the first facts are known. For these it judges, asks on and reads as an ideal model would; of any
+other question it knows nothing. No network and no state: the same prompt gets the same reply.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+from ...evaluation.datasets.standards_qa import Question, SupportingFact, gold_of, known_questions
+from ...modules.calls.messages import Message
+from ...modules.judge.oracle import GoldFact, oracle_verdict
+from ...modules.judge.prompts import alone_messages, judge_messages, needed_messages, sub_question_messages
+from ...modules.memory.prompts import UNDERSTOOD
+from ...modules.reader.prompts import REFUSAL, closed_book_messages, reader_messages
+from .ragas import is_ragas, ragas_reply
+
+PromptKind = Literal["judge", "needed", "alone", "sub_question", "read", "closed_book", "ragas", "other"]
+RequestKind = Literal[PromptKind, "embeddings", "rerank"]
+REQUEST_KINDS: tuple[RequestKind, ...] = (*get_args(PromptKind), "embeddings", "rerank")
+
+P_YES_WHEN_TRUE = 0.9
+P_YES_WHEN_FALSE = 0.05
+_LONGEST_LABEL = 80
+"""Characters that may stand between a resolved sub-question and its answer ("Answer:", a bullet, a score)."""
+
+
+class PromptMismatch(ValueError):
+    """The system message is one of ours, but the user message does not follow its template."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """A chat request taken apart. Every field but ``kind`` may be empty."""
+
+    kind: PromptKind
+    query: str = ""
+    passage: str = ""
+    """The passage to judge; for ``read`` the whole evidence, for ``ragas`` the whole message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatReply:
+    """What the model says. A ``status`` other than 200 makes it an error response with ``text`` as its message."""
+
+    text: str = ""
+    p_yes: float | None = None
+    """Probability of yes, in [0, 1], for the log probabilities of a yes/no reply; None: the text is near certain."""
+    finish_reason: Literal["stop", "length", "content_filter"] = "stop"
+    reasoning: str = ""
+    """Sent as ``reasoning_content`` beside the text, as servers with a reasoning parser do."""
+    status: int = 200
+    counts_tokens: bool = True
+    """False for an endpoint that reports no usage."""
+
+
+_QUERY, _PASSAGE, _REJECTED = "FIELDqueryFIELD", "FIELDpassageFIELD", "FIELDrejectedFIELD"
+
+
+def _pattern(messages: list[Message]) -> tuple[str, re.Pattern[str]]:
+    """System message and a pattern of the user message, out of messages that were built with the field names above.
+
+    The query ends at the first place where the rest still fits, the passage at the last.
+    """
+    (_, system), (_, user) = messages
+    pattern = re.escape(user)
+    pattern = pattern.replace(_QUERY, "(?P<query>.*?)", 1).replace(_QUERY, "(?P=query)")
+    pattern = pattern.replace(_PASSAGE, "(?P<passage>.*)", 1).replace(_REJECTED, ".*")
+    return system, re.compile(pattern, re.DOTALL)
+
+
+_TEMPLATES: tuple[tuple[PromptKind, tuple[str, re.Pattern[str]]], ...] = (
+    ("judge", _pattern(judge_messages(_QUERY, _PASSAGE))),
+    ("needed", _pattern(needed_messages(_QUERY, _PASSAGE))),
+    ("alone", _pattern(alone_messages(_QUERY, _PASSAGE))),
+    # The second try has more fixed text, so it must be tested before the first.
+    ("sub_question", _pattern(sub_question_messages(_QUERY, _PASSAGE, rejected=_REJECTED))),
+    ("sub_question", _pattern(sub_question_messages(_QUERY, _PASSAGE))),
+    ("read", _pattern(reader_messages(_QUERY, _PASSAGE))),
+    ("closed_book", _pattern(closed_book_messages(_QUERY))),
+)
+
+
+def parse_prompt(messages: Sequence[Message]) -> Prompt:
+    """Recognise a request by its system message and take its first user message apart.
+
+    Later messages are ignored: a repair retry of the judge appends to the same opening. A query that holds a blank
+    line followed by ``Passage:`` cannot be told from the template and is cut there.
+
+    Returns:
+        A prompt of kind ``other`` with no fields when the system message is none of ours.
+
+    Raises:
+        PromptMismatch: The system message is ours and the user message is not.
+    """
+    system = next((text for role, text in messages if role == "system"), "")
+    user = next((text for role, text in messages if role == "user"), "")
+    ours = False
+    for kind, (template_system, pattern) in _TEMPLATES:
+        if system != template_system:
+            continue
+        ours = True
+        if match := pattern.fullmatch(user):
+            return Prompt(kind=kind, **match.groupdict())
+    if ours:
+        raise PromptMismatch(
+            f"The user message does not follow the template that belongs to its system message: {user[:80]!r}. "
+            "Build it with the functions of judgetree.modules.reader.prompts."
+        )
+    return Prompt(kind="ragas", passage=user) if is_ragas(user) else Prompt(kind="other")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """A question with everything needed to answer it. ``facts`` is empty when nothing can."""
+
+    answer: str
+    facts: tuple[SupportingFact, ...]
+
+    @cached_property
+    def _quotes(self) -> tuple[str, ...]:
+        return tuple(_squash(fact.quote) for fact in self.facts)
+
+    @cached_property
+    def _gold(self) -> tuple[GoldFact, ...]:
+        return gold_of(self.facts)
+
+    def judge(self, passage: str) -> tuple[int, str]:
+        """Score of a passage, and the next question when the score is 1."""
+        verdict = oracle_verdict(self._gold, passage)
+        return verdict.score or 0, verdict.next_query
+
+    def is_answered_by(self, evidence: str) -> bool:
+        """Whether each fact is in the evidence: quoted, or resolved by a sub-question that asks for it."""
+        return bool(self.facts) and not self.missing_in(evidence)
+
+    def missing_in(self, evidence: str) -> list[SupportingFact]:
+        """The facts that are not in the evidence, in hop order."""
+        return [
+            fact
+            for hop, fact in enumerate(self.facts)
+            if not (
+                self._quotes[hop] in evidence
+                or _resolved(fact.question, fact.answer, evidence)
+                or self._spanned(hop, evidence)
+            )
+        ]
+
+    def facts_in(self, evidence: str) -> list[SupportingFact]:
+        """The facts that are in the evidence, in hop order."""
+        missing = self.missing_in(evidence)
+        return [fact for fact in self.facts if fact not in missing]
+
+    def _spanned(self, hop: int, evidence: str) -> bool:
+        """Whether a question that remained after an earlier hop has been answered in the evidence."""
+        return any(_resolved(fact.remaining_question, self.answer, evidence) for fact in self.facts[:hop])
+
+
+def _squash(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _key(question: str) -> str:
+    """The question as it is looked up; of one that stands below the user's words, how it was understood."""
+    return _squash(question.rpartition(f"\n{UNDERSTOOD}")[2]).casefold()
+
+
+def _resolved(question: str, answer: str, evidence: str) -> bool:
+    """Whether the question stands in the evidence with its answer right behind it.
+
+    The answer alone would not do: the bridge of a chain is named by both of its passages.
+    """
+    question, answer = _squash(question), _squash(answer)
+    if not question or not answer:
+        return False
+    at = evidence.find(question)
+    while at >= 0:
+        end = at + len(question)
+        if answer in evidence[end : end + _LONGEST_LABEL + len(answer)]:
+            return True
+        at = evidence.find(question, end)
+    return False
+
+
+class ScriptedAnswers:
+    """An ideal judge and reader for the questions of one file. Replies are pure functions of the prompt.
+
+    Args:
+        questions: What the model knows. Where two rows ask the same, either row's facts will do.
+    """
+
+    def __init__(self, questions: Iterable[Question] = ()) -> None:
+        known: defaultdict[str, list[_Known]] = defaultdict(list)
+        for row in questions:
+            for found in known_questions(row):
+                question = _Known(answer=found.answer, facts=found.facts)
+                if question not in known[_key(found.question)]:
+                    known[_key(found.question)].append(question)
+        self._known = dict(known)
+
+    def judge(self, query: str, passage: str) -> tuple[int, str]:
+        """Score of the passage (2 alone, 1 a needed fact, 0 useless), and the next question for a 1, else ``""``.
+
+        Quotes are looked for with runs of white space taken as one space. A query that is not known scores 0.
+        """
+        squashed = _squash(passage)
+        verdicts = [known.judge(squashed) for known in self._known.get(_key(query), ())]
+        return max(verdicts, key=lambda verdict: verdict[0], default=(0, ""))
+
+    def read(self, query: str, evidence: str) -> str:
+        """The gold answer when the evidence holds every fact it needs, else the refusal."""
+        squashed = _squash(evidence)
+        for known in self._known.get(_key(query), ()):
+            if known.is_answered_by(squashed):
+                return known.answer
+        return REFUSAL
+
+    def facts_in(self, query: str, evidence: str) -> list[tuple[str, str]]:
+        """(question, answer) of each fact that the evidence holds of those the query needs, in hop order."""
+        squashed = _squash(evidence)
+        held = [known.facts_in(squashed) for known in self._known.get(_key(query), ())]
+        return [(fact.question, fact.answer) for fact in max(held, key=len, default=[])]
+
+    def follow_up(self, query: str, evidence: str) -> str:
+        """The question for the first fact that the evidence lacks; ``""`` if it lacks none, or the query is unknown."""
+        known = next(iter(self._known.get(_key(query), ())), None)
+        return next((fact.question for fact in known.missing_in(_squash(evidence))), "") if known else ""
+
+    def recall(self, query: str) -> str:
+        """The gold answer without any evidence; the refusal for a question that is unknown or unanswerable."""
+        return next((known.answer for known in self._known.get(_key(query), ()) if known.facts), REFUSAL)
+
+    def reply(self, prompt: Prompt, *, knows_by_heart: bool = False) -> ChatReply:
+        """The reply to any prompt; ``knows_by_heart`` lets closed-book questions be answered."""
+        if prompt.kind == "read":
+            return ChatReply(text=self.read(prompt.query, prompt.passage))
+        if prompt.kind == "closed_book":
+            return ChatReply(text=self.recall(prompt.query) if knows_by_heart else REFUSAL)
+        if prompt.kind == "ragas":
+            return ChatReply(text=ragas_reply(prompt.passage))
+        return ChatReply(text=REFUSAL) if prompt.kind == "other" else self._reply_as_judge(prompt)
+
+    def _reply_as_judge(self, prompt: Prompt) -> ChatReply:
+        score, next_query = self.judge(prompt.query, prompt.passage)
+        if prompt.kind == "sub_question":
+            return ChatReply(text=next_query)
+        if prompt.kind == "judge":
+            verdict = {"reason": _REASONS[score], "score": score, "next_query": next_query}
+            return ChatReply(text=json.dumps(verdict, ensure_ascii=False))
+        said_yes = score >= (1 if prompt.kind == "needed" else 2)
+        return ChatReply(text="yes" if said_yes else "no", p_yes=P_YES_WHEN_TRUE if said_yes else P_YES_WHEN_FALSE)
+
+
+_REASONS = (
+    "The passage holds none of the facts that are needed.",
+    "The passage holds a needed fact; another one is missing.",
+    "The passage holds every fact that is needed.",
+)

@@ -1,0 +1,152 @@
+"""How the scripted model server behaves: latency, refusals, and the faults that it commits on purpose."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, get_args
+
+from pydantic import ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError, with_config
+
+from ...modules.errors import SettingsError
+from .answers import REQUEST_KINDS, ChatReply, RequestKind
+
+TransportFault = Literal["429", "500", "timeout", "drop"]
+"""Rate limit with Retry-After, server error, an answer held back, a connection closed in the middle of the answer."""
+Garbling = Literal["prose", "fence", "think", "truncated", "wrong_type", "empty"]
+"""Text instead of JSON, a Markdown fence, thoughts before it, cut short, values of the wrong type, nothing."""
+Fault = Literal[TransportFault, Garbling]
+
+TRANSPORT_FAULTS: frozenset[TransportFault] = frozenset(get_args(TransportFault))
+FAULTS: tuple[Fault, ...] = (*get_args(TransportFault), *get_args(Garbling))
+
+_ALL: frozenset[Fault] = frozenset(get_args(Garbling))
+_YES_NO: frozenset[Fault] = frozenset({"prose", "think", "empty"})
+_TEXT: frozenset[Fault] = frozenset({"think", "empty", "truncated"})
+_GARBLINGS: dict[RequestKind, frozenset[Fault]] = {
+    "judge": _ALL,
+    "needed": _YES_NO,
+    "alone": _YES_NO,
+    "sub_question": _TEXT,
+    "read": _TEXT,
+    "closed_book": _TEXT,
+    "ragas": _ALL,
+    "other": _TEXT,
+    "embeddings": frozenset(),
+    "rerank": frozenset(),
+}
+
+Rate = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(ge=0)]
+ResponseFormat = Literal["json_schema", "json_object"]
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True, kw_only=True)
+class Behaviour:
+    """Everything that may be changed while the server runs.
+
+    A request meets at most one fault. Which one is drawn from the seed, the content of the request and how often that
+    content has come before: the order in which parallel requests arrive does not matter, and a retry draws anew.
+
+    Raises:
+        ValueError: The fault rates add up to more than 1.
+    """
+
+    latency_s: Seconds = 0.0
+    """Delay of every answer; parallel requests wait side by side."""
+    faults: Mapping[Fault, Rate] = field(default_factory=dict)
+    """Share of requests, in [0, 1], that meet each fault."""
+    fault_kinds: Annotated[frozenset[RequestKind], PlainSerializer(sorted)] = frozenset(REQUEST_KINDS)
+    """Kinds of requests that meet faults at all."""
+    fault_attempts: Annotated[int, Field(ge=0)] = 0
+    """Only the first so many requests of the same content meet faults; 0: any of them may."""
+    hold_s: Seconds = 30.0
+    """How much later the answer comes under the ``timeout`` fault."""
+    retry_after_s: Seconds = 1.0
+    """Retry-After header of a 429."""
+    refused_formats: Annotated[frozenset[ResponseFormat], PlainSerializer(sorted)] = frozenset()
+    """Types of ``response_format`` that are answered with a 400."""
+    logprobs: Literal["given", "omitted", "refused"] = "given"
+    """What comes of a request for log probabilities; refused is a 400."""
+    knows_by_heart: bool = False
+    """Whether closed-book questions are answered."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        total = sum(self.faults.values())
+        if total > 1 + 1e-9:
+            raise ValueError(f"fault rates add up to {total:g}; a request meets one fault, so at most 1 is allowed")
+
+    def draw_fault(self, *, kind: RequestKind, content: bytes, attempt: int) -> Fault | None:
+        """The fault that this request meets, if any; ``attempt`` counts requests of this content from 1.
+
+        A garbling that makes no sense for the kind (a wrong type in plain text) does not happen.
+        """
+        if not self.faults or kind not in self.fault_kinds or 0 < self.fault_attempts < attempt:
+            return None
+        salt = f"{self.seed}\0{kind}\0{attempt}\0".encode()
+        number = int.from_bytes(hashlib.blake2b(salt + content, digest_size=8).digest()) / 2**64
+        for fault in FAULTS:
+            if fault in TRANSPORT_FAULTS or fault in _GARBLINGS[kind]:
+                number -= self.faults.get(fault, 0.0)
+                if number < 0:
+                    return fault
+        return None
+
+
+_BEHAVIOUR = TypeAdapter(Behaviour)
+
+
+def changed(behaviour: Behaviour, changes: Mapping[str, object]) -> Behaviour:
+    """The behaviour with some fields replaced; untrusted values are checked.
+
+    Raises:
+        SettingsError: A field is unknown or its value not allowed.
+    """
+    fields = {name: getattr(behaviour, name) for name in Behaviour.__dataclass_fields__}
+    try:
+        return _BEHAVIOUR.validate_python({**fields, **changes})
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(str(part) for part in fault['loc']) or 'behaviour'}: {fault['msg']} (got {fault['input']!r})"
+            for fault in error.errors(include_url=False)
+        )
+        raise SettingsError(
+            f"The scripted server cannot behave so: {faults}. Fields are {', '.join(fields)}; "
+            f"faults are {', '.join(FAULTS)}."
+        ) from error
+
+
+def as_json(behaviour: Behaviour) -> dict[str, object]:
+    """The behaviour as plain JSON data, as ``changed`` takes it back."""
+    data: dict[str, object] = _BEHAVIOUR.dump_python(behaviour, mode="json")
+    return data
+
+
+def parse_fault(text: str) -> tuple[str, str]:
+    """``KIND:RATE`` taken apart, unchecked; a missing rate means always.
+
+    >>> parse_fault("429:0.2"), parse_fault("drop")
+    (('429', '0.2'), ('drop', '1'))
+    """
+    kind, _, rate = text.partition(":")
+    return kind.strip(), rate.strip() or "1"
+
+
+def garble(reply: ChatReply, fault: Garbling) -> ChatReply:
+    """The reply as a careless model would give it. Its first token no longer says yes or no."""
+    text = reply.text
+    if fault == "truncated":
+        return ChatReply(text=text[: len(text) // 2], finish_reason="length")
+    garbled = {
+        "prose": "Having read the passage, I find that it helps a little, but it is hard to say.",
+        "fence": f"```json\n{text}\n```",
+        # The thoughts hold a decoy: only what follows the closing tag counts.
+        "think": f'<think>\nPerhaps {{"reason": "a guess", "score": 0, "next_query": ""}}?\n</think>\n\n{text}',
+        "wrong_type": json.dumps({"reason": ["none"], "score": "partly", "next_query": 7}),
+        "empty": "",
+    }[fault]
+    return ChatReply(text=garbled)

@@ -1,0 +1,351 @@
+"""The scripted server's addresses: from a request's bytes to what is to be sent back, counted on the way.
+
+Nothing here waits or touches a socket; delays and broken connections are written into the answer for
+``scripted_http`` to carry out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from ...evaluation.datasets.standards_dialogues import Dialogue
+from ...evaluation.datasets.standards_qa import Question
+from ...modules.errors import SettingsError
+from .answers import ChatReply, PromptMismatch, RequestKind, ScriptedAnswers, parse_prompt
+from .behaviour import TRANSPORT_FAULTS, Behaviour, Fault, Garbling, as_json, changed, garble
+from .conversation import ScriptedTalk, conversation_reply, standalone_questions
+from .multistep import step_reply
+from .strategies import strategy_reply
+from .wire import (
+    ChatBody,
+    ChatRequest,
+    DashScopeRerankBody,
+    EmbeddingsBody,
+    JsonObject,
+    RerankBody,
+    chat_chunks,
+    chat_completion,
+    count_tokens,
+    embeddings,
+    error,
+    rerank_results,
+    similarities,
+)
+
+_log = logging.getLogger(__name__)
+
+Responses = Callable[[ChatRequest], ChatReply | None]
+"""A test's own answers; None leaves the request to the script. May block: each call has a thread of its own."""
+
+DASHSCOPE_RERANK = "/api/v1/services/rerank/text-rerank/text-rerank"
+_LOG_ENTRIES = 100_000
+_JSON_OBJECT = TypeAdapter(dict[str, object])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedRequest:
+    """One model request as it was answered."""
+
+    number: int
+    """Position among all model requests, from 1."""
+    kind: RequestKind
+    query: str
+    attempt: int
+    """How often the same content has come, this time included."""
+    fault: Fault | None
+    status: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outgoing:
+    """What is to be sent back, and how."""
+
+    status: int = 200
+    body: bytes = b""
+    events: tuple[bytes, ...] = ()
+    """Server-sent events; when there are any they go out instead of the body."""
+    retry_after_s: float | None = None
+    delay_s: float = 0.0
+    """Seconds to wait before the first byte."""
+    drop: bool = False
+    """Close the connection half-way."""
+
+
+def json_answer(data: Mapping[str, object], status: int = 200) -> Outgoing:
+    """A JSON answer that goes out at once."""
+    return Outgoing(status=status, body=json.dumps(data, ensure_ascii=False).encode())
+
+
+class Tally:
+    """Counts requests by kind and keeps their log. Every method may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._active = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._peak_active = self._active
+        self._requests: Counter[RequestKind] = Counter()
+        self._faults: Counter[Fault] = Counter()
+        self._attempts: Counter[bytes] = Counter()
+        self._log: deque[LoggedRequest] = deque(maxlen=_LOG_ENTRIES)
+
+    def reset(self) -> None:
+        """Forget everything but the requests that are being answered."""
+        with self._changed:
+            self._clear()
+
+    def arrive(self) -> None:
+        """A model request has come in whole."""
+        with self._changed:
+            self._active += 1
+            self._peak_active = max(self._peak_active, self._active)
+            self._changed.notify_all()
+
+    def leave(self) -> None:
+        """A model request has been answered or given up."""
+        with self._changed:
+            self._active -= 1
+            self._changed.notify_all()
+
+    def wait_until(self, reached: Callable[[int], bool], timeout_s: float) -> bool:
+        """Block until ``reached`` holds for the number of requests being answered; False when that took too long."""
+        with self._changed:
+            return self._changed.wait_for(lambda: reached(self._active), timeout_s)
+
+    def count(self, kind: RequestKind, content: bytes) -> tuple[int, int]:
+        """Count a request; its number, and how often this content has come, both from 1."""
+        key = hashlib.blake2b(content, digest_size=16, person=kind.encode()).digest()
+        with self._changed:
+            self._requests[kind] += 1
+            self._attempts[key] += 1
+            return self._requests.total(), self._attempts[key]
+
+    def note(self, entry: LoggedRequest) -> None:
+        """Add to the log; of more than 100,000 entries the oldest are forgotten."""
+        with self._changed:
+            self._log.append(entry)
+            if entry.fault:
+                self._faults[entry.fault] += 1
+
+    def requests(self) -> Counter[RequestKind]:
+        """Requests by kind; a kind that never came counts 0."""
+        with self._changed:
+            return self._requests.copy()
+
+    def log(self) -> tuple[LoggedRequest, ...]:
+        """The requests answered so far, in the order in which their answers were worked out."""
+        with self._changed:
+            return tuple(self._log)
+
+    def peak_active(self) -> int:
+        """The most model requests that were ever being answered at the same time."""
+        with self._changed:
+            return self._peak_active
+
+    def stats(self) -> JsonObject:
+        """All counters as JSON data."""
+        with self._changed:
+            return {
+                "requests": dict(self._requests),
+                "total": self._requests.total(),
+                "faults": dict(self._faults),
+                "active": self._active,
+                "peak_active": self._peak_active,
+            }
+
+
+class Endpoints:
+    """Answers requests to every address of the server. Thread-safe."""
+
+    def __init__(
+        self,
+        questions: Iterable[Question] = (),
+        *,
+        dialogues: Sequence[Dialogue] = (),
+        behaviour: Behaviour | None = None,
+        responses: Responses | None = None,
+    ) -> None:
+        self.answers = ScriptedAnswers([*questions, *standalone_questions(dialogues)])
+        self._talk = ScriptedTalk(self.answers, dialogues)
+        self.behaviour = behaviour or Behaviour()
+        self.responses = responses
+        self.tally = Tally()
+        self._posts: dict[str, Callable[[bytes], Outgoing]] = {
+            "/v1/chat/completions": self._chat,
+            "/compatible-mode/v1/chat/completions": self._chat,
+            "/v1/embeddings": self._embeddings,
+            "/compatible-mode/v1/embeddings": self._embeddings,
+            "/v1/rerank": self._rerank,
+            "/rerank": self._rerank,
+            "/compatible-api/v1/reranks": self._rerank,
+            DASHSCOPE_RERANK: self._dashscope_rerank,
+            "/_configure": self._configure,
+            "/_reset": self._reset,
+        }
+        self._gets: dict[str, Callable[[], JsonObject]] = {
+            "/health": lambda: {"status": "ok"},
+            "/v1/models": _models,
+            "/compatible-mode/v1/models": _models,
+            "/_stats": self.stats,
+        }
+
+    def is_model_request(self, method: str, path: str) -> bool:
+        """Whether a request is to be counted as one that a model would have to answer."""
+        return method == "POST" and path in self._posts and not path.startswith("/_")
+
+    def handle(self, method: str, path: str, body: bytes) -> Outgoing:
+        """Answer one request; ``path`` comes without its query string. Bad input gets a 4xx, never an exception."""
+        if method == "GET" and path in self._gets:
+            return json_answer(self._gets[path]())
+        if method == "POST" and path in self._posts:
+            try:
+                return self._posts[path](body)
+            except (ValidationError, PromptMismatch, SettingsError) as problem:
+                return json_answer(error(400, str(problem), dashscope=path == DASHSCOPE_RERANK), 400)
+        known = ", ".join([f"GET {path}" for path in self._gets] + [f"POST {path}" for path in self._posts])
+        return json_answer(error(404, f"There is no {method} {path} here. There are: {known}."), 404)
+
+    def stats(self) -> JsonObject:
+        """Counters, and the behaviour in force, as JSON data."""
+        return {**self.tally.stats(), "behaviour": as_json(self.behaviour)}
+
+    def configure(self, changes: Mapping[str, object]) -> None:
+        """Replace some fields of the behaviour, for requests from now on.
+
+        Raises:
+            SettingsError: A field is unknown or its value not allowed.
+        """
+        self.behaviour = changed(self.behaviour, changes)
+
+    def _configure(self, raw: bytes) -> Outgoing:
+        self.configure(_JSON_OBJECT.validate_json(raw))
+        return json_answer(self.stats())
+
+    def _reset(self, _: bytes) -> Outgoing:
+        self.tally.reset()
+        return json_answer(self.stats())
+
+    def _chat(self, raw: bytes) -> Outgoing:
+        body = ChatBody.model_validate_json(raw)
+        prompt = parse_prompt(body.dialogue)
+        behaviour = self.behaviour
+
+        def respond(number: int, attempt: int, garbling: Garbling | None) -> Outgoing:
+            if problem := _unsupported(body, behaviour):
+                return json_answer(error(400, problem), 400)
+            request = ChatRequest(
+                model=body.model,
+                messages=body.dialogue,
+                prompt=prompt,
+                response_format=body.format,
+                attempt=attempt,
+                temperature=body.temperature,
+            )
+            reply = self._reply(request, behaviour)
+            if reply.status != 200:
+                return json_answer(error(reply.status, reply.text), reply.status)
+            reply = garble(reply, garbling) if garbling else reply
+            return _completion(body, reply, number, with_logprobs=body.logprobs and behaviour.logprobs == "given")
+
+        return self._serve(prompt.kind, prompt.query, raw, respond)
+
+    def _reply(self, request: ChatRequest, behaviour: Behaviour) -> ChatReply:
+        scripted = self.responses(request) if self.responses else None
+        scripted = scripted or step_reply(self.answers, request.messages)
+        scripted = scripted or strategy_reply(self.answers, request.messages)
+        scripted = scripted or conversation_reply(self._talk, request.messages, knows_by_heart=behaviour.knows_by_heart)
+        return scripted or self.answers.reply(request.prompt, knows_by_heart=behaviour.knows_by_heart)
+
+    def _embeddings(self, raw: bytes) -> Outgoing:
+        body = EmbeddingsBody.model_validate_json(raw)
+        return self._serve("embeddings", "", raw, lambda *_: json_answer(embeddings(body)))
+
+    def _rerank(self, raw: bytes) -> Outgoing:
+        body = RerankBody.model_validate_json(raw)
+
+        def respond(number: int, *_: object) -> Outgoing:
+            results = rerank_results(body, self._relevances(body))
+            head: JsonObject = {"id": f"rerank-{number}", "object": "list", "model": body.model}
+            return json_answer({**head, "results": results, "usage": {"total_tokens": _rerank_tokens(body)}})
+
+        return self._serve("rerank", body.query, raw, respond)
+
+    def _dashscope_rerank(self, raw: bytes) -> Outgoing:
+        body = DashScopeRerankBody.model_validate_json(raw).flat()
+
+        def respond(number: int, *_: object) -> Outgoing:
+            output = {"results": rerank_results(body, self._relevances(body))}
+            usage = {"total_tokens": _rerank_tokens(body)}
+            return json_answer({"output": output, "usage": usage, "request_id": f"rerank-{number}"})
+
+        return self._serve("rerank", body.query, raw, respond, dashscope=True)
+
+    def _relevances(self, body: RerankBody) -> list[float]:
+        """In [0, 1]: two thirds by what the passage is worth to the judge, one third by the words it shares."""
+        close = similarities(body.query, body.texts)
+        scores = [self.answers.judge(body.query, text)[0] for text in body.texts]
+        return [(score + words) / 3 for score, words in zip(scores, close, strict=True)]
+
+    def _serve(
+        self,
+        kind: RequestKind,
+        query: str,
+        raw: bytes,
+        respond: Callable[[int, int, Garbling | None], Outgoing],
+        *,
+        dashscope: bool = False,
+    ) -> Outgoing:
+        """Count a model request, let it meet its fault, and log how it was answered."""
+        behaviour = self.behaviour
+        number, attempt = self.tally.count(kind, raw)
+        fault = behaviour.draw_fault(kind=kind, content=raw, attempt=attempt)
+        if fault in ("429", "500"):
+            status = int(fault)
+            outgoing = json_answer(error(status, f"Scripted fault {fault}.", dashscope=dashscope), status)
+            outgoing = replace(outgoing, retry_after_s=behaviour.retry_after_s if status == 429 else None)
+        else:
+            garbling = None if fault in TRANSPORT_FAULTS else cast(Garbling | None, fault)
+            outgoing = respond(number, attempt, garbling)
+        held_s = behaviour.hold_s if fault == "timeout" else 0.0
+        self.tally.note(
+            LoggedRequest(number=number, kind=kind, query=query, attempt=attempt, fault=fault, status=outgoing.status)
+        )
+        return replace(outgoing, delay_s=behaviour.latency_s + held_s, drop=fault == "drop")
+
+
+def _models() -> JsonObject:
+    return {"object": "list", "data": [{"id": "scripted", "object": "model", "created": 0, "owned_by": "judgetree"}]}
+
+
+def _rerank_tokens(body: RerankBody) -> int:
+    return count_tokens([body.query, *body.texts])
+
+
+def _unsupported(body: ChatBody, behaviour: Behaviour) -> str:
+    """Why an endpoint of this behaviour refuses the request; ``""`` when it does not."""
+    if body.format in behaviour.refused_formats:
+        return f"response_format of type {body.format} is not supported."
+    if body.format == "json_object" and not any("json" in text.lower() for _, text in body.dialogue):
+        return "With response_format json_object, a message must contain the word 'json'."
+    if body.logprobs and behaviour.logprobs == "refused":
+        return "logprobs is not supported."
+    return ""
+
+
+def _completion(body: ChatBody, reply: ChatReply, number: int, *, with_logprobs: bool) -> Outgoing:
+    if not body.stream:
+        return json_answer(chat_completion(body, reply, number=number, with_logprobs=with_logprobs))
+    chunks = chat_chunks(body, reply, number=number, with_logprobs=with_logprobs)
+    events = [f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode() for chunk in chunks]
+    return Outgoing(events=(*events, b"data: [DONE]\n\n"))

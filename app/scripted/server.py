@@ -1,0 +1,242 @@
+"""A model endpoint that answers from a script, over real HTTP on the loopback interface.
+
+It stands in for a language model, an embedding model and a rerank model in the demo, the notebooks and the tests::
+
+    questions = load_standards_qa("data/standards_qa.jsonl")
+    with ScriptedServer(questions, dialogues=load_dialogues("data/standards_dialogues.jsonl")) as server:
+        ...  # point a client at server.base_url
+
+or as a process, which prints one line ``{"base_url": …, "pid": …}`` as soon as it listens, and knows the dialogues too
+where they stand beside the questions::
+
+    python -m judgetree.app.scripted.server --questions data/standards_qa.jsonl --latency 0.2 --fault 429:0.1
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ...evaluation.datasets.standards_dialogues import Dialogue, load_dialogues
+from ...evaluation.datasets.standards_qa import Question, load_standards_qa
+from ...modules.errors import SettingsError, UserError
+from .answers import RequestKind
+from .behaviour import FAULTS, Behaviour, changed, parse_fault
+from .endpoints import Endpoints, LoggedRequest, Responses
+from .http import HOST, Listener
+from .wire import JsonObject
+
+_START_TIMEOUT_S = 30.0
+
+
+class ScriptedServer:
+    """The scripted model server in a thread of this process; a context manager.
+
+    Args:
+        questions: What the model knows; without any it judges every passage 0 and refuses every question.
+        dialogues: Conversations that it can lead; it knows their stand-alone questions like the others.
+        behaviour: Latency, refusals and faults; by default none.
+        responses: Called for each chat request, in a thread of its own; what it returns is the reply, and None
+            leaves the request to the script. Transport faults and garbling apply to its replies too.
+        port: 0 takes any free port.
+    """
+
+    def __init__(
+        self,
+        questions: Iterable[Question] = (),
+        *,
+        dialogues: Sequence[Dialogue] = (),
+        behaviour: Behaviour | None = None,
+        responses: Responses | None = None,
+        port: int = 0,
+    ) -> None:
+        self._endpoints = Endpoints(questions, dialogues=dialogues, behaviour=behaviour, responses=responses)
+        self._wanted_port = port
+        self._port: Future[int] = Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> Self:
+        """Listen; the server itself comes back. A server is started once.
+
+        Raises:
+            SettingsError: The port is taken or not allowed.
+        """
+        self._thread = threading.Thread(target=asyncio.run, args=(self._run(),), name="scripted-server", daemon=True)
+        self._thread.start()
+        self._port.result(_START_TIMEOUT_S)
+        return self
+
+    def stop(self) -> None:
+        """Close every connection and end the thread; requests that are being answered break off. Idempotent."""
+        if self._thread is None or self._loop is None or self._stopping is None:
+            return
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        listener = Listener(self._endpoints)
+        try:
+            server = await listener.listen(self._wanted_port)
+        except SettingsError as problem:
+            self._port.set_exception(problem)
+            return
+        self._port.set_result(server.sockets[0].getsockname()[1])
+        await self._stopping.wait()
+        await listener.close(server)
+
+    @property
+    def root_url(self) -> str:
+        """Address without a path; DashScope's clients take ``root_url + "/api/v1"``."""
+        return f"http://{HOST}:{self._port.result(0)}"
+
+    @property
+    def base_url(self) -> str:
+        """Address for OpenAI clients, with ``/v1``."""
+        return f"{self.root_url}/v1"
+
+    @property
+    def requests(self) -> Counter[RequestKind]:
+        """Model requests so far by kind; a kind that never came counts 0. A copy."""
+        return self._endpoints.tally.requests()
+
+    @property
+    def log(self) -> tuple[LoggedRequest, ...]:
+        """Model requests in the order in which their answers were worked out."""
+        return self._endpoints.tally.log()
+
+    @property
+    def peak_active(self) -> int:
+        """The most model requests that were ever being answered at the same time."""
+        return self._endpoints.tally.peak_active()
+
+    @property
+    def responses(self) -> Responses | None:
+        """The hook that answers chat requests; may be set at any time."""
+        return self._endpoints.responses
+
+    @responses.setter
+    def responses(self, hook: Responses | None) -> None:
+        self._endpoints.responses = hook
+
+    def stats(self) -> JsonObject:
+        """Counters and behaviour as ``GET /_stats`` sends them."""
+        return self._endpoints.stats()
+
+    def configure(self, **changes: object) -> None:
+        """Replace fields of the ``Behaviour`` for requests from now on.
+
+        Raises:
+            SettingsError: A field is unknown or its value not allowed.
+        """
+        self._endpoints.configure(changes)
+
+    def reset(self) -> None:
+        """Forget counters, log and attempts."""
+        self._endpoints.tally.reset()
+
+    def wait_for_active(self, at_least: int, timeout_s: float = 30.0) -> bool:
+        """Block until that many model requests are being answered at once; False when it took too long."""
+        return self._endpoints.tally.wait_until(lambda active: active >= at_least, timeout_s)
+
+    def wait_until_idle(self, timeout_s: float = 30.0) -> bool:
+        """Block until no model request is being answered; False when it took too long."""
+        return self._endpoints.tally.wait_until(lambda active: not active, timeout_s)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m judgetree.app.scripted.server",
+        description="A model endpoint that answers from a question file, on the loopback interface.",
+    )
+    parser.add_argument("--questions", metavar="FILE", help="JSON Lines file in the format of standards_qa.jsonl")
+    parser.add_argument(
+        "--dialogues",
+        metavar="FILE",
+        help="same for conversations; default: standards_dialogues.jsonl beside it, if any",
+    )
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes any (default)")
+    parser.add_argument("--latency", metavar="S", default="0", help="seconds before each answer")
+    parser.add_argument(
+        "--fault",
+        metavar="KIND:RATE",
+        action="append",
+        default=[],
+        help=f"share of requests that meet a fault; repeatable. Kinds: {', '.join(FAULTS)}",
+    )
+    parser.add_argument("--seed", default="0", help="seed of the faults")
+    parser.add_argument("--knows-by-heart", action="store_true", help="answer closed-book questions too")
+    return parser
+
+
+def find_dialogues(path: Path | str | None = None, *, beside: Path | str | None = None) -> Sequence[Dialogue]:
+    """The dialogues of a file; without one, those of ``standards_dialogues.jsonl`` beside a question file, if any.
+
+    Raises:
+        LoadingError: The file cannot be read, or rows are malformed.
+    """
+    if path is None and beside is not None:
+        neighbour = Path(beside).with_name("standards_dialogues.jsonl")
+        path = neighbour if neighbour.exists() else None
+    return load_dialogues(path) if path else ()
+
+
+async def _serve(endpoints: Endpoints, port: int) -> int:
+    """Serve until a signal comes; the exit status."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Queue[int] = asyncio.Queue()
+    for number, exit_status in ((signal.SIGINT, 130), (signal.SIGTERM, 0)):
+        loop.add_signal_handler(number, ended.put_nowait, exit_status)
+    listener = Listener(endpoints)
+    server = await listener.listen(port)
+    base_url = f"http://{HOST}:{server.sockets[0].getsockname()[1]}/v1"
+    print(json.dumps({"base_url": base_url, "pid": os.getpid()}), flush=True)
+    status = await ended.get()
+    await listener.close(server)
+    return status
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the server as a process until SIGINT (exit status 130) or SIGTERM (0); 2 for a mistake of the caller."""
+    given = _parser().parse_args(arguments)
+    changes: dict[str, object] = {
+        "latency_s": given.latency,
+        "faults": dict(parse_fault(text) for text in given.fault),
+        "seed": given.seed,
+        "knows_by_heart": given.knows_by_heart,
+    }
+    try:
+        behaviour = changed(Behaviour(), changes)
+        questions = load_standards_qa(given.questions) if given.questions else []
+        dialogues = find_dialogues(given.dialogues, beside=given.questions)
+        return asyncio.run(_serve(Endpoints(questions, dialogues=dialogues, behaviour=behaviour), given.port))
+    except UserError as problem:
+        print(problem, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""What the scripted model writes for the answer strategies that read passage by passage.
+
+Such requests count as kind "other". As in ``scripted_answers`` the replies are those of an ideal model that knows the
+questions of a file, and of a passage no more than stands there: where an answer takes two, none gives it alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ...modules.calls.messages import Message
+from ...modules.reader.prompts import REFUSAL
+from ...modules.reader.strategy_prompts import (
+    ANSWER,
+    CONFIDENCE,
+    FACT,
+    combine_messages,
+    finish_messages,
+    note_messages,
+    refine_messages,
+    scored_messages,
+)
+from .answers import ChatReply, ScriptedAnswers
+from .evidence import EvidenceScript, play
+
+SURE = 90
+"""Confidence of an answer that the passage gives; of a refusal it is 0."""
+
+
+def strategy_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
+    """The reply to a prompt of ``prompts_strategies``; None for any other.
+
+    Raises:
+        PromptMismatch: The system message is one of ours, but the user message does not follow its template.
+    """
+    return play(_SCRIPTS, answers, messages, module="prompts_strategies")
+
+
+def _note(answers: ScriptedAnswers, query: str, passage: str) -> str:
+    answer = answers.read(query, passage)
+    if answer != REFUSAL:
+        return f"{ANSWER} {answer}"
+    known = _known(answers, query, passage)
+    return known if known == REFUSAL else f"{FACT} {known}"
+
+
+def _combined(answers: ScriptedAnswers, query: str, notes: str) -> str:
+    """What a note answers alone, else what follows from the facts of all."""
+    alone = re.search(rf"^\[\d+\] {ANSWER} (.+)$", notes, re.MULTILINE)
+    return alone[1] if alone else answers.read(query, notes)
+
+
+def _known(answers: ScriptedAnswers, query: str, evidence: str) -> str:
+    """Each fact that the evidence holds, as its question with the answer: so the reader takes it for given."""
+    facts = answers.facts_in(query, evidence)
+    return " ".join(f"{question} {answer}" for question, answer in facts) or REFUSAL
+
+
+def _scored(answers: ScriptedAnswers, query: str, passage: str) -> str:
+    answer = answers.read(query, passage)
+    return f"{ANSWER} {answer}\n{CONFIDENCE} {0 if answer == REFUSAL else SURE}"
+
+
+_QUERY, _FROM, _TO = "FIELDqueryFIELD", "FIELDfromFIELD", "FIELDtoFIELD"
+
+
+def _pattern(messages: list[Message]) -> tuple[str, re.Pattern[str]]:
+    """System message, and a pattern of the user message: the evidence is all from the one field to the other."""
+    (_, system), (_, user) = messages
+    pattern = re.escape(user).replace(_QUERY, "(?P<query>.*?)", 1).replace(_QUERY, "(?P=query)")
+    return system, re.compile(pattern.replace(_FROM, "(?P<evidence>.*", 1).replace(_TO, ".*)", 1), re.DOTALL)
+
+
+def _scripts() -> Mapping[str, EvidenceScript]:
+    whole = _FROM + _TO
+    replies = (
+        (note_messages(_QUERY, whole), _note),
+        (combine_messages(_QUERY, [whole]), _combined),
+        (refine_messages(_QUERY, _FROM, _TO), _known),
+        (finish_messages(_QUERY, _FROM, _TO), ScriptedAnswers.read),
+        (scored_messages(_QUERY, whole), _scored),
+    )
+    return {
+        system: EvidenceScript(pattern, reply)
+        for (system, pattern), reply in ((_pattern(m), reply) for m, reply in replies)
+    }
+
+
+_SCRIPTS = _scripts()

@@ -1,0 +1,328 @@
+"""What goes over the wire: requests as they come in, answers in the shapes of OpenAI, Jina and DashScope.
+
+Everything here is a pure function of its arguments. A token is four characters, or what is left of the text.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from pydantic import BaseModel, Field, field_validator
+
+from .answers import ChatReply, Prompt
+
+JsonObject = dict[str, object]
+
+_TOKEN_CHARACTERS = 4
+_DEFAULT_DIMENSIONS = 256
+_LEAST_PROBABILITY = 1e-6
+_SPELLINGS = (("{}", 0.8), ("{title}", 0.15), (" {}", 0.05))
+
+
+class _ContentPart(BaseModel):
+    type: str = "text"
+    text: str = ""
+
+
+class _IncomingMessage(BaseModel):
+    role: str
+    content: str | list[_ContentPart] | None = None
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content)
+        return self.content or ""
+
+
+class _ResponseFormat(BaseModel):
+    type: Literal["text", "json_object", "json_schema"] = "text"
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool = False
+
+
+class ChatBody(BaseModel):
+    """The fields of a chat completion request that make a difference here; others are ignored."""
+
+    model: str
+    messages: list[_IncomingMessage] = Field(min_length=1)
+    stream: bool = False
+    stream_options: _StreamOptions | None = None
+    logprobs: bool = False
+    top_logprobs: int | None = Field(default=None, ge=0, le=20)
+    temperature: float | None = None
+    response_format: _ResponseFormat | None = None
+
+    @field_validator("stream", "logprobs", mode="before")
+    @classmethod
+    def _null_is_false(cls, value: object) -> object:
+        return False if value is None else value
+
+    @property
+    def format(self) -> str:
+        """Type of the response that is asked for: text, json_object or json_schema."""
+        return self.response_format.type if self.response_format else "text"
+
+    @property
+    def dialogue(self) -> tuple[tuple[str, str], ...]:
+        """The messages as (role, text), in order."""
+        return tuple((message.role, message.text) for message in self.messages)
+
+
+class EmbeddingsBody(BaseModel):
+    """An embeddings request; token ids are taken for words."""
+
+    model: str
+    input: str | list[str] | list[int] | list[list[int]]
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int = Field(default=_DEFAULT_DIMENSIONS, ge=2, le=4096)
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts to embed, in order."""
+        if isinstance(self.input, str):
+            return [self.input]
+        if self.input and all(isinstance(item, int) for item in self.input):
+            return [" ".join(str(item) for item in self.input)]
+        return [item if isinstance(item, str) else " ".join(map(str, _ids(item))) for item in self.input]
+
+
+def _ids(item: int | list[int]) -> list[int]:
+    return item if isinstance(item, list) else [item]
+
+
+class _DocumentPart(BaseModel):
+    text: str
+
+
+class RerankBody(BaseModel):
+    """A rerank request in the shape that Jina, Cohere, vLLM and llama.cpp share."""
+
+    model: str
+    query: str
+    documents: list[str | _DocumentPart] = Field(min_length=1)
+    top_n: int | None = Field(default=None, ge=1)
+    return_documents: bool = False
+
+    @property
+    def texts(self) -> list[str]:
+        """The documents' texts, in order."""
+        return [document if isinstance(document, str) else document.text for document in self.documents]
+
+
+class _DashScopeInput(BaseModel):
+    query: str
+    documents: list[str | _DocumentPart] = Field(min_length=1)
+
+
+class _DashScopeParameters(BaseModel):
+    top_n: int | None = Field(default=None, ge=1)
+    return_documents: bool = False
+
+
+class DashScopeRerankBody(BaseModel):
+    """A rerank request in DashScope's own shape."""
+
+    model: str
+    input: _DashScopeInput
+    parameters: _DashScopeParameters = _DashScopeParameters()
+
+    def flat(self) -> RerankBody:
+        """The same request in the common shape."""
+        return RerankBody(
+            model=self.model,
+            query=self.input.query,
+            documents=self.input.documents,
+            top_n=self.parameters.top_n,
+            return_documents=self.parameters.return_documents,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatRequest:
+    """One chat request as a ``responses`` hook sees it."""
+
+    model: str
+    messages: tuple[tuple[str, str], ...]
+    """(role, text), in order."""
+    prompt: Prompt
+    """The first user message taken apart."""
+    response_format: str
+    """text, json_object or json_schema."""
+    attempt: int
+    """How often this very request has come, this time included."""
+    temperature: float | None
+    """At which the reply is to be drawn; None where the request names none."""
+
+
+def tokens_of(text: str) -> list[str]:
+    """The text in pieces of four characters; joined they are the text again."""
+    return [text[start : start + _TOKEN_CHARACTERS] for start in range(0, len(text), _TOKEN_CHARACTERS)]
+
+
+def count_tokens(texts: Sequence[str]) -> int:
+    """Tokens of all texts together."""
+    return sum(-(-len(text) // _TOKEN_CHARACTERS) for text in texts)
+
+
+def _usage(body: ChatBody, reply: ChatReply) -> JsonObject:
+    prompt = count_tokens([text for _, text in body.dialogue])
+    completion = count_tokens([reply.reasoning, reply.text])
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def _yes_no_candidates(p_yes: float) -> list[tuple[str, float]]:
+    """Tokens and their probabilities, likeliest first: yes and no, each in three spellings."""
+    candidates = [
+        (spelling.format(word, title=word.title()), max(share * p, _LEAST_PROBABILITY))
+        for word, p in (("yes", p_yes), ("no", 1 - p_yes))
+        for spelling, share in _SPELLINGS
+    ]
+    return sorted(candidates, key=lambda candidate: -candidate[1])
+
+
+def _logprob(token: str, probability: float) -> JsonObject:
+    return {"token": token, "logprob": math.log(probability), "bytes": list(token.encode())}
+
+
+def token_logprobs(reply: ChatReply, top: int) -> list[JsonObject]:
+    """Log probability of each of the reply's tokens, with its ``top`` likeliest candidates (0: none), best first.
+
+    A yes/no reply spreads its probability over spellings of both words; any other token is near certain.
+    """
+    entries: list[JsonObject] = []
+    for token in tokens_of(reply.text):
+        candidates = [(token, 0.99)] if reply.p_yes is None else _yes_no_candidates(reply.p_yes)
+        chosen = dict(candidates).get(token, _LEAST_PROBABILITY)
+        entries.append(
+            {**_logprob(token, chosen), "top_logprobs": [_logprob(*candidate) for candidate in candidates[:top]]}
+        )
+    return entries
+
+
+def _logprobs(entries: list[JsonObject]) -> JsonObject:
+    return {"content": entries, "refusal": None}
+
+
+def _head(body: ChatBody, number: int, kind: str) -> JsonObject:
+    return {"id": f"chatcmpl-{number}", "object": kind, "created": 0, "model": body.model}
+
+
+def chat_completion(body: ChatBody, reply: ChatReply, *, number: int, with_logprobs: bool) -> JsonObject:
+    """A whole answer; ``number`` goes into its id."""
+    message: JsonObject = {"role": "assistant", "content": reply.text}
+    if reply.reasoning:
+        message["reasoning_content"] = reply.reasoning
+    choice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": reply.finish_reason,
+        "logprobs": _logprobs(token_logprobs(reply, body.top_logprobs or 0)) if with_logprobs else None,
+    }
+    usage = {"usage": _usage(body, reply)} if reply.counts_tokens else {}
+    return {**_head(body, number, "chat.completion"), "choices": [choice], **usage}
+
+
+def chat_chunks(body: ChatBody, reply: ChatReply, *, number: int, with_logprobs: bool) -> Iterator[JsonObject]:
+    """The answer in stream chunks: the role, a chunk a token, the finish reason, then usage if it was asked for."""
+    head = _head(body, number, "chat.completion.chunk")
+
+    def chunk(delta: JsonObject, finish: str | None = None, logprobs: JsonObject | None = None) -> JsonObject:
+        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": logprobs}]}
+
+    yield chunk({"role": "assistant", "content": ""})
+    if reply.reasoning:
+        yield chunk({"reasoning_content": reply.reasoning})
+    entries = token_logprobs(reply, body.top_logprobs or 0) if with_logprobs else []
+    for index, token in enumerate(tokens_of(reply.text)):
+        yield chunk({"content": token}, logprobs=_logprobs([entries[index]]) if entries else None)
+    yield chunk({}, finish=reply.finish_reason)
+    if reply.counts_tokens and body.stream_options and body.stream_options.include_usage:
+        yield {**head, "choices": [], "usage": _usage(body, reply)}
+
+
+@lru_cache(maxsize=50_000)
+def _slot(word: str) -> tuple[int, float]:
+    """A large number to take the dimension from, and a sign."""
+    digest = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest())
+    return digest >> 1, 1.0 if digest & 1 else -1.0
+
+
+def hash_vector(text: str, dimensions: int = _DEFAULT_DIMENSIONS) -> list[float]:
+    """A bag of words hashed into a vector of length 1: the same text, the same vector, on any machine.
+
+    Words count without case; of Chinese, each character and each pair of neighbours counts. A text without any word
+    gets the first unit vector, since cosine similarity knows no zero vector.
+    """
+    vector = [0.0] * dimensions
+    for word in words_of(text):
+        slot, sign = _slot(word)
+        vector[slot % dimensions] += sign
+    norm = math.sqrt(sum(value * value for value in vector))
+    if not norm:
+        return [1.0] + [0.0] * (dimensions - 1)
+    return [round(value / norm, 7) for value in vector]
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-case words, with Chinese runs split into characters and pairs of neighbours."""
+    words: list[str] = []
+    for run in re.findall(r"[\u3400-\u9fff]+|[^\W\u3400-\u9fff]+", text.lower()):
+        words.append(run[0] if "\u3400" <= run[0] <= "\u9fff" else run)
+        if "\u3400" <= run[0] <= "\u9fff":
+            words.extend(run[1:])
+            words.extend(run[at : at + 2] for at in range(len(run) - 1))
+    return words
+
+
+def embeddings(body: EmbeddingsBody) -> JsonObject:
+    """One vector a text, in order."""
+    data: list[JsonObject] = []
+    for index, text in enumerate(body.texts):
+        vector = hash_vector(text, body.dimensions)
+        packed = base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+        embedding = packed if body.encoding_format == "base64" else vector
+        data.append({"object": "embedding", "index": index, "embedding": embedding})
+    tokens = count_tokens(body.texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": body.model, "usage": usage}
+
+
+def similarities(query: str, texts: Sequence[str]) -> list[float]:
+    """Cosine of the hashed bags of words, cut off at 0, in [0, 1]; ``result[i]`` belongs to ``texts[i]``."""
+    asked = hash_vector(query)
+    return [max(0.0, sum(a * b for a, b in zip(asked, hash_vector(text), strict=True))) for text in texts]
+
+
+def rerank_results(body: RerankBody, relevances: Sequence[float]) -> list[JsonObject]:
+    """Results, best first; ``relevances[i]`` belongs to ``body.documents[i]``. Of equals the earlier comes first."""
+    order = sorted(range(len(relevances)), key=lambda index: -relevances[index])[: body.top_n]
+    return [
+        {
+            "index": index,
+            "relevance_score": round(relevances[index], 6),
+            **({"document": {"text": body.texts[index]}} if body.return_documents else {}),
+        }
+        for index in order
+    ]
+
+
+def error(status: int, message: str, *, dashscope: bool = False) -> JsonObject:
+    """An error in OpenAI's shape, or in DashScope's own."""
+    if dashscope:
+        return {"code": _DASHSCOPE_CODES.get(status, "InvalidParameter"), "message": message, "request_id": "scripted"}
+    return {"error": {"message": message, "type": _ERROR_TYPES.get(status, "invalid_request_error"), "code": None}}
+
+
+_ERROR_TYPES = {429: "rate_limit_error", 500: "server_error", 503: "server_error"}
+_DASHSCOPE_CODES = {429: "Throttling.RateQuota", 500: "InternalError"}

@@ -1,0 +1,1 @@
+"""What commands share: output, progress, live trees, files of trees, exit statuses."""

@@ -1,0 +1,51 @@
+"""How a command ends: one place that turns what was raised into a message and an exit status.
+
+0    done; a refusal is an answer too
+1    the question failed, or something unexpected happened
+2    the user can mend it
+130  Ctrl-C
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+from ...modules.errors import JudgetreeError, UnknownThread, UserError
+from ...modules.redaction import starred
+from .terminal import say
+
+OK, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+_REMEDIES: dict[type[JudgetreeError], str] = {UnknownThread: "`judgetree threads` lists those there are."}
+"""What only the command line knows."""
+
+
+def report(error: BaseException, *, debug: bool, secrets: Sequence[str] = ()) -> int:
+    """Tell the user what ended the command, with its traceback only under ``debug``; the exit status comes back.
+
+    ``secrets`` are starred out, also in what a traceback shows of libraries' errors.
+    """
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else FAILED
+    if debug:
+        sys.stderr.write(starred("".join(traceback.format_exception(error)), secrets))
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    message, status = explain(error)
+    say(starred(message, secrets), style="red")
+    return status
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """The message for the user, and the exit status."""
+    if isinstance(error, UserError):
+        return " ".join(
+            [str(error), *(text for kind, text in _REMEDIES.items() if isinstance(error, kind))]
+        ), USER_ERROR
+    if isinstance(error, JudgetreeError):
+        return str(error), FAILED
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename} cannot be used: {error.strerror}. Check the path and its permissions.", USER_ERROR
+    said = " ".join(str(error).split())[:300]
+    return f"Unexpected {type(error).__name__}: {said}. Run `judgetree --debug …` for the traceback.", FAILED

@@ -1,0 +1,101 @@
+"""What the commands write on: results go to standard output, everything said about them to standard error."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from ...graphs.drawing.layout import columns, one_line, shorten
+from ...graphs.tree.printable import printable
+
+PIPE_COLUMNS = 120
+"""Width of a drawing that goes to a file or a pipe, unless COLUMNS says otherwise."""
+
+Cell = tuple[str, str]
+"""A text and its rich style; ``""`` for none."""
+
+
+def prepare_streams() -> None:
+    """Let every text be written: a terminal shows "?" for what it lacks, a file or a pipe gets UTF-8."""
+    for stream in (sys.stdout, sys.stderr):
+        if not isinstance(stream, io.TextIOWrapper):
+            continue
+        if stream.isatty():
+            stream.reconfigure(errors="replace")
+        else:
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def is_live(stream: TextIO) -> bool:
+    """Whether a drawing on the stream can be redrawn: a terminal that understands cursor movements."""
+    return stream.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
+
+
+def width() -> int:
+    """Columns of the terminal, else COLUMNS, else ``PIPE_COLUMNS``."""
+    return shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
+
+
+def notes() -> Console:
+    """The console of standard error."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(text: str, *, style: str = "") -> None:
+    """One remark on standard error; wide ones are left to the terminal to wrap, so that commands can be copied."""
+    notes().print(Text(printable(text), style=style))
+
+
+@contextmanager
+def busy(doing: str) -> Iterator[None]:
+    """A sign of life in the terminal while something takes seconds; it leaves nothing behind."""
+    if not is_live(sys.stderr):
+        yield
+        return
+    with notes().status(Text(doing, style="dim"), spinner="dots"):
+        yield
+
+
+def write_result(text: str) -> None:
+    """The result, on standard output, ending in a line break. A terminal gets no control characters."""
+    shown = printable(text) if sys.stdout.isatty() else text
+    sys.stdout.write(shown if shown.endswith("\n") else shown + "\n")
+    sys.stdout.flush()
+
+
+def write_json(document: object) -> None:
+    """The result as one JSON document on standard output."""
+    write_result(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def write_rows(rows: Iterable[Sequence[Cell]]) -> None:
+    """Aligned columns on standard output. A terminal's lines end at its edge with "…", a file's are whole."""
+    lines = [[(one_line(text), style) for text, style in row] for row in rows]
+    widths = [max(columns(text) for text, _ in column) for column in zip(*lines, strict=True)]
+    aligned = [
+        Text("  ").join(_padded(cell, wanted) for cell, wanted in zip(line, [*widths[:-1], 0], strict=True))
+        for line in lines
+    ]
+    if sys.stdout.isatty():
+        for line in aligned:
+            line.truncate(width(), overflow="ellipsis")
+    Console(highlight=False, soft_wrap=True).print(Text("\n").join(aligned))
+
+
+def _padded(cell: Cell, wanted: int) -> Text:
+    text, style = cell
+    return Text(text, style=style).append(" " * max(wanted - columns(text), 0))
+
+
+def fit(text: str, room: int) -> str:
+    """The text on one line of at most ``room`` columns (at least 8)."""
+    return shorten(text, max(room, 8))

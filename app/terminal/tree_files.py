@@ -1,0 +1,101 @@
+"""Search trees on their way out: to files, or to standard output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ...modules.errors import DependencyError, SettingsError
+from .terminal import say, write_result
+
+if TYPE_CHECKING:
+    from ...graphs.rag.search_tree import SearchTree
+
+TreeFormat = Literal["svg", "html", "json", "dot", "graphml"]
+STDOUT = "-"
+DRAWERS: Mapping[TreeFormat, Callable[[SearchTree], str]] = {
+    "svg": lambda tree: tree.to_svg(),
+    "html": lambda tree: tree.to_html(),
+    "json": lambda tree: tree.to_json(indent=2),
+    "dot": lambda tree: tree.to_dot(),
+    "graphml": lambda tree: tree.to_graphml(),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeFiles:
+    """Where a tree is to be written, by format; ``-`` is standard output."""
+
+    targets: Mapping[TreeFormat, str] = field(default_factory=dict)
+
+    @classmethod
+    def named(cls, **targets: str | None) -> TreeFiles:
+        """The formats that are not None."""
+        return cls(targets={form: targets[form] for form in DRAWERS if targets.get(form) is not None})  # type: ignore[misc]
+
+    def check(self, *, stdout_is_free: bool) -> None:
+        """Find out now, before anything is paid for, what could not be written later. Nothing is written.
+
+        Raises:
+            SettingsError: A file cannot be written, or standard output is wanted twice.
+            DependencyError: A picture is wanted and there is no program to draw it.
+        """
+        on_stdout = [form for form, target in self.targets.items() if target == STDOUT]
+        if len(on_stdout) > int(stdout_is_free):
+            raise SettingsError(
+                f"--{on_stdout[-1]} - would mix two results on standard output. Name a file: --{on_stdout[-1]} FILE."
+            )
+        for form, target in self.targets.items():
+            if target != STDOUT:
+                check_writable(Path(target), option=f"--{form}")
+        if "svg" in self.targets:
+            _check_renderer()
+
+    def write(self, tree: SearchTree) -> None:
+        """Write every format, and say where the files are.
+
+        Raises:
+            SettingsError: A file could not be written after all.
+            DependencyError: The picture could not be drawn.
+        """
+        self.write_drawn(lambda form: DRAWERS[form](tree))
+
+    def write_drawn(self, draw: Callable[[TreeFormat], str]) -> None:
+        """``write`` for a tree of another kind: ``draw`` gives its text in a format."""
+        for form, target in self.targets.items():
+            text = draw(form)
+            if target == STDOUT:
+                write_result(text)
+                continue
+            try:
+                Path(target).write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise SettingsError(f"--{form}: {target} could not be written ({error.strerror}).") from error
+            say(f"wrote {target}", style="dim")
+
+
+def check_writable(file: Path, *, option: str) -> None:
+    """Pass if the file can be written, whether it is there or not.
+
+    Raises:
+        SettingsError: It is a folder, its folder is missing, or permission is.
+    """
+    if file.is_dir():
+        raise SettingsError(f"{option}: {file} is a folder. Name a file in it.")
+    if not file.parent.is_dir():
+        raise SettingsError(f"{option}: there is no folder {file.parent}. Make it first, or name another file.")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise SettingsError(f"{option}: {file} cannot be written: no permission. Name another file.")
+
+
+def _check_renderer() -> None:
+    from ...graphs.drawing.svg import find_renderer
+
+    if find_renderer() is None:
+        raise DependencyError(
+            '--svg needs the Graphviz command "dot" or the Python package graphviz-pure: pip install graphviz-pure. '
+            "--html works without."
+        )

@@ -1,0 +1,175 @@
+"""A question asked before somebody's eyes: the tree grows on standard error, the answer on standard output."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Group
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from ...graphs.threads.context import RunEvent
+from ...graphs.tree.printable import printable
+from .live_tree import LiveTree
+from .terminal import fit, is_live, notes, say, write_result
+
+REFRESH_PER_S = 8
+
+
+class Watcher(Protocol):
+    """Somebody who follows a run; called from several threads."""
+
+    def on_event(self, event: RunEvent) -> None:
+        """A live event of the run or of a sub-run."""
+        ...
+
+    def on_progress(self, done: int, total: int, stage: str) -> None:
+        """How far a local model is fetched and started."""
+        ...
+
+    def stop(self) -> None:
+        """Leave standard error to others."""
+        ...
+
+
+@contextmanager
+def watching(tree: LiveTree) -> Iterator[Watcher]:
+    """Follow a run on standard error: drawn in a terminal, as plain lines elsewhere."""
+    if is_live(sys.stderr):
+        with LiveView(tree) as view:
+            yield view
+    else:
+        say(f"depth 0: {tree.root.query}")
+        yield PlainLog()
+
+
+class LiveView:
+    """A tree that grows in the terminal, with one line below it that says what goes on; a context manager.
+
+    It is left standing, complete, when the root begins to answer.
+    """
+
+    def __init__(self, tree: LiveTree) -> None:
+        self._tree = tree
+        self._lock = threading.Lock()
+        self._started = time.monotonic()
+        self._stage = "starting"
+        self._is_over = False
+        self._spinner = Spinner("dots", style="cyan")
+        self._console = notes()
+        self._live = Live(
+            console=self._console,
+            get_renderable=self._draw,
+            refresh_per_second=REFRESH_PER_S,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def on_event(self, event: RunEvent) -> None:
+        """See ``Watcher``."""
+        with self._lock:
+            self._stage = ""
+            self._tree.apply(event)
+        if event["event"] == "answer_growing":
+            self.stop()
+
+    def on_progress(self, done: int, total: int, stage: str) -> None:
+        """See ``Watcher``."""
+        with self._lock:
+            is_new = not self._stage.startswith(stage)
+            self._stage = stage if total <= 0 else f"{stage} {100 * done // total} %"
+        if is_new:  # what follows may keep the interpreter's lock for seconds, so that nothing is drawn meanwhile
+            self._live.refresh()
+
+    def stop(self) -> None:
+        """Draw it a last time, without the line below. Stopping twice does no harm."""
+        with self._lock:
+            if self._is_over:
+                return
+            self._is_over = True
+        self._live.stop()
+
+    def _draw(self) -> Group:
+        size = self._console.size
+        with self._lock:
+            lines = self._tree.lines(columns=size.width, rows=max(size.height - 3, 3))
+            doing = self._stage or self._tree.counts()
+            if self._is_over:
+                return Group(*lines)
+        status = Text(f"{fit(doing, size.width - 12)} · {time.monotonic() - self._started:.0f} s", style="dim")
+        self._spinner.update(text=status)
+        return Group(*lines, self._spinner)
+
+
+class PlainLog:
+    """One line a question and one an answer, for files and pipes."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+
+    def on_event(self, event: RunEvent) -> None:
+        """See ``Watcher``."""
+        depth = int(str(event["depth"]))
+        match event["event"]:
+            case "sub_run_planned":
+                say(f"depth {depth + 1}: {event['next_query']}")
+            case "answer" if depth:
+                say(f"depth {depth}: → {event['answer']}")
+
+    def on_progress(self, done: int, total: int, stage: str) -> None:
+        """See ``Watcher``. A stage is told once."""
+        if stage != self._stage:
+            self._stage = stage
+            say(f"{stage} …")
+
+    def stop(self) -> None:
+        """See ``Watcher``. Lines are never drawn again, so there is nothing to do."""
+
+
+class AnswerStream:
+    """Writes the root's answer to a terminal while it grows. Elsewhere it is written once, when it is sure."""
+
+    def __init__(self, *, wanted: bool) -> None:
+        self._wanted = wanted and sys.stdout.isatty()
+        self._written: list[str] = []
+
+    def on_event(self, event: RunEvent) -> None:
+        """Write what is new, if the event tells of growth."""
+        if not self._wanted or event["event"] != "answer_growing":
+            return
+        if event["restarted"]:  # the call was tried again
+            self._start_over()
+        text = printable(str(event["text"]))
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        self._written += [text] if text else []
+
+    def finish(self, answer: str) -> None:
+        """See to it that the whole answer has been written, with its line break."""
+        written = "".join(self._written).strip()
+        if written and written == printable(answer):
+            write_result("")
+            return
+        self._start_over()
+        write_result(answer)
+
+    def _start_over(self) -> None:
+        if self._written:
+            sys.stdout.write("\n")
+        self._written = []

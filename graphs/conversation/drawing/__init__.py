@@ -1,0 +1,1 @@
+"""Conversation trees as data and as pictures."""

@@ -1,0 +1,200 @@
+"""A conversation as one self-contained HTML page: its picture, and every turn with its search tree.
+
+Text of questions, documents and models goes into the page as escaped HTML or as JSON that the script turns into text
+nodes. A Content-Security-Policy allows this page's own script and style, by hash, and nothing else. Search trees are
+packed, and unpacked when their turn is opened or searched through.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from importlib import resources
+from string import Template
+
+from ....modules.memory.turns import ChunkRef, OpenTurn, QaPair
+from ...drawing.html import (
+    Json,
+    csp_hash,
+    describe_chunk,
+    json_in_html,
+    notebook_frame,
+    picture_block,
+    query_data,
+    tree_asset,
+)
+from ...drawing.layout import one_line, shorten
+from ...drawing.packing import SharedTexts, pack
+from ...drawing.words import VERDICT_MARKS, VERDICT_WORDS, usage_words
+from ...rag.search_tree import SearchTree
+from ...tree.nodes import ChunkNode, VerdictLabel
+from ...tree.printable import printable
+from .dot import draw_conversation_svg
+from .text import draw_conversation_text
+from .turn_tree import Lane, TurnTree
+from .words import (
+    ANSWERED_WORDS,
+    OPEN_WORDS,
+    basis_words,
+    conversation_words,
+    needed_words,
+    open_search_words,
+    origin_of,
+    search_words,
+    source_words,
+    standalone_words,
+    switch_words,
+)
+
+PICTURE_MAX_TURNS = 500
+_TITLE_COLUMNS = 80
+
+
+def draw_conversation_html(tree: TurnTree, *, picture: bool | None = None) -> str:
+    """The conversation as an HTML document that needs no other file, server or network.
+
+    ``picture`` puts the SVG on top; None does so for up to 500 turns where it can be drawn.
+
+    Raises:
+        DependencyError: ``picture`` is True and no renderer is installed, or it fails.
+    """
+    style = tree_asset("tree.css") + _asset("page.css")
+    script = tree_asset("tree.js") + tree_asset("packs.js") + _asset("page.js")
+    title = tree.title or tree.name
+    texts = SharedTexts()
+    trees = [_packed(tree.tree_of(turn), texts) for turn in tree.turns]
+    if tree.open_turn:
+        trees.append(_packed(tree.open_tree, texts))
+    return Template(_asset("page.html")).substitute(
+        style=style,
+        style_hash=csp_hash(style),
+        script=script,
+        script_hash=csp_hash(script),
+        title=_text(shorten(title, _TITLE_COLUMNS)),
+        heading=_text(one_line(title)),
+        conversation=_text(one_line(tree.name)),
+        totals=_text(conversation_words(tree)),
+        picture=_picture(tree, picture),
+        text=_text(draw_conversation_text(tree)),
+        index=json_in_html(_index(tree)),
+        trees=json_in_html(trees),
+        texts=json_in_html(pack(texts.all())),
+    )
+
+
+def draw_conversation_notebook(tree: TurnTree) -> str:
+    """The page in a frame, for the output of a notebook cell; see ``html.draw_notebook_html``."""
+    return notebook_frame(draw_conversation_html(tree), title="conversation", text=draw_conversation_text(tree))
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _text(text: str) -> str:
+    return html.escape(printable(text))
+
+
+def _picture(tree: TurnTree, wanted: bool | None) -> str:
+    if wanted is False or (wanted is None and len(tree.turns) > PICTURE_MAX_TURNS):
+        return ""
+    # A conversation is tall: it is read by scrolling, not by looking at all of it at once.
+    return picture_block(lambda: draw_conversation_svg(tree), required=bool(wanted), css_class="picture actual-size")
+
+
+def _packed(tree: SearchTree | None, texts: SharedTexts) -> Json:
+    if tree is None:
+        return None
+
+    def describe(chunk: ChunkNode) -> Mapping[str, Json]:
+        return {**describe_chunk(chunk), "text": texts.place(printable(chunk.text))}
+
+    return pack(query_data(tree.root, describe))
+
+
+def _index(tree: TurnTree) -> Json:
+    """Branches, and all turns without their trees; the open turn comes last."""
+    places = {turn["turn_id"]: place for place, turn in enumerate(tree.turns)}
+    finders = {turn["rag_thread_id"]: turn for turn in tree.turns if turn["rag_thread_id"]}
+    turns: list[Json] = [_turn(tree, turn, places, finders) for turn in tree.turns]
+    if tree.open_turn:
+        turns.append(_open_turn(tree, tree.open_turn))
+        places[tree.open_turn["turn_id"]] = len(tree.turns)
+    return {"branches": [_branch(tree, lane, places) for lane in tree.lanes()], "turns": turns}
+
+
+def _branch(tree: TurnTree, lane: Lane, places: Mapping[str, int]) -> Json:
+    own = [places[turn["turn_id"]] for turn in lane.turns]
+    if lane.open_turn:
+        own.append(places[lane.open_turn["turn_id"]])
+    return {
+        "name": printable(lane.branch["name"]),
+        "active": lane.is_active,
+        "origin": printable(origin_of(tree, lane)),
+        "fork": places.get(lane.branch["forked_from"]),
+        "turns": own,
+    }
+
+
+def _turn(tree: TurnTree, turn: QaPair, places: Mapping[str, int], finders: Mapping[str, QaPair]) -> Json:
+    facts = {
+        "earlier turns": needed_words(tree, turn),
+        "collection": switch_words(tree, turn) or turn["collection"],
+        "answered": turn["timestamp"],
+        "turn": turn["turn_id"],
+        "request": turn["request_id"],
+        "search tree": turn["rag_thread_id"],
+        "tokens in a prompt": f"about {turn['token_count']:,}",
+    }
+    return {
+        "id": printable(turn["turn_id"]),
+        "number": turn["turn_number"],
+        "from": turn["answered_from"],
+        "mark": ANSWERED_WORDS[turn["answered_from"]],
+        "basis": basis_words(turn),
+        "status": turn["status"],
+        "query": printable(turn["query"]),
+        "standalone": printable(standalone_words(turn)),
+        "answer": printable(turn["answer"]),
+        "summary": printable(turn["summary"]),
+        "cost": usage_words(turn["usage"]),
+        "searched": search_words(tree, turn),
+        "sources": [_source(ref, turn, places, finders) for ref in turn["chunks"]],
+        "facts": [[name, printable(fact)] for name, fact in facts.items() if fact],
+    }
+
+
+def _open_turn(tree: TurnTree, turn: OpenTurn) -> Json:
+    facts = {"turn": turn["turn_id"], "request": turn["request_id"]}
+    return {
+        "id": printable(turn["turn_id"]),
+        "number": turn["turn_number"],
+        "from": "open",
+        "mark": OPEN_WORDS,
+        "basis": OPEN_WORDS,
+        "status": "open",
+        "query": printable(turn["query"]),
+        "standalone": "",
+        "answer": "",
+        "summary": "",
+        "cost": "",
+        "searched": open_search_words(tree),
+        "sources": [],
+        "facts": [[name, printable(fact)] for name, fact in facts.items() if fact],
+    }
+
+
+def _source(ref: ChunkRef, turn: QaPair, places: Mapping[str, int], finders: Mapping[str, QaPair]) -> Json:
+    labels: dict[int | None, VerdictLabel] = {2: "2", 1: "1", 0: "0"}
+    label = labels.get(ref["score"], "pending")
+    finder = finders.get(ref["thread_id"])
+    is_reused = finder is not None and ref["thread_id"] != turn["rag_thread_id"]
+    return {
+        "label": label,
+        "mark": VERDICT_MARKS[label],
+        "words": VERDICT_WORDS[label],
+        "source": printable(source_words(ref)),
+        "score": "" if ref["retrieval_score"] is None else f"{ref['retrieval_score']:.3f}",
+        "found_by": f"found by turn {finder['turn_number']}" if finder and is_reused else "",
+        "finder": places[finder["turn_id"]] if finder and is_reused else None,
+    }

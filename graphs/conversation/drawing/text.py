@@ -1,0 +1,88 @@
+"""A conversation for the terminal, branch by branch, with Chinese text counted as two columns a character."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...drawing.layout import columns, one_line, shorten
+from ...drawing.words import usage_words
+from .turn_tree import Lane, TurnTree
+from .words import (
+    ANSWERED_WORDS,
+    OPEN_WORDS,
+    answered_counts,
+    basis_words,
+    conversation_words,
+    needed_words,
+    origin_of,
+    refusals,
+    said_words,
+    search_words,
+    standalone_words,
+    switch_words,
+)
+
+_LEAST_TEXT = 20
+
+
+def draw_conversation_text(tree: TurnTree, *, width: int = 100) -> str:
+    """The turns as lines of at most ``width`` columns, totals last; what is too long ends in "…".
+
+    A branch stands after its name with its own turns, those before its fork left out.
+    """
+    head = f"{tree.name}: {tree.title}" if tree.title else tree.name
+    lines = [shorten(head, width)]
+    for lane in tree.lanes():
+        lines += [_fit(text, aside, width) for text, aside in _lane_lines(tree, lane)]
+    lines.append(shorten(conversation_words(tree), width))
+    if tree.turns:
+        lines.append(shorten(f"answered: {_counts_words(tree)}", width))
+    return "\n".join(lines)
+
+
+def _fit(text: str, aside: str, width: int) -> str:
+    """One line with its indent; of text and what stands behind it, it is the text that gives way."""
+    content = text.lstrip(" ")
+    indent = text[: len(text) - len(content)]
+    if columns(aside) > width - len(indent) - _LEAST_TEXT:
+        aside = f"  {shorten(aside, max(width - len(indent) - _LEAST_TEXT - 2, 2))}"
+    return indent + shorten(content, width - len(indent) - columns(aside)) + aside
+
+
+def _lane_lines(tree: TurnTree, lane: Lane) -> Iterator[tuple[str, str]]:
+    """A text with its indent, and what stands behind it."""
+    origin = origin_of(tree, lane)
+    name = one_line(lane.branch["name"]) + (" (active)" if lane.is_active else "")
+    yield f"{name}, {origin}" if origin else name, ""
+    turns = [(turn["turn_number"], turn) for turn in lane.turns]
+    numbers = [number for number, _ in turns] + ([lane.open_turn["turn_number"]] if lane.open_turn else [])
+    digits = max((len(str(number)) for number in numbers), default=1)
+    indent = " " * (digits + 3)
+    finders = _finders(tree)
+    for number, turn in turns:
+        yield f"  {number:>{digits}} Q: {one_line(turn['query'])}", ""
+        if standalone := standalone_words(turn):
+            yield f"{indent}=: {one_line(standalone)}", ""
+        for words in filter(None, (needed_words(tree, turn), switch_words(tree, turn))):
+            yield f"{indent}<: {one_line(words)}", ""
+        aside = f"  ({basis_words(turn)}{finders.get(turn['turn_id'], '')} · {usage_words(turn['usage'])})"
+        yield f"{indent}A: {one_line(said_words(turn))}", aside
+        if search_words(tree, turn).endswith("gone"):
+            yield f"{indent}! its search tree is gone", ""
+    if waiting := lane.open_turn:
+        yield f"  {waiting['turn_number']:>{digits}} Q: {one_line(waiting['query'])}", ""
+        yield f"{indent}[open: {OPEN_WORDS}]", ""
+
+
+def _finders(tree: TurnTree) -> dict[str, str]:
+    """By turn: " of turn 1, 2" for those whose evidence was found by others."""
+    numbers: dict[str, list[int]] = {}
+    for reuse in tree.reuses():
+        numbers.setdefault(reuse.used_in["turn_id"], []).append(reuse.found_in["turn_number"])
+    return {turn_id: f" of turn {', '.join(map(str, sorted(found)))}" for turn_id, found in numbers.items()}
+
+
+def _counts_words(tree: TurnTree) -> str:
+    counts = [f"{ANSWERED_WORDS[kind]} × {count}" for kind, count in answered_counts(tree).items()]
+    refused = refusals(tree)
+    return ", ".join([*counts, f"refused × {refused}"] if refused else counts)

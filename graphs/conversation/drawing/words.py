@@ -1,0 +1,112 @@
+"""What every drawing of a conversation says in words: what an answer rests on, where a branch comes from, totals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import get_args
+
+from ....modules.memory.turns import AnsweredFrom, ChunkRef, QaPair
+from ...drawing.words import count_of, usage_words
+from ...rag.search_tree import SearchTree
+from .turn_tree import Lane, Reuse, TurnTree
+
+ANSWERED_WORDS: dict[AnsweredFrom, str] = {
+    "search": "from a search",
+    "history": "from earlier turns",
+    "web": "from the web",
+    "knowledge": "from general knowledge",
+    "small_talk": "small talk",
+}
+OPEN_WORDS = "not answered yet"
+
+
+def basis_words(turn: QaPair) -> str:
+    """What the answer rests on, and on how many sources: "from a search · 2 sources"."""
+    words = ANSWERED_WORDS[turn["answered_from"]]
+    return f"{words} · {count_of(len(turn['chunks']), 'source')}" if turn["chunks"] else words
+
+
+def said_words(turn: QaPair) -> str:
+    """The answer, marked where it is a refusal."""
+    return f"[refused] {turn['answer']}".rstrip() if turn["status"] == "refused" else turn["answer"]
+
+
+def standalone_words(turn: QaPair) -> str:
+    """The stand-alone question; ``""`` where it is the one that was asked."""
+    return turn["standalone_query"] if turn["standalone_query"] != turn["query"] else ""
+
+
+def needed_words(tree: TurnTree, turn: QaPair) -> str:
+    """The earlier turns that the question needs: "needs turn 1, 3"; ``""`` where it needs none or that is not known."""
+    numbers = {known["turn_id"]: str(known["turn_number"]) for known in tree.turns}
+    needed = [numbers.get(each, each) for each in turn["needed_chat_history"] or ()]
+    return f"needs turn {', '.join(needed)}" if needed else ""
+
+
+def switch_words(tree: TurnTree, turn: QaPair) -> str:
+    """Where it searched another collection than the turns before it, both names; else ``""``."""
+    before = tree.parent_of(turn)
+    while before is not None and not before["collection"]:
+        before = tree.parent_of(before)
+    if before is None or not turn["collection"] or before["collection"] == turn["collection"]:
+        return ""
+    return f"collection switched to {turn['collection']}, from {before['collection']}"
+
+
+def open_search_words(tree: TurnTree) -> str:
+    """Size of the open turn's search tree as far as it has come; ``""`` without one."""
+    return _size_words(tree.open_tree) if tree.open_tree else ""
+
+
+def search_words(tree: TurnTree, turn: QaPair) -> str:
+    """Size of its search tree on one line; ``""`` where nothing was searched for."""
+    if not turn["rag_thread_id"]:
+        return ""
+    found = tree.tree_of(turn)
+    return _size_words(found) if found else "search tree: gone"
+
+
+def _size_words(tree: SearchTree) -> str:
+    chunks = sum(1 for _ in tree.chunk_nodes())
+    return f"search tree: {count_of(tree.sub_runs + 1, 'query')}, {count_of(chunks, 'chunk')}"
+
+
+def reuse_words(reuse: Reuse) -> str:
+    """Which turn's evidence a turn answers from: "turn 3 answers from what turn 1 found: a.md, b.md"."""
+    sources = ", ".join(dict.fromkeys(map(source_words, reuse.chunks)))
+    return (
+        f"turn {reuse.used_in['turn_number']} answers from what turn {reuse.found_in['turn_number']} found: {sources}"
+    )
+
+
+def source_words(ref: ChunkRef) -> str:
+    """Where a chunk comes from, or else its id."""
+    return ref["source"] or ref["chunk_id"]
+
+
+def origin_of(tree: TurnTree, lane: Lane) -> str:
+    """Where a branch begins: "from turn 3 of main"; ``""`` where it begins with a first turn."""
+    branch = lane.branch
+    if not branch["forked_from"]:
+        return ""
+    names = {other["branch_id"]: other["name"] for other in tree.branches}
+    parent = names.get(branch["parent_branch_id"], branch["parent_branch_id"])
+    return f"from turn {branch['fork_number']} of {parent}"
+
+
+def conversation_words(tree: TurnTree) -> str:
+    """Size and cost of the whole conversation on one line."""
+    turns, branches = count_of(len(tree.turns), "turn"), len(tree.branches)
+    parts = [turns, f"{branches:,} {'branch' if branches == 1 else 'branches'}", usage_words(tree.usage)]
+    return " · ".join([*parts, "one turn open"] if tree.open_turn else parts)
+
+
+def answered_counts(tree: TurnTree) -> dict[AnsweredFrom, int]:
+    """How many answers rest on what, as far as it occurs."""
+    counts = Counter(turn["answered_from"] for turn in tree.turns)
+    return {kind: counts[kind] for kind in get_args(AnsweredFrom) if counts[kind]}
+
+
+def refusals(tree: TurnTree) -> int:
+    """How many turns were refused."""
+    return sum(turn["status"] == "refused" for turn in tree.turns)

@@ -1,0 +1,101 @@
+"""A retriever that understands follow-up questions, as a LangChain ``Runnable`` for chains of any kind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+
+from ...modules.background_loop import background_loop
+from ...modules.calls.tokens import message_tokens, shortened
+from ...modules.calls.usage import CallMeter
+from ...modules.errors import ModelCallError, ModelSetupError, SettingsError
+from ...modules.llm.endpoint import CallOptions, ChatLLM
+from ...modules.memory.given_history import GivenHistory, pairs_of
+from ...modules.memory.prompts import condense_messages, render_pairs
+from ...modules.memory.rewrites import read_rewrite
+from .turn.context import TurnLimits
+
+logger = logging.getLogger(__name__)
+
+
+def create_history_aware_retriever(
+    llm: ChatLLM,
+    retriever: Runnable[str, Sequence[Document]],
+    *,
+    get_chat_history: Callable[[GivenHistory], str] | None = None,
+    limits: TurnLimits | None = None,
+) -> Runnable[Mapping[str, object], list[Document]]:
+    """A retriever for ``{"input": question, "chat_history": [...]}``; best first, as the one inside gives them.
+
+    A question with history is condensed first: one model call makes it stand alone. Without history it goes to the
+    retriever as it is, and no model is called; so it does where the model gives nothing usable. It may be invoked from
+    anywhere: the model is called on judgetree's own loop, the retriever where the caller is.
+
+    Args:
+        llm: Condenses.
+        retriever: A ``Retriever``, any of LangChain's, or another runnable from a question to documents.
+        get_chat_history: Turns what stands under ``chat_history`` into text, ``""`` for none; without it, this may be
+            anything that ``GivenHistory`` allows.
+        limits: Tokens of the prompt, of the rewrite and of thinking; None takes the defaults. A rewrite that is longer,
+            or no question, leaves the question as it was asked.
+
+    Invoking raises:
+        SettingsError: The input has another form.
+        ModelSetupError: The endpoint refuses the key, the model's name or the request.
+        LoopReentryError: ``invoke`` with history on judgetree's own loop; use ``ainvoke`` there.
+    """
+    render = get_chat_history or _rendered
+
+    def search(given: Mapping[str, object], config: RunnableConfig) -> list[Document]:
+        query, history = _read(given, render)
+        if history:
+            query = background_loop().run(_condensed(llm, history, query, limits or TurnLimits()))
+        return list(retriever.invoke(query, config))
+
+    async def asearch(given: Mapping[str, object], config: RunnableConfig) -> list[Document]:
+        query, history = _read(given, render)
+        if history:
+            query = await background_loop().hop(_condensed(llm, history, query, limits or TurnLimits()))
+        return list(await retriever.ainvoke(query, config))
+
+    return RunnableLambda(search, asearch, name="history_aware_retriever")
+
+
+async def _condensed(llm: ChatLLM, history: str, query: str, limits: TurnLimits) -> str:
+    asked = shortened(query, limits.max_tokens // 4)
+    room = limits.max_tokens - message_tokens(condense_messages("", asked))
+    messages = condense_messages(shortened(history, room), asked)
+    options = CallOptions(max_tokens=limits.max_rewrite_tokens + limits.max_thinking_tokens)
+    try:
+        completion = await llm.complete(messages, meter=CallMeter(node="condense"), options=options)
+    except ModelSetupError:
+        raise
+    except ModelCallError as error:  # also what an endpoint's empty reply comes to
+        logger.warning("The question is searched for as it was asked, since it cannot be condensed: %s", error)
+        return query
+    is_cut = completion.finish_reason == "length"
+    rewrite = read_rewrite(completion.text, query, max_tokens=limits.max_rewrite_tokens, cut_off=is_cut)
+    if rewrite.problem:
+        logger.warning("The question is searched for as it was asked; of its rewrite: %s", rewrite.problem)
+    return rewrite.text or query
+
+
+def _read(given: Mapping[str, object], render: Callable[[GivenHistory], str]) -> tuple[str, str]:
+    """Question and history as text, ``""`` where there is none."""
+    if not isinstance(given, Mapping) or not isinstance(query := given.get("input"), str) or not query.strip():
+        raise SettingsError(f'The input {given!r:.80} holds no question. Give {{"input": "…", "chat_history": […]}}.')
+    history = given.get("chat_history")
+    return query, render(cast(GivenHistory, history)).strip() if history else ""
+
+
+def _rendered(history: GivenHistory) -> str:
+    if not isinstance(history, Sequence) or isinstance(history, str):
+        raise SettingsError(
+            f"chat_history is {history!r:.80}. Allowed: a list of (question, answer) tuples, messages or "
+            '{"role": …, "content": …}; for another form give get_chat_history.'
+        )
+    return render_pairs(pairs_of(history))

@@ -1,0 +1,145 @@
+"""The graph of one turn: from a question and the turns before it to an answer that is saved."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from ....modules.memory.turns import count_tokens
+from ...threads.checkpoints import Saver
+from . import nodes
+from .context import TurnContext
+from .state import TurnState
+
+CompiledTurn = CompiledStateGraph[TurnState, TurnContext, TurnState, TurnState]
+
+Search = Literal["web_or_rag", "call_rag"]
+Understanding = Literal["select_turns", "condense", "web_or_rag", "call_rag"]
+
+
+def build_turn_graph(saver: Saver) -> CompiledTurn:
+    """The graph of a turn: run it on the turn's thread from ``history.load_history``, with ``durability="sync"``.
+
+    ::
+
+        question and history ─ no turns before ─────────────────────────────> call_rag ─> save_turn
+              └ fold_summary, if due ─> select_turns ─ none matters ─────────────^  ^
+                                            │ unknown ─> condense ──────────────────┤
+                                            └ some ─> assess_history ─ no ──────────┤
+                                               │ digest_evidence ─^  └ yes ─> answer_from_history ─> save_turn
+                                               └ too long ─^                        └ not confirmed ─> call_rag
+
+    With ``answer_from_history="never"`` every question after others goes to ``condense`` at once. ``direct_answer``
+    stands before all that, ``web_or_rag`` before ``call_rag`` and ``answer_from_knowledge`` behind it, where the
+    options say so.
+    """
+    builder = StateGraph(TurnState, context_schema=TurnContext)
+    for node in (
+        nodes.fold_summary,
+        nodes.direct_answer,
+        nodes.select_turns,
+        nodes.digest_evidence,
+        nodes.assess_history,
+        nodes.answer_from_history,
+        nodes.condense,
+        nodes.web_or_rag,
+        nodes.search_web,
+        nodes.call_rag,
+        nodes.answer_from_knowledge,
+        nodes.save_turn,
+    ):
+        builder.add_node(node.__name__, node)
+    search = ["web_or_rag", "call_rag"]
+    understanding = ["select_turns", "condense", *search]
+    builder.add_conditional_edges(START, to_first_step, ["fold_summary", "direct_answer", *understanding])
+    builder.add_conditional_edges("fold_summary", to_direct_answer, ["direct_answer", *understanding])
+    builder.add_conditional_edges("direct_answer", after_direct_answer, ["save_turn", *understanding])
+    builder.add_conditional_edges(
+        "select_turns", after_selection, ["condense", "digest_evidence", "assess_history", *search]
+    )
+    builder.add_edge("digest_evidence", "assess_history")
+    builder.add_conditional_edges("assess_history", after_assessment, ["answer_from_history", "condense", *search])
+    builder.add_conditional_edges("answer_from_history", after_answer, ["save_turn", "condense", *search])
+    builder.add_conditional_edges("condense", to_search, search)
+    builder.add_conditional_edges("web_or_rag", after_route, ["search_web", "call_rag"])
+    builder.add_conditional_edges("search_web", after_search, ["answer_from_knowledge", "save_turn"])
+    builder.add_conditional_edges("call_rag", after_search, ["answer_from_knowledge", "save_turn"])
+    builder.add_edge("answer_from_knowledge", "save_turn")
+    builder.add_edge("save_turn", END)
+    return builder.compile(checkpointer=saver, name="turn")
+
+
+async def to_first_step(
+    state: TurnState, runtime: Runtime[TurnContext]
+) -> Literal["fold_summary", "direct_answer"] | Understanding:
+    """A summary that is due comes first."""
+    return "fold_summary" if state["to_fold"] else await to_direct_answer(state, runtime)
+
+
+async def to_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["direct_answer"] | Understanding:
+    """Small talk is looked for only where that is wanted."""
+    return "direct_answer" if runtime.context.options.direct_answer else await _to_understanding(state, runtime)
+
+
+async def after_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn"] | Understanding:
+    """Small talk is done."""
+    return "save_turn" if "answer" in state else await _to_understanding(state, runtime)
+
+
+async def after_selection(
+    state: TurnState, runtime: Runtime[TurnContext]
+) -> Literal["condense", "digest_evidence", "assess_history"] | Search:
+    """A question that leans on no turn is searched for as it is; one of which that is not known is condensed.
+
+    Evidence over half of what a prompt may have is digested.
+    """
+    if state["selected"] is None:
+        return "condense"
+    if not state["selected"]:
+        return await to_search(state, runtime)
+    too_long = count_tokens(state["passages"]) > runtime.context.limits.max_tokens // 2
+    return "digest_evidence" if too_long else "assess_history"
+
+
+async def after_assessment(
+    state: TurnState, runtime: Runtime[TurnContext]
+) -> Literal["answer_from_history", "condense"] | Search:
+    """What the earlier turns can answer they do."""
+    return "answer_from_history" if state.get("proposed_answer") else await _to_condensed_search(state, runtime)
+
+
+async def after_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn", "condense"] | Search:
+    """An answer that the judge does not confirm does not end the turn."""
+    return "save_turn" if "answer" in state else await _to_condensed_search(state, runtime)
+
+
+async def to_search(state: TurnState, runtime: Runtime[TurnContext]) -> Search:
+    """The web is thought of only where that is wanted."""
+    return "web_or_rag" if runtime.context.options.web_or_rag else "call_rag"
+
+
+async def after_route(state: TurnState) -> Literal["search_web", "call_rag"]:
+    """To the web or to the collection."""
+    return "search_web" if state["answered_from"] == "web" else "call_rag"
+
+
+async def after_search(
+    state: TurnState, runtime: Runtime[TurnContext]
+) -> Literal["answer_from_knowledge", "save_turn"]:
+    """General knowledge helps out only where that is wanted."""
+    helps_out = runtime.context.options.answer_without_evidence and state["status"] == "refused"
+    return "answer_from_knowledge" if helps_out else "save_turn"
+
+
+async def _to_understanding(state: TurnState, runtime: Runtime[TurnContext]) -> Understanding:
+    if not (state["history"] or state["summary"]):
+        return await to_search(state, runtime)
+    return "condense" if runtime.context.options.answer_from_history == "never" else "select_turns"
+
+
+async def _to_condensed_search(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["condense"] | Search:
+    """An assessment has rewritten the question already, unless it failed."""
+    return await to_search(state, runtime) if state.get("standalone_query") else "condense"

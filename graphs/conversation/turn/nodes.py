@@ -1,0 +1,334 @@
+"""The nodes of a turn. A node's name is its function's name, here, in events and in pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from ....modules.calls.growing_text import Delta
+from ....modules.calls.messages import Message
+from ....modules.calls.tokens import beginning, shortened
+from ....modules.calls.usage import CallMeter, UsageTotals, total_usage
+from ....modules.errors import SettingsError, ThreadMismatch
+from ....modules.judge.verdict_check import checked_verdict
+from ....modules.memory.kept_evidence import ranked_refs, within_tokens
+from ....modules.memory.prompts import (
+    AssessmentReply,
+    RouteReply,
+    SelectionReply,
+    SmallTalkReply,
+    route_messages,
+    small_talk_messages,
+)
+from ....modules.memory.rewrites import Rewrite, read_rewrite
+from ....modules.memory.turns import ChunkRef, QaPair, best_refs, merge_refs, rag_thread_of
+from ....modules.reader.digest import digested
+from ....modules.reader.evidence import render_evidence, split_evidence, usable_chunks
+from ....modules.reader.prompts import reader_messages
+from ....modules.reader.refusals import is_refusal
+from ...rag.run_start import RagInput
+from ...rag.search_tree import SearchTree
+from ...threads.state import RagState
+from ...tree.nodes import walk_chunks
+from .calls import answer_live, ask_json, ask_text
+from .context import TurnContext
+from .history import in_line, newest_within
+from .prompts import (
+    assessment_prompt,
+    condensation_prompt,
+    knowledge_prompt,
+    reader_query,
+    selection_prompt,
+    shown_passages,
+    shown_query,
+    summary_prompt,
+)
+from .saving import remember, saved_turn
+from .sources import chunks_of
+from .state import TurnState
+
+Update = dict[str, object]
+
+
+async def fold_summary(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Take turns that are too old for a prompt into the running summary; a failed call leaves it to a later turn."""
+    context = runtime.context
+    meter = context.meter("fold_summary")
+    context.tell("fold_summary")
+    limit = context.limits.max_summary_tokens
+    reply = await ask_text(context, summary_prompt(state, context), meter=meter, max_tokens=limit)
+    summary = beginning(reply.text, limit) if reply else ""
+    if not summary:
+        unfolded = newest_within(in_line(*state["to_fold"], *state["history"]), context.limits.max_tokens // 4)
+        return {"history": unfolded, "usage": meter.records}
+    return {"summary": summary, "folded": True, "usage": meter.records}
+
+
+async def direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Answer small talk at once; anything else goes on."""
+    context = runtime.context
+    meter = context.meter("direct_answer")
+    context.tell("direct_answer")
+    messages = small_talk_messages(shown_query(state, context))
+    reply = await ask_json(context, messages, SmallTalkReply, meter=meter)
+    update: Update = {"usage": meter.records}
+    if reply is None or not reply.small_talk or not reply.reply.strip():
+        return update
+    if context.stream:
+        context.stream.on_text(Delta(reply.reply))
+    return update | _answer(reply.reply, "small_talk", status="answered")
+
+
+async def select_turns(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Ask which earlier turns the question leans on, and fetch the best of the chunks that those rest on."""
+    context = runtime.context
+    meter = context.meter("select_turns")
+    context.tell("select_turns")
+    reply = await ask_json(context, selection_prompt(state, context), SelectionReply, meter=meter)
+    there = {turn["turn_number"] for turn in state["history"]} | ({0} if state["summary"] else set())
+    if reply is None:
+        return {"selected": None, "usage": meter.records}
+    selected = sorted(there.intersection(reply.turns))
+    needed = _of_collection(state, selected)
+    refs = ranked_refs(needed, at=state["open_turn"]["turn_number"])[: context.limits.max_kept_chunks]
+    chunks = within_tokens(await chunks_of(refs, context.rag), context.limits.max_evidence_tokens)
+    return {
+        "selected": selected,
+        "kept_chunks": chunks,
+        "passages": render_evidence(chunks),
+        "usage": meter.records,
+    }
+
+
+async def digest_evidence(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Shorten passages that would fill a prompt to what they say of the question; a model that fails has them cut."""
+    context = runtime.context
+    meter = context.meter("digest_evidence")
+    context.tell("digest_evidence")
+    limits = context.limits
+
+    async def ask(messages: list[Message]) -> str | None:
+        reply = await ask_text(context, messages, meter=meter, max_tokens=limits.max_summary_tokens)
+        return reply.text if reply else None
+
+    passages = split_evidence(state["passages"], state["kept_chunks"])
+    digest = await digested(
+        passages, _query(state), ask, max_prompt_tokens=limits.max_tokens, max_tokens=limits.max_tokens // 2
+    )
+    return {"passages": digest, "usage": meter.records}
+
+
+async def assess_history(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Ask what the earlier turns give to the question, and how it reads by itself."""
+    context = runtime.context
+    meter = context.meter("assess_history")
+    context.tell("assess_history")
+    reply = await ask_json(context, assessment_prompt(state, context), AssessmentReply, meter=meter)
+    if reply is None:
+        return {"kept_chunks": [], "usage": meter.records}
+    kept = [chunk for number, chunk in enumerate(state["kept_chunks"], start=1) if number in reply.useful]
+    rewrite = read_rewrite(reply.question, _query(state), max_tokens=context.limits.max_rewrite_tokens)
+    return {
+        "kept_chunks": kept,
+        "standalone_query": rewrite.text,
+        "rewrite_problem": rewrite.problem,
+        "usage": meter.records,
+        **({} if is_refusal(reply.answer) else {"proposed_answer": reply.answer.strip()}),
+    }
+
+
+async def answer_from_history(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Give the answer that earlier turns hold, once the judge confirms its evidence; else the turn goes on to a search.
+
+    With ``answer_from_history="trust"`` the judge is not asked.
+    """
+    context = runtime.context
+    meter = context.meter("answer_from_history")
+    context.tell("answer_from_history")
+    chunks, answer = state["kept_chunks"], state["proposed_answer"]
+    if context.options.answer_from_history != "trust":
+        confirmed = bool(chunks) and await _is_confirmed(_standalone(state), chunks, context, meter)
+        if not confirmed:
+            return {"usage": meter.records}
+    if context.stream:
+        context.stream.start_over()
+        context.stream.on_text(Delta(answer))
+    refs = {ref["chunk_id"]: ref for ref in merge_refs(_of_collection(state, state.get("selected") or ()))}
+    kept = [refs[str(chunk.metadata["chunk_id"])] for chunk in chunks]
+    return {"usage": meter.records, "chunks": kept} | _answer(answer, "history")
+
+
+async def _is_confirmed(query: str, chunks: list[Document], context: TurnContext, meter: CallMeter) -> bool:
+    """Whether the judge says of the chunks, taken together as one passage, that they answer the query alone."""
+    text = shortened("\n\n".join(chunk.page_content for chunk in chunks), context.limits.max_tokens // 2)
+    passage = Document(page_content=text, metadata=chunks[0].metadata)
+    verdict = checked_verdict(await context.judge.judge(query, passage, meter=meter, expand=False))
+    return verdict.score == 2
+
+
+async def condense(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Rewrite the question so that it stands alone; where that fails, it is searched for as it was asked."""
+    context = runtime.context
+    meter = context.meter("condense")
+    context.tell("condense")
+    limit = context.limits.max_rewrite_tokens
+    reply = await ask_text(context, condensation_prompt(state, context), meter=meter, max_tokens=limit)
+    if reply is None:
+        rewrite = Rewrite(text="", problem="the model failed")
+    else:
+        is_cut = reply.finish_reason == "length"
+        rewrite = read_rewrite(reply.text, _query(state), max_tokens=limit, cut_off=is_cut)
+    return {
+        "standalone_query": rewrite.text or _query(state),
+        "rewrite_problem": rewrite.problem,
+        "usage": meter.records,
+    }
+
+
+async def web_or_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Ask whether the web is the better place to search; the collection is where the reply does not say so."""
+    context = runtime.context
+    meter = context.meter("web_or_rag")
+    context.tell("web_or_rag")
+    query = shortened(_standalone(state), context.limits.max_tokens // 2)
+    reply = await ask_json(context, route_messages(query), RouteReply, meter=meter)
+    to_web = reply is not None and reply.route == "web"
+    return {"answered_from": "web" if to_web else "search", "usage": meter.records}
+
+
+async def search_web(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Search the web and let the reader answer from what it gives."""
+    context = runtime.context
+    meter = context.meter("search_web")
+    context.tell("search_web")
+    if context.web is None:
+        raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
+    query = _standalone(state)
+    found = await context.web.search(query, limit=WEB_RESULTS)
+    evidence = shown_passages(render_evidence(found), context.limits.max_tokens // 2)
+    answer = await answer_live(context, reader_messages(reader_query(state, context), evidence), meter=meter)
+    return _answer(answer, "web") | {"chunks": [_ref_of(chunk.metadata, "") for chunk in found], "usage": meter.records}
+
+
+async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Ask the stand-alone question on a thread of its own, with the chunks that were kept."""
+    context = runtime.context
+    context.tell("call_rag")
+    thread_id = rag_thread_of(context.conversation_id, state["open_turn"]["turn_id"])
+    config: RunnableConfig = {"configurable": {"thread_id": thread_id, "conversation_id": context.conversation_id}}
+    try:
+        final = await _run_rag(_rag_input(state, context), config, context)
+    except ThreadMismatch as error:
+        raise ThreadMismatch(f"{error} In a conversation: ask again with regenerate=True, for a new turn.") from error
+    answer, status = final["answer"], final["status"]
+    nothing_found = context.services.retriever is not None and not final.get("similar_chunks")
+    if nothing_found and context.options.response_if_no_docs_found is not None:
+        answer, status = context.options.response_if_no_docs_found, "refused"
+        if context.stream:
+            context.stream.start_over()
+            context.stream.on_text(Delta(answer))
+    chunks, usage = await _found_by(final, thread_id, context)
+    return _answer(answer, "search", status=status) | {
+        "chunks": chunks,
+        "rag_thread_id": thread_id,
+        "rag_usage": usage,
+    }
+
+
+async def answer_from_knowledge(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Answer what the evidence does not from the conversation and general knowledge, and mark it so."""
+    context = runtime.context
+    meter = context.meter("answer_from_knowledge")
+    context.tell("answer_from_knowledge")
+    answer = await answer_live(context, knowledge_prompt(state, context), meter=meter)
+    return _answer(answer, "knowledge") | {"chunks": [], "usage": meter.records}
+
+
+async def save_turn(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
+    """Save the turn, once however often this runs, then remember it. A memory that fails is made up for later."""
+    context = runtime.context
+    context.tell("save_turn")
+    turn, changed = await saved_turn(state, context)
+    await remember(context.memory, context.conversation_id, changed)
+    return {"turn": turn}
+
+
+WEB_RESULTS = 5
+
+
+def _query(state: TurnState) -> str:
+    return state["open_turn"]["query"]
+
+
+def _standalone(state: TurnState) -> str:
+    return state.get("standalone_query") or _query(state)
+
+
+def _of_collection(state: TurnState, numbers: Collection[int]) -> list[QaPair]:
+    """The turns of these numbers whose evidence comes from the collection that this turn searches, if it does."""
+    own = state["open_turn"]["collection"]
+    turns = (turn for turn in state["history"] if turn["turn_number"] in numbers)
+    return [turn for turn in turns if not own or turn["collection"] == own]
+
+
+def _answer(answer: str, source: str, *, status: str | None = None) -> Update:
+    return {
+        "answer": answer,
+        "answered_from": source,
+        "status": status or ("refused" if is_refusal(answer) else "answered"),
+    }
+
+
+def _rag_input(state: TurnState, context: TurnContext) -> RagInput:
+    query = _standalone(state)
+    given = RagInput(query=query)
+    if (asked := reader_query(state, context)) != query:
+        given["reader_query"] = asked
+    if state.get("kept_chunks"):
+        given["kept_chunks"] = state["kept_chunks"]
+    return given
+
+
+async def _run_rag(given: RagInput, config: RunnableConfig, context: TurnContext) -> RagState:
+    stream = context.stream
+    if stream is None:
+        return await context.rag.ainvoke(given, config, context=context.services)
+    stream.start_over()
+    async for event in context.rag.astream(given, config, context=context.services, stream_mode="custom"):
+        if event["event"] == "answer_growing":
+            stream.on_text(Delta(event["text"], event["restarted"]))
+        elif event["event"] == "thinking_growing":
+            stream.on_thinking(Delta(event["text"], event["restarted"]))
+        else:
+            context.tell(event["node"], event)
+    snapshot = await context.rag.aget_state(config)
+    return cast(RagState, snapshot.values)
+
+
+async def _found_by(final: RagState, thread_id: str, context: TurnContext) -> tuple[list[ChunkRef], UsageTotals]:
+    """What the answer of a search rests on, sub-questions' chunks included, and what the whole search cost."""
+    chunks = final.get("similar_chunks", [])
+    refs = [_ref_of(chunk.metadata, thread_id) for chunk in usable_chunks(chunks)]
+    if not any(chunk.metadata["next_rag_thread_id"] for chunk in chunks):
+        return refs, total_usage(final.get("usage", ()))
+    tree = await SearchTree.afrom_history(context.rag, thread_id)
+    below = [
+        _ref_of(chunk.metadata, query.thread_id)
+        for query, chunk in walk_chunks(tree.root)
+        if query is not tree.root and chunk.score
+    ]
+    return best_refs([*refs, *below]), tree.usage
+
+
+def _ref_of(metadata: Mapping[str, Any], thread_id: str) -> ChunkRef:
+    return ChunkRef(
+        chunk_id=str(metadata["chunk_id"]),
+        source=str(metadata.get("source", "")),
+        score=metadata.get("score"),
+        retrieval_score=metadata.get("retrieval_score"),
+        thread_id=thread_id,
+    )

@@ -1,0 +1,118 @@
+"""What is written when a turn is answered: the turn itself, its branch, and a state that stays small."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from ....modules.calls.usage import UsageTotals, total_usage
+from ....modules.errors import CollectionError, ModelCallError
+from ....modules.memory.turns import Branch, QaPair, count_tokens, utc_now
+from .context import TurnContext, TurnLimits, TurnMemory
+from .history import turns_of_state
+from .state import ConversationState, TurnState
+
+logger = logging.getLogger(__name__)
+
+
+async def saved_turn(state: TurnState, context: TurnContext) -> tuple[QaPair, list[QaPair]]:
+    """Save an answered turn: it, and all turns that were changed, itself included. A second time changes nothing."""
+    conversation = context.conversation
+    open_turn = state["open_turn"]
+    known = next((t for t in conversation["chat_history"] if t["turn_id"] == open_turn["turn_id"]), None)
+    if known is not None:
+        return known, [known]
+    turn = _pair_of(state)
+    folded = _folded_into(state)
+    history = [folded.get(each["turn_id"], each) for each in conversation["chat_history"]]
+    branch = conversation["branches"][turn["branch_id"]]
+    head: Branch = branch | {"head_turn_id": turn["turn_id"], "head_number": turn["turn_number"]}
+    await context.store.save(
+        conversation,
+        ConversationState(
+            title=conversation["title"] or turn["query"],
+            chat_history=within_limits([*history, turn], context.limits, folds=context.options.summary_memory),
+            branches={**conversation["branches"], turn["branch_id"]: head},
+            active_branch=turn["branch_id"],
+            open_turn=None,
+        ),
+    )
+    return turn, [*folded.values(), turn]
+
+
+async def remember(memory: TurnMemory, conversation_id: str, turns: Sequence[QaPair]) -> None:
+    """Remember turns that are saved. What a memory or an embedder that fails leaves out, the next turn makes up for."""
+    try:
+        await asyncio.to_thread(memory.add_turns, conversation_id, turns)
+    except (CollectionError, ModelCallError) as error:
+        logger.warning("%r has turns that will be remembered at the next one (%s)", conversation_id, error)
+
+
+def within_limits(turns: Sequence[QaPair], limits: TurnLimits, *, folds: bool) -> list[QaPair]:
+    """The newest turns, as many as a state holds: all that prompts show and a summary may take in, and not too long.
+
+    The last one stays in any case. Only turns that the memory has may be left out.
+    """
+    kept: list[QaPair] = []
+    tokens = 0
+    for turn in reversed(turns[-(turns_of_state(limits, folds=folds) + 1) :]):
+        tokens += turn["token_count"]
+        if kept and tokens > limits.max_tokens:
+            break
+        kept.append(turn)
+    return kept[::-1]
+
+
+def _folded_into(state: TurnState) -> dict[str, QaPair]:
+    """The turn that a new summary reaches to, with it, by its id; none if no summary was made."""
+    if not state.get("folded"):
+        return {}
+    last = state["to_fold"][-1]
+    return {last["turn_id"]: last | {"summary": state["summary"]}}
+
+
+def _pair_of(state: TurnState) -> QaPair:
+    open_turn = state["open_turn"]
+    return QaPair(
+        turn_id=open_turn["turn_id"],
+        parent_turn_id=open_turn["parent_turn_id"],
+        branch_id=open_turn["branch_id"],
+        turn_number=open_turn["turn_number"],
+        query=open_turn["query"],
+        standalone_query=state.get("standalone_query") or open_turn["query"],
+        rewrite_problem=state.get("rewrite_problem", ""),
+        answer=state["answer"],
+        status=state["status"],
+        answered_from=state["answered_from"],
+        chunks=state.get("chunks", []),
+        needed_chat_history=_needed(state),
+        collection=open_turn["collection"],
+        timestamp=utc_now(),
+        token_count=count_tokens(open_turn["query"], state["answer"]),
+        rag_thread_id=state.get("rag_thread_id", ""),
+        request_id=open_turn["request_id"],
+        summary="",
+        usage=_added(total_usage(state.get("usage", ())), state.get("rag_usage")),
+    )
+
+
+def _needed(state: TurnState) -> list[str] | None:
+    """Ids of the turns that were selected; none where there was nothing to select from."""
+    if not state["history"] and not state["summary"]:
+        return []
+    selected = state.get("selected")
+    if selected is None:
+        return None
+    return [turn["turn_id"] for turn in state["history"] if turn["turn_number"] in selected]
+
+
+def _added(own: UsageTotals, of_search: UsageTotals | None) -> UsageTotals:
+    if of_search is None:
+        return own
+    return UsageTotals(
+        llm_calls=own["llm_calls"] + of_search["llm_calls"],
+        prompt_tokens=own["prompt_tokens"] + of_search["prompt_tokens"],
+        completion_tokens=own["completion_tokens"] + of_search["completion_tokens"],
+        seconds=own["seconds"] + of_search["seconds"],
+    )

@@ -1,0 +1,223 @@
+"""Conversations in the checkpoint store: each is one thread, beside those of its turns and their search trees."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+
+from ....modules.calls.journal import CallJournal
+from ....modules.errors import LoadingError
+from ....modules.memory.turns import Branch, OpenTurn, utc_now
+from ...threads.checkpoints import Saver, keep_latest
+from ...threads.snapshots import is_absent
+from .state import ConversationState, read_state
+
+logger = logging.getLogger(__name__)
+
+_PREFIX = "conversation:"
+_KIND = {"kind": "conversation"}
+PRUNE_EVERY = 20
+"""Writes after which a conversation forgets its earlier states, and at the first of a process: SQLite keeps the whole
+state at each, and only the newest is ever read."""
+PAGE_CHECKPOINTS = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationSummary:
+    """One conversation in a line."""
+
+    name: str
+    conversation_id: str
+    title: str
+    """Its first question."""
+    collection: str
+    """The collection that it searches: name and address; ``""`` where it has searched none."""
+    turns: int
+    """Turns on its active branch."""
+    branches: tuple[Branch, ...]
+    active_branch: str
+    open_turn: OpenTurn | None
+    created_at: str
+    updated_at: str
+    """ISO 8601, UTC."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredConversation:
+    """Where a conversation is kept."""
+
+    name: str
+    threads: tuple[str, ...]
+    """As ``ConversationStore.threads_of`` gives them."""
+
+
+class ConversationStore:
+    """Reads and writes conversations. Use it on the loop on which its saver was opened.
+
+    Args:
+        saver: Where they are.
+        page_checkpoints: Checkpoints that a pass over all of them reads at once.
+    """
+
+    def __init__(
+        self, saver: Saver, journal: CallJournal | None = None, *, page_checkpoints: int = PAGE_CHECKPOINTS
+    ) -> None:
+        """``journal``: where calls of threads that are deleted may stand; None where none is kept."""
+        self.saver = saver
+        self._journal = journal
+        self._page_checkpoints = page_checkpoints
+        self._writes: Counter[str] = Counter()
+        builder = StateGraph(ConversationState)
+        builder.add_node("record", _record)
+        builder.add_edge(START, "record")
+        builder.add_edge("record", END)
+        self._graph = builder.compile(checkpointer=saver)
+
+    async def load(self, name: str) -> ConversationState | None:
+        """The conversation of that name as it was saved last; None if there is none.
+
+        Raises:
+            LoadingError: It has another format than judgetree reads.
+        """
+        snapshot = await self._graph.aget_state(_config_of(name))
+        return None if is_absent(snapshot) else read_state(snapshot.values, name)
+
+    async def begin(self, state: ConversationState) -> None:
+        """Save a conversation for the first time."""
+        await self._write(state, state)
+
+    async def save(self, known: ConversationState, changes: ConversationState) -> None:
+        """Save what has changed in a conversation, with the time."""
+        await self._write(known, {**changes, "updated_at": utc_now()})
+
+    async def summaries(self) -> list[ConversationSummary]:
+        """All conversations, the one that was last spoken in first. Reads each one's newest state.
+
+        One that cannot be read (see ``load``) is left out, with a warning.
+        """
+        states = self.saver.alist(None, filter=dict(_KIND))
+        names = dict.fromkeys([_thread_of(saved).removeprefix(_PREFIX) async for saved in states])
+        found: list[ConversationSummary] = []
+        for name in names:
+            try:
+                state = await self.load(name)
+            except LoadingError as error:
+                logger.warning("left out of the list: %s", error)
+                continue
+            if state is not None:
+                found.append(_summary(state))
+        return sorted(found, key=lambda summary: summary.updated_at, reverse=True)
+
+    async def threads_of(self, state: ConversationState) -> list[str]:
+        """All threads of a conversation: those of its turns, their search trees, what was left of any; its own last.
+
+        Deleted in this order they leave a conversation, whatever happens, until all is done.
+        """
+        saved = self.saver.alist(None, filter={"conversation_id": state["conversation_id"]})
+        return _own_last(state["name"], [_thread_of(each) async for each in saved])
+
+    async def all_threads(self) -> dict[str, StoredConversation]:
+        """All conversations by id, also those that cannot be read, in one pass over all checkpoints.
+
+        It costs about 0.1 ms a checkpoint; ``threads_of`` costs 3 µs a checkpoint, for each conversation.
+        """
+        threads: dict[str, list[str]] = {}
+        names: dict[str, str] = {}
+        async for saved in self._checkpoints():
+            thread_id, conversation_id = _thread_of(saved), str(dict(saved.metadata).get("conversation_id", ""))
+            if thread_id.startswith(_PREFIX):
+                name = thread_id.removeprefix(_PREFIX)
+                conversation_id = conversation_id or name  # of a format that has no ids
+                names[conversation_id] = name
+            threads.setdefault(conversation_id, []).append(thread_id)
+        return {
+            conversation_id: StoredConversation(name=name, threads=tuple(_own_last(name, threads[conversation_id])))
+            for conversation_id, name in names.items()
+        }
+
+    async def tree_threads(self, rag_thread_id: str) -> list[str]:
+        """The threads of one search tree, root first, and what earlier attempts have left of it."""
+        saved = self.saver.alist(None, filter={"root_thread_id": rag_thread_id})
+        below = [str(each.config["configurable"]["thread_id"]) async for each in saved]
+        return list(dict.fromkeys([rag_thread_id, *below]))
+
+    async def delete_threads(self, thread_ids: Iterable[str]) -> int:
+        """Delete threads with all their checkpoints; how many that were."""
+        deleted = list(thread_ids)
+        for thread_id in deleted:
+            await self.saver.adelete_thread(thread_id)
+        if self._journal is not None:
+            await self._journal.forget(deleted)
+        return len(deleted)
+
+    async def _checkpoints(self) -> AsyncIterator[CheckpointTuple]:
+        """All of the store, newest first, in pages: while a saver lists, nobody else can use it."""
+        # The saver in memory goes thread by thread, so that the last of a page says nothing of the next page.
+        page_size = None if isinstance(self.saver, InMemorySaver) else self._page_checkpoints
+        before: RunnableConfig | None = None
+        while True:
+            page = [saved async for saved in self.saver.alist(None, before=before, limit=page_size)]
+            for saved in page:
+                yield saved
+            if page_size is None or len(page) < page_size:
+                return
+            before = page[-1].config
+
+    async def _write(self, known: ConversationState, values: ConversationState) -> None:
+        name, conversation_id = known["name"], known["conversation_id"]
+        config = _config_of(name)
+        config["metadata"] = {"conversation_id": conversation_id, **_KIND}
+        await self._graph.aupdate_state(config, cast("dict[str, object]", values), as_node="record")
+        if self._writes[conversation_id] % PRUNE_EVERY == 0:
+            await keep_latest(self.saver, conversation_thread(name))
+        self._writes[conversation_id] += 1
+
+
+def conversation_thread(name: str) -> str:
+    """The thread of the conversation of a name; no search tree has such a name."""
+    return f"{_PREFIX}{name}"
+
+
+def turn_thread(rag_thread_id: str) -> str:
+    """The thread on which a turn is worked out, until it is saved."""
+    return f"turn:{rag_thread_id}"
+
+
+async def _record(state: ConversationState) -> ConversationState:
+    return {}
+
+
+def _thread_of(saved: CheckpointTuple) -> str:
+    return str(saved.config["configurable"]["thread_id"])
+
+
+def _own_last(name: str, thread_ids: Iterable[str]) -> list[str]:
+    own = conversation_thread(name)
+    return [*dict.fromkeys(each for each in thread_ids if each != own), own]
+
+
+def _config_of(name: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": conversation_thread(name)}}
+
+
+def _summary(state: ConversationState) -> ConversationSummary:
+    return ConversationSummary(
+        name=state["name"],
+        conversation_id=state["conversation_id"],
+        title=state["title"],
+        collection=state["collection"],
+        turns=state["branches"][state["active_branch"]]["head_number"],
+        branches=tuple(state["branches"].values()),
+        active_branch=state["active_branch"],
+        open_turn=state["open_turn"],
+        created_at=state["created_at"],
+        updated_at=state["updated_at"],
+    )

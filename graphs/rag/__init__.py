@@ -1,0 +1,1 @@
+"""A search graph as users hold it: runs, sub-runs on threads of their own, and the tree of both."""

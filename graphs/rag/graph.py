@@ -1,0 +1,351 @@
+"""A graph as a LangChain ``Runnable`` that can be called from anywhere: its work hops to the background loop."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any, cast
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.schema import StreamEvent
+from langgraph.graph.state import StateGraph
+from langgraph.types import StateSnapshot
+
+from ...modules.addresses import Address
+from ...modules.background_loop import background_loop
+from ...modules.calls.journal import CallJournal, forget_calls, thread_calls
+from ...modules.calls.record import INTERRUPTED
+from ...modules.calls.usage import CallBudget
+from ...modules.errors import ModelCallError, SettingsError
+from ...modules.settings import Durability
+from ..threads.call_journals import open_call_journal
+from ..threads.checkpoints import Saver, open_checkpointer
+from ..threads.context import Compiled, RagContext, RunContext
+from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
+from ..threads.snapshots import is_finished, is_unasked
+from ..threads.state import RagState
+from .run_start import Options, RagInput, Run, brought_along_by, start_of
+from .running_work import RunningWork
+from .search_tree import SearchTree
+from .sub_runs import ThreadSummary, check_thread, list_root_threads
+from .thread_runs import ThreadKey, thread_runs
+
+CheckpointerFactory = Callable[[], AbstractAsyncContextManager[Saver]]
+
+
+class RagGraph(Runnable[RagInput | str | None, RagState]):
+    """A graph of judgetree, with its checkpoints.
+
+    Input is ``{"query": …}``, the query itself, or None to go on with an existing thread. The thread is named by
+    ``config={"configurable": {"thread_id": …}}``; without a name it gets a new one. A thread that exists is resumed if
+    it is open and returned, at no cost, if it is finished; with another question or other settings it is refused.
+    """
+
+    def __init__(
+        self,
+        builder: StateGraph[RagState, RunContext, RagState, RagState],
+        *,
+        mode: str,
+        checkpointer: str | CheckpointerFactory | None = "memory:",
+        context: RagContext | None = None,
+        durability: Durability = "async",
+    ) -> None:
+        """Nothing is opened or compiled before the first call.
+
+        Args:
+            builder: The graph.
+            mode: Its name in fingerprints.
+            checkpointer: A URL (see ``checkpoints``), a factory that is opened on judgetree's own loop, or None.
+            context: Services and limits, unless each call brings its own.
+            durability: When checkpoints are written: every step ("sync", "async") or once a run ("exit").
+        """
+        self.mode = mode
+        self.name = f"{mode}_rag"
+        self._builder = builder
+        self._checkpointer = Address(checkpointer) if isinstance(checkpointer, str) else checkpointer
+        self._context = context
+        self._durability: Durability = durability
+        self._compiled: Compiled | None = None
+        self._journal: CallJournal | None = None
+        self._resources = AsyncExitStack()
+        self._opening: asyncio.Lock | None = None
+        self._running = RunningWork("graph")
+
+    # --- the Runnable interface; every public method may be called from any thread or event loop ---
+
+    def invoke(
+        self,
+        input: RagInput | str | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: RagContext | None = None,
+        **kwargs: Any,
+    ) -> RagState:
+        """Run to the end and give back the final state.
+
+        Raises:
+            ThreadMismatch: The thread holds another question or was run with other settings.
+            UnknownThread: ``input`` is None and the thread was never written.
+            ModelCallError: The reader failed after its last attempt; the thread stays open and can be resumed.
+            LoopReentryError: Called on judgetree's own loop.
+        """
+        return background_loop().run(self._ainvoke(input, config, context, kwargs))
+
+    async def ainvoke(
+        self,
+        input: RagInput | str | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: RagContext | None = None,
+        **kwargs: Any,
+    ) -> RagState:
+        """See ``invoke``."""
+        return await background_loop().hop(self._ainvoke(input, config, context, kwargs))
+
+    def stream(
+        self,
+        input: RagInput | str | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: RagContext | None = None,
+        **kwargs: Any,
+    ) -> Iterator[Any]:
+        """Yield what LangGraph streams in ``stream_mode``; "custom" has the live events of sub-runs too."""
+        return background_loop().iterate(self._astream(input, config, context, kwargs))
+
+    async def astream(
+        self,
+        input: RagInput | str | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: RagContext | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[Any]:
+        """See ``stream``."""
+        async for item in background_loop().aiterate(self._astream(input, config, context, kwargs)):
+            yield item
+
+    async def astream_events(  # type: ignore[override]
+        self,
+        input: RagInput | str | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: RagContext | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[StreamEvent]:
+        """LangChain's events of the run and all its sub-runs, model tokens included."""
+        async for event in background_loop().aiterate(self._astream_events(input, config, context, kwargs)):
+            yield event
+
+    def get_state(self, config: RunnableConfig) -> StateSnapshot:
+        """The newest checkpoint of a thread; ``created_at`` is None if there is none."""
+        return background_loop().run(self._aget_state(config))
+
+    async def aget_state(self, config: RunnableConfig) -> StateSnapshot:
+        """See ``get_state``."""
+        return await background_loop().hop(self._aget_state(config))
+
+    def get_state_history(self, config: RunnableConfig, **kwargs: Any) -> Iterator[StateSnapshot]:
+        """Checkpoints of a thread, newest first."""
+        return background_loop().iterate(self._ahistory(config, kwargs))
+
+    async def aget_state_history(self, config: RunnableConfig, **kwargs: Any) -> AsyncIterator[StateSnapshot]:
+        """See ``get_state_history``."""
+        async for snapshot in background_loop().aiterate(self._ahistory(config, kwargs)):
+            yield snapshot
+
+    async def alist_threads(self, limit: int = 100) -> list[ThreadSummary]:
+        """The root threads of the store, newest first."""
+        return await background_loop().hop(self._alist_threads(limit))
+
+    def list_threads(self, limit: int = 100) -> list[ThreadSummary]:
+        """See ``alist_threads``."""
+        return background_loop().run(self._alist_threads(limit))
+
+    async def aopen_store(self) -> Saver | None:
+        """The store itself, for use on judgetree's own loop until ``aclose``; None where nothing is kept."""
+        return cast("Saver | None", (await self._graph()).checkpointer)
+
+    def close(self) -> None:
+        """Close the store; the next call opens it again. Questions that run meanwhile end with a ``SessionError``."""
+        if not self._running.is_of_another_process:
+            background_loop().run(self._aclose())
+
+    async def aclose(self) -> None:
+        """See ``close``."""
+        if not self._running.is_of_another_process:
+            await background_loop().hop(self._aclose())
+
+    def __enter__(self) -> RagGraph:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    # --- on the loop ---
+
+    async def _graph(self) -> Compiled:
+        self._running.check_process()
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if self._compiled is None:
+                saver = await self._open_saver()
+                self._compiled = self._builder.compile(checkpointer=saver, name=self.name)
+            return self._compiled
+
+    async def _open_saver(self) -> Saver | None:
+        if self._checkpointer is None:
+            return None
+        if not isinstance(self._checkpointer, str):
+            return await self._resources.enter_async_context(self._checkpointer())
+        self._journal = await self._resources.enter_async_context(open_call_journal(self._checkpointer))
+        return await self._resources.enter_async_context(open_checkpointer(self._checkpointer))
+
+    async def aopen_journal(self) -> CallJournal | None:
+        """The journal of the store's model calls, for use on judgetree's own loop; None where nothing outlives it."""
+        await self._graph()
+        return self._journal
+
+    def thread_key(self, thread_id: str) -> ThreadKey:
+        """What tells the thread from those of other stores in this process."""
+        shared = isinstance(self._checkpointer, str) and self._checkpointer != "memory:"
+        return (str(self._checkpointer) if shared else f"{id(self)}", thread_id)
+
+    async def _aclose(self) -> None:
+        await self._running.end()
+        self._compiled = None
+        await self._resources.aclose()
+
+    async def _ainvoke(
+        self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
+    ) -> RagState:
+        async with self._started(given, config, context, options) as run:
+            if run.finished is not None:
+                return run.finished
+            graph = run.context.graph
+            return cast(RagState, await graph.ainvoke(run.start, run.config, context=run.context, **run.options))
+
+    async def _astream(
+        self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
+    ) -> AsyncIterator[Any]:
+        async with self._started(given, config, context, options, streams=True) as run:
+            if run.finished is not None:
+                if options.get("stream_mode", "values") == "values":
+                    yield run.finished
+                return
+            async for item in run.context.graph.astream(run.start, run.config, context=run.context, **run.options):
+                yield item
+
+    async def _astream_events(
+        self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
+    ) -> AsyncIterator[StreamEvent]:
+        async with self._started(given, config, context, options) as run:
+            if run.finished is not None:
+                return
+            events = run.context.graph.astream_events(run.start, run.config, context=run.context, **run.options)
+            async for event in events:
+                yield event
+
+    @asynccontextmanager
+    async def _started(
+        self,
+        given: RagInput | str | None,
+        config: RunnableConfig | None,
+        context: RagContext | None,
+        options: Options,
+        *,
+        streams: bool = False,
+    ) -> AsyncIterator[Run]:
+        """The prepared run, with its thread held for it alone."""
+        base = config or {}
+        is_new = not base.get("configurable", {}).get("thread_id")
+        thread_id = str(uuid.uuid4() if is_new else base["configurable"]["thread_id"])
+        base = {**base, "configurable": {**base.get("configurable", {}), "thread_id": thread_id}}
+        check_thread(base)
+        async with self._running.entered(), thread_runs().turn(self.thread_key(thread_id)) as turn:
+            run = await self._prepare(given, base, context, options, is_new=is_new, streams=streams)
+            if run.finished is None:
+                turn.check()
+            try:
+                yield run
+            except ModelCallError as failure:
+                turn.fail(failure)
+                raise
+            if run.finished is None:
+                await forget_calls(run.context.calls)
+
+    async def _aget_state(self, config: RunnableConfig) -> StateSnapshot:
+        check_thread(config)
+        return await (await self._graph()).aget_state(config)
+
+    async def _ahistory(self, config: RunnableConfig, options: Options) -> AsyncIterator[StateSnapshot]:
+        check_thread(config)
+        async for snapshot in (await self._graph()).aget_state_history(config, **options):
+            yield snapshot
+
+    async def _alist_threads(self, limit: int) -> list[ThreadSummary]:
+        return await list_root_threads(graph, limit) if (graph := await self._graph()).checkpointer else []
+
+    # --- preparing a run ---
+
+    async def _prepare(
+        self,
+        given: RagInput | str | None,
+        base: RunnableConfig,
+        services: RagContext | None,
+        options: Options,
+        *,
+        is_new: bool,
+        streams: bool,
+    ) -> Run:
+        services = services or self._context
+        if services is None:
+            raise SettingsError("No services: give context=RagContext(…) to this call or to the graph's builder.")
+        graph, thread_id = await self._graph(), str(base["configurable"]["thread_id"])
+        snapshot = await graph.aget_state(base) if graph.checkpointer else None
+        known = None if snapshot is None or is_unasked(snapshot) else snapshot
+        start = start_of(given, thread_id, known)
+        repeat = int(base["configurable"].get("repeat", 0))
+        fingerprint = await asyncio.to_thread(
+            fingerprint_of,
+            query=start["query"],
+            mode=self.mode,
+            services=services,
+            repeat=repeat,
+            brought=brought_along_by(given, start, known),
+        )
+        if known is not None:
+            refuse_mismatch(thread_id, known.values.get("fingerprint") or {}, fingerprint)
+        durability: Durability = options.get("durability") or self._durability
+        calls = await thread_calls(self._journal, thread_id, is_new=is_new)
+        context = RunContext(
+            services=services,
+            budget=CallBudget(limit=services.limits.max_llm_calls),
+            graph=graph,
+            fingerprint=digest_of(fingerprint),
+            durability=durability,
+            thread_id=thread_id,
+            root_thread_id=thread_id,
+            conversation_id=str(base["configurable"].get("conversation_id", "")),
+            stream_answer=streams and "custom" in options.get("stream_mode", ()),
+            calls=calls,
+        )
+        made = await self._calls_made(thread_id) if known is not None else set()
+        context.budget.used = len(made | (calls.known_ids if calls else set()))
+        context.budget.hold(thread_id)
+        return Run(
+            context=context,
+            config={**base, "metadata": {**base.get("metadata", {}), **context.metadata()}},
+            options={**options, "durability": durability if graph.checkpointer else None},
+            start=cast(RagState, {**start, "fingerprint": fingerprint}) if known is None else None,
+            finished=cast(RagState, known.values) if known is not None and is_finished(known) else None,
+        )
+
+    async def _calls_made(self, thread_id: str) -> set[str]:
+        tree = await SearchTree.afrom_history(self, thread_id)
+        records = (record for node in tree.query_nodes() for record in node.usage)
+        # Cached ones too: they took their place. A call that was cut off takes it when it is made again.
+        return {record["call_id"] for record in records if record["kind"] == "chat" and record["error"] != INTERRUPTED}

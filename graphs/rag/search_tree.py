@@ -1,0 +1,159 @@
+"""The search tree of a question: plain data, and the ways to keep it, hand it on and look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import networkx as nx
+
+from ...modules.calls.usage import UsageTotals, total_usage
+from ..drawing.dot import draw_dot
+from ..drawing.html import draw_html, draw_notebook_html
+from ..drawing.svg import draw_svg
+from ..drawing.text import draw_text
+from ..tree.document import dump_tree, load_tree
+from ..tree.graphml import build_graph, draw_graphml
+from ..tree.history import StateHistory, aread_tree, read_tree
+from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchTree:
+    """One question with everything that was asked, found, judged and spent below it.
+
+    >>> tree = SearchTree(root=QueryNode(thread_id="t", query="Who wrote it?", answer="Cao Xueqin", status="finished"))
+    >>> print(tree)
+    Q: Who wrote it?
+    A: Cao Xueqin  (no model calls)
+    1 query · 0 chunks · no model calls
+    verdicts: none
+    >>> SearchTree.from_json(tree.to_json()) == tree
+    True
+    """
+
+    root: QueryNode
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+    """Everything that determined the run, by name; empty where the run kept none."""
+
+    @classmethod
+    def from_history(cls, graph: StateHistory, thread_id: str) -> SearchTree:
+        """The tree of a thread from its checkpoints, be it finished, failed or still open; no model is called.
+
+        Costs one reading of the history per thread.
+
+        Raises:
+            UnknownThread: The thread was never written.
+        """
+        saved = read_tree(graph, thread_id)
+        return cls(root=saved.root, fingerprint=saved.fingerprint)
+
+    @classmethod
+    async def afrom_history(cls, graph: StateHistory, thread_id: str) -> SearchTree:
+        """``from_history`` on a running event loop."""
+        saved = await aread_tree(graph, thread_id)
+        return cls(root=saved.root, fingerprint=saved.fingerprint)
+
+    @classmethod
+    def from_json(cls, text: str) -> SearchTree:
+        """The tree that ``to_json`` wrote, equal to it in every field.
+
+        Raises:
+            LoadingError: The text is no JSON, no search tree, damaged, or of another format.
+        """
+        root, fingerprint = load_tree(text)
+        return cls(root=root, fingerprint=fingerprint)
+
+    def query_nodes(self) -> Iterator[QueryNode]:
+        """Every query node, parents before children."""
+        return walk_queries(self.root)
+
+    def chunk_nodes(self) -> Iterator[ChunkNode]:
+        """Every chunk node: a chunk, then what is below it, then the next chunk of the same query."""
+        return (chunk for _, chunk in walk_chunks(self.root))
+
+    @property
+    def depth(self) -> int:
+        """Level of the deepest query, or last round that found a new chunk; 0 without sub-runs and further rounds."""
+        return max(self._depths()) - self.root.depth
+
+    def _depths(self) -> Iterator[int]:
+        for node in self.query_nodes():
+            yield node.depth
+            yield from map(node.depth_of, node.chunks)
+
+    @property
+    def sub_runs(self) -> int:
+        """Number of query nodes below the root."""
+        return sum(1 for _ in self.query_nodes()) - 1
+
+    @property
+    def usage(self) -> UsageTotals:
+        """The model calls of the whole tree summed up."""
+        return total_usage(record for node in self.query_nodes() for record in node.usage)
+
+    @property
+    def verdict_counts(self) -> dict[VerdictLabel, int]:
+        """Number of chunk nodes by verdict; every label is a key."""
+        return count_verdicts(self.root)
+
+    @property
+    def budget_spent(self) -> bool:
+        """Whether the allowance of model calls ran out, so that the answer is from a part of the evidence."""
+        return any(
+            chunk.verdict == "cancelled" or "budget" in chunk.sub_run_error.casefold() for chunk in self.chunk_nodes()
+        )
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The tree as a JSON document that says its format.
+
+        Raises:
+            ValueError: Some metadata holds a number that is not finite, which JSON cannot say.
+        """
+        return dump_tree(self.root, self.fingerprint, indent=indent)
+
+    def to_networkx(self) -> nx.DiGraph:
+        """A ``networkx.DiGraph``: queries to their chunks, chunks to their sub-questions; scalar attributes."""
+        return build_graph(self.root)
+
+    def to_graphml(self) -> str:
+        """The graph of ``to_networkx`` as GraphML text."""
+        return draw_graphml(self.root)
+
+    def to_text(self, *, width: int = 100) -> str:
+        """The tree for a terminal of ``width`` columns."""
+        return draw_text(self.root, width=width)
+
+    def to_dot(self) -> str:
+        """The tree as Graphviz DOT text, to be drawn or changed by hand; needs no Graphviz."""
+        return draw_dot(self.root)
+
+    def to_svg(self) -> str:
+        """The tree as a stand-alone SVG picture. Runs ``dot`` or ``graphviz-pure``; 1,000 nodes take 1 to 3 s.
+
+        Raises:
+            DependencyError: Neither is installed.
+        """
+        return draw_svg(self.root)
+
+    def to_html(self, *, picture: bool | None = None) -> str:
+        """The tree as one self-contained, searchable HTML page.
+
+        ``picture`` puts the SVG on top; None does so for trees of up to 80 nodes where it can be drawn.
+
+        Raises:
+            DependencyError: ``picture`` is True and no renderer is installed.
+        """
+        return draw_html(self.root, self.fingerprint, picture=picture)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page of ``to_html`` in a frame, offline."""
+        return draw_notebook_html(self.root, self.fingerprint)
+
+    def __repr__(self) -> str:
+        # Notebooks save it beside the page, and the fields' own would be as long as all chunks together.
+        root = self.root
+        return f"SearchTree(thread_id={root.thread_id!r}, query={root.query!r}, sub_runs={self.sub_runs})"
+
+    def __str__(self) -> str:
+        return self.to_text()

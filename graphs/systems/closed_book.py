@@ -1,0 +1,25 @@
+"""No retrieval at all: what the model knows by itself."""
+
+from __future__ import annotations
+
+from langgraph.graph import END, START, StateGraph
+
+from ...modules.settings import Durability
+from ..rag.graph import CheckpointerFactory, RagGraph
+from ..threads.context import RagContext, RunContext
+from ..threads.state import RagState
+from . import nodes
+
+
+def build_closed_book(
+    *,
+    checkpointer: str | CheckpointerFactory | None = "memory:",
+    context: RagContext | None = None,
+    durability: Durability = "async",
+) -> RagGraph:
+    """The baseline without evidence; its context needs a reader only. Arguments: see ``RagGraph``."""
+    builder = StateGraph(RagState, context_schema=RunContext)
+    builder.add_node("generate", nodes.generate_closed_book)
+    builder.add_edge(START, "generate")
+    builder.add_edge("generate", END)
+    return RagGraph(builder, mode="llm", checkpointer=checkpointer, context=context, durability=durability)

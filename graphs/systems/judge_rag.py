@@ -1,0 +1,39 @@
+"""RAG with a judge: chunks are scored in parallel, and a partly useful one may ask a question on its own thread."""
+
+from __future__ import annotations
+
+from langgraph.graph import END, START, StateGraph
+
+from ...modules.settings import Durability
+from ..rag.graph import CheckpointerFactory, RagGraph
+from ..threads.context import RagContext, RunContext
+from ..threads.state import RagState
+from . import nodes, routes
+
+
+def build_judge_rag(
+    *,
+    checkpointer: str | CheckpointerFactory | None = "memory:",
+    context: RagContext | None = None,
+    durability: Durability = "async",
+) -> RagGraph:
+    """The judged, recursive graph; its context needs a retriever, a reader and a judge. Arguments: see ``RagGraph``.
+
+    ::
+
+        retrieve ─ Send ×k ─> judge ─> plan_sub_runs ─ Send ─> call_new_rag ─> augment ─> generate
+                                            └──────── nothing to ask ────────────^
+    """
+    builder = StateGraph(RagState, context_schema=RunContext)
+    for node in (nodes.retrieve, nodes.plan_sub_runs, nodes.augment, nodes.generate):
+        builder.add_node(node.__name__, node)
+    builder.add_node("judge", nodes.judge)
+    builder.add_node("call_new_rag", nodes.call_new_rag)
+    builder.add_edge(START, "retrieve")
+    builder.add_conditional_edges("retrieve", routes.to_judges, ["judge", "augment"])
+    builder.add_edge("judge", "plan_sub_runs")
+    builder.add_conditional_edges("plan_sub_runs", routes.to_sub_runs, ["call_new_rag", "augment"])
+    builder.add_edge("call_new_rag", "augment")
+    builder.add_edge("augment", "generate")
+    builder.add_edge("generate", END)
+    return RagGraph(builder, mode="judge", checkpointer=checkpointer, context=context, durability=durability)

@@ -1,0 +1,28 @@
+"""RAG without a judge: retrieve, augment, generate."""
+
+from __future__ import annotations
+
+from langgraph.graph import END, START, StateGraph
+
+from ...modules.settings import Durability
+from ..rag.graph import CheckpointerFactory, RagGraph
+from ..threads.context import RagContext, RunContext
+from ..threads.state import RagState
+from . import nodes
+
+
+def build_naive_rag(
+    *,
+    checkpointer: str | CheckpointerFactory | None = "memory:",
+    context: RagContext | None = None,
+    durability: Durability = "async",
+) -> RagGraph:
+    """The baseline; its context needs a retriever and a reader. Arguments: see ``RagGraph``."""
+    builder = StateGraph(RagState, context_schema=RunContext)
+    for node in (nodes.retrieve, nodes.augment, nodes.generate):
+        builder.add_node(node.__name__, node)
+    builder.add_edge(START, "retrieve")
+    builder.add_edge("retrieve", "augment")
+    builder.add_edge("augment", "generate")
+    builder.add_edge("generate", END)
+    return RagGraph(builder, mode="naive", checkpointer=checkpointer, context=context, durability=durability)

@@ -1,0 +1,276 @@
+"""The nodes of the graphs. A node's name is its function's name, here, in events and in pictures.
+
+A node that ``Send`` reaches raises nothing but a ``UserError``, and that after its siblings have finished (see
+``branches``): one that raises cancels them, and their results would be paid for and lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from langchain_core.documents import Document
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
+
+from ...modules.calls.growing_text import TextListener
+from ...modules.calls.messages import Message
+from ...modules.calls.tokens import is_longer
+from ...modules.calls.usage import CallMeter
+from ...modules.errors import BudgetSpent, ModelCallError, UserError
+from ...modules.judge.contract import Verdict
+from ...modules.judge.verdict_check import checked_verdict
+from ...modules.llm.endpoint import CallOptions
+from ...modules.reader.digest import digested
+from ...modules.reader.evidence import render_evidence, split_evidence, usable_chunks
+from ...modules.reader.prompts import closed_book_messages
+from ...modules.reader.refusals import is_refusal
+from ...modules.reader.strategies import read_evidence
+from ..rag.sub_runs import run_sub_thread
+from ..threads.context import RunContext
+from ..threads.events import emit
+from ..threads.fingerprint import sub_thread_id
+from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, JudgeState, RagState
+
+logger = logging.getLogger(__name__)
+
+UNJUDGED: dict[str, JsonScalar] = {
+    "verdict": "pending",
+    "score": None,
+    "score_confidence": None,
+    "reason": "",
+    "next_query": "",
+    "next_rag_thread_id": "",
+    "sub_answer": "",
+    "sub_run_error": "",
+}
+
+
+async def retrieve(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Replace the chunks by those found for the query, ranked from 0, none of them judged yet."""
+    context = runtime.context
+    meter = CallMeter(node="retrieve")
+    hits = await search(state["query"], context, meter)
+    found = [
+        as_found(chunk, retrieval_score=float(score), rank=rank, recursion_depth=context.depth)
+        for rank, (chunk, score) in enumerate(hits)
+    ]
+    chunks = [*found, *kept_besides(found, state, recursion_depth=context.depth)]
+    emit(runtime, "chunks", node="retrieve", query=state["query"], chunk_ids=[c.metadata["chunk_id"] for c in chunks])
+    return {"similar_chunks": Overwrite(chunks), "kept_chunks": [], "usage": meter.records}
+
+
+def kept_besides(found: Sequence[Document], state: RagState, **place: JsonScalar) -> list[Document]:
+    """The chunks that the caller brought along and that were not found again, ranked behind those, not judged yet."""
+    known = {chunk.metadata["chunk_id"] for chunk in found}
+    kept = [chunk for chunk in state.get("kept_chunks", ()) if chunk.metadata["chunk_id"] not in known]
+    return [as_found(chunk, rank=rank, **place) for rank, chunk in enumerate(kept, start=len(found))]
+
+
+async def search(query: str, context: RunContext, meter: CallMeter) -> list[tuple[Document, float]]:
+    """(chunk, retrieval score), best first, from the retriever that every graph must be given."""
+    retriever = context.services.retriever
+    if retriever is None:
+        raise TypeError("this graph retrieves: give RagContext a retriever")
+    return await retriever.asearch(query, meter=meter)
+
+
+def as_found(chunk: Document, **place: JsonScalar) -> Document:
+    """A copy of the chunk that nobody has judged, with ``place`` in its metadata."""
+    return Document(page_content=chunk.page_content, metadata={**chunk.metadata, **UNJUDGED, **place})
+
+
+async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Judge one chunk; a judge that fails gives an unknown verdict, a spent budget a cancelled one.
+
+    Raises:
+        UserError: The judge met something that every chunk would meet, such as a refused key.
+    """
+    chunk = state["similar_chunk"]
+    chunk_id = str(chunk.metadata["chunk_id"])
+    context = runtime.context
+    meter = CallMeter(node="judge", chunk_id=chunk_id, budget=context.budget, calls=context.calls)
+    async with runtime.context.branches.entered():
+        verdict = await _verdict(state["old_query"], chunk, meter, runtime.context)
+    emit(runtime, "verdict", node="judge", chunk_id=chunk_id, verdict=verdict.status, score=verdict.score)
+    return {"similar_chunks": [_verdict_patch(chunk_id, verdict)], "usage": meter.records}
+
+
+async def _verdict(query: str, chunk: Document, meter: CallMeter, context: RunContext) -> Verdict:
+    expand = context.depth < context.services.limits.max_rec_depth
+    judge = context.services.judge
+    if judge is None:
+        raise TypeError("this graph judges: give RagContext a judge")
+    own = Document(page_content=chunk.page_content, metadata=dict(chunk.metadata))  # it may write into it
+    try:
+        return checked_verdict(await judge.judge(query, own, meter=meter, expand=expand))
+    except UserError:
+        raise
+    except BudgetSpent as spent:
+        return Verdict(status="cancelled", problem=str(spent))
+    except Exception as error:
+        logger.exception("the judge failed on chunk %s", meter.chunk_id)
+        return Verdict(status="unknown", problem=f"{type(error).__name__}: {error}")
+
+
+def _verdict_patch(chunk_id: str, verdict: Verdict) -> ChunkPatch:
+    unanswered = verdict.status == "judged" and verdict.problem
+    return ChunkPatch(
+        chunk_id=chunk_id,
+        changes={
+            "verdict": verdict.status,
+            "score": verdict.score,
+            "score_confidence": verdict.confidence,
+            "reason": verdict.reason if verdict.status == "judged" else verdict.problem,
+            "next_query": verdict.next_query,
+            "sub_run_error": f"no sub-question: {verdict.problem}" if unanswered else "",
+        },
+    )
+
+
+async def plan_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Write the thread of each sub-question into its chunk, before any of them starts, while the budget lasts.
+
+    Plans nothing if some chunk suffices, or on the deepest level. It is also where the judges' branches join, since a
+    route behind a branch would see that branch's verdict alone.
+    """
+    context = runtime.context
+    patches: list[ChunkPatch] = []
+    for chunk in chunks_to_expand(state["similar_chunks"], context):
+        chunk_id, next_query = str(chunk.metadata["chunk_id"]), str(chunk.metadata["next_query"])
+        thread_id = sub_thread_id(context.thread_id, chunk_id, next_query, context.fingerprint)
+        changes: dict[str, JsonScalar]
+        if context.budget.hold(thread_id):
+            changes = {"next_rag_thread_id": thread_id}
+            emit(
+                runtime,
+                "sub_run_planned",
+                node="plan_sub_runs",
+                chunk_id=chunk_id,
+                next_query=next_query,
+                next_rag_thread_id=thread_id,
+            )
+        else:
+            changes = {"sub_run_error": f"not asked: the budget of {context.budget.limit} model calls is spent"}
+        patches.append(ChunkPatch(chunk_id=chunk_id, changes=changes))
+    return {"similar_chunks": patches}
+
+
+def chunks_to_expand(chunks: list[Document], context: RunContext) -> list[Document]:
+    """Chunks that score 1 and carry a sub-question, in rank order; none if some chunk scores 2 or no depth is left."""
+    suffices = any(chunk.metadata["score"] == 2 for chunk in chunks)
+    if suffices or context.depth >= context.services.limits.max_rec_depth:
+        return []
+    return [chunk for chunk in chunks if chunk.metadata["score"] == 1 and chunk.metadata["next_query"]]
+
+
+async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Ask the sub-question of one chunk on its own thread; the answer, or what went wrong, returns into the chunk.
+
+    Raises:
+        UserError: The sub-run met something that the whole question would meet, such as a refused key.
+    """
+    chunk_id = str(state["similar_chunk"].metadata["chunk_id"])
+    thread_id = str(state["similar_chunk"].metadata["next_rag_thread_id"])
+    async with runtime.context.branches.entered():
+        changes = await _sub_answer(state["query_for_next_rag"], thread_id, runtime)
+    emit(runtime, "sub_run_done", node="call_new_rag", chunk_id=chunk_id, next_rag_thread_id=thread_id, **changes)
+    return {"similar_chunks": [ChunkPatch(chunk_id=chunk_id, changes=changes)]}
+
+
+async def _sub_answer(query: str, thread_id: str, runtime: Runtime[RunContext]) -> dict[str, JsonScalar]:
+    try:
+        final = await run_sub_thread(query, thread_id, runtime)
+    except UserError:
+        raise
+    except (BudgetSpent, ModelCallError) as error:
+        return {"sub_run_error": str(error)}
+    except Exception as error:
+        logger.exception("sub-run %s failed", thread_id)
+        return {"sub_run_error": f"{type(error).__name__}: {error}"}
+    return {"sub_answer": final["answer"], "sub_run_error": ""}
+
+
+async def augment(state: RagState) -> dict[str, object]:
+    """Write down the evidence that the reader will see."""
+    return {"context": render_evidence(usable_chunks(state["similar_chunks"]))}
+
+
+async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Let the reader answer from the evidence, taken in as the strategy says."""
+    services, meter = runtime.context.services, _answer_meter(runtime)
+    chunks = state["similar_chunks"]
+    context = await _fitting_context(state, runtime, meter)
+    answer = await read_evidence(
+        services.strategy,
+        services.reader,
+        state.get("reader_query") or state["query"],
+        context,
+        split_evidence(context, chunks),
+        meter=meter,
+        on_text=_growing(runtime, "answer"),
+        on_thinking=_growing(runtime, "thinking"),
+    )
+    patches = _cut_short_patches(chunks, answer.problem) if answer.problem else []
+    return {**_answered(answer.text, meter, runtime), "similar_chunks": patches, "context": context}
+
+
+async def _fitting_context(state: RagState, runtime: Runtime[RunContext], meter: CallMeter) -> str:
+    """The evidence, digested where it takes more than half of what a prompt of the reader may have."""
+    services, context = runtime.context.services, state["context"]
+    most = services.context_tokens
+    if most is None or not is_longer(context, most // 2):
+        return context
+    unheld = replace(meter, held_by="")  # the held call is for the answer; records go to the same list
+
+    async def ask(messages: list[Message]) -> str | None:
+        try:
+            options = CallOptions(max_tokens=most // 4)
+            return (await services.reader.complete(messages, meter=unheld, options=options)).text
+        except UserError:
+            raise
+        except (BudgetSpent, ModelCallError) as error:
+            logger.warning("evidence was cut, since it could not be digested: %s", error)
+            return None
+
+    passages = split_evidence(context, state["similar_chunks"])
+    query = state.get("reader_query") or state["query"]
+    return await digested(passages, query, ask, max_prompt_tokens=most, max_tokens=most // 2)
+
+
+async def generate_closed_book(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Let the reader answer from what it knows."""
+    meter, messages = _answer_meter(runtime), closed_book_messages(state["query"])
+    reader = runtime.context.services.reader
+    completion = await reader.complete(
+        messages, meter=meter, on_text=_growing(runtime, "answer"), on_thinking=_growing(runtime, "thinking")
+    )
+    return _answered(completion.text, meter, runtime)
+
+
+def _answer_meter(runtime: Runtime[RunContext]) -> CallMeter:
+    """Books the calls of the answer; one of them may be the call that the thread holds."""
+    context = runtime.context
+    return CallMeter(node="generate", budget=context.budget, held_by=context.thread_id, calls=context.calls)
+
+
+def _growing(runtime: Runtime[RunContext], what: Literal["answer", "thinking"]) -> TextListener | None:
+    """Emits each piece of the root's answer, or of the thinking before it; None where nothing is streamed."""
+    if not runtime.context.stream_answer or runtime.context.depth > 0:
+        return None
+    return lambda delta: emit(runtime, f"{what}_growing", node="generate", text=delta.text, restarted=delta.restarted)
+
+
+def _answered(answer: str, meter: CallMeter, runtime: Runtime[RunContext]) -> dict[str, object]:
+    status = "refused" if is_refusal(answer) else "answered"
+    emit(runtime, "answer", node="generate", answer=answer, status=status)
+    return {"answer": answer, "status": status, "usage": meter.records}
+
+
+def _cut_short_patches(chunks: list[Document], problem: str) -> list[ChunkPatch]:
+    """The problem written into the last chunk that has none yet, where the tree tells it; rather one never asked on."""
+    free = [chunk for chunk in chunks if not chunk.metadata["sub_run_error"]]
+    last = sorted(free, key=lambda chunk: not chunk.metadata["next_rag_thread_id"])[-1:]
+    return [ChunkPatch(chunk_id=str(c.metadata["chunk_id"]), changes={"sub_run_error": problem}) for c in last]

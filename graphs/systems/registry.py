@@ -1,0 +1,62 @@
+"""Every system that answers questions, by its mode: what sessions, batch runs and the command line choose from.
+
+A system is one file, its mode in ``result.Mode`` and its line here. One that has prompts of its own names their version
+in ``modules.reader.multistep_prompts.STEP_VERSIONS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...modules.settings import Durability
+from ..rag.graph import CheckpointerFactory, RagGraph
+from ..rag.result import Mode
+from ..threads.context import RagContext
+from .closed_book import build_closed_book
+from .ircot import build_ircot
+from .iter_retgen import build_iter_retgen
+from .judge_rag import build_judge_rag
+from .naive_rag import build_naive_rag
+from .react import build_react
+from .self_ask import build_self_ask
+
+
+class GraphBuilder(Protocol):
+    """Makes the graph of one system."""
+
+    def __call__(
+        self,
+        *,
+        checkpointer: str | CheckpointerFactory | None = "memory:",
+        context: RagContext | None = None,
+        durability: Durability = "async",
+    ) -> RagGraph:
+        """Arguments: see ``RagGraph``."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """One way to answer a question, and what it needs."""
+
+    build: GraphBuilder
+    description: str
+    """One line for people who choose."""
+    retrieves: bool = True
+    """Whether it searches a collection, so that its context needs a retriever."""
+    judges: bool = False
+    """Whether its context needs a judge."""
+
+
+SYSTEMS: Mapping[Mode, System] = {
+    "llm": System(build=build_closed_book, description="closed book", retrieves=False),
+    "naive": System(build=build_naive_rag, description="retrieve once and answer"),
+    "iter_retgen": System(build=build_iter_retgen, description="question and last draft are the next search"),
+    "ircot": System(build=build_ircot, description="every sentence of a chain of thought is the next search"),
+    "self_ask": System(build=build_self_ask, description="follow-up questions, each answered by a search"),
+    "react": System(build=build_react, description="an agent that thinks and searches in turn"),
+    "judge": System(build=build_judge_rag, description="recursive, judged chunk by chunk", judges=True),
+}
+"""In the order in which reports show them."""

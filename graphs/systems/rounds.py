@@ -1,0 +1,105 @@
+"""What systems that search in rounds share: the search of a round, what the model makes of it, and where to go next.
+
+A round is a ``Step`` of the state, and a search for its query; the first round's query is the question. All rounds run
+on one thread, so every chunk is in ``similar_chunks`` once, under the first round that found it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from langchain_core.documents import Document
+from langgraph.runtime import Runtime
+
+from ...modules.calls.messages import Message
+from ...modules.calls.usage import CallMeter
+from ...modules.errors import BudgetSpent
+from ..threads.context import RunContext
+from ..threads.events import emit
+from ..threads.state import ChunkPatch, RagState, Step
+from .nodes import as_found, kept_besides, search
+
+
+async def retrieve_round(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Search for the next query, at first the question, and add what no earlier round has found.
+
+    New chunks are ranked behind those that are there. Their ``recursion_depth`` is the round, ``found_by`` its query.
+    """
+    steps, chunks = state.get("steps", []), state.get("similar_chunks", [])
+    query = steps[-1]["next_query"] if steps else state["query"]
+    meter = CallMeter(node="retrieve_round")
+    hits = await search(query, runtime.context, meter)
+    found = {str(chunk.metadata["chunk_id"]): (chunk, score) for chunk, score in hits}
+    known = [str(chunk.metadata["chunk_id"]) for chunk in chunks]
+    added = [
+        as_found(chunk, retrieval_score=float(score), rank=rank, recursion_depth=len(steps), found_by=query)
+        for rank, (chunk, score) in enumerate((found[key] for key in found if key not in known), start=len(known))
+    ]
+    if not steps:
+        added += kept_besides(added, state, recursion_depth=0, found_by=query)
+    ids = dict.fromkeys([*found, *(str(chunk.metadata["chunk_id"]) for chunk in added)])
+    step = Step(round=len(steps), query=query, chunk_ids=list(ids), text="", next_query="")
+    shown = [*known, *(chunk.metadata["chunk_id"] for chunk in added)]
+    emit(runtime, "chunks", node="retrieve_round", query=state["query"], chunk_ids=shown)
+    return {"similar_chunks": added, "steps": [step], "kept_chunks": [], "usage": meter.records}
+
+
+async def write_step(
+    state: RagState,
+    runtime: Runtime[RunContext],
+    *,
+    node: str,
+    messages: list[Message],
+    read: Callable[[str], tuple[str, str]],
+) -> dict[str, object]:
+    """One model call about the newest round. Where the budget is spent, none: the round becomes the last.
+
+    Args:
+        state: With one step at least.
+        runtime: Of the node that calls this.
+        node: Its name, for usage and events.
+        messages: What to ask the model.
+        read: From its reply to the step's text and its next query. A query that some round has searched for already
+            ends the rounds, since it would find the same again.
+
+    Raises:
+        ModelCallError: The call failed after its last attempt; the thread can be resumed from here.
+    """
+    context, step = runtime.context, state["steps"][-1]
+    meter = CallMeter(node=node, budget=context.budget, calls=context.calls)
+    try:
+        completion = await context.services.reader.complete(messages, meter=meter)
+    except BudgetSpent as spent:
+        return {"similar_chunks": _patches_of(state, f"the search ended early: {spent}")}
+    text, next_query = read(completion.text)
+    if _folded(next_query) in {_folded(earlier["query"]) for earlier in state["steps"]}:
+        next_query = ""
+    emit(runtime, "step", node=node, round=step["round"], query=step["query"], text=text, next_query=next_query)
+    return {"steps": [Step(**{**step, "text": text, "next_query": next_query})], "usage": meter.records}
+
+
+def chunks_of(state: RagState, step: Step) -> list[Document]:
+    """What a step has found, best first, chunks that an earlier one had found before included."""
+    chunks = {str(chunk.metadata["chunk_id"]): chunk for chunk in state["similar_chunks"]}
+    return [chunks[chunk_id] for chunk_id in step["chunk_ids"]]
+
+
+def has_depth_left(state: RagState, runtime: Runtime[RunContext]) -> bool:
+    """Whether another round may follow: ``max_rec_depth`` counts those after the first."""
+    return len(state["steps"]) <= runtime.context.services.limits.max_rec_depth
+
+
+async def to_next_round(state: RagState) -> Literal["retrieve_round", "augment"]:
+    """Another round where the newest step has a query for it, else the answer."""
+    return "retrieve_round" if state["steps"][-1]["next_query"] else "augment"
+
+
+def _patches_of(state: RagState, problem: str) -> list[ChunkPatch]:
+    """The problem written into the chunk found last, where the tree tells it; nowhere if nothing was found."""
+    last = state.get("similar_chunks", [])[-1:]
+    return [ChunkPatch(chunk_id=str(c.metadata["chunk_id"]), changes={"sub_run_error": problem}) for c in last]
+
+
+def _folded(query: str) -> str:
+    return " ".join(query.split()).casefold()

@@ -1,0 +1,93 @@
+"""Self-Ask: follow-up questions, each answered by a search (Press et al., Findings of EMNLP 2023, arXiv 2210.03350)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+
+from ...modules.reader.evidence import render_evidence, render_sub_answer
+from ...modules.reader.multistep_prompts import QuestionAnswer, follow_up_messages, parse_follow_up
+from ...modules.reader.prompts import reader_messages
+from ...modules.reader.refusals import is_refusal
+from ...modules.settings import Durability
+from ..rag.graph import CheckpointerFactory, RagGraph
+from ..threads.context import RagContext, RunContext
+from ..threads.state import RagState
+from . import nodes
+from .rounds import chunks_of, has_depth_left, retrieve_round, to_next_round, write_step
+
+
+def build_self_ask(
+    *,
+    checkpointer: str | CheckpointerFactory | None = "memory:",
+    context: RagContext | None = None,
+    durability: Durability = "async",
+) -> RagGraph:
+    """Follow-up questions; its context needs a retriever and a reader. Arguments: see ``RagGraph``.
+
+    ::
+
+        retrieve_round ─> ask_follow_up ─ "Follow up: …" ─> retrieve_round ─> answer_follow_up ─> ask_follow_up
+              │                └ "So the final answer is: …" ─┐                     │
+              └ no depth at all ───────────────────────────> augment <─ no depth left ┘    augment ─> generate
+
+    The reader answers each follow-up from the chunks found for it, and the question from its own chunks with all
+    follow-ups and their answers. At depth d it takes 2 d + 1 model calls at most.
+    """
+    builder = StateGraph(RagState, context_schema=RunContext)
+    for node in (retrieve_round, ask_follow_up, answer_follow_up, augment, nodes.generate):
+        builder.add_node(node.__name__, node)
+    builder.add_edge(START, "retrieve_round")
+    builder.add_conditional_edges("retrieve_round", after_search, ["ask_follow_up", "answer_follow_up", "augment"])
+    builder.add_conditional_edges("ask_follow_up", to_next_round, ["retrieve_round", "augment"])
+    builder.add_conditional_edges("answer_follow_up", to_follow_up, ["ask_follow_up", "augment"])
+    builder.add_edge("augment", "generate")
+    builder.add_edge("generate", END)
+    return RagGraph(builder, mode="self_ask", checkpointer=checkpointer, context=context, durability=durability)
+
+
+async def ask_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Ask the model for the next follow-up question; a reply without one ends the questions."""
+    answer = state["steps"][-1]["text"]
+
+    def read(reply: str) -> tuple[str, str]:
+        return answer, parse_follow_up(reply)
+
+    messages = follow_up_messages(state["query"], _answered(state))
+    return await write_step(state, runtime, node="ask_follow_up", messages=messages, read=read)
+
+
+async def answer_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Let the reader answer the follow-up question from the chunks that it has found."""
+    step = state["steps"][-1]
+    messages = reader_messages(step["query"], render_evidence(chunks_of(state, step)))
+    return await write_step(state, runtime, node="answer_follow_up", messages=messages, read=lambda reply: (reply, ""))
+
+
+async def augment(state: RagState) -> dict[str, object]:
+    """Write down the evidence that the reader will see: the question's own chunks, then follow-ups with answers.
+
+    A follow-up that the reader refused is left out: that is no knowledge.
+    """
+    pairs = [render_sub_answer(question, answer) for question, answer in _answered(state) if not is_refusal(answer)]
+    passages = render_evidence(chunks_of(state, state["steps"][0]))
+    return {"context": "\n\n".join([text for text in (passages, *pairs) if text])}
+
+
+async def after_search(
+    state: RagState, runtime: Runtime[RunContext]
+) -> Literal["ask_follow_up", "answer_follow_up", "augment"]:
+    """The question's own chunks wait for the follow-ups; those of a follow-up are read at once."""
+    return "answer_follow_up" if len(state["steps"]) > 1 else await to_follow_up(state, runtime)
+
+
+async def to_follow_up(state: RagState, runtime: Runtime[RunContext]) -> Literal["ask_follow_up", "augment"]:
+    """A follow-up is worth its call only where it can still be searched for."""
+    return "ask_follow_up" if has_depth_left(state, runtime) else "augment"
+
+
+def _answered(state: RagState) -> list[QuestionAnswer]:
+    """Follow-ups with their answers, refusals included, in the order asked; one that the budget cut off is left out."""
+    return [(step["query"], step["text"]) for step in state["steps"][1:] if step["text"]]

@@ -1,0 +1,56 @@
+"""The parallel branches of one step: one that cannot succeed lets the others finish before it ends the question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ...modules.errors import UserError
+
+_TURNS = 20
+"""Turns of the event loop in which LangGraph surely starts a branch, or takes in what it returned: about five do."""
+
+
+class Branches:
+    """Counts the branches of a thread that ``Send`` has started.
+
+    LangGraph cancels the siblings of a branch that raises: their calls would be paid for and lost.
+    """
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._idle = asyncio.Event()
+
+    @asynccontextmanager
+    async def entered(self) -> AsyncIterator[None]:
+        """Run one branch in here. A ``UserError`` leaves it only once no other branch is running."""
+        self._running += 1
+        self._idle.clear()
+        try:
+            yield
+        except UserError:
+            self._leave()
+            await self._others_done()
+            raise
+        except BaseException:
+            self._leave()
+            raise
+        else:
+            self._leave()
+
+    async def _others_done(self) -> None:
+        await _let_others_run()  # those that have not begun yet
+        while self._running:
+            await self._idle.wait()
+            await _let_others_run()
+
+    def _leave(self) -> None:
+        self._running -= 1
+        if not self._running:
+            self._idle.set()
+
+
+async def _let_others_run() -> None:
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)

@@ -1,0 +1,176 @@
+"""Where search trees are kept, by URL: ``memory:``, ``sqlite:///path`` or ``postgresql://…``."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from ...modules.addresses import Address
+from ...modules.errors import DependencyError, SettingsError
+from ...modules.redaction import starred
+from ...modules.settings import without_secrets
+from .sqlite_saver import ThreadedSqliteSaver, open_sqlite
+
+ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
+
+Saver = BaseCheckpointSaver[str]
+
+_CONNECTIONS = 4
+"""To PostgreSQL, for each process and store."""
+
+_REMEDY = "Check JUDGETREE_CHECKPOINTS and that the store is running and writable."
+_DAMAGED = "Put a backup of the file in its place, or move it away (with its -wal and -shm) to begin anew."
+_SQLITE_REMEDIES = {
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_FULL: "Make room on the disk and ask again; what was saved is kept.",
+}
+_PRIMARY = 0xFF
+"""Of an extended result code of SQLite, the bits that are its primary one."""
+
+
+def serializer() -> JsonPlusSerializer:
+    """The serialiser of every saver: it reads back plain data and LangChain documents, and no other type."""
+    return JsonPlusSerializer(allowed_msgpack_modules=None)
+
+
+def is_postgres(url: str) -> bool:
+    """Whether checkpoints with this URL are in PostgreSQL."""
+    return url.startswith(("postgresql://", "postgres://"))
+
+
+@asynccontextmanager
+async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
+    """A saver for async graphs, bound to the running event loop; tables are made, the connection closed at the end.
+
+    Raises:
+        SettingsError: The URL has another form, or the store cannot be opened.
+        DependencyError: PostgreSQL without the extra ``postgres``.
+    """
+    async with AsyncExitStack() as stack:
+        if url == "memory:":
+            saver: Saver = InMemorySaver(serde=serializer())
+        elif url.startswith("sqlite:///"):
+            saver = in_file = await asyncio.to_thread(_opened_sqlite, url)
+            stack.push_async_callback(in_file.aclose)
+        elif is_postgres(url):
+            saver = await _open_postgres(url, stack)
+        else:
+            raise _unknown_url(url)
+        yield saver
+
+
+async def keep_latest(saver: Saver, thread_id: str) -> None:
+    """Delete all checkpoints of a thread but the newest, where they take room on a disk."""
+    if isinstance(saver, ThreadedSqliteSaver):
+        await saver.akeep_latest(thread_id)
+    elif not isinstance(saver, InMemorySaver):
+        await saver.aprune([thread_id], strategy="keep_latest")
+
+
+@contextmanager
+def open_checkpointer_sync(url: str) -> Iterator[Saver]:
+    """The same store for plain, synchronous LangGraph graphs; judgetree's own graphs take the URL itself.
+
+    Raises:
+        SettingsError, DependencyError: See ``open_checkpointer``.
+    """
+    with ExitStack() as stack:
+        if url == "memory:":
+            saver: Saver = InMemorySaver(serde=serializer())
+        elif url.startswith("sqlite:///"):
+            saver = in_file = _opened_sqlite(url)
+            stack.callback(in_file.conn.close)
+        elif is_postgres(url):
+            with _postgres_errors(url):
+                from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415 - the extra "postgres"
+
+                opened = stack.enter_context(PostgresSaver.from_conn_string(Address(url).revealed()))
+                opened.serde = serializer()
+                opened.setup()
+                saver = opened
+        else:
+            raise _unknown_url(url)
+        yield saver
+
+
+def _opened_sqlite(url: str) -> ThreadedSqliteSaver:
+    try:
+        return open_sqlite(_sqlite_path(url), serde=serializer())
+    except sqlite3.Error as error:
+        raise _unusable(url, error) from error
+
+
+async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
+    with _postgres_errors(url):
+        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver  # noqa: PLC0415 - the extra "postgres"
+        from psycopg.rows import dict_row  # noqa: PLC0415
+        from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
+
+        # Without autocommit setup() fails: it creates an index concurrently.
+        options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        conninfo = Address(url).revealed()
+        pool = AsyncConnectionPool(conninfo, min_size=1, max_size=_CONNECTIONS, open=False, kwargs=options, timeout=10)
+        stack.push_async_callback(pool.close)
+        await pool.open(wait=True, timeout=10)
+        saver = AsyncPostgresSaver(pool, serde=serializer())  # type: ignore[arg-type]
+        await saver.setup()
+        # Its lock lets one query through at a time, whatever the size of the pool, and many conversations wait in line.
+        saver.lock = asyncio.Semaphore(_CONNECTIONS)  # type: ignore[assignment]
+    return saver
+
+
+def _sqlite_path(url: str) -> Path:
+    path = Path(url.removeprefix("sqlite:///"))
+    if not path.name:
+        raise _unknown_url(url)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def _postgres_errors(url: str) -> Iterator[None]:
+    try:
+        import psycopg  # noqa: PLC0415 - the extra "postgres"
+        from psycopg_pool import PoolTimeout  # noqa: PLC0415
+    except ImportError as error:
+        raise DependencyError('PostgreSQL needs an extra: pip install "judgetree[postgres]"') from error
+    try:
+        yield
+    except (psycopg.Error, PoolTimeout) as error:
+        raise _unusable(url, error) from error
+
+
+@contextmanager
+def store_errors(url: str) -> Iterator[None]:
+    """Around the use of an open store: what its database raises becomes one clear error.
+
+    Raises:
+        SettingsError: The store does not answer, or refuses what it is given.
+    """
+    with ExitStack() as stack:
+        if is_postgres(url):
+            stack.enter_context(_postgres_errors(url))
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _unusable(url, error) from error
+
+
+def _unusable(url: str, error: Exception) -> SettingsError:
+    address = Address(url)
+    said = starred(" ".join(str(error).split()), address.secrets())
+    remedy = _SQLITE_REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY, _REMEDY)
+    return SettingsError(f"The checkpoint store {str(address)!r} cannot be used: {said}. {remedy}")
+
+
+def _unknown_url(url: str) -> SettingsError:
+    shown = without_secrets(Address(url))
+    return SettingsError(f"Unknown checkpoint store {shown!r}. Allowed: {ALLOWED_URLS}. Set JUDGETREE_CHECKPOINTS.")

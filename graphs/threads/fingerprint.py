@@ -1,0 +1,86 @@
+"""What determines a run, by name: so that a thread is never continued with another question or other settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+
+from langchain_core.documents import Document
+
+from ...modules.errors import ThreadMismatch
+from ...modules.llm.sampling import temperature_of
+from ...modules.reader.multistep_prompts import STEP_VERSIONS
+from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION
+from ...modules.reader.strategy_prompts import STRATEGY_VERSIONS
+from .context import RagContext
+
+_NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
+
+BROUGHT_ALONG = ("reader_query", "kept_chunks")
+"""Names of what a run may start from besides its query."""
+
+
+def fingerprint_of(
+    *, query: str, mode: str, services: RagContext, repeat: int = 0, brought: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Everything that determines a run: question, mode, collection and content, retriever, judge, reader, limits.
+
+    May read the collection's content digest, so it can block; ``repeat`` tells apart repeats of one question, and
+    ``brought`` names what else the run starts from (see ``brought_along``).
+    """
+    limits = services.limits
+    parts = {"query": query, "mode": mode, "reader.model": services.reader.model, "repeat": str(repeat)}
+    parts |= brought or {}
+    parts["reader.prompt"] = READER_VERSION if services.retriever else CLOSED_BOOK_VERSION
+    if temperature := temperature_of(services.reader):
+        parts["reader.temperature"] = str(temperature)
+    parts["max_llm_calls"] = str(limits.max_llm_calls)
+    if services.retriever is not None:
+        parts |= {f"retriever.{key}": value for key, value in services.retriever.fingerprint().items()}
+        if services.strategy != "stuff":  # threads from before there were others have none
+            parts |= {"reader.strategy": services.strategy}
+            parts |= {"reader.strategy_prompt": STRATEGY_VERSIONS[services.strategy]}
+    if services.context_tokens is not None:
+        parts["reader.context_tokens"] = str(services.context_tokens)
+    if services.judge is not None:
+        parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
+        parts |= {"max_rec_depth": str(limits.max_rec_depth), "judge_leaves": str(limits.judge_leaves)}
+    if mode in STEP_VERSIONS:
+        parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{mode}.prompt": STEP_VERSIONS[mode]}
+    return parts
+
+
+def brought_along(reader_query: str, kept_chunks: Sequence[Document]) -> dict[str, str]:
+    """What a run starts from besides its query, by name; nothing where it starts from the query alone."""
+    parts = {"reader_query": reader_query} if reader_query else {}
+    if kept_chunks:
+        parts["kept_chunks"] = digest_of({str(c.metadata["chunk_id"]): c.page_content for c in kept_chunks})[:16]
+    return parts
+
+
+def digest_of(fingerprint: Mapping[str, str]) -> str:
+    """SHA-256 of a fingerprint, as 64 hexadecimal digits; the order of its keys does not matter."""
+    return hashlib.sha256(json.dumps(dict(fingerprint), sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def sub_thread_id(parent_thread_id: str, chunk_id: str, next_query: str, fingerprint: str) -> str:
+    """The thread of a sub-question: always the same one for the same parent, chunk, question and settings."""
+    return str(uuid.uuid5(_NAMESPACE, json.dumps([parent_thread_id, chunk_id, next_query, fingerprint])))
+
+
+def refuse_mismatch(thread_id: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """Do nothing if both fingerprints agree.
+
+    Raises:
+        ThreadMismatch: They differ; the message names each difference.
+    """
+    names = sorted(name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name))
+    if not names:
+        return
+    differences = "; ".join(f"{name}: {stored.get(name)!r} then, {wanted.get(name)!r} now" for name in names)
+    raise ThreadMismatch(
+        f"Thread {thread_id!r} holds another run ({differences}). "
+        "Use another thread id, or the question and settings of that run."
+    )
