@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from .datasets.registry import load_dataset as load_dataset
     from .reports.compare import Comparison as Comparison
     from .reports.compare import compare_runs as compare_runs
+    from .reports.files import write_report as write_report
     from .reports.report import Report as Report
     from .reports.report import load_report as load_report
-    from .reports.report import write_report as write_report
     from .run_and_report import run as run
     from .runs.batch_run import RunOptions as RunOptions
     from .runs.batch_run import run_experiment as run_experiment

@@ -85,7 +85,7 @@ def run_report(folder: Path, *, baseline: str | None, as_json: bool) -> int:
         UserError: There is no run, its data set has changed, or the extra ``eval`` is not installed.
     """
     with needs_extra("eval"):
-        from ...evaluation.reports.report import write_report
+        from ...evaluation.reports.files import write_report
     report = write_report(folder, baseline=baseline)
     if as_json:
         write_json(report.to_document())

@@ -16,7 +16,7 @@ from ..terminal.progress import counting_bar, progress_bar
 from ..terminal.terminal import say, write_json, write_result
 
 if TYPE_CHECKING:
-    from ...evaluation.ragas.run import RagasProgress, RagasSummary
+    from ...evaluation.score_with_ragas import RagasProgress, RagasSummary
 
 
 def run_ragas(  # noqa: PLR0913 - one parameter an option
@@ -40,7 +40,7 @@ def run_ragas(  # noqa: PLR0913 - one parameter an option
     """
     chosen = metrics_named(metrics)
     with needs_extra("eval"):
-        from ...evaluation.ragas.run import RagasOptions, score_run
+        from ...evaluation.score_with_ragas import RagasOptions, score_run
     options = RagasOptions(
         metrics=chosen,
         systems=tuple(systems.replace(",", " ").split()) if systems is not None else None,

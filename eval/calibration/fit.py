@@ -18,7 +18,7 @@ import numpy as np
 from ...modules.errors import SettingsError
 from ...modules.judge.thresholds import LogprobThresholds
 from ..metrics.intervals import MeanInterval, mean_interval
-from ..metrics.judge import VERDICTS, VerdictName, auc
+from .judge_figures import VERDICTS, VerdictName, auc
 
 TARGET_RECALL = 0.93
 """Share of the gold passages that t1 keeps; argued for in docs/decisions/0005-judges.md."""

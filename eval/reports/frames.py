@@ -14,12 +14,12 @@ from ..metrics.damage import DAMAGE_KINDS, damage_in_words
 from ..metrics.intervals import Scale
 from ..metrics.retrieval import score_retrieval
 from ..metrics.tree import TreeFigures
-from ..ragas.report import CurrentScores, ragas_columns, ragas_shares
 from ..ragas.scores import RagasScore, current_scores
 from ..runs.experiment import RETRIEVING
 from ..runs.spending import cost_of_row, uncached_cost_of_row
 from ..runs.store import RunRow
 from .means import by_question, in_common, mean_of
+from .ragas import CurrentScores, ragas_columns, ragas_shares
 from .turn_columns import turn_columns
 
 KS = (3, 10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from ..metrics.judge import GOLD_SHARES, VERDICTS, Estimate, GoldShare, JudgeFigures, VerdictName
+from ..calibration.judge_figures import GOLD_SHARES, VERDICTS, Estimate, GoldShare, JudgeFigures, VerdictName
 
 MIN_QUESTIONS = 20
 """With fewer questions that have both gold and other chunks, nothing is said of a judge."""

@@ -13,10 +13,10 @@ from ...graphs.systems.registry import SYSTEMS
 from ...modules.calls.prices import FREE, Cost, load_prices
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.settings import load_settings
-from ..datasets.choice import choose_questions
 from ..datasets.questions import Dataset, EvalQuestion
 from ..datasets.registry import load_dataset
 from ..ragas.scores import RagasStore
+from ..runs.choice import choose_questions
 from ..runs.experiment import Experiment, load_experiment
 from ..runs.manifest import experiment_in
 from ..runs.spending import cost_of_row

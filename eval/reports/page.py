@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from string import Template
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -22,15 +21,13 @@ from markdown_it import MarkdownIt
 
 from ...graphs.drawing.html import csp_hash, json_in_html, tree_asset
 from ...graphs.tree.printable import printable
-from ..metrics.judge import judged_questions
+from ..calibration.judge_figures import judged_questions
 from .compare import Comparison, compare_systems
 from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .loaded_run import LoadedRun
 from .plots import Plot, confusion_plot, cost_plot, failure_plot, latency_plot, split_plot
-
-if TYPE_CHECKING:
-    from .report import Report
+from .report import Report
 
 _HEAD_FACTS = (
     "llm",

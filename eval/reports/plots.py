@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.patches import Rectangle
 
-from ..metrics.judge import GOLD_SHARES, VERDICTS, GoldShare, JudgedQuestions, VerdictName
+from ..calibration.judge_figures import GOLD_SHARES, VERDICTS, GoldShare, JudgedQuestions, VerdictName
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .inline_svg import draw_inline_svg
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -11,10 +11,8 @@ import pandas as pd
 
 from ...graphs.drawing.words import count_of
 from ...modules.calls.prices import Cost
-from ...modules.disk import write_whole
 from ...modules.errors import SettingsError
-from ..metrics.judge import JudgeFigures, judges_of
-from ..ragas.report import missing_counts, ragas_columns_in, ragas_lines
+from ..calibration.judge_figures import JudgeFigures, judges_of
 from ..runs.code_version import code_versions_in, mixed_versions
 from .completeness import completeness_counts, damage_lines
 from .conversation import conversation_frame, conversation_lines
@@ -32,7 +30,7 @@ from .frames import (
 from .judge import judge_documents, judge_section
 from .loaded_run import LoadedRun, load_run, missing_answers, paid_by_system, score_rows
 from .noise import noise_frame, noise_lines
-from .page import draw_report
+from .ragas import missing_counts, ragas_columns_in, ragas_lines
 from .splits import split_frame
 from .system_table import common_lines, count_lines, system_table
 
@@ -184,24 +182,6 @@ def _failures(run: LoadedRun) -> list[FailureKind | None]:
     by_id = run.questions
     known = [(row, by_id[row.question_id]) for row in run.rows if row.question_id in by_id]
     return [failure_kind(row, question, partial(run.trees.read, row.thread_id)) for row, question in known]
-
-
-def write_report(folder: Path, *, baseline: str | None = None) -> Report:
-    """``load_report``, and write report.html, report.md, results.csv and results.parquet into the run directory.
-
-    Raises:
-        WritingError: A file could not be written; it is as it was.
-        UserError: See ``load_report``.
-    """
-    run = load_run(folder)
-    report = report_of(run, baseline=baseline)
-    files = tuple(folder / name for name in ("report.html", "report.md", "results.csv", "results.parquet"))
-    page, markdown, table, columns = files
-    write_whole(page, draw_report(run, report))
-    write_whole(markdown, report.to_markdown() + "\n")
-    write_whole(table, report.questions.to_csv(index=False))
-    write_whole(columns, report.questions.to_parquet(index=False))
-    return replace(report, files=files)
 
 
 def _paid_in_all(paid: Mapping[str, Cost], asked_again: int) -> str:

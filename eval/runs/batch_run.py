@@ -11,9 +11,9 @@ from ...modules.calls.prices import load_prices
 from ...modules.errors import SettingsError
 from ...modules.llm.cache import without_reading
 from ...modules.settings import Settings, load_settings
-from ..datasets.choice import choose_questions, draw, with_paths
 from ..datasets.questions import Dataset
 from ..datasets.registry import load_dataset
+from .choice import choose_questions, draw, with_paths
 from .claims import can_share, prepare_checkpoints
 from .code_version import with_code
 from .experiment import Experiment, load_experiment

@@ -16,10 +16,10 @@ from ...modules.calls.prices import FREE, LOCAL, Cost, ModelUsage, Prices, load_
 from ...modules.errors import SettingsError
 from ...modules.llm.rate_limit import MINUTE_S
 from ...modules.settings import Settings, load_settings
-from ..datasets.choice import choose_questions
 from ..datasets.registry import load_dataset
 from ..metrics.intervals import mean_interval
 from .batch_run import RunOptions, run_experiment, with_experiment
+from .choice import choose_questions
 from .experiment import Experiment
 from .jobs import plan_jobs
 from .runner import Progress

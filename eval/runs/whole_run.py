@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ...graphs.systems.registry import SYSTEMS
-from ..datasets.choice import choose_questions
 from ..datasets.questions import Dataset
+from .choice import choose_questions
 from .experiment import Experiment
 
 Number = TypeVar("Number", int, float)

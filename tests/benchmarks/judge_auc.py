@@ -24,7 +24,7 @@ import numpy as np
 from langchain_core.documents import Document
 
 from judgetree.evaluation.calibration.data import DISTRACTORS, Bm25, Case
-from judgetree.evaluation.metrics.judge import auc
+from judgetree.evaluation.calibration.judge_figures import auc
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.embedding.embedder import Embedder, create_embeddings

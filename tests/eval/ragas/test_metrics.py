@@ -20,9 +20,9 @@ from judgetree.evaluation.ragas.metrics import (
     inputs_of,
     metrics_named,
 )
-from judgetree.evaluation.ragas.report import missing_counts, ragas_lines
 from judgetree.evaluation.ragas.scores import RagasScore, Scorer, current_scores, finished, row_key
 from judgetree.evaluation.reports.frames import common_frame, question_frame, system_frame
+from judgetree.evaluation.reports.ragas import missing_counts, ragas_lines
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
 from judgetree.graphs.tree.nodes import QueryNode
 from judgetree.modules.errors import SettingsError

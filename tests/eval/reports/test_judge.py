@@ -7,7 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from judgetree.evaluation.metrics.judge import GoldShare, JudgedChunk, JudgeFigures, VerdictName, judge_figures
+from judgetree.evaluation.calibration.judge_figures import (
+    GoldShare,
+    JudgedChunk,
+    JudgeFigures,
+    VerdictName,
+    judge_figures,
+)
 from judgetree.evaluation.reports.judge import judge_documents, judge_findings, judge_section
 
 Chunk = tuple[VerdictName, GoldShare]

@@ -13,7 +13,7 @@ import pytest
 
 from judgetree.evaluation.datasets.questions import CorpusDocument, EvalQuestion
 from judgetree.evaluation.datasets.registry import load_dataset
-from judgetree.evaluation.reports.report import write_report
+from judgetree.evaluation.reports.files import write_report
 from judgetree.evaluation.runs.rows import row_of
 from judgetree.evaluation.runs.store import RunStore
 from judgetree.evaluation.runs.trees import TreeStore

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib import rcParams
 
-from judgetree.evaluation.metrics.judge import JudgedChunk
+from judgetree.evaluation.calibration.judge_figures import JudgedChunk
 from judgetree.evaluation.reports.plots import (
     Plot,
     box_of,

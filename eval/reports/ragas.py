@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from ..datasets.questions import EvalQuestion
+from ..ragas.metrics import RAGAS_METRICS, WITH_SUB_ANSWERS, RagasMetric
+from ..ragas.scores import RagasScore, RowKey, row_key
 from ..runs.store import RunRow
-from .metrics import RAGAS_METRICS, WITH_SUB_ANSWERS, RagasMetric
-from .scores import RagasScore, RowKey, row_key
 
 CurrentScores = Mapping[str, Mapping[RowKey, RagasScore]]
 """As from ``scores.current_scores``."""

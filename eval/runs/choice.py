@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable
 
-from ..runs.experiment import Experiment
-from .dialogue_turns import with_parents
-from .questions import Dataset
-from .rows import select_questions
+from ..datasets.dialogue_turns import with_parents
+from ..datasets.questions import Dataset
+from ..datasets.rows import select_questions
+from .experiment import Experiment
 
 
 def choose_questions(dataset: Dataset, experiment: Experiment) -> Dataset:

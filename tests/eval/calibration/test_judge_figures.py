@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.evaluation.datasets.questions import EvalQuestion
-from judgetree.evaluation.metrics.judge import (
+from judgetree.evaluation.calibration.judge_figures import (
     VERDICTS,
     GoldShare,
     JudgedChunk,
@@ -21,6 +20,7 @@ from judgetree.evaluation.metrics.judge import (
     judged_questions,
     judges_of,
 )
+from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.runs.store import FoundChunk, RunRow
 
 OIL = EvalQuestion(id="oil", question="Which oil?", answers=("Vellin",), supporting=("a", "b"))

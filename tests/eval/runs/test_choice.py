@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.evaluation.datasets.choice import choose_questions, draw
 from judgetree.evaluation.datasets.registry import load_dataset
+from judgetree.evaluation.runs.choice import choose_questions, draw
 from judgetree.evaluation.runs.experiment import Experiment, RankerType, load_experiment
 from judgetree.modules.addresses import Address
 from judgetree.modules.errors import SettingsError

@@ -10,25 +10,25 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...modules.background_loop import background_loop
-from ...modules.calls.usage import CallMeter, total_usage
-from ...modules.embedding.embedder import Embedder, create_embeddings, spec_for_language
-from ...modules.errors import JudgetreeError, LoadingError, SettingsError, UserError, ungrouped
-from ...modules.language import cjk_share
-from ...modules.llm.cache import CachedLLM, CacheMode, CompletionCache
-from ...modules.llm.endpoint import CallGate, EndpointLLM
-from ...modules.llm.factory import Progress as SetupProgress
-from ...modules.llm.factory import create_llm
-from ...modules.llm.json_reply import ReplyProblem
-from ...modules.settings import Settings, load_settings
-from ..datasets.questions import EvalQuestion
-from ..reports.loaded_run import load_run
-from ..runs.store import RunRow, RunStore
-from ..runs.trees import TreeStore
-from .metrics import RAGAS_METRICS, Contexts, RagasMetric, contexts_of, inputs_of
-from .models import RAGAS_VERSION, build_scoring, prompts_version
-from .replies import StructuredLLM
-from .scores import RagasScore, RagasStore, Scorer, finished, row_key
+from ..modules.background_loop import background_loop
+from ..modules.calls.usage import CallMeter, total_usage
+from ..modules.embedding.embedder import Embedder, create_embeddings, spec_for_language
+from ..modules.errors import JudgetreeError, LoadingError, SettingsError, UserError, ungrouped
+from ..modules.language import cjk_share
+from ..modules.llm.cache import CachedLLM, CacheMode, CompletionCache
+from ..modules.llm.endpoint import CallGate, EndpointLLM
+from ..modules.llm.factory import Progress as SetupProgress
+from ..modules.llm.factory import create_llm
+from ..modules.llm.json_reply import ReplyProblem
+from ..modules.settings import Settings, load_settings
+from .datasets.questions import EvalQuestion
+from .ragas.metrics import RAGAS_METRICS, Contexts, RagasMetric, contexts_of, inputs_of
+from .ragas.models import RAGAS_VERSION, build_scoring, prompts_version
+from .ragas.replies import StructuredLLM
+from .ragas.scores import RagasScore, RagasStore, Scorer, finished, row_key
+from .reports.loaded_run import load_run
+from .runs.store import RunRow, RunStore
+from .runs.trees import TreeStore
 
 logger = logging.getLogger(__name__)
 
