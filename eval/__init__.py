@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from .reports.files import write_report as write_report
     from .reports.report import Report as Report
     from .reports.report import load_report as load_report
+    from .rows.store import RunRow as RunRow
+    from .rows.store import RunStore as RunStore
+    from .rows.trees import TreeStore as TreeStore
     from .run_and_report import run as run
     from .runs.batch_run import RunOptions as RunOptions
     from .runs.batch_run import run_experiment as run_experiment
@@ -33,9 +36,6 @@ if TYPE_CHECKING:
     from .runs.rerun import load_rerun as load_rerun
     from .runs.runner import Progress as Progress
     from .runs.runner import RunSummary as RunSummary
-    from .runs.store import RunRow as RunRow
-    from .runs.store import RunStore as RunStore
-    from .runs.trees import TreeStore as TreeStore
 
 _HOMES = {
     "Comparison": "reports.compare",

@@ -27,8 +27,8 @@ from .ragas.models import RAGAS_VERSION, build_scoring, prompts_version
 from .ragas.replies import StructuredLLM
 from .ragas.scores import RagasScore, RagasStore, Scorer, finished, row_key
 from .reports.loaded_run import load_run
-from .runs.store import RunRow, RunStore
-from .runs.trees import TreeStore
+from .rows.store import RunRow, RunStore
+from .rows.trees import TreeStore
 
 logger = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...evaluation.rows.store import RunStore
 from ...evaluation.runs.batch_run import RunOptions, run_experiment
 from ...evaluation.runs.experiment import Experiment, load_experiment
 from ...evaluation.runs.rerun import Rerun, load_rerun
 from ...evaluation.runs.runner import Progress as RunProgress
 from ...evaluation.runs.runner import RunSummary
-from ...evaluation.runs.store import RunStore
 from ...modules.errors import SettingsError
 from ...modules.extras import needs_extra
 from ...modules.settings import load_settings

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...evaluation.rows.store import RunStore
 from ...evaluation.runs.batch_run import RunOptions
 from ...evaluation.runs.experiment import Experiment
-from ...evaluation.runs.store import RunStore
 from ...graphs.drawing.words import count_of
 from ...modules.calls.prices import dollars
 from ...modules.errors import SettingsError

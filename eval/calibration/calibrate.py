@@ -22,7 +22,7 @@ from ..datasets.questions import Dataset
 from ..datasets.registry import DATASETS, load_dataset
 from ..datasets.rows import select_questions
 from ..metrics.intervals import MeanInterval
-from ..runs.store import RunStore
+from ..rows.store import RunStore
 from .data import Case, cases_of, refuse_held_back, refuse_reported
 from .fit import MIN_SINGLE_HOP, TARGET_RECALL, Fit, Probabilities, RatedCase, check_target_recall, fit_thresholds
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...modules.errors import SettingsError
 from ..datasets.questions import Dataset
-from ..runs.store import RunStore
+from ..rows.store import RunStore
 
 DISTRACTORS = 2
 MIN_QUESTIONS = 20

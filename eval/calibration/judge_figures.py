@@ -23,7 +23,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 
 from ..datasets.questions import EvalQuestion
 from ..metrics.intervals import ClusterTotals, mean_interval, wilson_bounds
-from ..runs.store import RunRow
+from ..rows.store import RunRow
 
 VerdictName = Literal["0", "1", "2", "unknown"]
 GoldShare = Literal["none", "some", "all"]

@@ -16,7 +16,7 @@ from ...graphs.rag.search_tree import SearchTree
 from ...modules.errors import SettingsError
 from ...modules.reader.evidence import split_evidence
 from ..datasets.questions import EvalQuestion
-from ..runs.store import RunRow
+from ..rows.store import RunRow
 
 MetricName = Literal[
     "faithfulness",

@@ -9,8 +9,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from ...modules.errors import LoadingError
-from ..runs.json_lines import append_line, cut_torn_end
-from ..runs.store import RunRow
+from ..rows.json_lines import append_line, cut_torn_end
+from ..rows.store import RunRow
 from .metrics import WITH_SUB_ANSWERS, Contexts, MetricName
 
 

@@ -13,8 +13,8 @@ import pandas as pd
 from ...modules.errors import SettingsError
 from ..metrics.comparison_words import verdict_in_words
 from ..metrics.statistics import PairedComparison, PairedTest, adjust_comparisons, compare_paired
+from ..rows.store import Completeness, RunStore
 from ..runs.manifest import PROMPT_LIMITS, STRATEGY_PROMPTS, stored_identity
-from ..runs.store import Completeness, RunStore
 from .completeness import completeness_counts
 from .loaded_run import load_run, score_rows
 from .means import by_question, dialogues_of

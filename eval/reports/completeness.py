@@ -9,7 +9,7 @@ import pandas as pd
 
 from ...graphs.drawing.words import count_of
 from ..metrics.damage import DAMAGE_KINDS, damage_in_words, in_order
-from ..runs.store import Completeness
+from ..rows.store import Completeness
 
 
 def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness, int]]:

@@ -20,8 +20,8 @@ from ...graphs.tree.nodes import ChunkNode
 from ...graphs.tree.printable import printable
 from ..datasets.questions import DialogueTurn, EvalQuestion
 from ..metrics.gold import gold_mark
-from ..runs.store import RunRow
-from ..runs.trees import TreeStore
+from ..rows.store import RunRow
+from ..rows.trees import TreeStore
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .frames import records_of
 from .loaded_run import LoadedRun

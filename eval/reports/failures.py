@@ -47,8 +47,8 @@ from ...modules.reader.evidence import render_sub_answer
 from ...modules.reader.refusals import is_refusal
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import AnswerScores, answer_tokens, score_answer
+from ..rows.store import RunRow
 from ..runs.experiment import RETRIEVING
-from ..runs.store import RunRow
 
 FailureKind = Literal[
     "failed_run",

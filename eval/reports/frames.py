@@ -15,9 +15,9 @@ from ..metrics.intervals import Scale
 from ..metrics.retrieval import score_retrieval
 from ..metrics.tree import TreeFigures
 from ..ragas.scores import RagasScore, current_scores
+from ..rows.store import RunRow
 from ..runs.experiment import RETRIEVING
 from ..runs.spending import cost_of_row, uncached_cost_of_row
-from ..runs.store import RunRow
 from .means import by_question, in_common, mean_of
 from .ragas import CurrentScores, ragas_columns, ragas_shares
 from .turn_columns import turn_columns

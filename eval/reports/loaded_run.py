@@ -16,12 +16,12 @@ from ...modules.settings import load_settings
 from ..datasets.questions import Dataset, EvalQuestion
 from ..datasets.registry import load_dataset
 from ..ragas.scores import RagasStore
+from ..rows.store import Manifest, RunRow, RunStore, newest_attempts
+from ..rows.trees import TreeStore
 from ..runs.choice import choose_questions
 from ..runs.experiment import Experiment, load_experiment
 from ..runs.manifest import experiment_in
 from ..runs.spending import cost_of_row
-from ..runs.store import Manifest, RunRow, RunStore, newest_attempts
-from ..runs.trees import TreeStore
 from .frames import ks_of, question_frame
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from ..datasets.questions import EvalQuestion
 from ..ragas.metrics import RAGAS_METRICS, WITH_SUB_ANSWERS, RagasMetric
 from ..ragas.scores import RagasScore, RowKey, row_key
-from ..runs.store import RunRow
+from ..rows.store import RunRow
 
 CurrentScores = Mapping[str, Mapping[RowKey, RagasScore]]
 """As from ``scores.current_scores``."""

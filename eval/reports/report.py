@@ -13,7 +13,7 @@ from ...graphs.drawing.words import count_of
 from ...modules.calls.prices import Cost
 from ...modules.errors import SettingsError
 from ..calibration.judge_figures import JudgeFigures, judges_of
-from ..runs.code_version import code_versions_in, mixed_versions
+from ..rows.code_version import code_versions_in, mixed_versions
 from .completeness import completeness_counts, damage_lines
 from .conversation import conversation_frame, conversation_lines
 from .failures import FailureKind, failure_kind

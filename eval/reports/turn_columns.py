@@ -10,8 +10,8 @@ from ..metrics.needed_turns import needed_scores
 from ..metrics.retrieval import all_supporting, supporting_recall
 from ..metrics.reuse import AnsweredTurn
 from ..metrics.rewrites import QueryForm, RewriteScores, rewrite_scores
-from ..runs.store import RunRow
-from ..runs.turn_facts import TurnFacts
+from ..rows.store import RunRow
+from ..rows.turn_facts import TurnFacts
 
 FORMS: tuple[QueryForm, ...] = get_args(QueryForm)
 REWRITE_METRICS = ("rewrite_rouge1_recall", "rewrite_exact")

@@ -13,9 +13,10 @@ from ...modules.llm.cache import without_reading
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
 from ..datasets.registry import load_dataset
+from ..rows.code_version import with_code
+from ..rows.store import RowTail, RunRow, RunStore, newest_attempts
 from .choice import choose_questions, draw, with_paths
 from .claims import can_share, prepare_checkpoints
-from .code_version import with_code
 from .experiment import Experiment, load_experiment
 from .jobs import Job, Retry, plan_jobs
 from .manifest import (
@@ -31,7 +32,6 @@ from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, run_questions
 from .services import Services
 from .spending import Spending, refuse_unpriced
-from .store import RowTail, RunRow, RunStore, newest_attempts
 from .whole_run import joined
 
 

@@ -16,8 +16,8 @@ from typing import Literal
 from ...graphs.rag.result import Mode
 from ..datasets.questions import EvalQuestion
 from ..metrics.damage import REPLY_DAMAGE
+from ..rows.store import RunRow
 from .experiment import Experiment
-from .store import RunRow
 
 Retry = Literal["failed", "incomplete"]
 """Which finished questions are asked again: those that failed, or these and the degraded ones."""

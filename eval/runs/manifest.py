@@ -17,9 +17,9 @@ from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION
 from ...modules.reader.strategy_prompts import STRATEGY_VERSIONS
 from ...modules.settings import Settings, without_secrets
 from ..datasets.questions import Dataset
-from .code_version import code_version
+from ..rows.code_version import code_version
+from ..rows.store import Manifest
 from .experiment import Experiment
-from .store import Manifest
 
 STRATEGY_PROMPTS: Mapping[str, str] = {f"{name}_prompt": version for name, version in STRATEGY_VERSIONS.items()}
 """Versions of prompts that only the manifests of runs with that strategy have."""

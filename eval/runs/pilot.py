@@ -18,13 +18,13 @@ from ...modules.llm.rate_limit import MINUTE_S
 from ...modules.settings import Settings, load_settings
 from ..datasets.registry import load_dataset
 from ..metrics.intervals import mean_interval
+from ..rows.store import RunRow, RunStore
 from .batch_run import RunOptions, run_experiment, with_experiment
 from .choice import choose_questions
 from .experiment import Experiment
 from .jobs import plan_jobs
 from .runner import Progress
 from .spending import cost_of_row
-from .store import RunRow, RunStore
 
 PILOT = 10
 """Questions that are asked of each system."""

@@ -9,10 +9,10 @@ from pathlib import Path
 from ...modules.addresses import Address
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.settings import Settings, load_settings, without_secrets
-from .code_version import code_version, code_versions_in, differences
+from ..rows.code_version import code_version, code_versions_in, differences
+from ..rows.store import Manifest, RunStore
 from .experiment import Experiment, load_experiment
 from .manifest import PROMPT_LIMITS, PROMPTS
-from .store import Manifest, RunStore
 
 _RESTORED = ("llm_base_url", "timeout_s", "retries", *PROMPT_LIMITS)
 """Settings beside the models that decide what a call gives; folders, servers and keys are those of this machine."""

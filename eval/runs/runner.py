@@ -22,17 +22,17 @@ from ...modules.calls.journal import BOOKED_TO, CallJournal
 from ...modules.calls.prices import FREE, Cost, ModelUsage
 from ...modules.disk import is_full_disk, writing_error
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError, ungrouped
+from ..rows.code_version import code_version
+from ..rows.from_results import paid_for, row_of
+from ..rows.store import Completeness, RowTail, RunRow, RunStore
+from ..rows.trees import TreeStore
+from ..rows.turn_facts import TurnReply
 from .claims import Place, WorkList, open_claims
-from .code_version import code_version
 from .jobs import Chain, Job, chains_of, is_answered, leads_conversations, thread_id_of
-from .rows import paid_for, row_of
 from .services import Services
 from .setup_failures import SetupFailures
 from .spending import Spending
-from .store import Completeness, RowTail, RunRow, RunStore
-from .trees import TreeStore
 from .turn_asker import TurnAsker
-from .turn_facts import TurnReply
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...modules.errors import ModelSetupError
-from .store import RunRow
+from ..rows.store import RunRow
 
 MIN_ASKED = 10
 """Fewer questions make no share."""

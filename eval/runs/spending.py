@@ -12,8 +12,8 @@ from ...modules.calls.prices import FILE_NAME, FREE, UNKNOWN, Cost, Prices, usag
 from ...modules.calls.record import CallKind, CallRecord
 from ...modules.errors import RunLimitReached, SettingsError
 from ...modules.settings import Settings, without_secrets
+from ..rows.store import RunRow
 from .experiment import RETRIEVING, Experiment
-from .store import RunRow
 
 
 @dataclass(frozen=True, kw_only=True)

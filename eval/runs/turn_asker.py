@@ -16,13 +16,13 @@ from ...modules.memory.turns import PathSpans, QaPair, given_id, rag_thread_of
 from ...modules.settings import Settings
 from ..datasets.questions import DialogueTurn, EvalQuestion
 from ..metrics.damage import Damage, damage_to_calls, in_order
+from ..rows.store import RunRow
+from ..rows.turn_facts import TurnFacts, TurnReply
 from .claims import Place
 from .jobs import Job, leads_conversations, session_id_of
 from .services import Services
-from .store import RunRow
 from .turn_calls import NotedJudge, NotedLLM, noted_calls
 from .turn_evidence import EvidenceReader
-from .turn_facts import TurnFacts, TurnReply
 
 
 class TurnAsker:

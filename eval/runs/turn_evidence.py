@@ -13,9 +13,9 @@ from ...modules.errors import JudgetreeError, UserError
 from ...modules.memory.turns import QaPair
 from ..datasets.questions import EvalQuestion
 from ..metrics.rewrites import QueryForm, query_forms
-from .rows import key_of
-from .store import RunRow
-from .turn_facts import ReusedChunk
+from ..rows.from_results import key_of
+from ..rows.store import RunRow
+from ..rows.turn_facts import ReusedChunk
 
 logger = logging.getLogger(__name__)
 

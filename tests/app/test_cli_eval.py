@@ -15,7 +15,7 @@ import pytest
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
-from judgetree.evaluation.runs.store import RunStore
+from judgetree.evaluation.rows.store import RunStore
 from tests.app.conftest import CHAIN, CHINESE, Cli, write_corpus
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.runs.store import RunStore
+from judgetree.evaluation.rows.store import RunStore
 from judgetree.modules.calls.prices import dollars
 from tests.app.conftest import Cli
 

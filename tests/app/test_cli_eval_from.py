@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.runs.store import RunStore
+from judgetree.evaluation.rows.store import RunStore
 from tests.app.conftest import Cli
 from tests.app.test_cli_eval import data, outcomes
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from judgetree.app.scripted.behaviour import FAULTS, Behaviour
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.runs.store import RunRow, RunStore, newest_attempts
+from judgetree.evaluation.rows.store import RunRow, RunStore, newest_attempts
 
 from .eval_kills import LONGEST_SET_UP_S, Moment
 from .eval_runs import EMBEDDINGS, MODEL, QUESTIONS, Workspace, new_workspace

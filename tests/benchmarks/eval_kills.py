@@ -13,7 +13,7 @@ from pathlib import Path
 
 from judgetree.app.scripted.behaviour import Behaviour
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.runs.store import RunRow, RunStore
+from judgetree.evaluation.rows.store import RunRow, RunStore
 
 from .eval_runs import EMBEDDINGS, MODEL, Workspace, new_workspace
 from .measurement import Row

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.runs.store import RunRow, RunStore
+from judgetree.evaluation.rows.store import RunRow, RunStore
 
 from .eval_runs import FinishedRun, experiment_of, finished_run, indexed_workspace, run_measured, settings_of
 from .measurement import Row

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from judgetree.app.scripted.behaviour import Behaviour
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.runs.store import RunRow, RunStore
+from judgetree.evaluation.rows.store import RunRow, RunStore
 
 from .eval_runs import Workspace, experiment_of, indexed_workspace, run_measured, settings_of
 from .measurement import Row

@@ -11,7 +11,7 @@ import pytest
 from judgetree.app.scripted.answers import ScriptedAnswers
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
 from judgetree.evaluation.metrics.tree import TreeFigures
-from judgetree.evaluation.runs.store import RunRow
+from judgetree.evaluation.rows.store import RunRow
 from judgetree.modules.calls.prices import ModelUsage
 from tests.benchmarks.eval_kills import KILLS, LATENCY_S, QUESTIONS, comparable, differing, moments
 from tests.benchmarks.eval_replay import predictions

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
+from judgetree.evaluation.rows.store import RunRow, RunStore
+from judgetree.evaluation.rows.turn_facts import TurnFacts
 from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.runner import Progress, RunSummary
-from judgetree.evaluation.runs.store import RunRow, RunStore
-from judgetree.evaluation.runs.turn_facts import TurnFacts
 from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import CORPUS, write_corpus
 from tests.app.talks import DRUM

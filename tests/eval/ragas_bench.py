@@ -9,8 +9,8 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.ragas.metrics import MetricName, metrics_named
 from judgetree.evaluation.ragas.scores import RagasScore, RagasStore
-from judgetree.evaluation.runs.store import FoundChunk, RunRow, RunStore
-from judgetree.evaluation.runs.trees import TreeStore
+from judgetree.evaluation.rows.store import FoundChunk, RunRow, RunStore
+from judgetree.evaluation.rows.trees import TreeStore
 from judgetree.evaluation.score_with_ragas import RagasOptions, RagasSummary, score_run
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode

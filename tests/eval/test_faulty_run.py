@@ -7,9 +7,9 @@ from pathlib import Path
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
+from judgetree.evaluation.rows.store import RunRow, RunStore, newest_attempts
 from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.store import RunRow, RunStore, newest_attempts
 from judgetree.modules.errors import WritingError
 from judgetree.modules.settings import load_settings
 from tests.benchmarks.eval_faults import SYSTEMS, all_faults, doubled, lost, untold

@@ -11,7 +11,7 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.wire import ChatRequest
-from judgetree.evaluation.runs.store import RunStore
+from judgetree.evaluation.rows.store import RunStore
 from tests.app.talks import THICKNESS
 from tests.eval.dialogue_bench import FORK, LINE, TURNS, facts, opened, turn
 from tests.eval.test_shared_run import ended, worker

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.runs.store import RunStore
+from judgetree.evaluation.rows.store import RunStore
 from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.modules.embedding.cache import VectorCache

@@ -22,7 +22,7 @@ from judgetree.evaluation.calibration.fit import (
     verdict_of,
 )
 from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, EvalQuestion
-from judgetree.evaluation.runs.store import RunRow, RunStore
+from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.modules.calls.completion import Completion, TokenLogprob
 from judgetree.modules.calls.growing_text import TextListener
 from judgetree.modules.calls.messages import Message

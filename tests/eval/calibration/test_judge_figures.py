@@ -21,7 +21,7 @@ from judgetree.evaluation.calibration.judge_figures import (
     judges_of,
 )
 from judgetree.evaluation.datasets.questions import EvalQuestion
-from judgetree.evaluation.runs.store import FoundChunk, RunRow
+from judgetree.evaluation.rows.store import FoundChunk, RunRow
 
 OIL = EvalQuestion(id="oil", question="Which oil?", answers=("Vellin",), supporting=("a", "b"))
 INK = EvalQuestion(id="ink", question="Which ink?", answers=("Gall",), supporting=("c",))

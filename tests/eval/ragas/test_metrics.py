@@ -23,7 +23,7 @@ from judgetree.evaluation.ragas.metrics import (
 from judgetree.evaluation.ragas.scores import RagasScore, Scorer, current_scores, finished, row_key
 from judgetree.evaluation.reports.frames import common_frame, question_frame, system_frame
 from judgetree.evaluation.reports.ragas import missing_counts, ragas_lines
-from judgetree.evaluation.runs.store import FoundChunk, RunRow
+from judgetree.evaluation.rows.store import FoundChunk, RunRow
 from judgetree.graphs.tree.nodes import QueryNode
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.reader.evidence import render_sub_answer

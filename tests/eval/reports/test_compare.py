@@ -10,9 +10,9 @@ import pytest
 
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.reports.compare import Comparison, compare_runs
+from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.manifest import manifest_of
-from judgetree.evaluation.runs.store import RunRow, RunStore
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import load_settings
 

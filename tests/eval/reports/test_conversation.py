@@ -11,8 +11,8 @@ from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
 from judgetree.evaluation.reports.conversation import ALL, FOLLOW_UPS, conversation_frame, conversation_lines
 from judgetree.evaluation.reports.frames import question_frame, system_frame
 from judgetree.evaluation.reports.turn_columns import NEEDED_METRICS
-from judgetree.evaluation.runs.store import RunRow
-from judgetree.evaluation.runs.turn_facts import ReusedChunk, TurnFacts
+from judgetree.evaluation.rows.store import RunRow
+from judgetree.evaluation.rows.turn_facts import ReusedChunk, TurnFacts
 from judgetree.modules.calls.prices import ModelUsage
 from tests.eval.runs.test_spending import ROW
 

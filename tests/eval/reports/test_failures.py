@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.metrics.answers import score_answer
 from judgetree.evaluation.reports.failures import FAILURE_KINDS, FAILURE_WORDS, FailureKind, failure_kind
-from judgetree.evaluation.runs.store import FoundChunk, RunRow
+from judgetree.evaluation.rows.store import FoundChunk, RunRow
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks
 from judgetree.modules.reader.evidence import render_sub_answer

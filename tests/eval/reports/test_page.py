@@ -14,9 +14,9 @@ import pytest
 from judgetree.evaluation.datasets.questions import CorpusDocument, EvalQuestion
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.reports.files import write_report
-from judgetree.evaluation.runs.rows import row_of
-from judgetree.evaluation.runs.store import RunStore
-from judgetree.evaluation.runs.trees import TreeStore
+from judgetree.evaluation.rows.from_results import row_of
+from judgetree.evaluation.rows.store import RunStore
+from judgetree.evaluation.rows.trees import TreeStore
 from judgetree.graphs.rag.result import Mode, RagResult
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import AnswerStatus, JsonScalar

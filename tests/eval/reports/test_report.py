@@ -11,7 +11,7 @@ from judgetree.evaluation.reports.completeness import completeness_counts, damag
 from judgetree.evaluation.reports.frames import common_frame, ks_of, question_frame, retrieval_metrics, system_frame
 from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.reports.system_table import common_lines, count_lines, system_table
-from judgetree.evaluation.runs.store import FoundChunk, RunRow
+from judgetree.evaluation.rows.store import FoundChunk, RunRow
 from judgetree.modules.errors import LoadingError
 
 OIL = EvalQuestion(id="oil", question="Which oil?", answers=("Vellin oil", "Vellin"), supporting=("a", "b"))

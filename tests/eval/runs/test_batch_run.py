@@ -18,12 +18,12 @@ from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.reports.frames import question_frame
 from judgetree.evaluation.reports.report import load_report
+from judgetree.evaluation.rows.code_version import code_versions_in
+from judgetree.evaluation.rows.json_lines import append_line
+from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
-from judgetree.evaluation.runs.code_version import code_versions_in
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.json_lines import append_line
 from judgetree.evaluation.runs.runner import Progress
-from judgetree.evaluation.runs.store import RunRow, RunStore
 from judgetree.modules.calls.prices import Price, Prices
 from judgetree.modules.errors import (
     CacheMiss,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgetree.evaluation.rows.store import RowTail, RunRow, RunStore
 from judgetree.evaluation.runs.claims import Place, SoleWorker, WorkList, can_share, lock_key, open_claims
-from judgetree.evaluation.runs.store import RowTail, RunRow, RunStore
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import load_settings
 

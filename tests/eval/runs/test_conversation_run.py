@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.evaluation.rows.store import RunStore
+from judgetree.evaluation.rows.trees import TreeStore
 from judgetree.evaluation.runs.batch_run import RunOptions
 from judgetree.evaluation.runs.pilot import estimate_run
 from judgetree.evaluation.runs.runner import Progress
-from judgetree.evaluation.runs.store import RunStore
-from judgetree.evaluation.runs.trees import TreeStore
 from judgetree.evaluation.runs.turn_asker import memory_of
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.modules.errors import SettingsError, UserError

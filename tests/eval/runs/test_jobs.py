@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
+from judgetree.evaluation.rows.store import RunRow
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.jobs import Job, chains_of, plan_jobs, session_id_of, thread_id_of
-from judgetree.evaluation.runs.store import RunRow
 from tests.eval.runs.test_spending import ROW
 
 OWN = Experiment(dataset="x:y", systems=("naive", "judge"))

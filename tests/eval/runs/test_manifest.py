@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from judgetree.evaluation.datasets.questions import Dataset, DialogueTurn, EvalQuestion
+from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.manifest import identity_of, manifest_of, refuse_other_run, with_prompts
 from judgetree.evaluation.runs.rerun import load_rerun
-from judgetree.evaluation.runs.store import RunStore
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import load_settings
 

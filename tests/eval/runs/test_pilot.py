@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from judgetree.evaluation.rows.store import RunRow
 from judgetree.evaluation.runs.pilot import Expected, SystemEstimate, estimate_system, rate_limit_s
-from judgetree.evaluation.runs.store import RunRow
 from judgetree.graphs.rag.result import Mode
 from judgetree.modules.calls.prices import ModelUsage, Price, Prices
 from judgetree.modules.errors import SettingsError

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from judgetree.evaluation.metrics.tree import TreeFigures
+from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.spending import Amount, Spending, cost_of_row, refuse_unpriced
-from judgetree.evaluation.runs.store import RunRow, RunStore
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import JournaledCall
 from judgetree.modules.calls.kept import KeptCall

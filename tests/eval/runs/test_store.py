@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.runs.store import RunStore
+from judgetree.evaluation.rows.store import RunStore
 from judgetree.modules.errors import LoadingError
 
 ENDLESS = "[" * 200_000 + "\n"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgetree.evaluation.runs.trees import TreeStore
+from judgetree.evaluation.rows.trees import TreeStore
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.errors import LoadingError

@@ -8,9 +8,9 @@ from dataclasses import replace
 from langchain_core.documents import Document
 
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
-from judgetree.evaluation.runs.store import FoundChunk
+from judgetree.evaluation.rows.store import FoundChunk
+from judgetree.evaluation.rows.turn_facts import ReusedChunk
 from judgetree.evaluation.runs.turn_evidence import EvidenceReader, TurnEvidence
-from judgetree.evaluation.runs.turn_facts import ReusedChunk
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.calls.usage import CallMeter

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.runs.json_lines import append_line, cut_torn_end, sync_file
+from judgetree.evaluation.rows.json_lines import append_line, cut_torn_end, sync_file
 from judgetree.modules.errors import WritingError
 from tests.file_limits import largest_file
 

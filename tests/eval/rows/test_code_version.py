@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from judgetree.evaluation.runs.code_version import (
+from judgetree.evaluation.rows.code_version import (
     code_version,
     code_versions_in,
     mixed_versions,
