@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,66 @@ def test_every_dependency_is_bounded_on_both_sides() -> None:
     listed = [*project["dependencies"], *(r for extra in project["optional-dependencies"].values() for r in extra)]
     unbounded = [r for r in listed if "==" not in r and not (">=" in r and "<" in r.replace("<=", ""))]
     assert unbounded == []
+
+
+# --- no circles, no crowds ---
+
+PACKAGES = {name.removeprefix("judgetree."): folder for name, folder in PACKAGE_DIRS.items() if name != "judgetree"}
+
+
+def imported_files(path: Path, files: set[Path]) -> set[Path]:
+    """The project's files that a file imports, also for types alone and within functions."""
+    package = next(name for name, folder in PACKAGES.items() if REPO / folder == path.parent)
+    found: set[Path] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        if node.level:
+            above = ["judgetree", *package.split(".")]
+            name = ".".join([*above[: len(above) - node.level + 1], *filter(None, [node.module])])
+        else:
+            name = node.module or ""
+        if not name.startswith("judgetree."):
+            continue
+        for candidate in {name, *(f"{name}.{alias.name}" for alias in node.names)}:
+            room, _, module = candidate.removeprefix("judgetree.").rpartition(".")
+            if room in PACKAGES:
+                found |= {REPO / PACKAGES[room] / f"{module}.py"} & files
+    return found - {path}
+
+
+def in_circles(arrows: dict[Path, set[Path]]) -> set[Path]:
+    """What is left when everything that imports nothing, or is imported by nothing, was taken away again and again."""
+    left = dict(arrows)
+    while True:
+        imported = set().union(*left.values()) if left else set()
+        kept = {one: others & left.keys() for one, others in left.items() if others & left.keys() and one in imported}
+        if kept == left:
+            return set(left)
+        left = kept
+
+
+def arrows_of_files() -> dict[Path, set[Path]]:
+    files = {path for room in ROOMS for path in sources(room)}
+    return {path: imported_files(path, files) for path in files}
+
+
+def test_no_file_is_in_a_circle_of_imports() -> None:
+    assert in_circles(arrows_of_files()) == set()
+
+
+def test_no_folder_is_in_a_circle_of_imports() -> None:
+    arrows: dict[Path, set[Path]] = {}
+    for path, others in arrows_of_files().items():
+        arrows.setdefault(path.parent, set()).update(other.parent for other in others if other.parent != path.parent)
+    assert in_circles(arrows) == set()
+
+
+def test_the_check_sees_a_circle() -> None:
+    a, b, c, d = (Path(name) for name in "abcd")
+    assert in_circles({a: {b}, b: {c}, c: {b}, d: set()}) == {b, c}
+
+
+def test_no_folder_has_more_than_twenty_files() -> None:
+    counts = Counter(path.parent.relative_to(REPO).as_posix() for room in ROOMS for path in sources(room))
+    assert {folder: count for folder, count in counts.items() if count > 20} == {}

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from langchain_core.runnables import RunnableConfig
 
@@ -20,6 +20,7 @@ from ..threads.checkpoints import store_errors
 from ..threads.snapshots import is_absent, is_finished
 from . import branches
 from .record import ConversationRecord
+from .services import ConversationServices
 from .turn.context import turn_fingerprint
 from .turn.events import ConversationEvent, DoneEvent, ErrorEvent, Listener, SessionEvent, SourceEvent, Stream
 from .turn.history import load_history
@@ -28,9 +29,6 @@ from .turn.saving import remember
 from .turn.sources import chunks_of
 from .turn.state import ConversationState, TurnState
 from .turn.store import turn_thread
-
-if TYPE_CHECKING:
-    from .conversations import Conversations
 
 FIRST = ""
 """As a parent: begin anew, as a first turn."""
@@ -85,8 +83,8 @@ class _Begun:
 class Asking:
     """Asks the questions of one conversation, one after the other; use it on judgetree's own loop."""
 
-    def __init__(self, conversations: Conversations, record: ConversationRecord) -> None:
-        self._all = conversations
+    def __init__(self, services: ConversationServices, record: ConversationRecord) -> None:
+        self._services = services
         self._record = record
         self._name = record.name
 
@@ -109,13 +107,15 @@ class Asking:
         tell = listener or _nobody
         try:
             request.check()
-            opened = await self._all.open()
+            opened = await self._services.open()
             async with opened.locks.hold(self._name):
-                with store_errors(self._all.settings.checkpoint_url):
+                with store_errors(self._services.settings.checkpoint_url):
                     begun = await self._begin(request)
                     tell(self._session_event(begun))
                     saved, error = await self._answer(begun, request, listener)
-                    sources = await chunks_of(saved["chunks"], self._all.rag) if saved and self._shows(listener) else []
+                    sources = (
+                        await chunks_of(saved["chunks"], self._services.rag) if saved and self._shows(listener) else []
+                    )
         except UserError as failure:
             tell(ErrorEvent(message=str(failure)))
             raise
@@ -123,7 +123,7 @@ class Asking:
             tell(_source_event(number, chunk.page_content, chunk.metadata))
         if error:
             tell(ErrorEvent(message=error))
-        options = self._all.options
+        options = self._services.options
         result = TurnResult(
             name=self._name,
             conversation_id=begun.state["conversation_id"],
@@ -142,17 +142,17 @@ class Asking:
         return result
 
     def _shows(self, listener: Listener | None) -> bool:
-        return listener is not None or self._all.options.return_source_documents
+        return listener is not None or self._services.options.return_source_documents
 
     async def _begin(self, request: Request) -> _Begun:
         """The turn that answers the request, saved before anything is asked of a model."""
-        opened = await self._all.open()
+        opened = await self._services.open()
         store = opened.store
         saved_state = await store.load(self._name)
         state = saved_state or await self._record.new()
         if (answered := await self._answered(state, request)) is not None:
             return answered
-        collection, options = self._all.collection, self._all.options
+        collection, options = self._services.collection, self._services.options
         if not options.switch_collection:
             branches.refuse_other_collection(state, collection)
         parent = await self._parent(state, request.parent_turn_id)
@@ -164,7 +164,7 @@ class Asking:
             regenerate=request.regenerate,
             given_history=request.history_digest,
             collection=collection,
-            fingerprint=turn_fingerprint(self._all.options, self._all.limits),
+            fingerprint=turn_fingerprint(self._services.options, self._services.limits),
         )
         if going_on is not None:
             return _Begun(
@@ -177,9 +177,9 @@ class Asking:
             request_id=request.request_id,
             given_history=request.history_digest,
             collection=collection,
-            fingerprint=turn_fingerprint(self._all.options, self._all.limits),
+            fingerprint=turn_fingerprint(self._services.options, self._services.limits),
         )
-        await self._all.open_services()  # a mistake in the settings leaves no open turn
+        await self._services.open_services()  # a mistake in the settings leaves no open turn
         now_open = cast(ConversationState, {**state, **changes})
         if saved_state is None:
             await store.begin(now_open)
@@ -191,7 +191,7 @@ class Asking:
 
     async def _clear_away(self, before: ConversationState) -> None:
         """Delete what an open turn that was given up has left, and the thread of a last turn that was cut off."""
-        opened = await self._all.open()
+        opened = await self._services.open()
         if given_up := before["open_turn"]:
             root = rag_thread_of(before["conversation_id"], given_up["turn_id"])
             await opened.store.delete_threads([turn_thread(root), *await opened.store.tree_threads(root)])
@@ -217,7 +217,7 @@ class Asking:
 
     async def _wind_up(self, turn: QaPair, state: ConversationState) -> bool:
         """Whether a saved turn was cut off before its thread was deleted; what was left to do is done then."""
-        opened = await self._all.open()
+        opened = await self._services.open()
         thread_id = _thread_of(state, turn["turn_id"])
         if is_absent(await opened.graph.aget_state({"configurable": {"thread_id": thread_id}})):
             return False
@@ -250,12 +250,12 @@ class Asking:
             return None, str(failure)
 
     async def _run(self, begun: _Begun, given: list[tuple[str, str]], listener: Listener | None) -> QaPair:
-        opened = await self._all.open()
+        opened = await self._services.open()
         stream = Stream(listener) if listener else None
         conversation_id = begun.state["conversation_id"]
         thread_id = _thread_of(begun.state, begun.turn["turn_id"])
-        context = await self._all.turn_context(begun.state, stream)
-        journal = await self._all.rag.aopen_journal()
+        context = await self._services.turn_context(begun.state, stream)
+        journal = await self._services.rag.aopen_journal()
         context = replace(context, calls=await thread_calls(journal, thread_id, is_new=not begun.resumed))
         config: RunnableConfig = {
             "configurable": {"thread_id": thread_id},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
 
 from ...modules.background_loop import background_loop
 from ...modules.errors import SettingsError
@@ -15,12 +14,10 @@ from ..threads.checkpoints import store_errors
 from . import branches
 from .asking import FIRST, Asking, Request
 from .record import ConversationRecord
+from .services import ConversationServices
 from .tree import ConversationTree, read_conversation
 from .turn.events import ConversationEvent, Listener
 from .turn.result import TurnResult
-
-if TYPE_CHECKING:
-    from .conversations import Conversations
 
 __all__ = ["FIRST", "Conversation", "GivenHistory"]
 
@@ -32,14 +29,14 @@ class Conversation:
     other; those of different ones run at the same time.
     """
 
-    def __init__(self, conversations: Conversations, name: str) -> None:
+    def __init__(self, services: ConversationServices, name: str) -> None:
         if not name.strip():
             raise SettingsError("A conversation needs a name: any text that is not empty.")
         check_id("The name of a conversation", name)
         self.name = name
-        self._all = conversations
-        self._record = ConversationRecord(conversations, name)
-        self._asking = Asking(conversations, self._record)
+        self._services = services
+        self._record = ConversationRecord(services, name)
+        self._asking = Asking(services, self._record)
 
     def ask(
         self,
@@ -219,8 +216,8 @@ class Conversation:
 
     async def _tree(self) -> ConversationTree:
         state, turns = await self._record.all_turns()
-        with store_errors(self._all.settings.checkpoint_url):
-            return await read_conversation(self.name, state, turns, self._all.rag)
+        with store_errors(self._services.settings.checkpoint_url):
+            return await read_conversation(self.name, state, turns, self._services.rag)
 
 
 def _request(

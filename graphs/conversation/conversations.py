@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
 from ...modules.background_loop import background_loop
-from ...modules.embedding.embedder import create_embeddings
 from ...modules.errors import SettingsError
 from ...modules.memory.memory import ConversationMemory
-from ...modules.retriever.web import SearxngSearch, WebSearch
-from ...modules.settings import Settings, load_settings
+from ...modules.retriever.web import WebSearch
 from ..rag.graph import RagGraph
-from ..session import RagSession, SessionOptions
-from ..systems.registry import SYSTEMS
+from ..session import SessionOptions
 from ..threads.checkpoints import store_errors
-from ..threads.context import RagContext
 from .conversation import Conversation
 from .expiry import ExpiryReport, delete_old, now_utc
-from .identity import StoreIdentity, is_conversation_id
-from .locks import ConversationLocks
-from .opened import Opened
+from .identity import is_conversation_id
 from .record import ConversationRecord
-from .turn.context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
-from .turn.events import Stream
-from .turn.graph import build_turn_graph
-from .turn.state import ConversationState
-from .turn.store import ConversationStore, ConversationSummary
+from .services import ConversationServices
+from .turn.context import ConversationOptions, TurnLimits, TurnMemory
+from .turn.store import ConversationSummary
 
 _MEMORY_EMBEDDINGS = "local:use"
 """Where the settings leave the choice to the documents' language: one memory serves collections of any."""
@@ -67,17 +56,10 @@ class Conversations:
         web: WebSearch | None = None,
         **session: Unpack[SessionOptions],
     ) -> None:
-        self.settings: Settings = session.setdefault("settings", load_settings())
-        self.options = options or ConversationOptions()
-        self.limits = limits_of_prompts or TurnLimits.from_settings(self.settings)
-        self._web = web or (SearxngSearch(self.settings.searxng_url) if self.settings.searxng_url else None)
-        if self.options.web_or_rag and self._web is None:
-            raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
-        self._session = RagSession(collection, **session)
-        self._given_memory = memory
-        self._opening = asyncio.Lock()
-        self._opened: Opened | None = None
-        self._resources = AsyncExitStack()
+        self.services = ConversationServices(
+            collection, options=options, limits_of_prompts=limits_of_prompts, memory=memory, web=web, session=session
+        )
+        """What its conversations share."""
 
     def __enter__(self) -> Self:
         return self
@@ -89,17 +71,13 @@ class Conversations:
 
     @property
     def collection(self) -> str:
-        """What its conversations search: name and address of the collection; ``""`` where the mode searches nothing."""
-        name = self._session.collection
-        if not name or not SYSTEMS[self._session.mode].retrieves:
-            return ""
-        address = str(self.settings.milvus_address)
-        return f"{name} in {address if '://' in address else Path(address).resolve()}"
+        """See ``ConversationServices.collection``."""
+        return self.services.collection
 
     @property
     def rag(self) -> RagGraph:
         """The graph that searches, whose threads are the turns' search trees."""
-        return self._session.graph
+        return self.services.rag
 
     def conversation(self, name: str) -> Conversation:
         """The conversation of that name, be it new or not; nothing is read or written yet.
@@ -109,7 +87,7 @@ class Conversations:
         Raises:
             SettingsError: The name is empty.
         """
-        return Conversation(self, name)
+        return Conversation(self.services, name)
 
     def prepare(self) -> None:
         """Open collection, models, store and memory now rather than at the first question.
@@ -117,7 +95,7 @@ class Conversations:
         Raises:
             UserError: Something to mend: settings, collection, key, model name.
         """
-        background_loop().run(self._prepare())
+        background_loop().run(self.services.prepare())
 
     def summaries(self) -> list[ConversationSummary]:
         """All conversations of the store, the one that was last spoken in first."""
@@ -185,7 +163,7 @@ class Conversations:
     ) -> ExpiryReport:
         """``delete_old_conversations`` with the setting ``conversation_expire_days``."""
         return self.delete_old_conversations(
-            self.settings.conversation_expire_days, dry_run=dry_run, on_progress=on_progress, clock=clock
+            self.services.settings.conversation_expire_days, dry_run=dry_run, on_progress=on_progress, clock=clock
         )
 
     async def acleanup_expired_conversations(
@@ -197,7 +175,7 @@ class Conversations:
     ) -> ExpiryReport:
         """See ``cleanup_expired_conversations``."""
         return await self.adelete_old_conversations(
-            self.settings.conversation_expire_days, dry_run=dry_run, on_progress=on_progress, clock=clock
+            self.services.settings.conversation_expire_days, dry_run=dry_run, on_progress=on_progress, clock=clock
         )
 
     def backfill(self, name: str | None = None, *, dry_run: bool = False) -> int:
@@ -223,89 +201,21 @@ class Conversations:
 
     def close(self) -> None:
         """Close store and memory and free the collection; the next question opens them again."""
-        background_loop().run(self._close())
+        background_loop().run(self.services.close())
 
     async def aclose(self) -> None:
         """See ``close``."""
-        await background_loop().hop(self._close())
-
-    # --- on judgetree's own loop ---
-
-    async def open(self) -> Opened:
-        """Store, memory and locks; for use on judgetree's own loop."""
-        async with self._opening:
-            if self._opened is None:
-                self._opened = await self._open()
-            return self._opened
-
-    async def open_services(self) -> RagContext:
-        """Collection and models; for use on judgetree's own loop.
-
-        Raises:
-            UserError: See ``prepare``.
-        """
-        return await self._session.open_services()
-
-    async def turn_context(self, conversation: ConversationState, stream: Stream | None) -> TurnContext:
-        """The services of one turn; opens what is not open yet."""
-        opened = await self.open()
-        services = replace(await self.open_services(), context_tokens=self.limits.max_tokens)
-        return TurnContext(
-            conversation=conversation,
-            rag=self.rag,
-            services=services,
-            chat=opened.chat_of(services, self.limits.max_json_tokens),
-            judge=opened.judge_of(services),
-            memory=opened.memory,
-            store=opened.store,
-            options=self.options,
-            limits=self.limits,
-            web=self._web,
-            stream=stream,
-        )
-
-    async def _prepare(self) -> None:
-        await self.open()
-        await self.open_services()
-
-    async def _open(self) -> Opened:
-        url = self.settings.checkpoint_url
-        with store_errors(url):
-            saver = await self.rag.aopen_store()
-        assert saver is not None, "a session keeps its threads"
-        locks = ConversationLocks(url)
-        self._resources.push_async_callback(locks.aclose)
-        return Opened(
-            store=ConversationStore(saver, await self.rag.aopen_journal()),
-            identity=StoreIdentity(saver),
-            memory=self._memory(),
-            locks=locks,
-            graph=build_turn_graph(saver),
-        )
-
-    def _memory(self) -> TurnMemory:
-        if self._given_memory is not None:
-            return self._given_memory
-        settings = self.settings
-        spec = _MEMORY_EMBEDDINGS if settings.embeddings == "auto" else settings.embeddings
-        memory = ConversationMemory(
-            create_embeddings(spec, settings),
-            collection=settings.conversation_collection,
-            uri=settings.milvus_address,
-            token=settings.milvus_token.get_secret_value(),
-        )
-        self._resources.push_async_callback(asyncio.to_thread, memory.close)
-        return memory
+        await background_loop().hop(self.services.close())
 
     async def _summaries(self) -> list[ConversationSummary]:
-        opened = await self.open()
-        with store_errors(self.settings.checkpoint_url):
+        opened = await self.services.open()
+        with store_errors(self.services.settings.checkpoint_url):
             return await opened.store.summaries()
 
     async def _delete(self, name: str) -> int:
-        opened = await self.open()
+        opened = await self.services.open()
         async with opened.locks.hold(name):
-            with store_errors(self.settings.checkpoint_url):
+            with store_errors(self.services.settings.checkpoint_url):
                 state = await opened.store.load(name)
                 if state is None:
                     raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list`.")
@@ -316,12 +226,12 @@ class Conversations:
     async def _delete_old(
         self, days: int, dry_run: bool, on_progress: Callable[[int, int], None] | None, clock: Callable[[], datetime]
     ) -> ExpiryReport:
-        opened = await self.open()
-        with store_errors(self.settings.checkpoint_url):
+        opened = await self.services.open()
+        with store_errors(self.services.settings.checkpoint_url):
             return await delete_old(opened, days, dry_run=dry_run, on_progress=on_progress, clock=clock)
 
     async def _backfill(self, name: str | None, *, dry_run: bool) -> int:
-        opened = await self.open()
+        opened = await self.services.open()
         memory = opened.memory
         if not isinstance(memory, ConversationMemory):
             raise SettingsError("Only a ConversationMemory can be backfilled. Give one as memory=…, or none.")
@@ -334,9 +244,6 @@ class Conversations:
                 sessions.setdefault(owner, []).append(session)
         if dry_run:
             return sum(len(unlinked[session]) for own in sessions.values() for session in own)
-        return sum([await ConversationRecord(self, owner).backfill(memory, own) for owner, own in sessions.items()])
-
-    async def _close(self) -> None:
-        self._opened = None
-        await self._resources.aclose()
-        await self._session.aclose()
+        return sum(
+            [await ConversationRecord(self.services, owner).backfill(memory, own) for owner, own in sessions.items()]
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ...modules.errors import SettingsError, UnknownThread
 from ...modules.memory.backfill import backfill
@@ -14,11 +13,9 @@ from ..rag.search_tree import SearchTree
 from ..threads.checkpoints import store_errors
 from . import branches
 from .identity import new_conversation_id
+from .services import ConversationServices
 from .turn.state import ConversationState, new_conversation
 from .turn.store import ConversationStore
-
-if TYPE_CHECKING:
-    from .conversations import Conversations
 
 Change = Callable[[ConversationState], ConversationState]
 
@@ -29,19 +26,19 @@ class ConversationRecord:
     Every method raises ``SettingsError`` where the checkpoint store fails, ``CollectionError`` where the memory does.
     """
 
-    def __init__(self, conversations: Conversations, name: str) -> None:
+    def __init__(self, services: ConversationServices, name: str) -> None:
         self.name = name
-        self._all = conversations
+        self._services = services
 
     async def load(self) -> ConversationState | None:
         """Its state; None if nothing was ever asked."""
-        store = (await self._all.open()).store
-        with store_errors(self._all.settings.checkpoint_url):
+        store = (await self._services.open()).store
+        with store_errors(self._services.settings.checkpoint_url):
             return await store.load(self.name)
 
     async def new(self) -> ConversationState:
         """A conversation without a turn, under an id of its own; nothing of it is saved yet."""
-        store_id = await (await self._all.open()).make_store_id()
+        store_id = await (await self._services.open()).make_store_id()
         return new_conversation(self.name, new_conversation_id(store_id), utc_now())
 
     async def all_turns(self) -> tuple[ConversationState | None, list[QaPair]]:
@@ -49,7 +46,7 @@ class ConversationRecord:
         state = await self.load()
         if state is None:
             return None, []
-        memory = (await self._all.open()).memory
+        memory = (await self._services.open()).memory
         remembered = await asyncio.to_thread(memory.turns_of, state["conversation_id"])
         # The state is the truth; what a failed deletion has left in the memory belongs to no branch.
         by_id = {turn["turn_id"]: turn for turn in (*remembered, *state["chat_history"])}
@@ -61,16 +58,16 @@ class ConversationRecord:
         for turn in state["chat_history"]:
             if turn["turn_id"] == turn_id:
                 return turn
-        memory = (await self._all.open()).memory
+        memory = (await self._services.open()).memory
         return next(iter(await asyncio.to_thread(memory.turns_of, state["conversation_id"], [turn_id])), None)
 
     async def search_tree(self, turn: QaPair) -> SearchTree | None:
         """The search tree of a turn; None where nothing was searched for, or where it is gone."""
         if not turn["rag_thread_id"]:
             return None
-        with store_errors(self._all.settings.checkpoint_url):
+        with store_errors(self._services.settings.checkpoint_url):
             try:
-                return await SearchTree.afrom_history(self._all.rag, turn["rag_thread_id"])
+                return await SearchTree.afrom_history(self._services.rag, turn["rag_thread_id"])
             except UnknownThread:
                 return None
 
@@ -80,9 +77,9 @@ class ConversationRecord:
         Raises:
             SettingsError: (Also) there is no such conversation.
         """
-        opened = await self._all.open()
+        opened = await self._services.open()
         async with opened.locks.hold(self.name):
-            with store_errors(self._all.settings.checkpoint_url):
+            with store_errors(self._services.settings.checkpoint_url):
                 state = await self._known_state(opened.store)
                 await opened.store.save(state, change(state))
 
@@ -92,9 +89,9 @@ class ConversationRecord:
         Raises:
             SettingsError: (Also) see ``branches.without_branch``.
         """
-        opened = await self._all.open()
+        opened = await self._services.open()
         async with opened.locks.hold(self.name):
-            with store_errors(self._all.settings.checkpoint_url):
+            with store_errors(self._services.settings.checkpoint_url):
                 state = await self._known_state(opened.store)
                 changes = branches.without_branch(state, name)
                 branch_id = branches.branch_named(state["branches"], name)["branch_id"]
@@ -108,9 +105,9 @@ class ConversationRecord:
         Raises:
             SettingsError: (Also) the branch has no turn of its own, or another one forks from it.
         """
-        opened = await self._all.open()
+        opened = await self._services.open()
         async with opened.locks.hold(self.name):
-            with store_errors(self._all.settings.checkpoint_url):
+            with store_errors(self._services.settings.checkpoint_url):
                 state = await self._known_state(opened.store)
                 head = state["branches"][state["active_branch"]]["head_turn_id"]
                 last = await self.find(state, head) if head else None
@@ -126,9 +123,9 @@ class ConversationRecord:
         program gave; turns under a name become turns of the conversation, which is made where there is none.
         Gives back how many turns without a parent there were.
         """
-        opened = await self._all.open()
+        opened = await self._services.open()
         async with opened.locks.hold(self.name):
-            with store_errors(self._all.settings.checkpoint_url):
+            with store_errors(self._services.settings.checkpoint_url):
                 state = await opened.store.load(self.name)
                 if state is None:
                     state = await self.new()
@@ -155,7 +152,7 @@ class ConversationRecord:
             title=state["title"] or line[0]["query"],
             branches={**state["branches"], MAIN_BRANCH: main},
         )
-        await (await self._all.open()).store.save(state, changes)
+        await (await self._services.open()).store.save(state, changes)
 
     async def _known_state(self, store: ConversationStore) -> ConversationState:
         state = await store.load(self.name)
@@ -169,7 +166,7 @@ class ConversationRecord:
         In this order, since the memory is brought up to date from the state: a turn that a crash has left in the state
         comes back whole.
         """
-        opened = await self._all.open()
+        opened = await self._services.open()
         await asyncio.to_thread(
             opened.memory.delete_turns, state["conversation_id"], [turn["turn_id"] for turn in turns]
         )

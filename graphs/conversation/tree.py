@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import networkx as nx
 
@@ -19,8 +19,17 @@ from .drawing.text import draw_conversation_text
 from .drawing.turn_tree import TurnTree
 from .turn.state import ConversationState
 
-if TYPE_CHECKING:
-    from .conversation import Conversation
+
+class Talk(Protocol):
+    """What has a tree: a ``Conversation``."""
+
+    def tree(self) -> ConversationTree:
+        """See ``Conversation.tree``."""
+        ...
+
+    async def atree(self) -> ConversationTree:
+        """See ``Conversation.tree``."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +54,7 @@ class ConversationTree(TurnTree):
     """
 
     @classmethod
-    def from_conversation(cls, conversation: Conversation) -> ConversationTree:
+    def from_conversation(cls, conversation: Talk) -> ConversationTree:
         """The tree of a conversation, also of one with an open turn or without any; no model is called.
 
         Costs one reading of the history per thread of every search tree.
@@ -53,7 +62,7 @@ class ConversationTree(TurnTree):
         return conversation.tree()
 
     @classmethod
-    async def afrom_conversation(cls, conversation: Conversation) -> ConversationTree:
+    async def afrom_conversation(cls, conversation: Talk) -> ConversationTree:
         """``from_conversation`` on a running event loop."""
         return await conversation.atree()
 

@@ -50,7 +50,7 @@ class FailingStore:
         self.writes_left = -1
         """Until it fails; negative: it does not."""
         self.has_failed = False
-        saver = background_loop().run(talks.open()).store.saver
+        saver = background_loop().run(talks.services.open()).store.saver
         for method in ("aput", "aput_writes", "adelete_thread"):
             patch.setattr(saver, method, self._failing(getattr(saver, method)))
 
@@ -93,7 +93,7 @@ def answers(turns: Sequence[QaPair]) -> list[str]:
 
 
 def own_threads(talks: Conversations, name: str) -> list[str]:
-    store = background_loop().run(talks.open()).store
+    store = background_loop().run(talks.services.open()).store
     state = background_loop().run(store.load(name))
     assert state is not None
     return [thread for thread in background_loop().run(store.threads_of(state)) if thread.startswith("turn:")]
@@ -231,7 +231,7 @@ def test_an_answer_that_nobody_was_told_of_is_not_given_back_later(
 ) -> None:
     talk = talks.conversation("s")
     with monkeypatch.context() as patch:
-        saver = background_loop().run(talks.open()).store.saver
+        saver = background_loop().run(talks.services.open()).store.saver
 
         async def fail(thread_id: str) -> None:
             raise sqlite3.OperationalError("disk I/O error")

@@ -72,12 +72,12 @@ def talks(tmp_path: Path, llm: TalkingLLM, memory: MemoryWithHooks) -> Iterator[
 
 
 def store_of(talks: Conversations) -> ConversationStore:
-    return background_loop().run(talks.open()).store
+    return background_loop().run(talks.services.open()).store
 
 
 def new_id(talks: Conversations) -> str:
     """An id for a conversation of the store."""
-    return new_conversation_id(background_loop().run(background_loop().run(talks.open()).make_store_id()))
+    return new_conversation_id(background_loop().run(background_loop().run(talks.services.open()).make_store_id()))
 
 
 def write(talks: Conversations, name: str, updated_at: str, **changes: object) -> None:
@@ -214,7 +214,7 @@ def test_a_conversation_that_is_answering_is_left_alone_and_reported(talks: Conv
     talks.conversation("busy").ask(CLASS)
 
     async def swept() -> ExpiryReport:
-        async with (await talks.open()).locks.hold("busy"):
+        async with (await talks.services.open()).locks.hold("busy"):
             return await talks.adelete_old_conversations(1, clock=days_later(2))
 
     report = background_loop().run(swept())
@@ -246,7 +246,7 @@ def test_a_turn_that_failed_again_meanwhile_leaves_no_thread_behind(
 ) -> None:
     """Going on with an open turn writes threads, but not the time, before the turn is saved."""
     open_turn = {"turn_id": "t", "parent_turn_id": "", "branch_id": "main", "turn_number": 1, "query": CLASS}
-    open_turn["fingerprint"] = turn_fingerprint(talks.options, talks.limits)
+    open_turn["fingerprint"] = turn_fingerprint(talks.services.options, talks.services.limits)
     for name in "ab":
         write(talks, name, "2020-01-01T00:00:00+00:00", open_turn={**open_turn, "request_id": "", "collection": ""})
     llm.broken = {"read": DOWN}

@@ -109,7 +109,7 @@ def test_sessions_of_any_name_see_their_own_turns_chunks_and_summaries_only(tmp_
         assert {kind for kind, _ in llm.seen} == {"read", "select", "assess", "summary"}
         assert {len(marks) for _, marks in llm.seen} == {1}, "no call was shown anything of another session"
 
-        kept = background_loop().run(background_loop().run(talks.open()).store.all_threads())
+        kept = background_loop().run(background_loop().run(talks.services.open()).store.all_threads())
         by_name = {each.name: (each_id, each.threads) for each_id, each in kept.items()}
         assert by_name.keys() == set(NAMES)
         everywhere = [thread for each in kept.values() for thread in each.threads]
@@ -128,7 +128,7 @@ def test_sessions_of_any_name_see_their_own_turns_chunks_and_summaries_only(tmp_
 
 
 async def threads_of(talks: Conversations, name: str) -> list[str]:
-    store = (await talks.open()).store
+    store = (await talks.services.open()).store
     state = await store.load(name)
     assert state is not None
     return await store.threads_of(state)

@@ -29,7 +29,7 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 
 
 async def checkpoints_of(talks: Conversations) -> int:
-    return len([None async for _ in (await talks.open()).store.saver.alist(None)])
+    return len([None async for _ in (await talks.services.open()).store.saver.alist(None)])
 
 
 @pytest.mark.parametrize("text", UNSTORABLE)

@@ -90,7 +90,7 @@ def test_tree_that_is_gone_is_none_and_drawn_as_such(tmp_path: Path) -> None:
         assert turn is not None
 
         async def lose() -> None:
-            opened = await conversations.open()
+            opened = await conversations.services.open()
             await opened.store.delete_threads([turn["rag_thread_id"]])
 
         background_loop().run(lose())

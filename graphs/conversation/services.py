@@ -1,0 +1,144 @@
+"""What all conversations over one collection share: settings, the search, store and memory, opened once."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from ...modules.embedding.embedder import create_embeddings
+from ...modules.errors import SettingsError
+from ...modules.memory.memory import ConversationMemory
+from ...modules.retriever.web import SearxngSearch, WebSearch
+from ...modules.settings import Settings, load_settings
+from ..rag.graph import RagGraph
+from ..session import RagSession, SessionOptions
+from ..systems.registry import SYSTEMS
+from ..threads.checkpoints import store_errors
+from ..threads.context import RagContext
+from .identity import StoreIdentity
+from .locks import ConversationLocks
+from .opened import Opened
+from .turn.context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
+from .turn.events import Stream
+from .turn.graph import build_turn_graph
+from .turn.state import ConversationState
+from .turn.store import ConversationStore
+
+_MEMORY_EMBEDDINGS = "local:use"
+"""Where the settings leave the choice to the documents' language: one memory serves collections of any."""
+
+
+class ConversationServices:
+    """What the conversations over one collection share; its coroutines run on judgetree's own loop."""
+
+    def __init__(
+        self,
+        collection: str,
+        *,
+        options: ConversationOptions | None,
+        limits_of_prompts: TurnLimits | None,
+        memory: TurnMemory | None,
+        web: WebSearch | None,
+        session: SessionOptions,
+    ) -> None:
+        """See ``Conversations``."""
+        self.settings: Settings = session.setdefault("settings", load_settings())
+        self.options = options or ConversationOptions()
+        self.limits = limits_of_prompts or TurnLimits.from_settings(self.settings)
+        self._web = web or (SearxngSearch(self.settings.searxng_url) if self.settings.searxng_url else None)
+        if self.options.web_or_rag and self._web is None:
+            raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
+        self._session = RagSession(collection, **session)
+        self._given_memory = memory
+        self._opening = asyncio.Lock()
+        self._opened: Opened | None = None
+        self._resources = AsyncExitStack()
+
+    @property
+    def collection(self) -> str:
+        """What its conversations search: name and address of the collection; ``""`` where the mode searches nothing."""
+        name = self._session.collection
+        if not name or not SYSTEMS[self._session.mode].retrieves:
+            return ""
+        address = str(self.settings.milvus_address)
+        return f"{name} in {address if '://' in address else Path(address).resolve()}"
+
+    @property
+    def rag(self) -> RagGraph:
+        """The graph that searches, whose threads are the turns' search trees."""
+        return self._session.graph
+
+    async def open(self) -> Opened:
+        """Store, memory and locks."""
+        async with self._opening:
+            if self._opened is None:
+                self._opened = await self._open()
+            return self._opened
+
+    async def open_services(self) -> RagContext:
+        """Collection and models.
+
+        Raises:
+            UserError: Something to mend: settings, collection, key, model name.
+        """
+        return await self._session.open_services()
+
+    async def turn_context(self, conversation: ConversationState, stream: Stream | None) -> TurnContext:
+        """The services of one turn; opens what is not open yet."""
+        opened = await self.open()
+        services = replace(await self.open_services(), context_tokens=self.limits.max_tokens)
+        return TurnContext(
+            conversation=conversation,
+            rag=self.rag,
+            services=services,
+            chat=opened.chat_of(services, self.limits.max_json_tokens),
+            judge=opened.judge_of(services),
+            memory=opened.memory,
+            store=opened.store,
+            options=self.options,
+            limits=self.limits,
+            web=self._web,
+            stream=stream,
+        )
+
+    async def _open(self) -> Opened:
+        url = self.settings.checkpoint_url
+        with store_errors(url):
+            saver = await self.rag.aopen_store()
+        assert saver is not None, "a session keeps its threads"
+        locks = ConversationLocks(url)
+        self._resources.push_async_callback(locks.aclose)
+        return Opened(
+            store=ConversationStore(saver, await self.rag.aopen_journal()),
+            identity=StoreIdentity(saver),
+            memory=self._memory(),
+            locks=locks,
+            graph=build_turn_graph(saver),
+        )
+
+    def _memory(self) -> TurnMemory:
+        if self._given_memory is not None:
+            return self._given_memory
+        settings = self.settings
+        spec = _MEMORY_EMBEDDINGS if settings.embeddings == "auto" else settings.embeddings
+        memory = ConversationMemory(
+            create_embeddings(spec, settings),
+            collection=settings.conversation_collection,
+            uri=settings.milvus_address,
+            token=settings.milvus_token.get_secret_value(),
+        )
+        self._resources.push_async_callback(asyncio.to_thread, memory.close)
+        return memory
+
+    async def prepare(self) -> None:
+        """Open everything now rather than at the first question."""
+        await self.open()
+        await self.open_services()
+
+    async def close(self) -> None:
+        """Close store, memory and search; ``open`` opens them again."""
+        self._opened = None
+        await self._resources.aclose()
+        await self._session.aclose()
