@@ -130,7 +130,7 @@ def score_run(
         cache = resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
         llm = create_llm(settings.llm_spec, settings, CallGate(settings.max_concurrency), on_progress=on_setup)
         embedder = create_embeddings(_embeddings_of(settings, run.dataset.questions), settings)
-        work = _Work(store, run.trees, options, llm, cache, embedder, on_progress or _tell_nobody)
+        work = _Work(store, run.trees, options, llm, cache, embedder, on_progress or _ignore_progress)
         return background_loop().run(work.run(samples))
 
 
@@ -151,7 +151,7 @@ def _embeddings_of(settings: Settings, questions: Sequence[EvalQuestion]) -> str
     return spec_for_language(cjk_share(question.question for question in questions))
 
 
-def _tell_nobody(progress: RagasProgress) -> None:
+def _ignore_progress(progress: RagasProgress) -> None:
     pass
 
 

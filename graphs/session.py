@@ -136,7 +136,7 @@ class RagSession:
         on_event: Callable[[RunEvent], None] | None = None,
     ) -> RagResult:
         """See ``ask``."""
-        return await background_loop().hop(self._ask(question, thread_id, resume, repeat, on_event))
+        return await background_loop().arun(self._ask(question, thread_id, resume, repeat, on_event))
 
     def close(self) -> None:
         """Close the checkpoints and free the collection; the next question opens them again.
@@ -149,7 +149,7 @@ class RagSession:
     async def aclose(self) -> None:
         """See ``close``."""
         if not self._running.is_of_another_process:
-            await background_loop().hop(self._close())
+            await background_loop().arun(self._close())
 
     async def _ask(
         self,

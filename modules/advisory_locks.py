@@ -59,7 +59,7 @@ class AdvisoryLocks:
         """
         asked = asyncio.ensure_future(self._ask("SELECT pg_try_advisory_lock(%s)", key))
         try:
-            return await outlasting(asked)
+            return await uncancelled(asked)
         except asyncio.CancelledError:
             with suppress(SettingsError):
                 if await asked:
@@ -72,7 +72,7 @@ class AdvisoryLocks:
         Raises:
             SettingsError: The connection is lost, and with it every lock.
         """
-        return await outlasting(self._ask("SELECT pg_advisory_unlock(%s)", key))
+        return await uncancelled(self._ask("SELECT pg_advisory_unlock(%s)", key))
 
     async def check(self) -> None:
         """Ask the server for a sign of life.
@@ -128,7 +128,7 @@ async def open_advisory_locks(url: str, *, remedy: str) -> AsyncIterator[Advisor
             await connection.close()
 
 
-async def outlasting(work: Coroutine[object, object, T] | asyncio.Future[T]) -> T:
+async def uncancelled(work: Coroutine[object, object, T] | asyncio.Future[T]) -> T:
     """What the work gives. A cancellation of the caller does not reach the work, and is raised once it has ended."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

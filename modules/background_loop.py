@@ -108,7 +108,7 @@ class BackgroundLoop:
             concurrent.futures.wait([work.outcome])
             raise
 
-    async def hop(self, coroutine: Coroutine[object, object, T]) -> T:
+    async def arun(self, coroutine: Coroutine[object, object, T]) -> T:
         """Run to the end from a coroutine on any loop; cancelling the caller cancels the work and waits for its end."""
         if self.is_current:
             return await coroutine

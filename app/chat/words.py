@@ -20,7 +20,6 @@ STEPS: Mapping[str, str] = {
     "fold_summary": "summing up earlier turns",
     "direct_answer": "is anything asked?",
     "select_turns": "which earlier turns matter?",
-    "gather_evidence": "gathering what they rest on",
     "digest_evidence": "shortening what they rest on",
     "assess_history": "do they hold the answer?",
     "answer_from_history": "answering from the conversation",

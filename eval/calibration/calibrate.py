@@ -121,7 +121,7 @@ def calibrate(
             probabilities, settings, key.
         ModelCallError: The endpoint failed after its last attempt.
     """
-    settings, tell = settings or load_settings(), on_progress or _tell_nobody
+    settings, tell = settings or load_settings(), on_progress or _ignore_progress
     dataset = _training_questions(plan)
     cases = cases_of(dataset)
     llm = create_llm(settings.judge_spec, settings, CallGate(settings.max_concurrency), on_progress=on_progress)
@@ -215,5 +215,5 @@ def _shown(interval: MeanInterval | None, style: str) -> str:
     return f"{interval.mean:{style}} ({interval.low:{style}} to {interval.high:{style}})"
 
 
-def _tell_nobody(done: int, total: int, stage: str) -> None:
+def _ignore_progress(done: int, total: int, stage: str) -> None:
     pass

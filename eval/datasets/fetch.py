@@ -162,7 +162,7 @@ def download(
             if response.status_code != httpx.codes.PARTIAL_CONTENT:
                 have = 0
                 tag_file.write_text(_tag(response), encoding="utf-8")
-            _write(response, part, have, max_bytes, on_progress or _tell_nobody)
+            _write(response, part, have, max_bytes, on_progress or _ignore_progress)
             return
     download(url, part, max_bytes=max_bytes, on_progress=on_progress, loopback_http=loopback_http)
 
@@ -246,5 +246,5 @@ def _said(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
-def _tell_nobody(done: int, total: int) -> None:
+def _ignore_progress(done: int, total: int) -> None:
     """Show nothing."""

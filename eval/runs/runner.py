@@ -105,11 +105,11 @@ def run_questions(
         UserError: Something else to mend that every question would meet: settings, a replay's missing call, a disk
             that is full. Rows written until then stay.
     """
-    work = _Work(services, store, run_id, jobs, spending, rows, others, on_progress or _tell_nobody)
+    work = _Work(services, store, run_id, jobs, spending, rows, others, on_progress or _ignore_progress)
     return background_loop().run(work.run())
 
 
-def _tell_nobody(progress: Progress) -> None:
+def _ignore_progress(progress: Progress) -> None:
     pass
 
 

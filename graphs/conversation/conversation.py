@@ -12,12 +12,12 @@ from ...modules.storable import check_id
 from ..rag.search_tree import SearchTree
 from ..threads.checkpoints import store_errors
 from . import branches
-from .asking import FIRST, Asking, Request
 from .record import ConversationRecord
 from .services import ConversationServices
 from .tree import ConversationTree, read_conversation
 from .turn.events import ConversationEvent, Listener
 from .turn.result import TurnResult
+from .turn_runner import FIRST, Request, TurnRunner
 
 __all__ = ["FIRST", "Conversation", "GivenHistory"]
 
@@ -36,7 +36,7 @@ class Conversation:
         self.name = name
         self._services = services
         self._record = ConversationRecord(services, name)
-        self._asking = Asking(services, self._record)
+        self._runner = TurnRunner(services, self._record)
 
     def ask(
         self,
@@ -69,7 +69,7 @@ class Conversation:
             LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
         """
         return background_loop().run(
-            self._asking.ask(_request(query, parent_turn_id, request_id, regenerate, chat_history), on_event)
+            self._runner.ask(_request(query, parent_turn_id, request_id, regenerate, chat_history), on_event)
         )
 
     async def aask(
@@ -83,8 +83,8 @@ class Conversation:
         on_event: Listener | None = None,
     ) -> TurnResult:
         """See ``ask``."""
-        return await background_loop().hop(
-            self._asking.ask(_request(query, parent_turn_id, request_id, regenerate, chat_history), on_event)
+        return await background_loop().arun(
+            self._runner.ask(_request(query, parent_turn_id, request_id, regenerate, chat_history), on_event)
         )
 
     def stream(
@@ -102,7 +102,7 @@ class Conversation:
             UserError: See ``ask``; an ``ErrorEvent`` comes before it.
         """
         return background_loop().iterate(
-            self._asking.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
+            self._runner.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
         )
 
     async def astream(
@@ -115,7 +115,7 @@ class Conversation:
         chat_history: GivenHistory = (),
     ) -> AsyncIterator[ConversationEvent]:
         """See ``stream``."""
-        events = self._asking.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
+        events = self._runner.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
         async for event in background_loop().aiterate(events):
             yield event
 
@@ -157,7 +157,7 @@ class Conversation:
 
     async def atree(self) -> ConversationTree:
         """See ``tree``."""
-        return await background_loop().hop(self._tree())
+        return await background_loop().arun(self._tree())
 
     def branches(self) -> list[Branch]:
         """All branches, the first one first."""

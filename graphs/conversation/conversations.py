@@ -103,7 +103,7 @@ class Conversations:
 
     async def asummaries(self) -> list[ConversationSummary]:
         """See ``summaries``."""
-        return await background_loop().hop(self._summaries())
+        return await background_loop().arun(self._summaries())
 
     def delete(self, name: str) -> int:
         """Delete a conversation with its turns in the memory and all its threads; how many threads that were.
@@ -115,7 +115,7 @@ class Conversations:
 
     async def adelete(self, name: str) -> int:
         """See ``delete``."""
-        return await background_loop().hop(self._delete(name))
+        return await background_loop().arun(self._delete(name))
 
     def delete_old_conversations(
         self,
@@ -152,7 +152,7 @@ class Conversations:
         clock: Callable[[], datetime] = now_utc,
     ) -> ExpiryReport:
         """See ``delete_old_conversations``."""
-        return await background_loop().hop(self._delete_old(days, dry_run, on_progress, clock))
+        return await background_loop().arun(self._delete_old(days, dry_run, on_progress, clock))
 
     def cleanup_expired_conversations(
         self,
@@ -197,7 +197,7 @@ class Conversations:
 
     async def abackfill(self, name: str | None = None, *, dry_run: bool = False) -> int:
         """See ``backfill``."""
-        return await background_loop().hop(self._backfill(name, dry_run=dry_run))
+        return await background_loop().arun(self._backfill(name, dry_run=dry_run))
 
     def close(self) -> None:
         """Close store and memory and free the collection; the next question opens them again."""
@@ -205,7 +205,7 @@ class Conversations:
 
     async def aclose(self) -> None:
         """See ``close``."""
-        await background_loop().hop(self.services.close())
+        await background_loop().arun(self.services.close())
 
     async def _summaries(self) -> list[ConversationSummary]:
         opened = await self.services.open()

@@ -59,7 +59,7 @@ def create_history_aware_retriever(
     async def asearch(given: Mapping[str, object], config: RunnableConfig) -> list[Document]:
         query, history = _read(given, render)
         if history:
-            query = await background_loop().hop(_condensed(llm, history, query, limits or TurnLimits()))
+            query = await background_loop().arun(_condensed(llm, history, query, limits or TurnLimits()))
         return list(await retriever.ainvoke(query, config))
 
     return RunnableLambda(search, asearch, name="history_aware_retriever")

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from ...modules.errors import ConversationBusy, SettingsError
-from .shared_locks import CHECK_EVERY_S, Hold, shared_locks
+from .shared_locks import CHECK_EVERY_S, HeldLock, shared_locks
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class ConversationLocks:
             DependencyError: PostgreSQL without the extra ``postgres``.
         """
         async with self._in_line(conversation_id, wait=wait):
-            hold = Hold()
+            hold = HeldLock()
             await self._take(conversation_id, hold, wait=wait)
             try:
                 async with hold.ending_when_lost():
@@ -97,7 +97,7 @@ class ConversationLocks:
             if not line.length:
                 del self._lines[conversation_id]
 
-    async def _take(self, conversation_id: str, hold: Hold, *, wait: bool) -> None:
+    async def _take(self, conversation_id: str, hold: HeldLock, *, wait: bool) -> None:
         wait_s = _SHORTEST_WAIT_S
         while not await self._shared.take(conversation_id, hold):
             if not wait:

@@ -33,7 +33,7 @@ class Opened:
         self.memory = memory
         self.locks = locks
         self.graph = graph
-        self.wound_up: dict[str, str] = {}
+        self.settled_turns: dict[str, str] = {}
         """Conversation to its last turn that has ended as it should in this process, with nothing left behind."""
         self._chat: JsonChat | None = None
         self._judge: Judge | None = None

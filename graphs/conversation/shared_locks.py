@@ -12,7 +12,7 @@ from typing import Protocol
 from filelock import FileLock, Timeout
 
 from ...modules.addresses import Address
-from ...modules.advisory_locks import AdvisoryLocks, advisory_key, open_advisory_locks, outlasting
+from ...modules.advisory_locks import AdvisoryLocks, advisory_key, open_advisory_locks, uncancelled
 from ...modules.errors import SettingsError
 from ...modules.settings import without_secrets
 from ..threads.checkpoints import ALLOWED_URLS, is_postgres
@@ -22,7 +22,7 @@ CHECK_EVERY_S = 2.0
 _REMEDY = "Check JUDGETREE_CHECKPOINTS and that it runs, then ask again."
 
 
-class Hold:
+class HeldLock:
     """A turn that has its conversation's lock, as those see it who find that the lock is lost."""
 
     def __init__(self) -> None:
@@ -59,11 +59,11 @@ class Hold:
 class SharedLocks(Protocol):
     """Locks between processes; within a process only one at a time asks for the lock of a conversation."""
 
-    async def take(self, conversation_id: str, hold: Hold) -> bool:
+    async def take(self, conversation_id: str, hold: HeldLock) -> bool:
         """Whether ``hold`` has it now; False while another process does. Cancelled meanwhile, it takes nothing."""
         ...
 
-    async def free(self, conversation_id: str, hold: Hold) -> None:
+    async def free(self, conversation_id: str, hold: HeldLock) -> None:
         """Give it back; nothing if it is lost."""
         ...
 
@@ -75,11 +75,11 @@ class SharedLocks(Protocol):
 class NoOtherProcess:
     """For checkpoints that no other process sees."""
 
-    async def take(self, conversation_id: str, hold: Hold) -> bool:
+    async def take(self, conversation_id: str, hold: HeldLock) -> bool:
         """True."""
         return True
 
-    async def free(self, conversation_id: str, hold: Hold) -> None:
+    async def free(self, conversation_id: str, hold: HeldLock) -> None:
         """Do nothing."""
 
     async def aclose(self) -> None:
@@ -97,7 +97,7 @@ class FileLocks:
         self._folder = resolved.with_name(f"{resolved.name}.turns")
         self._held: dict[str, FileLock] = {}
 
-    async def take(self, conversation_id: str, hold: Hold) -> bool:
+    async def take(self, conversation_id: str, hold: HeldLock) -> bool:
         """See ``SharedLocks.take``.
 
         Raises:
@@ -107,19 +107,19 @@ class FileLocks:
         lock = FileLock(self._folder / f"{name}.lock", timeout=0, thread_local=False)
         taking = asyncio.ensure_future(asyncio.to_thread(self._take, lock))
         try:
-            taken = await outlasting(taking)
+            taken = await uncancelled(taking)
         except asyncio.CancelledError:
             with suppress(SettingsError):
                 if await taking:
-                    await outlasting(asyncio.to_thread(_let_go, lock))
+                    await uncancelled(asyncio.to_thread(_let_go, lock))
             raise
         if taken:
             self._held[conversation_id] = lock
         return taken
 
-    async def free(self, conversation_id: str, hold: Hold) -> None:
+    async def free(self, conversation_id: str, hold: HeldLock) -> None:
         """See ``SharedLocks.free``. The file goes too."""
-        await outlasting(asyncio.to_thread(_let_go, self._held.pop(conversation_id)))
+        await uncancelled(asyncio.to_thread(_let_go, self._held.pop(conversation_id)))
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing besides the locks."""
@@ -159,10 +159,10 @@ class PostgresLocks:
         self._opening = asyncio.Lock()
         self._resources = AsyncExitStack()
         self._locks: AdvisoryLocks | None = None
-        self._holds: set[Hold] = set()
+        self._holds: set[HeldLock] = set()
         self._watch: asyncio.Task[None] | None = None
 
-    async def take(self, conversation_id: str, hold: Hold) -> bool:
+    async def take(self, conversation_id: str, hold: HeldLock) -> bool:
         """See ``SharedLocks.take``. One round trip.
 
         Raises:
@@ -178,7 +178,7 @@ class PostgresLocks:
                 self._watch = asyncio.create_task(self._watch_connection(), name="conversation-locks")
         return bool(taken)
 
-    async def free(self, conversation_id: str, hold: Hold) -> None:
+    async def free(self, conversation_id: str, hold: HeldLock) -> None:
         """See ``SharedLocks.free``. One round trip.
 
         Raises:

@@ -26,7 +26,7 @@ from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
 from ..threads.snapshots import is_finished, is_unasked
 from ..threads.state import RagState
-from .run_start import Options, RagInput, Run, brought_along_by, start_of
+from .run_start import Options, RagInput, Run, extra_inputs_of, start_of
 from .running_work import RunningWork
 from .search_tree import SearchTree
 from .sub_runs import ThreadSummary, check_thread, list_root_threads
@@ -102,7 +102,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         **kwargs: Any,
     ) -> RagState:
         """See ``invoke``."""
-        return await background_loop().hop(self._ainvoke(input, config, context, kwargs))
+        return await background_loop().arun(self._ainvoke(input, config, context, kwargs))
 
     def stream(
         self,
@@ -145,7 +145,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
 
     async def aget_state(self, config: RunnableConfig) -> StateSnapshot:
         """See ``get_state``."""
-        return await background_loop().hop(self._aget_state(config))
+        return await background_loop().arun(self._aget_state(config))
 
     def get_state_history(self, config: RunnableConfig, **kwargs: Any) -> Iterator[StateSnapshot]:
         """Checkpoints of a thread, newest first."""
@@ -158,7 +158,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
 
     async def alist_threads(self, limit: int = 100) -> list[ThreadSummary]:
         """The root threads of the store, newest first."""
-        return await background_loop().hop(self._alist_threads(limit))
+        return await background_loop().arun(self._alist_threads(limit))
 
     def list_threads(self, limit: int = 100) -> list[ThreadSummary]:
         """See ``alist_threads``."""
@@ -176,7 +176,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
     async def aclose(self) -> None:
         """See ``close``."""
         if not self._running.is_of_another_process:
-            await background_loop().hop(self._aclose())
+            await background_loop().arun(self._aclose())
 
     def __enter__(self) -> RagGraph:
         return self
@@ -315,7 +315,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             mode=self.mode,
             services=services,
             repeat=repeat,
-            brought=brought_along_by(given, start, known),
+            brought=extra_inputs_of(given, start, known),
         )
         if known is not None:
             refuse_mismatch(thread_id, known.values.get("fingerprint") or {}, fingerprint)

@@ -13,7 +13,7 @@ from langgraph.types import StateSnapshot
 from ...modules.errors import SettingsError, UnknownThread
 from ...modules.storable import check_text
 from ..threads.context import RunContext
-from ..threads.fingerprint import BROUGHT_ALONG, brought_along
+from ..threads.fingerprint import EXTRA_INPUTS, extra_inputs
 from ..threads.state import RagState
 
 Options = dict[str, Any]
@@ -65,9 +65,9 @@ def start_of(given: RagInput | str | None, thread_id: str, known: StateSnapshot 
     return start
 
 
-def brought_along_by(given: RagInput | str | None, start: RagInput, known: StateSnapshot | None) -> dict[str, str]:
+def extra_inputs_of(given: RagInput | str | None, start: RagInput, known: StateSnapshot | None) -> dict[str, str]:
     """What a run starts from besides its query, for its fingerprint; a resumed thread's as it was stored."""
     if given is not None or known is None:
-        return brought_along(start.get("reader_query", ""), start.get("kept_chunks", []))
+        return extra_inputs(start.get("reader_query", ""), start.get("kept_chunks", []))
     stored: dict[str, str] = known.values.get("fingerprint") or {}
-    return {name: stored[name] for name in BROUGHT_ALONG if name in stored}
+    return {name: stored[name] for name in EXTRA_INPUTS if name in stored}

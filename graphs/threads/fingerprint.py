@@ -18,7 +18,7 @@ from .context import RagContext
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
 
-BROUGHT_ALONG = ("reader_query", "kept_chunks")
+EXTRA_INPUTS = ("reader_query", "kept_chunks")
 """Names of what a run may start from besides its query."""
 
 
@@ -28,7 +28,7 @@ def fingerprint_of(
     """Everything that determines a run: question, mode, collection and content, retriever, judge, reader, limits.
 
     May read the collection's content digest, so it can block; ``repeat`` tells apart repeats of one question, and
-    ``brought`` names what else the run starts from (see ``brought_along``).
+    ``brought`` names what else the run starts from (see ``extra_inputs``).
     """
     limits = services.limits
     parts = {"query": query, "mode": mode, "reader.model": services.reader.model, "repeat": str(repeat)}
@@ -52,7 +52,7 @@ def fingerprint_of(
     return parts
 
 
-def brought_along(reader_query: str, kept_chunks: Sequence[Document]) -> dict[str, str]:
+def extra_inputs(reader_query: str, kept_chunks: Sequence[Document]) -> dict[str, str]:
     """What a run starts from besides its query, by name; nothing where it starts from the query alone."""
     parts = {"reader_query": reader_query} if reader_query else {}
     if kept_chunks:

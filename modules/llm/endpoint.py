@@ -34,7 +34,7 @@ from ..settings import without_secrets
 from .attempts import Attempts, retry_after_s, spread_s
 from .endpoint_failure import EndpointFailure, endpoint_failure
 from .endpoint_names import OPENAI_BASE_URL, endpoint_name
-from .openai_client import ReasoningChatOpenAI, came_whole
+from .openai_client import ReasoningChatOpenAI, was_not_streamed
 from .rate_limit import RateLimit, estimated_tokens
 
 __all__ = [
@@ -269,7 +269,7 @@ class EndpointLLM:
                 raise
             message = await self._whole(prompt, params)  # where this is refused too, it was not the stream
             self._stop_streaming()
-        if came_whole(message):
+        if was_not_streamed(message):
             self._stop_streaming()
         return message
 
@@ -282,7 +282,7 @@ class EndpointLLM:
         streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes), False
         async for piece in self._chat.astream(prompt, stream_usage=True, **params):
             streamed.feed(piece)
-            is_whole = is_whole or came_whole(piece)
+            is_whole = is_whole or was_not_streamed(piece)
             if not is_whole:
                 listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
         message = streamed.message()

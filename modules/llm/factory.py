@@ -134,7 +134,7 @@ def _rates_at(loop: BackgroundLoop, base_url: str | None, model: str, requests: 
 def _local_endpoint(spec: str, settings: Settings, on_progress: Progress | None) -> Endpoint:
     from .local import open_local_model  # noqa: PLC0415 - an optional extra
 
-    tell = on_progress or _tell_nobody
+    tell = on_progress or _ignore_progress
     tell(0, 0, "starting the local model")
     running = open_local_model(
         spec.removeprefix("local:"),
@@ -145,5 +145,5 @@ def _local_endpoint(spec: str, settings: Settings, on_progress: Progress | None)
     return Endpoint(base_url=Address(running.base_url), model=running.model_name, api_key=NO_KEY)
 
 
-def _tell_nobody(done: int, total: int, stage: str) -> None:
+def _ignore_progress(done: int, total: int, stage: str) -> None:
     pass

@@ -25,7 +25,7 @@ from ..calls.reply_limits import BYTES_A_BYTE_STREAMED, BYTES_A_BYTE_WHOLE, cap_
 from ..calls.reported_usage import keep_known_usage
 from ..settings import MAX_REPLY_BYTES
 
-_WHOLE = "came_whole"
+_WHOLE = "was_not_streamed"
 """Key in the metadata of a message that was asked for as a stream."""
 _CLOSING_S = 2.0
 """How long the end of the process waits for connections to be closed."""
@@ -70,7 +70,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
     """``ChatOpenAI`` that keeps the reasoning field of compatible servers, which langchain-openai drops.
 
     It lands in ``additional_kwargs["reasoning"]``. Servers may put the whole answer there and leave the content empty.
-    A server that answers a request for a stream with a whole completion is understood too: ``came_whole`` tells.
+    A server that answers a request for a stream with a whole completion is understood too: ``was_not_streamed`` tells.
     A reply that is too long is a ``ReplyTooLong``; usage that cannot be is None.
     """
 
@@ -145,7 +145,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
         return generation
 
 
-def came_whole(message: AIMessage) -> bool:
+def was_not_streamed(message: AIMessage) -> bool:
     """Whether the endpoint had been asked to stream this message and has sent it whole."""
     return _WHOLE in message.response_metadata
 

@@ -214,8 +214,6 @@ def create_reranker(spec: str, *, api_key: str = "", timeout_s: float = RERANK_T
 
 
 _OK = 200
-_PARSER_ERRORS = (ValueError, TypeError, KeyError, AttributeError)
-"""What the SDK lets through when a reply is not what it expects."""
 
 
 def _to_do(remedy: str) -> str:

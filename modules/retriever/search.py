@@ -87,7 +87,7 @@ class SearchTarget:
         Raises:
             CollectionError: Milvus refused or did not answer.
         """
-        with self._asking():
+        with self._explaining_errors():
             result = self.client.search(
                 self.collection,
                 data=[request.data],
@@ -107,7 +107,7 @@ class SearchTarget:
         Raises:
             CollectionError: Milvus refused or did not answer.
         """
-        with self._asking():
+        with self._explaining_errors():
             result = self.client.hybrid_search(
                 self.collection,
                 reqs=[
@@ -135,7 +135,7 @@ class SearchTarget:
         return Document(page_content=text, metadata={**metadata, "chunk_id": str(hit[self.pk_field])})
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
+    def _explaining_errors(self) -> Iterator[None]:
         try:
             with _LITE_TURN if self.is_lite else nullcontext():
                 yield

@@ -88,7 +88,7 @@ def test_client_of_the_loop_serves_one_asyncio_run_after_another() -> None:
             return await double(1)
 
     async def cell() -> list[int]:
-        return await asyncio.gather(*(background_loop().hop(use(lock)) for _ in range(3)))
+        return await asyncio.gather(*(background_loop().arun(use(lock)) for _ in range(3)))
 
     lock = background_loop().run(make_lock())
     assert asyncio.run(cell()) == asyncio.run(cell()) == [2, 2, 2]
@@ -114,7 +114,7 @@ def test_iterate_and_aiterate_end_at_once_when_there_is_nothing() -> None:
 
 def test_hop_runs_in_place_when_already_on_the_loop() -> None:
     async def nested() -> int:
-        return await background_loop().hop(double(5))
+        return await background_loop().arun(double(5))
 
     assert background_loop().run(nested()) == 10
 
@@ -170,7 +170,7 @@ def test_exceptions_pass_through_run_hop_and_streams(error: BaseException) -> No
             seen.append(item)
 
     async def consume_and_tell() -> BaseException | None:
-        for attempt in (lambda: loop.hop(fail(error)), consume):
+        for attempt in (lambda: loop.arun(fail(error)), consume):
             try:
                 await attempt()
             except type(error) as raised:
@@ -202,13 +202,13 @@ def test_loop_outlives_a_task_that_exits() -> None:
 
 
 def test_work_that_cancels_itself_raises_cancelled_error() -> None:
-    async def hop() -> None:
-        await background_loop().hop(fail(asyncio.CancelledError()))
+    async def arun() -> None:
+        await background_loop().arun(fail(asyncio.CancelledError()))
 
     with pytest.raises(concurrent.futures.CancelledError):
         background_loop().run(fail(asyncio.CancelledError()))
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(hop())
+        asyncio.run(arun())
 
 
 # --- re-entry ---

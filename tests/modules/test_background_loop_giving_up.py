@@ -152,7 +152,7 @@ def test_hop_cancelled_waits_for_the_end_of_its_work() -> None:
     producer = Producer()
 
     async def cancel() -> list[bool]:
-        caller = asyncio.ensure_future(background_loop().hop(producer.work()))
+        caller = asyncio.ensure_future(background_loop().arun(producer.work()))
         await asyncio.to_thread(producer.started.wait, PATIENCE_S)
         caller.cancel()
         await asyncio.sleep(0)
@@ -177,7 +177,7 @@ def test_hop_cancelled_before_its_work_begins_never_begins_it() -> None:
 
     async def cancel() -> bool:
         busy.wait(PATIENCE_S)
-        caller = asyncio.ensure_future(background_loop().hop(work()))
+        caller = asyncio.ensure_future(background_loop().arun(work()))
         await asyncio.sleep(0)
         caller.cancel()
         await asyncio.sleep(0)
@@ -203,7 +203,7 @@ def test_hop_lets_the_failure_of_cancelled_work_go_unreported(caplog: pytest.Log
             raise OSError("while winding up") from None
 
     async def cancel() -> bool:
-        caller = asyncio.ensure_future(background_loop().hop(work()))
+        caller = asyncio.ensure_future(background_loop().arun(work()))
         await asyncio.to_thread(started.wait, PATIENCE_S)
         caller.cancel()
         await asyncio.wait([caller])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.graphs.conversation.locks import ConversationLocks
-from judgetree.graphs.conversation.shared_locks import Hold
+from judgetree.graphs.conversation.shared_locks import HeldLock
 from judgetree.modules.errors import ConversationBusy, SettingsError
 
 
@@ -358,7 +358,7 @@ def test_unreachable_postgres_is_named_without_its_password() -> None:
 @pytest.mark.parametrize("awaits", [True, False])
 def test_loss_comes_out_as_its_error_also_where_the_work_does_not_wait(awaits: bool) -> None:
     async def scenario() -> None:
-        hold = Hold()
+        hold = HeldLock()
         with pytest.raises(SettingsError, match="gone"):
             async with hold.ending_when_lost():
                 hold.lose(SettingsError("gone"))
@@ -371,7 +371,7 @@ def test_loss_comes_out_as_its_error_also_where_the_work_does_not_wait(awaits: b
 
 def test_cancellation_by_others_stays_one_when_the_lock_is_lost_too() -> None:
     async def scenario() -> None:
-        hold = Hold()
+        hold = HeldLock()
         async with hold.ending_when_lost():
             hold.lose(SettingsError("gone"))
             task = asyncio.current_task()

@@ -80,7 +80,7 @@ class _Begun:
     """The turn itself, if it is answered already."""
 
 
-class Asking:
+class TurnRunner:
     """Asks the questions of one conversation, one after the other; use it on judgetree's own loop."""
 
     def __init__(self, services: ConversationServices, record: ConversationRecord) -> None:
@@ -104,7 +104,7 @@ class Asking:
     async def ask(self, request: Request, listener: Listener | None) -> TurnResult:
         """See ``Conversation.ask``."""
         started = time.perf_counter()
-        tell = listener or _nobody
+        tell = listener or _ignore_event
         try:
             request.check()
             opened = await self._services.open()
@@ -196,7 +196,7 @@ class Asking:
             root = rag_thread_of(before["conversation_id"], given_up["turn_id"])
             await opened.store.delete_threads([turn_thread(root), *await opened.store.tree_threads(root)])
         last = before["chat_history"][-1]["turn_id"] if before["chat_history"] else ""
-        if last and opened.wound_up.get(before["conversation_id"]) != last:
+        if last and opened.settled_turns.get(before["conversation_id"]) != last:
             await opened.store.delete_threads([_thread_of(before, last)])
 
     async def _answered(self, state: ConversationState, request: Request) -> _Begun | None:
@@ -272,7 +272,7 @@ class Asking:
         else:
             final = await opened.graph.ainvoke(None, config, context=context, durability="sync")
         await opened.store.delete_threads([thread_id])
-        opened.wound_up[conversation_id] = begun.turn["turn_id"]
+        opened.settled_turns[conversation_id] = begun.turn["turn_id"]
         return cast(TurnState, final)["turn"]
 
     def _session_event(self, begun: _Begun) -> SessionEvent:
@@ -292,7 +292,7 @@ def _thread_of(state: ConversationState, turn_id: str) -> str:
     return turn_thread(rag_thread_of(state["conversation_id"], turn_id))
 
 
-def _nobody(event: ConversationEvent) -> None:
+def _ignore_event(event: ConversationEvent) -> None:
     pass
 
 
