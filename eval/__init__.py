@@ -47,10 +47,10 @@ _HOMES = {
     "Report": "reports.report",
     "Rerun": "runs.rerun",
     "RunOptions": "runs.batch_run",
-    "RunRow": "runs.store",
-    "RunStore": "runs.store",
+    "RunRow": "rows.store",
+    "RunStore": "rows.store",
     "RunSummary": "runs.runner",
-    "TreeStore": "runs.trees",
+    "TreeStore": "rows.trees",
     "compare_runs": "reports.compare",
     "estimate_run": "runs.pilot",
     "fetch_dataset": "datasets.fetch",
@@ -60,7 +60,7 @@ _HOMES = {
     "load_rerun": "runs.rerun",
     "run": "run_and_report",
     "run_experiment": "runs.batch_run",
-    "write_report": "reports.report",
+    "write_report": "reports.files",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604 - names only

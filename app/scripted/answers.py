@@ -113,7 +113,7 @@ def parse_prompt(messages: Sequence[Message]) -> Prompt:
     if ours:
         raise PromptMismatch(
             f"The user message does not follow the template that belongs to its system message: {user[:80]!r}. "
-            "Build it with the functions of judgetree.modules.reader.prompts."
+            "Build it with the functions of judgetree.modules.judge.prompts or judgetree.modules.reader.prompts."
         )
     return Prompt(kind="ragas", passage=user) if is_ragas(user) else Prompt(kind="other")
 

@@ -139,7 +139,7 @@ def standalone_questions(dialogues: Iterable[Dialogue]) -> list[Question]:
 def conversation_reply(
     talk: ScriptedTalk, messages: Sequence[Message], *, knows_by_heart: bool = False
 ) -> ChatReply | None:
-    """The reply to a prompt of ``prompts_conversation``; None for any other.
+    """The reply to a prompt of ``modules.memory.prompts``; None for any other.
 
     Raises:
         PromptMismatch: The system message is one of ours, but the user message does not follow its template.

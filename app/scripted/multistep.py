@@ -36,12 +36,12 @@ _EARLIER_ACTION = re.compile(
 
 
 def step_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
-    """The reply to a prompt of ``prompts_multistep``; None for any other.
+    """The reply to a prompt of ``modules.reader.multistep_prompts``; None for any other.
 
     Raises:
         PromptMismatch: The system message is one of ours, but the user message does not follow its template.
     """
-    return play(_SCRIPTS, answers, messages, module="prompts_multistep")
+    return play(_SCRIPTS, answers, messages, module="reader.multistep_prompts")
 
 
 def _thought(answers: ScriptedAnswers, query: str, evidence: str) -> str:

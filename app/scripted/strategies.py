@@ -29,12 +29,12 @@ SURE = 90
 
 
 def strategy_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
-    """The reply to a prompt of ``prompts_strategies``; None for any other.
+    """The reply to a prompt of ``modules.reader.strategy_prompts``; None for any other.
 
     Raises:
         PromptMismatch: The system message is one of ours, but the user message does not follow its template.
     """
-    return play(_SCRIPTS, answers, messages, module="prompts_strategies")
+    return play(_SCRIPTS, answers, messages, module="reader.strategy_prompts")
 
 
 def _note(answers: ScriptedAnswers, query: str, passage: str) -> str:

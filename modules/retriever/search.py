@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from langchain_core.documents import Document
@@ -36,9 +36,6 @@ QueryData = str | Sequence[float] | Mapping[int, float]
 SEARCH_TYPES = ("dense", "sparse", "hybrid")
 HNSW_EF = 64
 SEARCH_TIMEOUT_S = 60.0
-
-_LITE_TURN = threading.Lock()
-"""Milvus Lite searches under the interpreter's lock: several searches at once end no sooner, and stop all else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +77,9 @@ class SearchTarget:
     pk_field: str
     text_field: str
     is_lite: bool
+    turn: AbstractContextManager[object] = field(default_factory=nullcontext)
+    """Held while Milvus Lite searches: it does so under the interpreter's lock, so that several searches at once end no
+    sooner and hold up everything else."""
 
     def search(self, request: Request) -> Hits:
         """Ask one field.
@@ -137,7 +137,7 @@ class SearchTarget:
     @contextmanager
     def _explaining_errors(self) -> Iterator[None]:
         try:
-            with _LITE_TURN if self.is_lite else nullcontext():
+            with self.turn:
                 yield
         except MilvusException as error:
             raise CollectionError(
@@ -211,6 +211,7 @@ def describe_target(store: Milvus) -> SearchTarget:
         pk_field=store._primary_field,  # no public name in langchain-milvus
         text_field=store._text_field,
         is_lite=lite,
+        turn=threading.Lock() if lite else nullcontext(),
     )
 
 

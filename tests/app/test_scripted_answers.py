@@ -15,6 +15,8 @@ from judgetree.app.scripted.answers import (
     parse_prompt,
 )
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
+from judgetree.modules.calls.messages import JSON_REPAIR
+from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.reader import prompts
 from judgetree.modules.reader.material import as_material
 from judgetree.modules.reader.prompts import REFUSAL
@@ -63,7 +65,7 @@ anything = st.text(max_size=60) | st.sampled_from(
         "\n\nPassage:\n",
         "Query: Passage:",
         "\n\nEvidence:\nQuestion: ",
-        prompts.NEEDED_QUESTION,
+        judge_prompts.NEEDED_QUESTION,
         "\r\x85\u2028",
     ]
 )
@@ -74,9 +76,15 @@ one_liners = st.lists(anything, max_size=4).map(lambda parts: "".join(parts).rep
 @given(query=one_liners, passage=passages)
 def test_every_template_comes_apart_as_it_was_built(query: str, passage: str) -> None:
     shown = as_material(passage)
-    assert parse_prompt(prompts.judge_messages(query, passage)) == Prompt(kind="judge", query=query, passage=shown)
-    assert parse_prompt(prompts.needed_messages(query, passage)) == Prompt(kind="needed", query=query, passage=shown)
-    assert parse_prompt(prompts.alone_messages(query, passage)) == Prompt(kind="alone", query=query, passage=shown)
+    assert parse_prompt(judge_prompts.judge_messages(query, passage)) == Prompt(
+        kind="judge", query=query, passage=shown
+    )
+    assert parse_prompt(judge_prompts.needed_messages(query, passage)) == Prompt(
+        kind="needed", query=query, passage=shown
+    )
+    assert parse_prompt(judge_prompts.alone_messages(query, passage)) == Prompt(
+        kind="alone", query=query, passage=shown
+    )
     assert parse_prompt(prompts.reader_messages(query, passage)) == Prompt(kind="read", query=query, passage=passage)
     assert parse_prompt(prompts.closed_book_messages(query)) == Prompt(kind="closed_book", query=query)
 
@@ -87,13 +95,13 @@ def test_a_sub_question_request_comes_apart_with_and_without_a_rejected_try(
 ) -> None:
     assume("write another one" not in passage + rejected)
     expected = Prompt(kind="sub_question", query=query, passage=as_material(passage))
-    assert parse_prompt(prompts.sub_question_messages(query, passage)) == expected
-    assert parse_prompt(prompts.sub_question_messages(query, passage, rejected=rejected)) == expected
+    assert parse_prompt(judge_prompts.sub_question_messages(query, passage)) == expected
+    assert parse_prompt(judge_prompts.sub_question_messages(query, passage, rejected=rejected)) == expected
 
 
 def test_a_repair_retry_is_still_the_first_request() -> None:
-    repair = prompts.JSON_REPAIR.format(problem="score is missing.")
-    messages = [*prompts.judge_messages("Q?", "P"), ("assistant", "nonsense"), ("user", repair)]
+    repair = JSON_REPAIR.format(problem="score is missing.")
+    messages = [*judge_prompts.judge_messages("Q?", "P"), ("assistant", "nonsense"), ("user", repair)]
     assert parse_prompt(messages) == Prompt(kind="judge", query="Q?", passage="P")
 
 
@@ -107,8 +115,8 @@ def test_a_foreign_system_message_is_of_kind_other(messages: Sequence[tuple[str,
 @pytest.mark.parametrize(
     ("system", "user"),
     [
-        (prompts.JUDGE_SYSTEM, "Question: x\n\nPassage:\ny"),
-        (prompts.NEEDED_SYSTEM, "Query: x\n\nPassage:\ny\n\nIs it?"),
+        (judge_prompts.JUDGE_SYSTEM, "Question: x\n\nPassage:\ny"),
+        (judge_prompts.NEEDED_SYSTEM, "Query: x\n\nPassage:\ny\n\nIs it?"),
         (prompts.READER_SYSTEM, "Question: x\n\nEvidence:\ny\n\nQuestion: another"),
         (prompts.CLOSED_BOOK_SYSTEM, ""),
     ],
@@ -215,20 +223,20 @@ def test_replies_follow_the_kind_of_the_prompt() -> None:
         reply = ANSWERS.reply(parse_prompt(messages))
         return reply.text, reply.p_yes
 
-    text, p_yes = say(prompts.judge_messages(COMPARED.question, OAK.quote))
+    text, p_yes = say(judge_prompts.judge_messages(COMPARED.question, OAK.quote))
     assert ASH.question in text  # not escaped
     assert p_yes is None
     verdict = json.loads(text)
-    assert verdict.keys() == set(prompts.JUDGE_SCHEMA["required"])  # type: ignore[call-overload]
+    assert verdict.keys() == set(judge_prompts.JUDGE_SCHEMA["required"])  # type: ignore[call-overload]
     assert (verdict["score"], verdict["next_query"]) == (1, ASH.question)
     assert len(verdict["reason"].split()) <= 20
 
-    assert say(prompts.needed_messages(CHAIN.question, RIVET.quote)) == ("yes", P_YES_WHEN_TRUE)
-    assert say(prompts.needed_messages(CHAIN.question, "nothing")) == ("no", P_YES_WHEN_FALSE)
-    assert say(prompts.alone_messages(CHAIN.question, RIVET.quote)) == ("no", P_YES_WHEN_FALSE)
-    assert say(prompts.alone_messages(RIVET.question, RIVET.quote)) == ("yes", P_YES_WHEN_TRUE)
-    assert say(prompts.sub_question_messages(CHAIN.question, RIVET.quote)) == (REST_AFTER_RIVET, None)
-    assert say(prompts.sub_question_messages(CHAIN.question, "nothing")) == ("", None)
+    assert say(judge_prompts.needed_messages(CHAIN.question, RIVET.quote)) == ("yes", P_YES_WHEN_TRUE)
+    assert say(judge_prompts.needed_messages(CHAIN.question, "nothing")) == ("no", P_YES_WHEN_FALSE)
+    assert say(judge_prompts.alone_messages(CHAIN.question, RIVET.quote)) == ("no", P_YES_WHEN_FALSE)
+    assert say(judge_prompts.alone_messages(RIVET.question, RIVET.quote)) == ("yes", P_YES_WHEN_TRUE)
+    assert say(judge_prompts.sub_question_messages(CHAIN.question, RIVET.quote)) == (REST_AFTER_RIVET, None)
+    assert say(judge_prompts.sub_question_messages(CHAIN.question, "nothing")) == ("", None)
     assert say(prompts.reader_messages(RIVET.question, RIVET.quote)) == ("R7", None)
     assert say([("system", "Be kind."), ("user", CHAIN.question)]) == (REFUSAL, None)
 

@@ -9,13 +9,14 @@ import pytest
 from judgetree.app.scripted.behaviour import FAULTS, Behaviour, Fault
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question
+from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.reader import prompts
 from tests.app.drum import NO_CERTIFICATES, WALL, Messages, chat_body, http_post, model, post, text_of
 
 SINGLE = Question(id="single", lang="en", question=WALL.question, answer=WALL.answer, type="single", supporting=(WALL,))
-JUDGE = prompts.judge_messages(WALL.question, WALL.quote)
+JUDGE = judge_prompts.judge_messages(WALL.question, WALL.quote)
 READ = prompts.reader_messages(WALL.question, WALL.quote)
-NEEDED = prompts.needed_messages(WALL.question, WALL.quote)
+NEEDED = judge_prompts.needed_messages(WALL.question, WALL.quote)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from judgetree.graphs.rag.result import Mode
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.memory import prompts
 from judgetree.modules.memory.turns import QaPair, imported_turn
-from judgetree.modules.reader.prompts import REFUSAL, reader_messages
+from judgetree.modules.reader.prompts import REFUSAL, digest_messages, reader_messages
 from judgetree.modules.settings import Settings
 from tests.app.played import Played, ask_alone, chunk_ids, play, play_all, saved, turn_is_right
 from tests.app.talks import AGAIN, COST, DRUM, FIRST, NAMED, PAINT, STANDALONE_THICKNESS, THICK, THICKNESS
@@ -98,7 +98,7 @@ def test_an_assessment_says_what_turns_and_passages_give(
 
 
 def test_a_digest_keeps_what_is_needed_with_its_number_and_is_understood() -> None:
-    digest = reply(prompts.digest_messages(PASSAGES, THICKNESS))
+    digest = reply(digest_messages(PASSAGES, THICKNESS))
     assert digest == f"{THICK.quote} [2]"
     said = json.loads(reply(prompts.assess_messages(SHOWN, digest, THICKNESS)))
     assert (said["useful"], said["answer"]) == ([2], "40 mm")
@@ -136,7 +136,7 @@ def test_other_prompts_are_left_to_the_other_scripts() -> None:
 
 
 def test_a_user_message_that_left_its_template_is_noticed() -> None:
-    with pytest.raises(PromptMismatch, match="prompts_conversation"):
+    with pytest.raises(PromptMismatch, match=r"memory\.prompts"):
         conversation_reply(TALK, [("system", prompts.SELECT_SYSTEM), ("user", FIRST)])
 
 

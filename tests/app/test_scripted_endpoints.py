@@ -12,12 +12,13 @@ from pydantic import SecretStr
 
 from judgetree.app.scripted.endpoints import DASHSCOPE_RERANK
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.reader import prompts
 from tests.app.drum import CHAIN, VESSEL, WALL, Json, chat_body, http_post, model, post, text_of
 
-JUDGE = prompts.judge_messages(CHAIN.question, VESSEL.quote)
+JUDGE = judge_prompts.judge_messages(CHAIN.question, VESSEL.quote)
 READ = prompts.reader_messages(CHAIN.question, f"{VESSEL.quote}\n{WALL.quote}")
-NEEDED = prompts.needed_messages(CHAIN.question, VESSEL.quote)
+NEEDED = judge_prompts.needed_messages(CHAIN.question, VESSEL.quote)
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_an_endpoint_may_omit_or_refuse_log_probabilities(server: ScriptedServer
     assert post(server, NEEDED).status_code == 200
 
 
-SCHEMA_FORMAT: Json = {"type": "json_schema", "json_schema": {"name": "verdict", "schema": prompts.JUDGE_SCHEMA}}
+SCHEMA_FORMAT: Json = {"type": "json_schema", "json_schema": {"name": "verdict", "schema": judge_prompts.JUDGE_SCHEMA}}
 
 
 def test_response_formats_are_accepted_or_refused_as_configured(server: ScriptedServer) -> None:
@@ -125,7 +126,7 @@ def test_json_object_needs_the_word_json_in_a_message(server: ScriptedServer) ->
         b"",
         b"[]",
         b'{"model": "m", "messages": []}',
-        json.dumps(chat_body([("system", prompts.JUDGE_SYSTEM), ("user", "Judge this!")])).encode(),
+        json.dumps(chat_body([("system", judge_prompts.JUDGE_SYSTEM), ("user", "Judge this!")])).encode(),
     ],
 )
 def test_a_malformed_request_gets_a_400_that_says_why(server: ScriptedServer, body: bytes) -> None:

@@ -106,5 +106,5 @@ def test_other_prompts_are_left_to_the_other_script() -> None:
 
 
 def test_a_user_message_that_left_its_template_is_noticed() -> None:
-    with pytest.raises(PromptMismatch, match="prompts_multistep"):
+    with pytest.raises(PromptMismatch, match="multistep_prompts"):
         step_reply(ANSWERS, [("system", THOUGHT_SYSTEM), ("user", "Who?")])

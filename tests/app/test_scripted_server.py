@@ -17,14 +17,16 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.behaviour import Behaviour
 from judgetree.app.scripted.server import ScriptedServer, main
 from judgetree.app.scripted.wire import ChatRequest
+from judgetree.modules.calls.messages import JSON_REPAIR
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.reader import prompts
 from judgetree.modules.reader.prompts import REFUSAL
 from tests.app.drum import CHAIN, NO_CERTIFICATES, VESSEL, WALL, Json, chat_body, http_get, http_post, post, text_of
 
-JUDGE = prompts.judge_messages(CHAIN.question, VESSEL.quote)
+JUDGE = judge_prompts.judge_messages(CHAIN.question, VESSEL.quote)
 READ = prompts.reader_messages(CHAIN.question, f"{VESSEL.quote}\n{WALL.quote}")
-NEEDED = prompts.needed_messages(CHAIN.question, VESSEL.quote)
+NEEDED = judge_prompts.needed_messages(CHAIN.question, VESSEL.quote)
 
 
 @pytest.fixture
@@ -36,10 +38,10 @@ def server() -> Iterator[ScriptedServer]:
 def test_requests_are_counted_by_kind_and_logged(server: ScriptedServer) -> None:
     everything = [
         JUDGE,
-        [*JUDGE, ("assistant", "?"), ("user", prompts.JSON_REPAIR)],
+        [*JUDGE, ("assistant", "?"), ("user", JSON_REPAIR)],
         NEEDED,
-        prompts.alone_messages(CHAIN.question, VESSEL.quote),
-        prompts.sub_question_messages(CHAIN.question, VESSEL.quote, rejected="What?"),
+        judge_prompts.alone_messages(CHAIN.question, VESSEL.quote),
+        judge_prompts.sub_question_messages(CHAIN.question, VESSEL.quote, rejected="What?"),
         READ,
         prompts.closed_book_messages(CHAIN.question),
         [("user", "Hello")],

@@ -77,5 +77,5 @@ def test_other_prompts_are_left_to_the_other_scripts() -> None:
 
 
 def test_a_user_message_that_left_its_template_is_noticed() -> None:
-    with pytest.raises(PromptMismatch, match="prompts_strategies"):
+    with pytest.raises(PromptMismatch, match="strategy_prompts"):
         strategy_reply(ANSWERS, [("system", NOTE_SYSTEM), ("user", "Who?")])

@@ -143,7 +143,7 @@ def test_estimated_tokens_are_marked_in_sums_and_in_what_they_cost() -> None:
 
 
 def test_table_that_comes_along_names_a_source_and_a_date_for_every_price() -> None:
-    table = tomllib.loads((files("judgetree.modules") / "prices.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads((files("judgetree.modules.calls") / "prices.toml").read_text(encoding="utf-8"))
     prices = load_prices()
     for kind, models in table.items():
         for model in models:

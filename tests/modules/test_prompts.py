@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.modules.calls.messages import JSON_REPAIR, Message, version_of
+from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.judge.contract import Score
 from judgetree.modules.judge.prompts import GENERATED_JUDGE_VERSION, JUDGE_SCHEMA, JUDGE_SYSTEM, SCALE, judge_messages
 from judgetree.modules.reader import prompts
@@ -116,7 +117,9 @@ def test_version_of_the_judge_covers_all_that_the_model_sees() -> None:
 
 
 def test_every_prompt_has_a_version_of_its_own() -> None:
-    versions = [value for name, value in vars(prompts).items() if name.endswith("_VERSION")]
+    versions = [
+        value for room in (prompts, judge_prompts) for name, value in vars(room).items() if name.endswith("_VERSION")
+    ]
     assert len(versions) >= 4
     assert len(set(versions)) == len(versions)
 

@@ -215,7 +215,7 @@ def test_state_holds_the_newest_turns_and_the_memory_all(opened: Open) -> None:
     asked = [CLASS, OIL, SCREW] * 2
     for query in asked:
         talk.ask(query)
-    kept = background_loop().run(ConversationRecord(talks, "s").load())
+    kept = background_loop().run(ConversationRecord(talks.services, "s").load())
     assert kept is not None
     assert [turn["turn_number"] for turn in kept["chat_history"]] == [4, 5, 6]
     assert [turn["query"] for turn in talk.history()] == asked
