@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,9 +112,11 @@ class PostgresJournal:
 
     def write(self, statements: Iterable[Statement]) -> None:
         """See ``JournalFile.write``."""
-        with self._open().transaction():
-            for sql, parameters in statements:
-                self._connection.execute(_in_postgres(sql), parameters)
+        connection, several = self._open(), list(statements)
+        # A transaction's own statements would be two more round trips.
+        with connection.transaction() if len(several) > 1 else nullcontext():
+            for sql, parameters in several:
+                connection.execute(_in_postgres(sql), parameters)
 
     def read(self, statement: Statement) -> list[tuple[object, ...]]:
         """See ``JournalFile.read``."""

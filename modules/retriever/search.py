@@ -17,7 +17,7 @@ from pymilvus import AnnSearchRequest, MilvusClient
 from pymilvus.exceptions import MilvusException
 
 from ..errors import CollectionError, SearchArgumentError
-from ..index.connection import is_lite
+from ..index.connection import is_address, is_lite
 from ..index.content import DYNAMIC_FIELDS, FILE_DIGEST
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class SearchTarget:
     text_field: str
     is_lite: bool
     turn: AbstractContextManager[object] = field(default_factory=nullcontext)
-    """Held while Milvus Lite searches: it does so under the interpreter's lock, so that several searches at once end no
-    sooner and hold up everything else."""
+    """Held while an embedded Milvus Lite searches. It does so under this interpreter's lock: several searches at once
+    end no sooner and hold up everything else."""
 
     def search(self, request: Request) -> Hits:
         """Ask one field.
@@ -211,8 +211,12 @@ def describe_target(store: Milvus) -> SearchTarget:
         pk_field=store._primary_field,  # no public name in langchain-milvus
         text_field=store._text_field,
         is_lite=lite,
-        turn=threading.Lock() if lite else nullcontext(),
+        turn=threading.Lock() if lite and not is_address(_uri_of(store)) else nullcontext(),
     )
+
+
+def _uri_of(store: Milvus) -> str:
+    return str(store._connection_args.get("uri", ""))  # no public name in langchain-milvus
 
 
 def _describe_field(store: Milvus, name: str, embedder: Embeddings | BaseSparseEmbedding | None) -> VectorField:
