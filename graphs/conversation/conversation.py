@@ -10,7 +10,6 @@ from ...modules.memory.given_history import GivenHistory, pairs_of
 from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, path_spans
 from ...modules.storable import check_id
 from ..rag.search_tree import SearchTree
-from ..threads.checkpoints import store_errors
 from . import branches
 from .record import ConversationRecord
 from .services import ConversationServices
@@ -216,7 +215,7 @@ class Conversation:
 
     async def _tree(self) -> ConversationTree:
         state, turns = await self._record.all_turns()
-        with store_errors(self._services.settings.checkpoint_url):
+        with self._services.store_errors():
             return await read_conversation(self.name, state, turns, self._services.rag)
 
 

@@ -14,7 +14,6 @@ from ...modules.memory.memory import ConversationMemory
 from ...modules.retriever.web import WebSearch
 from ..rag.graph import RagGraph
 from ..session import SessionOptions
-from ..threads.checkpoints import store_errors
 from .conversation import Conversation
 from .expiry import ExpiryReport, delete_old, now_utc
 from .identity import is_conversation_id
@@ -209,13 +208,13 @@ class Conversations:
 
     async def _summaries(self) -> list[ConversationSummary]:
         opened = await self.services.open()
-        with store_errors(self.services.settings.checkpoint_url):
+        with self.services.store_errors():
             return await opened.store.summaries()
 
     async def _delete(self, name: str) -> int:
         opened = await self.services.open()
         async with opened.locks.hold(name):
-            with store_errors(self.services.settings.checkpoint_url):
+            with self.services.store_errors():
                 state = await opened.store.load(name)
                 if state is None:
                     raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list`.")
@@ -227,7 +226,7 @@ class Conversations:
         self, days: int, dry_run: bool, on_progress: Callable[[int, int], None] | None, clock: Callable[[], datetime]
     ) -> ExpiryReport:
         opened = await self.services.open()
-        with store_errors(self.services.settings.checkpoint_url):
+        with self.services.store_errors():
             return await delete_old(opened, days, dry_run=dry_run, on_progress=on_progress, clock=clock)
 
     async def _backfill(self, name: str | None, *, dry_run: bool) -> int:

@@ -10,7 +10,6 @@ from ...modules.memory.backfill import backfill
 from ...modules.memory.memory import ConversationMemory, by_time
 from ...modules.memory.turns import MAIN_BRANCH, Branch, QaPair, utc_now
 from ..rag.search_tree import SearchTree
-from ..threads.checkpoints import store_errors
 from . import branches
 from .identity import new_conversation_id
 from .services import ConversationServices
@@ -33,7 +32,7 @@ class ConversationRecord:
     async def load(self) -> ConversationState | None:
         """Its state; None if nothing was ever asked."""
         store = (await self._services.open()).store
-        with store_errors(self._services.settings.checkpoint_url):
+        with self._services.store_errors():
             return await store.load(self.name)
 
     async def new(self) -> ConversationState:
@@ -65,7 +64,7 @@ class ConversationRecord:
         """The search tree of a turn; None where nothing was searched for, or where it is gone."""
         if not turn["rag_thread_id"]:
             return None
-        with store_errors(self._services.settings.checkpoint_url):
+        with self._services.store_errors():
             try:
                 return await SearchTree.afrom_history(self._services.rag, turn["rag_thread_id"])
             except UnknownThread:
@@ -79,7 +78,7 @@ class ConversationRecord:
         """
         opened = await self._services.open()
         async with opened.locks.hold(self.name):
-            with store_errors(self._services.settings.checkpoint_url):
+            with self._services.store_errors():
                 state = await self._known_state(opened.store)
                 await opened.store.save(state, change(state))
 
@@ -91,7 +90,7 @@ class ConversationRecord:
         """
         opened = await self._services.open()
         async with opened.locks.hold(self.name):
-            with store_errors(self._services.settings.checkpoint_url):
+            with self._services.store_errors():
                 state = await self._known_state(opened.store)
                 changes = branches.without_branch(state, name)
                 branch_id = branches.branch_named(state["branches"], name)["branch_id"]
@@ -107,7 +106,7 @@ class ConversationRecord:
         """
         opened = await self._services.open()
         async with opened.locks.hold(self.name):
-            with store_errors(self._services.settings.checkpoint_url):
+            with self._services.store_errors():
                 state = await self._known_state(opened.store)
                 head = state["branches"][state["active_branch"]]["head_turn_id"]
                 last = await self.find(state, head) if head else None
@@ -125,7 +124,7 @@ class ConversationRecord:
         """
         opened = await self._services.open()
         async with opened.locks.hold(self.name):
-            with store_errors(self._services.settings.checkpoint_url):
+            with self._services.store_errors():
                 state = await opened.store.load(self.name)
                 if state is None:
                     state = await self.new()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,6 +70,10 @@ class ConversationServices:
         """The graph that searches, whose threads are the turns' search trees."""
         return self._session.graph
 
+    def store_errors(self) -> AbstractContextManager[None]:
+        """Around the use of the checkpoint store: see ``checkpoints.store_errors``."""
+        return store_errors(self.settings.checkpoint_url)
+
     async def open(self) -> Opened:
         """Store, memory and locks."""
         async with self._opening:
@@ -104,11 +108,10 @@ class ConversationServices:
         )
 
     async def _open(self) -> Opened:
-        url = self.settings.checkpoint_url
-        with store_errors(url):
+        with self.store_errors():
             saver = await self.rag.aopen_store()
         assert saver is not None, "a session keeps its threads"
-        locks = ConversationLocks(url)
+        locks = ConversationLocks(self.settings.checkpoint_url)
         self._resources.push_async_callback(locks.aclose)
         return Opened(
             store=ConversationStore(saver, await self.rag.aopen_journal()),

@@ -16,7 +16,6 @@ from ...modules.calls.journal import thread_calls
 from ...modules.errors import JudgetreeError, SettingsError, UserError
 from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
 from ...modules.storable import check_id, check_text
-from ..threads.checkpoints import store_errors
 from ..threads.snapshots import is_absent, is_finished
 from . import branches
 from .record import ConversationRecord
@@ -109,7 +108,7 @@ class TurnRunner:
             request.check()
             opened = await self._services.open()
             async with opened.locks.hold(self._name):
-                with store_errors(self._services.settings.checkpoint_url):
+                with self._services.store_errors():
                     begun = await self._begin(request)
                     tell(self._session_event(begun))
                     saved, error = await self._answer(begun, request, listener)

@@ -43,6 +43,15 @@ TABLE = {ROOT: [CLASS, NOISE], SUB: [OIL, CLASS], f"{ROOT} {SUB}": [OIL, CLASS]}
 Reply = Callable[[Sequence[Message]], str]
 
 
+@pytest.mark.parametrize("mode", get_args(Mode))
+def test_nodes_and_routes_stay_on_the_loop(mode: Mode) -> None:
+    """LangGraph runs plain functions in a thread, where they wait behind searches."""
+    with SYSTEMS[mode].build() as graph:
+        nodes = {name: node.runnable for name, node in graph._builder.nodes.items()}
+        routes = {name: branch.path for routes in graph._builder.branches.values() for name, branch in routes.items()}
+    assert [name for name, work in (nodes | routes).items() if getattr(work, "func", None) is not None] == []
+
+
 def asking(messages: Sequence[Message], question: str) -> str:
     """The question as the system of this prompt wants it written."""
     forms = {FOLLOW_UP_SYSTEM: f"{FOLLOW_UP} {question}", REACT_SYSTEM: f"{SEARCH}[{question}]"}

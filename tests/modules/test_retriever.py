@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from langchain_milvus import BM25BuiltInFunction, Milvus
 
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import CollectionError, ModelCallError, SearchArgumentError
-from judgetree.modules.index.connection import MilvusConnection
+from judgetree.modules.index.connection import MilvusConnection, is_address
 from judgetree.modules.index.filters import text_in
 from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.retriever import FETCH_AT_LEAST, Retriever
@@ -70,6 +72,30 @@ class BrokenModel:
 
     def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[tuple[int, float]]:
         raise RuntimeError("out of memory")
+
+
+def test_only_searches_of_an_embedded_lite_take_turns(animals: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    retriever, client = Retriever(animals, search_type="sparse"), animals.vector_store.client
+    found = retriever.get_similar_chunk_with_score("cat")
+    search, inside, counting, together = client.search, 0, threading.Lock(), threading.Event()
+
+    def slow_search(*args: object, **options: object) -> object:
+        nonlocal inside
+        with counting:
+            inside += 1
+            if inside == 2:
+                together.set()
+        together.wait(0.5)
+        try:
+            return search(*args, **options)
+        finally:
+            with counting:
+                inside -= 1
+
+    monkeypatch.setattr(client, "search", slow_search)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(retriever.get_similar_chunk_with_score, ["cat", "cat"])) == [found, found]
+    assert together.is_set() == is_address(animals.connection.uri)
 
 
 class TestSearching:
