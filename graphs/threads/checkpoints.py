@@ -110,9 +110,10 @@ def _opened_sqlite(url: str) -> ThreadedSqliteSaver:
 
 async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
     with _postgres_errors(url):
-        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver  # noqa: PLC0415 - the extra "postgres"
-        from psycopg.rows import dict_row  # noqa: PLC0415
+        from psycopg.rows import dict_row  # noqa: PLC0415 - the extra "postgres"
         from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
+
+        from .postgres_saver import LoopPostgresSaver  # noqa: PLC0415
 
         # Without autocommit setup() fails: it creates an index concurrently.
         options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
@@ -120,7 +121,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
         pool = AsyncConnectionPool(conninfo, min_size=1, max_size=_CONNECTIONS, open=False, kwargs=options, timeout=10)
         stack.push_async_callback(pool.close)
         await pool.open(wait=True, timeout=10)
-        saver = AsyncPostgresSaver(pool, serde=serializer())  # type: ignore[arg-type]
+        saver = LoopPostgresSaver(pool, serde=serializer())  # type: ignore[arg-type]
         await saver.setup()
         # Its lock lets one query through at a time, whatever the size of the pool, and many conversations wait in line.
         saver.lock = asyncio.Semaphore(_CONNECTIONS)  # type: ignore[assignment]

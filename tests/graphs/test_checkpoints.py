@@ -6,6 +6,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from subprocess import run as run_process
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -77,6 +78,39 @@ def test_the_same_store_serves_synchronous_graphs(url: str, request: pytest.Fixt
     with open_checkpointer_sync(url) as saver:
         saver.put(config, empty_checkpoint(), {"step": 1}, {})  # type: ignore[arg-type]
         assert [saved.config["configurable"]["thread_id"] for saved in saver.list(config)] == [thread]  # type: ignore[arg-type]
+
+
+def test_what_is_saved_in_postgres_is_what_langgraphs_own_saver_saves(postgres_url: str) -> None:
+    aio = pytest.importorskip("langgraph.checkpoint.postgres.aio")
+    checkpoint = empty_checkpoint()
+    channels = {"text": "inline", "none": None, "chunks": [chunk("a", "own row")], "removed": "x", "number": 1.5}
+    checkpoint["channel_values"] = channels  # type: ignore[typeddict-item]
+    versions: dict[str, str | int | float] = dict.fromkeys([*channels, "never"], "1")
+    writes = [("chunks", [chunk("b", "written")]), ("__error__", "boom")]
+
+    async def saved_by(saver: Any, thread: str) -> list[object]:
+        saver.serde = serializer()
+        place = {"configurable": {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": "parent"}}
+        put = await saver.aput(place, checkpoint, {"step": 1, "mine": "x"}, versions)
+        for some in (writes, writes[1:]):
+            await saver.aput_writes(put, some, "task", "path")
+        async with saver._cursor() as cursor:
+            rows: list[object] = [put]
+            for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
+                await cursor.execute(f"SELECT * FROM {table} WHERE thread_id = %s", (thread,))
+                rows.append(sorted(({**row, "thread_id": ""} for row in await cursor.fetchall()), key=repr))
+        return rows
+
+    async def both() -> tuple[list[object], list[object]]:
+        async with (
+            open_checkpointer(postgres_url) as ours,
+            aio.AsyncPostgresSaver.from_conn_string(postgres_url) as own,
+        ):
+            return await saved_by(ours, "saved"), await saved_by(own, "saved-too")
+
+    ours, langgraphs = asyncio.run(both())
+    assert ours[1:] == langgraphs[1:]
+    assert ours[0] == {"configurable": {"thread_id": "saved", "checkpoint_ns": "", "checkpoint_id": checkpoint["id"]}}
 
 
 def test_store_that_another_one_is_making_ready_is_waited_for(tmp_path: Path) -> None:
