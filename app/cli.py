@@ -169,7 +169,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
 
     with busy("starting"):
         from .commands.ask import AskOptions, run_ask
-        from .terminal.tree_files import TreeFiles
+        from .terminal.files import TreeFiles
 
     options = AskOptions(
         collection=collection,
@@ -260,7 +260,7 @@ def tree(
 
     with busy("starting"):
         from .commands.threads import run_tree
-        from .terminal.tree_files import TreeFiles
+        from .terminal.files import TreeFiles
 
     files = TreeFiles.named(svg=svg, html=html, json=json, dot=dot, graphml=graphml)
     raise typer.Exit(run_tree(thread_id, files=files))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .datasets.registry import load_dataset as load_dataset
     from .reports.compare import Comparison as Comparison
     from .reports.compare import compare_runs as compare_runs
-    from .reports.files import write_report as write_report
+    from .reports.page import write_report as write_report
     from .reports.report import Report as Report
     from .reports.report import load_report as load_report
     from .rows.store import RunRow as RunRow
@@ -69,7 +69,7 @@ __all__ = [*_HOMES]  # noqa: PLE0604 - names only
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ..modules.extras import needs_extra  # noqa: PLC0415 - what is lazy stays light
+    from ..modules.errors import needs_extra  # noqa: PLC0415 - what is lazy stays light
 
     with needs_extra("eval", what=f"{__name__}.{name}"):
         value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)

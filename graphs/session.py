@@ -19,8 +19,7 @@ from ..modules.index.factory import open_index
 from ..modules.judge.contract import Judge
 from ..modules.judge.factory import create_judge
 from ..modules.llm.endpoint import CallGate, EndpointLLM
-from ..modules.llm.factory import create_judge_llm, create_llm
-from ..modules.llm.sampling import sampled
+from ..modules.llm.factory import create_judge_llm, create_llm, sampled
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings, load_settings

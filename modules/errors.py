@@ -1,34 +1,13 @@
-"""Every error that judgetree raises on purpose.
-
-    JudgetreeError
-    ├── UserError                 the caller can mend it; the command line exits 2 with the message alone
-    │   ├── SettingsError         a setting, key or model name is missing or malformed
-    │   ├── LoadingError          nothing readable at a path
-    │   ├── CollectionError       the collection is missing, locked, or made by another embedder
-    │   │   └── MilvusFailure     Milvus refused a call, or did not answer
-    │   ├── SearchArgumentError   a retriever attribute that does not fit the collection or the search type
-    │   ├── ThreadMismatch        a thread id that belongs to another question or other settings
-    │   ├── UnknownThread         a thread id that was never written
-    │   ├── RunLimitReached       a batch run may make no further model call; its open questions can be resumed
-    │   ├── CacheMiss             a replayed run asked something that no earlier run had paid for
-    │   ├── ConversationBusy      a conversation is answering another question, which was not to be waited for
-    │   ├── WritingError          the disk is full, its quota is used up, or it takes no file
-    │   ├── SessionError          a session was closed under a question, or is used in a forked process
-    │   ├── LoopReentryError      a sync call made from judgetree's own event loop
-    │   └── DependencyError       an optional package that is not installed
-    ├── ModelCallError            a model endpoint failed after the last attempt
-    │   ├── ModelSetupError       (also a UserError) it can serve no request: key, model, account or address are wrong
-    │   └── ModelRequestError     it refused this one request for good; others may be answered
-    └── BudgetSpent               the tree's allowance of model calls is used up (caught inside the graphs)
-
-A message says what failed, which value, what is allowed and what to do. Errors of other libraries are wrapped once,
-where they are called, with ``raise … from``.
-"""
+"""Every error that judgetree raises on purpose, and what others find wrong with a value, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 _SETUP_STATUS = frozenset({401, 402, 403, 404, 405, 407, 410})
 """HTTP statuses about the key, the account, the address or the model, whatever was asked."""
@@ -155,3 +134,32 @@ def ungrouped(kind: type[Exception]) -> Iterator[None]:
 def _first(errors: BaseExceptionGroup[Exception]) -> Exception:
     inner = errors.exceptions[0]
     return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
+def faults_of(error: ValidationError, *, whole: str = "") -> list[str]:
+    """Each fault behind its place, such as ``"facts.0.quote: Field required"``, in the order of the fields.
+
+    ``whole`` is the place of a fault that belongs to no single field.
+    """
+    return [
+        f"{'.'.join(map(str, fault['loc'])) or whole}: {fault['msg'].removeprefix('Value error, ')}"
+        for fault in error.errors(include_url=False, include_input=False, include_context=False)
+    ]
+
+
+@contextmanager
+def needs_extra(extra: str, *, what: str = "This") -> Iterator[None]:
+    """Around an import: what is missing is told with the extra that brings it. ``what`` begins the message.
+
+    Raises:
+        DependencyError: A package is not installed. Modules of judgetree itself belong to no extra: one that is
+            missing stays a ``ModuleNotFoundError``.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == __name__.partition(".")[0]:
+            raise
+        raise DependencyError(
+            f"{what} needs the package {error.name}. Run: pip install 'judgetree[{extra}]'"
+        ) from error

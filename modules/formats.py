@@ -1,13 +1,57 @@
-"""What saved data says of itself: ``"format": "judgetree-<thing>/2"``. A reader refuses any other format by name.
-
-The number rises when the shape of a thing changes. Nothing older is converted.
-"""
+"""What can be saved as text, and what saved data says of itself: ``"format": "judgetree-<thing>/2"``."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from .errors import LoadingError, UserError
+from .errors import LoadingError, SettingsError, UserError
+
+MAX_ID_BYTES = 1_024
+"""Most bytes of an id or a name, as UTF-8."""
+_SHOWN = 40
+
+
+def is_storable(text: str, *, max_bytes: int | None = None) -> bool:
+    """Whether every store can keep a text of at most ``max_bytes`` bytes (None: of any length).
+
+    >>> is_storable("汉字"), is_storable("a\\x00"), is_storable("\\ud800"), is_storable("汉字", max_bytes=5)
+    (True, False, False, False)
+    """
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        return False
+    return "\x00" not in text and (max_bytes is None or size <= max_bytes)
+
+
+def check_text(what: str, text: object, *, max_bytes: int | None = None) -> None:
+    """Do nothing if every store can keep a text that a caller has given.
+
+    Raises:
+        SettingsError: It cannot be kept, or is no text; the message names ``what`` and where the fault is.
+    """
+    if not isinstance(text, str):
+        raise SettingsError(f"{what} is {text!r:.{_SHOWN}}. Allowed: text.")
+    if not is_storable(text):
+        place = next(at for at, letter in enumerate(text) if letter == "\x00" or "\ud800" <= letter <= "\udfff")
+        raise SettingsError(
+            f"{what} cannot be stored: character {place + 1} of {text[:_SHOWN]!r} is {text[place]!r}. Allowed: Unicode "
+            "text without NUL and without halves of surrogate pairs. Take that character out."
+        )
+    if not is_storable(text, max_bytes=max_bytes):
+        raise SettingsError(
+            f"{what} {text[:_SHOWN]!r}… is too long: {len(text.encode())} bytes as UTF-8, allowed are {max_bytes}."
+        )
+
+
+def check_id(what: str, text: object) -> None:
+    """``check_text`` for an id or a name, of at most ``MAX_ID_BYTES`` bytes.
+
+    Raises:
+        SettingsError: See ``check_text``.
+    """
+    check_text(what, text, max_bytes=MAX_ID_BYTES)
+
 
 Thing = Literal[
     "call-journal",

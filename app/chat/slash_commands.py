@@ -10,8 +10,8 @@ from ...graphs.rag.search_tree import SearchTree
 from ...modules.errors import SettingsError, UnknownThread
 from ...modules.memory.turns import QaPair
 from ...modules.settings import Settings
-from ..terminal.conversation_files import files_by_suffix, write_conversation
-from ..terminal.saved_threads import read_saved_tree
+from ..terminal.files import files_by_suffix, write_conversation
+from ..terminal.saved import read_saved_tree
 from ..terminal.terminal import say, width
 from .words import ORIGINS, branches_text, turns_text
 

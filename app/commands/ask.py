@@ -17,10 +17,10 @@ from ...modules.errors import ModelSetupError, SettingsError
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import Settings, load_settings
 from ..terminal.exit_status import FAILED, OK
+from ..terminal.files import TreeFiles
 from ..terminal.live_tree import LiveQuery, LiveTree
-from ..terminal.saved_threads import Fingerprint, mode_of, read_fingerprint, read_saved_tree
+from ..terminal.saved import Fingerprint, mode_of, read_fingerprint, read_saved_tree
 from ..terminal.terminal import say, write_json
-from ..terminal.tree_files import TreeFiles
 from ..terminal.watching import AnswerStream, watching
 
 

@@ -16,8 +16,7 @@ from ...graphs.threads.context import Limits
 from ...modules.errors import SettingsError
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import Settings, load_settings
-from ..chat.input import ChatInput
-from ..chat.session import ChatSession
+from ..chat.session import ChatInput, ChatSession
 from ..chat.slash_commands import ChatCommands
 from ..chat.turn_view import JsonTurn, ShownTurn, StatusLine
 from ..terminal.terminal import say, write_result

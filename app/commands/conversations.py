@@ -16,11 +16,10 @@ from ...modules.errors import SettingsError
 from ...modules.memory.turns import Branch, QaPair, is_on_path, path_spans
 from ...modules.settings import load_settings
 from ..chat.words import branches_text, open_turn_words, turns_text
-from ..terminal.conversation_files import write_conversation
 from ..terminal.exit_status import OK
-from ..terminal.saved_conversations import known_conversation, open_saved, refuse_without_store, saved_summaries
+from ..terminal.files import TreeFiles, write_conversation
+from ..terminal.saved import known_conversation, open_saved, refuse_without_store, saved_summaries
 from ..terminal.terminal import Cell, say, width, write_json, write_result, write_rows
-from ..terminal.tree_files import TreeFiles
 
 
 def run_list(*, as_json: bool) -> int:

@@ -8,8 +8,7 @@ from ...graphs.conversation.expiry import ExpiryReport
 from ...graphs.drawing.words import count_of
 from ...modules.settings import Settings, load_settings
 from ..terminal.exit_status import OK
-from ..terminal.saved_conversations import open_saved
-from ..terminal.saved_threads import may_hold_threads
+from ..terminal.saved import may_hold_threads, open_saved
 from ..terminal.terminal import busy, say, write_json, write_result
 from .collections import database_exists
 

@@ -51,7 +51,7 @@ def draw(
     from ..terminal.terminal import busy
 
     with busy("starting"):
-        from ..terminal.tree_files import TreeFiles
+        from ..terminal.files import TreeFiles
         from .conversations import run_draw
 
     raise typer.Exit(run_draw(session, files=TreeFiles.named(svg=svg, html=html, json=json, dot=dot)))

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...evaluation.datasets.standards import Question, load_standards_qa
 from ...evaluation.datasets.standards_dialogues import Dialogue
-from ...evaluation.datasets.standards_qa import Question, load_standards_qa
 from ...graphs.drawing.words import count_of
 from ...graphs.rag.result import RagResult
 from ...modules.errors import LoadingError, SettingsError
@@ -17,9 +17,9 @@ from ...modules.llm.factory import is_local
 from ...modules.settings import Settings, load_settings
 from ..scripted.server import ScriptedServer, find_dialogues
 from ..terminal.exit_status import FAILED, OK
+from ..terminal.files import TreeFiles
 from ..terminal.live_tree import LiveQuery, LiveTree
 from ..terminal.terminal import say
-from ..terminal.tree_files import TreeFiles
 from .ask import Asked, AskOptions, ask_and_watch, say_outcome
 from .index import IndexOptions, index_paths
 

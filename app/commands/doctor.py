@@ -22,7 +22,7 @@ from ...modules.llm.endpoint import CallGate
 from ...modules.llm.factory import create_llm
 from ...modules.settings import Settings, load_settings, without_secrets
 from ..terminal.exit_status import OK, USER_ERROR
-from ..terminal.saved_threads import open_graph
+from ..terminal.saved import open_graph
 from ..terminal.terminal import busy, write_json
 
 KEYS = ("OPENAI_API_KEY", "DASHSCOPE_API_KEY")

@@ -15,12 +15,10 @@ from ...evaluation.runs.experiment import Experiment, load_experiment
 from ...evaluation.runs.rerun import Rerun, load_rerun
 from ...evaluation.runs.runner import Progress as RunProgress
 from ...evaluation.runs.runner import RunSummary
-from ...modules.errors import SettingsError
-from ...modules.extras import needs_extra
+from ...modules.errors import SettingsError, needs_extra
 from ...modules.settings import load_settings
 from ..terminal.exit_status import FAILED, INTERRUPTED, OK
-from ..terminal.progress import counting_bar, progress_bar
-from ..terminal.terminal import say, write_json, write_result
+from ..terminal.terminal import counting_bar, progress_bar, say, write_json, write_result
 
 if TYPE_CHECKING:
     from ...evaluation.reports.compare import Comparison, RowChoice
@@ -85,7 +83,7 @@ def run_report(folder: Path, *, baseline: str | None, as_json: bool) -> int:
         UserError: There is no run, its data set has changed, or the extra ``eval`` is not installed.
     """
     with needs_extra("eval"):
-        from ...evaluation.reports.files import write_report
+        from ...evaluation.reports.page import write_report
     report = write_report(folder, baseline=baseline)
     if as_json:
         write_json(report.to_document())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...modules.extras import needs_extra
+from ...modules.errors import needs_extra
 from ...modules.settings import load_settings
 from ..terminal.exit_status import FAILED, INTERRUPTED, OK
-from ..terminal.progress import progress_bar
-from ..terminal.terminal import say, write_json, write_result
+from ..terminal.terminal import progress_bar, say, write_json, write_result
 
 
 def run_calibrate(

@@ -11,11 +11,9 @@ from ...evaluation.runs.batch_run import RunOptions
 from ...evaluation.runs.experiment import Experiment
 from ...graphs.drawing.words import count_of
 from ...modules.calls.prices import dollars
-from ...modules.errors import SettingsError
-from ...modules.extras import needs_extra
+from ...modules.errors import SettingsError, needs_extra
 from ..terminal.exit_status import INTERRUPTED, OK
-from ..terminal.progress import progress_bar
-from ..terminal.terminal import Cell, say, write_json, write_rows
+from ..terminal.terminal import Cell, progress_bar, say, write_json, write_rows
 from .eval import question_bar
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...evaluation.ragas.metrics import metrics_named
-from ...modules.extras import needs_extra
+from ...modules.errors import needs_extra
 from ...modules.llm.cache import CacheMode
 from ..terminal.exit_status import FAILED, INTERRUPTED, OK
-from ..terminal.progress import counting_bar, progress_bar
-from ..terminal.terminal import say, write_json, write_result
+from ..terminal.terminal import counting_bar, progress_bar, say, write_json, write_result
 
 if TYPE_CHECKING:
     from ...evaluation.score_with_ragas import RagasProgress, RagasSummary

@@ -17,8 +17,7 @@ from ...modules.index.plan import IndexReport
 from ...modules.index.writer_lock import WAIT_S, LockOptions
 from ...modules.settings import Settings, load_settings
 from ..terminal.exit_status import FAILED, OK
-from ..terminal.progress import progress_bar
-from ..terminal.terminal import write_json, write_result
+from ..terminal.terminal import progress_bar, write_json, write_result
 
 _NAMES_SHOWN = 10
 

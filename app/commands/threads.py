@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime
 
-from ...graphs.rag.sub_runs import ThreadSummary
+from ...graphs.rag.thread_runs import ThreadSummary
 from ...modules.settings import load_settings
 from ..terminal.exit_status import OK
-from ..terminal.saved_threads import newest_threads, read_saved_tree
+from ..terminal.files import TreeFiles
+from ..terminal.saved import newest_threads, read_saved_tree
 from ..terminal.terminal import Cell, say, width, write_json, write_result, write_rows
-from ..terminal.tree_files import TreeFiles
 
 STATUS_STYLES = {"answered": "green", "refused": "dim", "failed": "red", "open": "yellow"}
 

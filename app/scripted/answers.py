@@ -10,18 +10,55 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
-from ...evaluation.datasets.standards_qa import Question, SupportingFact, gold_of, known_questions
+from ...evaluation.datasets.standards import Question, SupportingFact, gold_of, known_questions
 from ...modules.calls.messages import Message
 from ...modules.judge.oracle import GoldFact, oracle_verdict
 from ...modules.judge.prompts import alone_messages, judge_messages, needed_messages, sub_question_messages
 from ...modules.memory.prompts import UNDERSTOOD
 from ...modules.reader.prompts import REFUSAL, closed_book_messages, reader_messages
 from .ragas import is_ragas, ragas_reply
+
+
+class EvidenceScript(NamedTuple):
+    """How one kind of prompt is taken apart and answered."""
+
+    pattern: re.Pattern[str]
+    """Of the user message, with the groups ``query`` and ``evidence``."""
+    reply: Callable[[ScriptedAnswers, str, str], str]
+
+
+def play(
+    scripts: Mapping[str, EvidenceScript], answers: ScriptedAnswers, messages: Sequence[Message], *, module: str
+) -> ChatReply | None:
+    """The reply to a prompt whose system message has a script; None for any other.
+
+    Args:
+        scripts: By system message.
+        answers: What the model knows.
+        messages: The prompt.
+        module: Where such prompts are built, for the message of the error.
+
+    Raises:
+        PromptMismatch: The system message has a script, but the user message does not follow its template.
+    """
+    system = next((text for role, text in messages if role == "system"), "")
+    user = next((text for role, text in messages if role == "user"), "")
+    script = scripts.get(system)
+    if script is None:
+        return None
+    match = script.pattern.fullmatch(user)
+    if match is None:
+        raise PromptMismatch(
+            f"The user message does not follow the template that belongs to its system message: {user[:80]!r}. "
+            f"Build it with the functions of judgetree.modules.{module}."
+        )
+    return ChatReply(text=script.reply(answers, match["query"], match["evidence"]))
+
 
 PromptKind = Literal["judge", "needed", "alone", "sub_question", "read", "closed_book", "ragas", "other"]
 RequestKind = Literal[PromptKind, "embeddings", "rerank"]

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ...evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn, path_of, standalone_question
-from ...evaluation.datasets.standards_qa import Question
+from ...evaluation.datasets.standards import Question
+from ...evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, path_of, standalone_question
 from ...modules.calls.messages import Message
 from ...modules.memory.prompts import (
     KNOWLEDGE_SYSTEM,
@@ -71,11 +71,11 @@ class _History:
             for match in found
         ]
 
-    def tells_of(self, turn: DialogueTurn) -> bool:
+    def tells_of(self, turn: WrittenTurn) -> bool:
         """Whether a turn is shown, or stands in the summary."""
         return any(_is_asked(turn, shown) for shown in self.turns) or turn.standalone in self.text
 
-    def numbers_of(self, turns: Iterable[DialogueTurn]) -> list[int]:
+    def numbers_of(self, turns: Iterable[WrittenTurn]) -> list[int]:
         """Numbers of the turns; of one that only the summary tells of, that of the newest turn: it brings it along."""
         numbers: set[int] = set()
         for turn in turns:
@@ -88,8 +88,8 @@ class _History:
 class _Understood(NamedTuple):
     """A question of a dialogue, by the turns before it."""
 
-    turn: DialogueTurn
-    needed: tuple[DialogueTurn, ...]
+    turn: WrittenTurn
+    needed: tuple[WrittenTurn, ...]
 
 
 class ScriptedTalk:
@@ -98,7 +98,7 @@ class ScriptedTalk:
     def __init__(self, answers: ScriptedAnswers, dialogues: Iterable[Dialogue] = ()) -> None:
         """``answers`` must know the stand-alone questions of the dialogues; see ``standalone_questions``."""
         self.answers = answers
-        self._turns: defaultdict[str, list[tuple[Dialogue, DialogueTurn]]] = defaultdict(list)
+        self._turns: defaultdict[str, list[tuple[Dialogue, WrittenTurn]]] = defaultdict(list)
         for dialogue in dialogues:
             for turn in dialogue.turns:
                 self._turns[_key(turn.question)].append((dialogue, turn))
@@ -218,7 +218,7 @@ def _numbered(passages: str) -> list[tuple[int, str]]:
     return found or [(int(match[2]), match[1]) for match in _NOTE.finditer(passages)]
 
 
-def _is_asked(turn: DialogueTurn, shown: _Shown) -> bool:
+def _is_asked(turn: WrittenTurn, shown: _Shown) -> bool:
     asked = {_key(turn.question), _key(turn.standalone)}
     return not asked.isdisjoint((_key(shown.question), _key(shown.understood)))
 

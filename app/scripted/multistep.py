@@ -26,8 +26,7 @@ from ...modules.reader.multistep_prompts import (
     thought_messages,
 )
 from ...modules.reader.prompts import REFUSAL
-from .answers import ChatReply, ScriptedAnswers
-from .evidence import EvidenceScript, play
+from .answers import ChatReply, EvidenceScript, ScriptedAnswers, play
 
 NOTHING_KNOWN = "Nothing is known about this."
 _EARLIER_ACTION = re.compile(

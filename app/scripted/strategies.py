@@ -10,26 +10,25 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...modules.calls.messages import Message
-from ...modules.reader.prompts import REFUSAL
-from ...modules.reader.strategy_prompts import (
+from ...modules.reader.prompts import (
     ANSWER,
     CONFIDENCE,
     FACT,
+    REFUSAL,
     combine_messages,
     finish_messages,
     note_messages,
     refine_messages,
     scored_messages,
 )
-from .answers import ChatReply, ScriptedAnswers
-from .evidence import EvidenceScript, play
+from .answers import ChatReply, EvidenceScript, ScriptedAnswers, play
 
 SURE = 90
 """Confidence of an answer that the passage gives; of a refusal it is 0."""
 
 
 def strategy_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
-    """The reply to a prompt of ``modules.reader.strategy_prompts``; None for any other.
+    """The reply to a prompt of ``modules.reader.prompts``; None for any other.
 
     Raises:
         PromptMismatch: The system message is one of ours, but the user message does not follow its template.

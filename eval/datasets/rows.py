@@ -15,11 +15,10 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationError
 
-from ...modules.errors import LoadingError, SettingsError
+from ...modules.errors import LoadingError, SettingsError, faults_of
 from ...modules.index.file_parsers import clean_text
 from ...modules.index.folder_scan import scan_files
 from ...modules.language import cjk_share, language_of
-from ...modules.validation_faults import faults_of
 from .questions import CorpusDocument, Dataset, EvalQuestion
 
 logger = logging.getLogger(__name__)

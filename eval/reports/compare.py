@@ -15,7 +15,7 @@ from ..metrics.comparison_words import verdict_in_words
 from ..metrics.statistics import PairedComparison, PairedTest, adjust_comparisons, compare_paired
 from ..rows.store import Completeness, RunStore
 from ..runs.manifest import PROMPT_LIMITS, STRATEGY_PROMPTS, stored_identity
-from .completeness import completeness_counts
+from .failures import completeness_counts
 from .loaded_run import load_run, score_rows
 from .means import by_question, dialogues_of
 

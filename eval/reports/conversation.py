@@ -10,7 +10,7 @@ from typing import TypeGuard, get_args
 import pandas as pd
 
 from ...modules.memory.turns import AnsweredFrom
-from ..metrics.rewrites import QueryForm
+from ..metrics.conversation import QueryForm
 from .means import mean_of
 from .turn_columns import FORMS, NEEDED_METRICS, REUSE_METRICS, REWRITE_METRICS, TURN_METRICS, form_metrics
 

@@ -13,19 +13,18 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ...graphs.drawing.html import Json, describe_chunk, query_data
-from ...graphs.drawing.packing import SharedTexts, pack
+from ...graphs.drawing.html import Json, SharedTexts, describe_chunk, pack, query_data
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.tree.nodes import ChunkNode
 from ...graphs.tree.printable import printable
 from ..datasets.questions import DialogueTurn, EvalQuestion
-from ..metrics.gold import gold_mark
+from ..metrics.retrieval import gold_mark
 from ..rows.store import RunRow
 from ..rows.trees import TreeStore
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .frames import records_of
 from .loaded_run import LoadedRun
-from .splits import FIRED, recursion_fired
+from .means import FIRED, recursion_fired
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from ..metrics.tree import TreeFigures
 from ..ragas.scores import RagasScore, current_scores
 from ..rows.store import RunRow
 from ..runs.experiment import RETRIEVING
-from ..runs.spending import cost_of_row, uncached_cost_of_row
+from ..runs.limits import cost_of_row, uncached_cost_of_row
 from .means import by_question, in_common, mean_of
 from .ragas import CurrentScores, ragas_columns, ragas_shares
 from .turn_columns import turn_columns

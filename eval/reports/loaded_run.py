@@ -18,10 +18,10 @@ from ..datasets.registry import load_dataset
 from ..ragas.scores import RagasStore
 from ..rows.store import Manifest, RunRow, RunStore, newest_attempts
 from ..rows.trees import TreeStore
-from ..runs.choice import choose_questions
 from ..runs.experiment import Experiment, load_experiment
+from ..runs.jobs import choose_questions
+from ..runs.limits import cost_of_row
 from ..runs.manifest import experiment_in
-from ..runs.spending import cost_of_row
 from .frames import ks_of, question_frame
 
 

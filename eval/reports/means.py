@@ -1,12 +1,14 @@
-"""Means over the questions of a frame, with intervals; and over the questions that all systems have in common."""
+"""Means over the questions of a frame: with intervals, over common questions, by kind of question, and their noise."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 import pandas as pd
 
 from ..metrics.intervals import MeanInterval, Scale, mean_interval
+from ..metrics.statistics import NoiseFloor, noise_floor
 
 
 def mean_of(rows: pd.DataFrame, metric: str, *, scale: Scale, seed: int = 0) -> MeanInterval | None:
@@ -53,3 +55,98 @@ def in_common(values: Mapping[str, Mapping[str, float]]) -> set[str] | None:
     if not populations or all(population == populations[0] for population in populations):
         return None
     return set.intersection(*populations)
+
+
+JUDGE = "judge"
+FIRED, QUIET = "fired", "did not fire"
+
+
+def recursion_fired(frame: pd.DataFrame) -> pd.Series | None:
+    """For each row whether recursion fired on its question: whether the judge's tree has a sub-run, in any repeat.
+
+    It is asked of the question, not of the row, so that every system is measured on the same questions. Missing where
+    the judge was not asked the question; None where it was asked none.
+
+    Args:
+        frame: As from ``frames.question_frame``.
+    """
+    if "sub_runs" not in frame or JUDGE not in set(frame["system"]):
+        return None
+    fired = frame[frame["system"] == JUDGE].groupby("question_id")["sub_runs"].max() > 0
+    return frame["question_id"].map(fired.map({True: FIRED, False: QUIET}))
+
+
+def split_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
+    """A row for each split, part, system and metric: mean over questions, 95 % interval, n of questions.
+
+    Means are over the questions that every system has a score on, so that the systems of a part can be compared.
+
+    Columns: ``split`` ("type", "hops", "recursion"), ``part`` (text), ``system``, ``metric``, ``mean``, ``low``,
+    ``high``, ``n``. A split of which the data set knows one part or none is left out, and so are questions of which the
+    part is not known.
+
+    Args:
+        frame: As from ``frames.question_frame``; repeats of a question count as their mean.
+        metrics: Columns of it, of values in [0, 1].
+        seed: Of the bootstrap.
+    """
+    records = [
+        {"split": split, "part": part, "system": system, "metric": metric, **asdict(interval)}
+        for split, parts in _splits(frame)
+        for part, rows in frame.groupby(parts, sort=True)
+        for metric in metrics
+        for system, own in _shared(rows, metric).groupby("system", sort=False)
+        if (interval := mean_of(own, metric, scale="share", seed=seed))
+    ]
+    return pd.DataFrame.from_records(records, columns=["split", "part", "system", "metric", "mean", "low", "high", "n"])
+
+
+def _splits(frame: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
+    types = frame["type"].where(frame["type"] != "")
+    hops = frame["hops"].map(lambda hops: f"{int(hops)}", na_action="ignore")
+    for split, parts in (("type", types), ("hops", hops), ("recursion", recursion_fired(frame))):
+        if parts is not None and parts.nunique() > 1:
+            yield split, parts
+
+
+def _shared(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    values = {str(system): by_question(own, metric) for system, own in rows.groupby("system", sort=False)}
+    common = in_common(values)
+    return rows if common is None else rows[rows["question_id"].isin(common)]
+
+
+NOISE_METRICS = ("em", "f1")
+_COLUMNS = ["system", "metric", "repeats", "sd_of_means", "flipped_share", "n"]
+
+
+def noise_frame(questions: pd.DataFrame) -> pd.DataFrame:
+    """A row for each system and metric that has several repeats; see ``metrics.statistics.NoiseFloor``.
+
+    Args:
+        questions: As from ``frames.question_frame``. Only questions that every repeat has a score on count.
+    """
+    records = []
+    for system, part in questions.groupby("system", sort=False):
+        for metric in NOISE_METRICS:
+            if floor := _floor_of(part, metric):
+                known = asdict(floor)
+                known["repeats"] = len(known.pop("means"))
+                records.append({"system": system, "metric": metric, **known})
+    return pd.DataFrame.from_records(records, columns=_COLUMNS)
+
+
+def noise_lines(noise: pd.DataFrame) -> Iterator[str]:
+    """A sentence for each row of ``noise_frame``, in points, which are hundredths of the score."""
+    for row in noise.itertuples():
+        yield (
+            f"Noise of {row.system}, {row.metric}: the means of {row.repeats} repeats have a standard deviation of "
+            f"{100 * row.sd_of_means:.1f} points, and {row.flipped_share:.1%} of {row.n} questions did not score the "
+            "same each time. A difference of that size comes by chance."
+        )
+
+
+def _floor_of(part: pd.DataFrame, metric: str) -> NoiseFloor | None:
+    runs = part.pivot(index="question_id", columns="repeat", values=metric).dropna()
+    if len(runs) == 0 or runs.shape[1] < 2:
+        return None
+    return noise_floor([[float(score) for score in runs[repeat]] for repeat in runs])

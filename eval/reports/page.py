@@ -12,7 +12,9 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
+from pathlib import Path
 from string import Template
 from urllib.parse import urlencode
 
@@ -21,13 +23,14 @@ from markdown_it import MarkdownIt
 
 from ...graphs.drawing.html import csp_hash, json_in_html, tree_asset
 from ...graphs.tree.printable import printable
+from ...modules.disk import write_whole
 from ..calibration.judge_figures import judged_questions
 from .compare import Comparison, compare_systems
 from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
-from .loaded_run import LoadedRun
+from .loaded_run import LoadedRun, load_run
 from .plots import Plot, confusion_plot, cost_plot, failure_plot, latency_plot, split_plot
-from .report import Report
+from .report import Report, report_of
 
 _HEAD_FACTS = (
     "llm",
@@ -230,3 +233,21 @@ def _failures(report: Report) -> str:
 
 def _count(count: int, kind: str, system: str) -> str:
     return _link(f"{count:,}", system=system, outcome=kind) if count else "0"
+
+
+def write_report(folder: Path, *, baseline: str | None = None) -> Report:
+    """``load_report``, and write report.html, report.md, results.csv and results.parquet into the run directory.
+
+    Raises:
+        WritingError: A file could not be written; it is as it was.
+        UserError: See ``load_report``.
+    """
+    run = load_run(folder)
+    report = report_of(run, baseline=baseline)
+    files = tuple(folder / name for name in ("report.html", "report.md", "results.csv", "results.parquet"))
+    page, markdown, table, columns = files
+    write_whole(page, draw_report(run, report))
+    write_whole(markdown, report.to_markdown() + "\n")
+    write_whole(table, report.questions.to_csv(index=False))
+    write_whole(columns, report.questions.to_parquet(index=False))
+    return replace(report, files=files)

@@ -14,9 +14,8 @@ from ...modules.calls.prices import Cost
 from ...modules.errors import SettingsError
 from ..calibration.judge_figures import JudgeFigures, judges_of
 from ..rows.code_version import code_versions_in, mixed_versions
-from .completeness import completeness_counts, damage_lines
 from .conversation import conversation_frame, conversation_lines
-from .failures import FailureKind, failure_kind
+from .failures import FailureKind, completeness_counts, damage_lines, failure_kind
 from .frames import (
     ANSWER_METRICS,
     COST_METRICS,
@@ -29,9 +28,8 @@ from .frames import (
 )
 from .judge import judge_documents, judge_section
 from .loaded_run import LoadedRun, load_run, missing_answers, paid_by_system, score_rows
-from .noise import noise_frame, noise_lines
+from .means import noise_frame, noise_lines, split_frame
 from .ragas import missing_counts, ragas_columns_in, ragas_lines
-from .splits import split_frame
 from .system_table import common_lines, count_lines, system_table
 
 SPLIT_METRICS = ("em", "f1")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from ...modules.calls.prices import dollars
-from .completeness import completeness_counts
+from .failures import completeness_counts
 from .frames import is_share
 
 _NAMES = {

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import get_args
 
 from ..datasets.questions import EvalQuestion
-from ..metrics.needed_turns import needed_scores
+from ..metrics.conversation import AnsweredTurn, QueryForm, RewriteScores, needed_scores, rewrite_scores
 from ..metrics.retrieval import all_supporting, supporting_recall
-from ..metrics.reuse import AnsweredTurn
-from ..metrics.rewrites import QueryForm, RewriteScores, rewrite_scores
 from ..rows.store import RunRow
 from ..rows.turn_facts import TurnFacts
 

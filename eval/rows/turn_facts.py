@@ -9,8 +9,8 @@ from ...graphs.rag.search_tree import SearchTree
 from ...graphs.threads.state import AnswerStatus
 from ...modules.calls.prices import ModelUsage
 from ...modules.memory.turns import AnsweredFrom
+from ..metrics.conversation import QueryForm
 from ..metrics.damage import Damage
-from ..metrics.rewrites import QueryForm
 
 NO_CALLS = ModelUsage(model="", kind="chat")
 

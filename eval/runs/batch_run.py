@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
+from ...graphs.systems.registry import SYSTEMS
 from ...modules.calls.prices import load_prices
 from ...modules.errors import SettingsError
 from ...modules.llm.cache import without_reading
@@ -15,10 +17,10 @@ from ..datasets.questions import Dataset
 from ..datasets.registry import load_dataset
 from ..rows.code_version import with_code
 from ..rows.store import RowTail, RunRow, RunStore, newest_attempts
-from .choice import choose_questions, draw, with_paths
 from .claims import can_share, prepare_checkpoints
 from .experiment import Experiment, load_experiment
-from .jobs import Job, Retry, plan_jobs
+from .jobs import Job, Retry, choose_questions, draw, plan_jobs, with_paths
+from .limits import Spending, refuse_unpriced
 from .manifest import (
     experiment_in,
     identity_of,
@@ -31,8 +33,55 @@ from .manifest import (
 from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, run_questions
 from .services import Services
-from .spending import Spending, refuse_unpriced
-from .whole_run import joined
+
+Number = TypeVar("Number", int, float)
+
+
+def joined(known: Experiment, further: Experiment, dataset: Dataset) -> Experiment:
+    """An experiment that asks every question of every system and repeat that one of two experiments asks.
+
+    Limits on what a run may spend are the larger ones, seed and number of questions at once those of ``further``, and
+    metrics those of both. What a run directory's rows must share is the same in both.
+
+    Args:
+        known: What was asked before.
+        further: What is asked now, of the same data.
+        dataset: The whole data set.
+
+    Raises:
+        SettingsError: One of them names a question that the data set does not have.
+    """
+    asked = {*known.systems, *further.systems}
+    changes: dict[str, object] = {
+        "systems": tuple(system for system in SYSTEMS if system in asked),
+        "repeats": max(known.repeats, further.repeats),
+        "metrics": _both(known.metrics, further.metrics),
+        "max_calls": _larger(known.max_calls, further.max_calls),
+        "max_tokens": _larger(known.max_tokens, further.max_tokens),
+        "max_cost": _larger(known.max_cost, further.max_cost),
+        "cache": known.cache,
+        **_choice(known, further, dataset),
+    }
+    return further.model_copy(update=changes)
+
+
+def _choice(known: Experiment, further: Experiment, dataset: Dataset) -> dict[str, object]:
+    """Limit, sample, seed and ids that give the questions of both, in as few words as possible."""
+    before, now = ({question.id for question in choose_questions(dataset, each).questions} for each in (known, further))
+    for each, chosen, other in ((further, now, before), (known, before, now)):
+        if other <= chosen:
+            return {"limit": each.limit, "sample": each.sample, "seed": each.seed, "ids": each.ids}
+    ids = tuple(question.id for question in dataset.questions if question.id in before | now)
+    return {"limit": None, "sample": None, "ids": ids}
+
+
+def _both(known: Sequence[str] | None, further: Sequence[str] | None) -> tuple[str, ...] | None:
+    return tuple(dict.fromkeys([*(known or ()), *(further or ())])) or None
+
+
+def _larger(known: Number | None, further: Number | None) -> Number | None:
+    """None is no limit."""
+    return None if known is None or further is None else max(known, further)
 
 
 @dataclass(frozen=True, kw_only=True)

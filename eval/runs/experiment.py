@@ -23,12 +23,11 @@ from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
 from ...graphs.rag.result import Mode
 from ...graphs.systems.registry import SYSTEMS
 from ...modules.addresses import Address, with_addresses
-from ...modules.errors import SettingsError
+from ...modules.errors import SettingsError, faults_of
 from ...modules.judge.factory import JudgeKind
 from ...modules.llm.cache import CacheMode
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import without_secrets
-from ...modules.validation_faults import faults_of
 
 RETRIEVING: frozenset[Mode] = frozenset(mode for mode, system in SYSTEMS.items() if system.retrieves)
 """The systems that search the corpus."""

@@ -13,8 +13,7 @@ from ...modules.index.index import Index
 from ...modules.judge.prompts import GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERSION
 from ...modules.memory.prompts import CONVERSATION_VERSION
 from ...modules.reader.multistep_prompts import STEP_VERSIONS
-from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION
-from ...modules.reader.strategy_prompts import STRATEGY_VERSIONS
+from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION, STRATEGY_VERSIONS
 from ...modules.settings import Settings, without_secrets
 from ..datasets.questions import Dataset
 from ..rows.code_version import code_version

@@ -20,11 +20,10 @@ from ..datasets.registry import load_dataset
 from ..metrics.intervals import mean_interval
 from ..rows.store import RunRow, RunStore
 from .batch_run import RunOptions, run_experiment, with_experiment
-from .choice import choose_questions
 from .experiment import Experiment
-from .jobs import plan_jobs
+from .jobs import choose_questions, plan_jobs
+from .limits import cost_of_row
 from .runner import Progress
-from .spending import cost_of_row
 
 PILOT = 10
 """Questions that are asked of each system."""

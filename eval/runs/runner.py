@@ -14,8 +14,7 @@ from typing import Protocol
 from ...graphs.rag.result import Mode, RagResult
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.session import RagSession
-from ...graphs.threads.call_journals import open_call_journal
-from ...graphs.threads.checkpoints import is_postgres
+from ...graphs.threads.checkpoints import is_postgres, open_call_journal
 from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
 from ...modules.calls.journal import BOOKED_TO, CallJournal
@@ -29,9 +28,8 @@ from ..rows.trees import TreeStore
 from ..rows.turn_facts import TurnReply
 from .claims import Place, WorkList, open_claims
 from .jobs import Chain, Job, chains_of, is_answered, leads_conversations, thread_id_of
+from .limits import SetupFailures, Spending
 from .services import Services
-from .setup_failures import SetupFailures
-from .spending import Spending
 from .turn_asker import TurnAsker
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from ...modules.calls.messages import Message
 from ...modules.calls.usage import CallMeter, CallRecord
 from ...modules.judge.contract import Judge, Verdict
 from ...modules.llm.endpoint import PLAIN_TEXT, CallOptions, ChatLLM
-from ...modules.llm.sampling import temperature_of
+from ...modules.llm.factory import temperature_of
 
 _NOTED: ContextVar[list[CallRecord] | None] = ContextVar("noted_calls", default=None)
 

@@ -12,7 +12,7 @@ from ...modules.calls.usage import CallMeter
 from ...modules.errors import JudgetreeError, UserError
 from ...modules.memory.turns import QaPair
 from ..datasets.questions import EvalQuestion
-from ..metrics.rewrites import QueryForm, query_forms
+from ..metrics.conversation import QueryForm, query_forms
 from ..rows.from_results import key_of
 from ..rows.store import RunRow
 from ..rows.turn_facts import ReusedChunk

@@ -6,8 +6,8 @@ import uuid
 from typing import cast
 
 from ...modules.errors import SettingsError
+from ...modules.formats import check_id
 from ...modules.memory.turns import MAIN_BRANCH, Branch, Branches, OpenTurn, QaPair, new_branch
-from ...modules.storable import check_id
 from .turn.state import ConversationState
 
 

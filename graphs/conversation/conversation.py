@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 
 from ...modules.background_loop import background_loop
 from ...modules.errors import SettingsError
-from ...modules.memory.given_history import GivenHistory, pairs_of
+from ...modules.formats import check_id
+from ...modules.memory.messages import GivenHistory, pairs_of
 from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, path_spans
-from ...modules.storable import check_id
 from ..rag.search_tree import SearchTree
 from . import branches
 from .record import ConversationRecord

@@ -17,7 +17,7 @@ from .turn.state import ConversationState
 from .turn.store import StoredConversation
 
 if TYPE_CHECKING:
-    from .opened import Opened
+    from .services import Opened
 
 logger = logging.getLogger(__name__)
 

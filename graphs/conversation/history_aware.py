@@ -14,7 +14,7 @@ from ...modules.calls.tokens import message_tokens, shortened
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import ModelCallError, ModelSetupError, SettingsError
 from ...modules.llm.endpoint import CallOptions, ChatLLM
-from ...modules.memory.given_history import GivenHistory, pairs_of
+from ...modules.memory.messages import GivenHistory, pairs_of
 from ...modules.memory.prompts import condense_messages, render_pairs
 from ...modules.memory.rewrites import read_rewrite
 from .turn.context import TurnLimits

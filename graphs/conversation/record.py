@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from ...modules.errors import SettingsError, UnknownThread
-from ...modules.memory.backfill import backfill
-from ...modules.memory.memory import ConversationMemory, by_time
+from ...modules.memory.memory import ConversationMemory, backfill, by_time
 from ...modules.memory.turns import MAIN_BRANCH, Branch, QaPair, utc_now
 from ..rag.search_tree import SearchTree
 from . import branches

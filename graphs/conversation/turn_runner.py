@@ -14,18 +14,17 @@ from langchain_core.runnables import RunnableConfig
 
 from ...modules.calls.journal import thread_calls
 from ...modules.errors import JudgetreeError, SettingsError, UserError
+from ...modules.formats import check_id, check_text
 from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
-from ...modules.storable import check_id, check_text
 from ..threads.snapshots import is_absent, is_finished
 from . import branches
 from .record import ConversationRecord
 from .services import ConversationServices
 from .turn.context import turn_fingerprint
 from .turn.events import ConversationEvent, DoneEvent, ErrorEvent, Listener, SessionEvent, SourceEvent, Stream
-from .turn.history import load_history
+from .turn.history import chunks_of, load_history
 from .turn.result import TurnResult
 from .turn.saving import remember
-from .turn.sources import chunks_of
 from .turn.state import ConversationState, TurnState
 from .turn.store import turn_thread
 

@@ -7,11 +7,13 @@ Content-Security-Policy allows this page's own script and style, by hash, and no
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import resources
 from string import Template
 from typing import Literal
@@ -23,6 +25,30 @@ from .layout import one_line, shorten
 from .svg import draw_svg
 from .text import draw_text
 from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, tree_words, usage_words
+
+_EFFORT = 6
+
+
+def pack(data: Json) -> str:
+    """The data as base64 text; the same data always gives the same."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), _EFFORT, mtime=0)).decode("ascii")
+
+
+@dataclass(frozen=True)
+class SharedTexts:
+    """Texts, each once, which packed data refers to by place."""
+
+    _places: dict[str, int] = field(default_factory=dict)
+
+    def place(self, text: str) -> int:
+        """The place of a text, which is taken in if it is new."""
+        return self._places.setdefault(text, len(self._places))
+
+    def all(self) -> list[str]:
+        """The texts by place."""
+        return list(self._places)
+
 
 logger = logging.getLogger(__name__)
 

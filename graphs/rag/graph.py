@@ -20,8 +20,7 @@ from ...modules.calls.record import INTERRUPTED
 from ...modules.calls.usage import CallBudget
 from ...modules.errors import ModelCallError, SettingsError
 from ...modules.settings import Durability
-from ..threads.call_journals import open_call_journal
-from ..threads.checkpoints import Saver, open_checkpointer
+from ..threads.checkpoints import Saver, open_call_journal, open_checkpointer
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
 from ..threads.snapshots import is_finished, is_unasked
@@ -29,8 +28,7 @@ from ..threads.state import RagState
 from .run_start import Options, RagInput, Run, extra_inputs_of, start_of
 from .running_work import RunningWork
 from .search_tree import SearchTree
-from .sub_runs import ThreadSummary, check_thread, list_root_threads
-from .thread_runs import ThreadKey, thread_runs
+from .thread_runs import ThreadKey, ThreadSummary, check_thread, list_root_threads, thread_runs
 
 CheckpointerFactory = Callable[[], AbstractAsyncContextManager[Saver]]
 

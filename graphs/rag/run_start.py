@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from ...modules.errors import SettingsError, UnknownThread
-from ...modules.storable import check_text
+from ...modules.formats import check_text
 from ..threads.context import RunContext
 from ..threads.fingerprint import EXTRA_INPUTS, extra_inputs
 from ..threads.state import RagState

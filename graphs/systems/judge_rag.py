@@ -8,7 +8,7 @@ from ...modules.settings import Durability
 from ..rag.graph import CheckpointerFactory, RagGraph
 from ..threads.context import RagContext, RunContext
 from ..threads.state import RagState
-from . import nodes, routes
+from . import nodes
 
 
 def build_judge_rag(
@@ -30,9 +30,9 @@ def build_judge_rag(
     builder.add_node("judge", nodes.judge)
     builder.add_node("call_new_rag", nodes.call_new_rag)
     builder.add_edge(START, "retrieve")
-    builder.add_conditional_edges("retrieve", routes.to_judges, ["judge", "augment"])
+    builder.add_conditional_edges("retrieve", nodes.to_judges, ["judge", "augment"])
     builder.add_edge("judge", "plan_sub_runs")
-    builder.add_conditional_edges("plan_sub_runs", routes.to_sub_runs, ["call_new_rag", "augment"])
+    builder.add_conditional_edges("plan_sub_runs", nodes.to_sub_runs, ["call_new_rag", "augment"])
     builder.add_edge("call_new_rag", "augment")
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)

@@ -13,26 +13,46 @@ from typing import Literal
 
 from langchain_core.documents import Document
 from langgraph.runtime import Runtime
-from langgraph.types import Overwrite
+from langgraph.types import Overwrite, Send
 
 from ...modules.calls.growing_text import TextListener
 from ...modules.calls.messages import Message
 from ...modules.calls.tokens import is_longer
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, ModelCallError, UserError
-from ...modules.judge.contract import Verdict
-from ...modules.judge.verdict_check import checked_verdict
+from ...modules.judge.contract import Verdict, checked_verdict
 from ...modules.llm.endpoint import CallOptions
-from ...modules.reader.digest import digested
 from ...modules.reader.evidence import render_evidence, split_evidence, usable_chunks
 from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.refusals import is_refusal
-from ...modules.reader.strategies import read_evidence
-from ..rag.sub_runs import run_sub_thread
-from ..threads.context import RunContext
-from ..threads.events import emit
+from ...modules.reader.strategies import digested, read_evidence
+from ..rag.thread_runs import run_sub_thread
+from ..threads.context import RunContext, emit
 from ..threads.fingerprint import sub_thread_id
 from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, JudgeState, RagState
+
+
+async def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send] | str:
+    """One judge a chunk; straight to ``augment`` without chunks, or on the deepest level if leaves are not judged."""
+    limits, chunks = runtime.context.services.limits, state["similar_chunks"]
+    is_leaf = runtime.context.depth >= limits.max_rec_depth
+    if not chunks or (is_leaf and not limits.judge_leaves):
+        return "augment"
+    return [Send("judge", JudgeState(old_query=state["query"], similar_chunk=chunk)) for chunk in chunks]
+
+
+async def to_sub_runs(state: RagState) -> list[Send] | str:
+    """One ``call_new_rag`` for each chunk whose sub-run was planned; ``augment`` if none was."""
+    sends = [
+        Send(
+            "call_new_rag",
+            CallNewRagState(query_for_next_rag=str(chunk.metadata["next_query"]), similar_chunk=chunk),
+        )
+        for chunk in state["similar_chunks"]
+        if chunk.metadata["next_rag_thread_id"]
+    ]
+    return sends or "augment"
+
 
 logger = logging.getLogger(__name__)
 

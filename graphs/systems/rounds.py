@@ -15,8 +15,7 @@ from langgraph.runtime import Runtime
 from ...modules.calls.messages import Message
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent
-from ..threads.context import RunContext
-from ..threads.events import emit
+from ..threads.context import RunContext, emit
 from ..threads.state import ChunkPatch, RagState, Step
 from .nodes import as_found, kept_besides, search
 

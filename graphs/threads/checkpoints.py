@@ -1,4 +1,4 @@
-"""Where search trees are kept, by URL: ``memory:``, ``sqlite:///path`` or ``postgresql://…``."""
+"""Where search trees and the journal of their model calls are kept: ``memory:``, SQLite or PostgreSQL, by URL."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from ...modules.addresses import Address
+from ...modules.calls.journal import CallJournal
+from ...modules.calls.journal_files import PostgresJournal, SqliteJournal
 from ...modules.errors import DependencyError, SettingsError
 from ...modules.redaction import starred
 from ...modules.settings import without_secrets
@@ -175,3 +177,34 @@ def _unusable(url: str, error: Exception) -> SettingsError:
 def _unknown_url(url: str) -> SettingsError:
     shown = without_secrets(Address(url))
     return SettingsError(f"Unknown checkpoint store {shown!r}. Allowed: {ALLOWED_URLS}. Set JUDGETREE_CHECKPOINTS.")
+
+
+_SQLITE = "sqlite:///"
+
+
+def journal_path(checkpoints: Path) -> Path:
+    """The journal's file beside a SQLite file of checkpoints."""
+    return checkpoints.with_name(f"{checkpoints.stem}-calls.sqlite")
+
+
+@asynccontextmanager
+async def open_call_journal(url: str) -> AsyncIterator[CallJournal | None]:
+    """The journal of the store at ``url``; None for one that lives no longer than the process.
+
+    Nothing is opened before the first call is made.
+    """
+    journal = call_journal(url)
+    try:
+        yield journal
+    finally:
+        if journal is not None:
+            await journal.aclose()
+
+
+def call_journal(url: str) -> CallJournal | None:
+    """See ``open_call_journal``; to be closed with ``aclose``."""
+    if is_postgres(url):
+        return CallJournal(lambda: PostgresJournal(Address(url).revealed()))
+    if url.startswith(_SQLITE):
+        return CallJournal(lambda: SqliteJournal(journal_path(Path(url.removeprefix(_SQLITE)))))
+    return None

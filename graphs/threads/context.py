@@ -1,4 +1,4 @@
-"""What nodes need besides the state: services, limits and the identity of their run. None of it is ever saved."""
+"""What nodes need besides the state, none of which is saved: services, limits, their run and its live events."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 
 from langchain_core.documents import Document
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
 
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.usage import CallBudget, CallMeter
@@ -17,6 +18,27 @@ from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import Durability
 from .branches import Branches
 from .state import JsonScalar, RagState
+
+
+def emit(runtime: Runtime[RunContext], event: str, *, node: str, **details: object) -> None:
+    """Send one event; without a listener it costs next to nothing.
+
+    A sub-run has no stream of its own that anybody reads, so its events go to the root's.
+    """
+    context = runtime.context
+    write = context.emit_to or runtime.stream_writer
+    write(
+        {
+            "event": event,
+            "node": node,
+            "thread_id": context.thread_id,
+            "parent_thread_id": context.parent_thread_id,
+            "root_thread_id": context.root_thread_id,
+            "depth": context.depth,
+            **details,
+        }
+    )
+
 
 Compiled = CompiledStateGraph[RagState, "RunContext", RagState, RagState]
 

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from langchain_core.documents import Document
 
 from ...modules.errors import ThreadMismatch
-from ...modules.llm.sampling import temperature_of
+from ...modules.llm.factory import temperature_of
 from ...modules.reader.multistep_prompts import STEP_VERSIONS
-from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION
-from ...modules.reader.strategy_prompts import STRATEGY_VERSIONS
+from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION, STRATEGY_VERSIONS
 from .context import RagContext
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from ...modules.calls.usage import CallRecord, UsageTotals, total_usage
 from ...modules.judge.contract import Score, VerdictStatus
-from ...modules.reader.material import as_material
+from ...modules.reader.evidence import as_material
 from ..threads.snapshots import ThreadStatus
 from ..threads.state import AnswerStatus, JsonScalar
 

@@ -18,8 +18,7 @@ from typing import Protocol
 
 from ..disk import is_full_disk, writing_error
 from ..errors import SettingsError, UserError
-from .kept import KeptCall
-from .record import CallRecord
+from .record import CallRecord, KeptCall
 
 BOOKED_TO: ContextVar[str] = ContextVar("booked_to", default="")
 """Who keeps the books of the calls of a task, such as a question of a batch run; ``""`` where nobody does.

@@ -9,10 +9,8 @@ from ..errors import ModelCallError
 from .completion import Completion
 from .growing_text import Listeners
 from .journal import CallSlot
-from .kept import KeptCall
-from .messages import Message
-from .options import CallOptions
-from .record import INTERRUPTED, CallRecord
+from .messages import CallOptions, Message
+from .record import INTERRUPTED, CallRecord, KeptCall
 from .tokens import message_tokens, text_tokens
 from .usage import CallMeter
 

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..errors import SettingsError
-from ..validation_faults import faults_of
+from ..errors import SettingsError, faults_of
 from .record import INTERRUPTED
 from .usage import CallKind, CallRecord
 

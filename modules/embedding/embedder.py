@@ -26,7 +26,7 @@ from pydantic import SecretStr
 from ..addresses import Address
 from ..errors import ModelCallError, SettingsError
 from ..language import CJK_THRESHOLD
-from ..llm.endpoint_failure import endpoint_failure
+from ..llm.attempts import endpoint_failure
 from ..redaction import starred
 from ..settings import Settings, without_secrets
 from .cache import RecentVectors, Vector, VectorCache

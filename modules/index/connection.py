@@ -2,25 +2,117 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from ..addresses import Address
-from ..errors import CollectionError
+from ..errors import CollectionError, MilvusFailure
 from ..redaction import starred
 from ..settings import without_secrets
-from .milvus_errors import explained
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
+
+PATIENCE_S = 20.0
+"""A search takes less, unless an endpoint that embeds or reranks hangs."""
+
+
+class OpenUses:
+    """Counts the threads that are using a resource."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Count as a use until the block is left."""
+        with self._changed:
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._count -= 1
+                self._changed.notify_all()
+
+    def wait_for_end(self, timeout_s: float = PATIENCE_S) -> bool:
+        """Wait until no use is left; False if some are after ``timeout_s`` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._count == 0, timeout_s)
+
+
+_REMEDIES = (
+    (
+        ("fail connecting", "unavailable", "deadline", "timeout", "timed out", "closed"),
+        "Check that the server runs and can be reached, then try again.",
+    ),
+    (
+        ("permission", "privilege", "unauthenticated", "auth"),
+        "Check JUDGETREE_MILVUS_TOKEN and what its user is allowed to do.",
+    ),
+    (
+        ("quota", "rate limit", "exhausted", "no space", "disk", "memory"),
+        "The server is short of room: give it more or wait, then try again.",
+    ),
+    (
+        ("not found", "not exist", "can't find"),
+        "It was dropped or replaced meanwhile: look at `judgetree collections`, then try again.",
+    ),
+)
+_OTHER_REMEDY = "Look into the server's log, and check that it is Milvus 2.5 or newer."
+
+
+def explained(client: MilvusClient) -> MilvusClient:
+    """The client, with ``MilvusFailure`` in place of ``MilvusException`` and of errors of its connection."""
+    return cast("MilvusClient", _ExplainedClient(client))
+
+
+@contextmanager
+def milvus_errors(action: str) -> Iterator[None]:
+    """Around calls to Milvus that ``action`` names, as in "Milvus could not {action}".
+
+    Raises:
+        MilvusFailure: Milvus refused, or did not answer.
+    """
+    from grpc import RpcError  # type: ignore[import-untyped]  # noqa: PLC0415 - takes a second to import
+    from pymilvus.exceptions import MilvusException  # noqa: PLC0415
+
+    try:
+        yield
+    except (MilvusException, RpcError) as error:
+        said = " ".join(str(getattr(error, "message", "") or error or type(error).__name__).split())[:300]
+        lower = said.lower()
+        remedy = next((remedy for words, remedy in _REMEDIES if any(word in lower for word in words)), _OTHER_REMEDY)
+        raise MilvusFailure(f"Milvus could not {action}: {said.rstrip('.')}. {remedy}") from error
+
+
+class _ExplainedClient:
+    def __init__(self, client: MilvusClient) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> object:
+        value = getattr(self._client, name)
+        return _explained_call(name, value) if callable(value) else value
+
+
+def _explained_call(name: str, call: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(call)
+    def explained_call(*args: object, **options: object) -> object:
+        with milvus_errors(name.replace("_", " ")):
+            return call(*args, **options)
+
+    return explained_call
+
 
 CONNECT_TIMEOUT_S = 10.0
 LITE_MEMTABLE_BYTES = 1 << 30

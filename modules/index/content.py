@@ -1,9 +1,4 @@
-"""Reading and changing what a collection holds.
-
-On Milvus Lite every change rewrites the collection: BM25 counts words by segment there, and a chunk in a later
-segment would rank wrongly. Rows are written in order of their ids, so that the same chunks make the same collection
-however they came. On a server rows are upserted and deleted in place.
-"""
+"""Reading and changing what a collection holds, and the filter expressions for that."""
 
 from __future__ import annotations
 
@@ -21,7 +16,6 @@ import numpy.typing as npt
 
 from ..errors import CollectionError, MilvusFailure
 from .connection import MilvusConnection
-from .filters import quoted
 from .schema import (
     PK_FIELD,
     PROPERTY,
@@ -38,6 +32,28 @@ from .schema import (
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
+
+# Not json.dumps: its \u0001 for control characters is an unknown escape to Milvus Lite.
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+def quoted(text: str) -> str:
+    r"""A string literal that stands for exactly this text.
+
+    >>> print(quoted('say "no"'))
+    "say \"no\""
+    """
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def text_in(field: str, values: Iterable[str]) -> str:
+    """A filter that keeps rows whose field equals one of the values.
+
+    >>> print(text_in("source", ["a.md", "b.md"]))
+    source in ["a.md", "b.md"]
+    """
+    return f"{field} in [{', '.join(map(quoted, values))}]"
+
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from ..errors import LoadingError, MilvusFailure
 from ..settings import load_settings
 from . import content
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE
-from .connection import MilvusConnection, connect
+from .connection import MilvusConnection, OpenUses, connect
 from .dense_fields import (
     Embedders,
     EmbedderSource,
@@ -28,7 +28,6 @@ from .dense_fields import (
 )
 from .file_parsers import LoadLimits
 from .folder_scan import gone_sources, scan_folders
-from .open_uses import OpenUses
 from .plan import ChunkSizes, IndexReport, UpdatePlan, name_sources, none_readable, read_changes, to_row
 from .schema import CollectionInfo, IndexParams, check_name, list_collections, read_collection_info, revision
 from .writer_lock import Check, LockOptions, writer_lock
@@ -132,7 +131,7 @@ class Index:
             return store
         with self._opening:
             if self._store is None:
-                from .vector_store import open_vector_store  # noqa: PLC0415 - takes seconds to import
+                from .dense_fields import open_vector_store  # noqa: PLC0415 - takes seconds to import
 
                 info, embedders = self._open_collection()
                 self._store = open_vector_store(self.connection, self.vector_store_name, info, embedders)

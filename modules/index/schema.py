@@ -16,10 +16,20 @@ from typing import TYPE_CHECKING, Literal
 from ..errors import CollectionError
 from ..formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES
-from .stop_words import STOP_WORDS
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
+
+_ENGLISH = """
+a an the and or but if of in on at by to for from with as into than then that this these those there here
+is are was were be been being am do does did has have had can could may might must shall should will would
+it its he him his she her hers they them their we us our you your i me my
+what which who whom whose when where why how not no nor so such also both each more most other some
+"""
+_CHINESE = "的 了 是 在 和 与 及 或 也 就 都 而 被 把 对 从 到 于 以 之 其 这 那 有 为 个 他 她 它 我 你 们 什么"
+
+STOP_WORDS = (*_ENGLISH.split(), *_CHINESE.split())
+
 
 PROPERTY = "judgetree"
 REVISION = "judgetree_revision"

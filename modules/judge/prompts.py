@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from ..calls.messages import JSON_REPAIR, Message, texts_of, version_of
-from ..reader.material import as_line, as_material
+from ..reader.evidence import as_line, as_material
 
 SCALE = """\
 2 = the passage alone answers the query

@@ -20,20 +20,16 @@ from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from ..addresses import Address
-from ..calls.completion import Completion, StreamedMessage, TokenLogprob, completion_of, refuse_too_long
+from ..addresses import OPENAI_BASE_URL, Address, endpoint_name
+from ..calls.completion import Completion, ReplyTooLong, StreamedMessage, TokenLogprob, completion_of, refuse_too_long
 from ..calls.growing_text import Listeners, TextListener
 from ..calls.journaled import complete_journaled
-from ..calls.messages import Message
-from ..calls.options import PLAIN_TEXT, CallOptions, JsonFormat, call_key
-from ..calls.reply_limits import ReplyTooLong
+from ..calls.messages import PLAIN_TEXT, CallOptions, JsonFormat, Message, call_key
 from ..calls.usage import CallMeter
 from ..errors import ModelCallError
 from ..redaction import starred
 from ..settings import without_secrets
-from .attempts import Attempts, retry_after_s, spread_s
-from .endpoint_failure import EndpointFailure, endpoint_failure
-from .endpoint_names import OPENAI_BASE_URL, endpoint_name
+from .attempts import Attempts, EndpointFailure, endpoint_failure, retry_after_s, spread_s
 from .openai_client import ReasoningChatOpenAI, was_not_streamed
 from .rate_limit import RateLimit, estimated_tokens
 

@@ -1,20 +1,63 @@
-"""From the name of a model in the settings to the model itself."""
+"""From the name of a model in the settings to the model itself, and to one that draws its answers at a temperature."""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from ..addresses import Address
+from ..addresses import LOCAL_ENDPOINT, OPENAI_BASE_URL, Address, endpoint_name
 from ..background_loop import BackgroundLoop, background_loop
+from ..calls.completion import Completion
+from ..calls.growing_text import TextListener
+from ..calls.messages import Message
+from ..calls.usage import CallMeter
 from ..errors import SettingsError
 from ..settings import Settings, without_secrets
-from .endpoint import CallGate, EndpointLLM
-from .endpoint_names import LOCAL_ENDPOINT, OPENAI_BASE_URL, endpoint_name
+from .endpoint import PLAIN_TEXT, CallGate, CallOptions, ChatLLM, EndpointLLM
 from .openai_client import open_chat
 from .rate_limit import RateLimit
+
+
+class SampledLLM:
+    """A chat model whose replies are drawn at a temperature. Around a cache: its keys have the temperature then."""
+
+    def __init__(self, inner: ChatLLM, temperature: float) -> None:
+        """``temperature``: 0 takes the likeliest answer, 1 draws as the model was trained."""
+        self._inner = inner
+        self.temperature = temperature
+
+    @property
+    def model(self) -> str:
+        """The inner model's name."""
+        return self._inner.model
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
+    ) -> Completion:
+        """See ``ChatLLM.complete``; the temperature of ``options`` does not count."""
+        drawn = replace(options, temperature=self.temperature)
+        return await self._inner.complete(
+            messages, meter=meter, options=drawn, on_text=on_text, on_thinking=on_thinking
+        )
+
+
+def sampled(llm: ChatLLM, temperature: float) -> ChatLLM:
+    """``llm`` with its replies drawn at a temperature; at 0 ``llm`` itself."""
+    return SampledLLM(llm, temperature) if temperature else llm
+
+
+def temperature_of(llm: ChatLLM) -> float:
+    """The temperature of ``SampledLLM.temperature``; 0 for a model that has none of its own."""
+    return float(getattr(llm, "temperature", 0.0))
+
 
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 Progress = Callable[[int, int, str], None]

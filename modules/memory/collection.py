@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from ..addresses import Address
 from ..errors import CollectionError, MilvusFailure
-from ..index.connection import MilvusConnection, connect
+from ..index.connection import MilvusConnection, OpenUses, connect
+from ..index.content import quoted
 from ..index.dense_fields import Embedders, embedder_name, refuse_other_embedders
-from ..index.filters import quoted
-from ..index.open_uses import OpenUses
 from ..index.schema import DENSE_FIELD, PK_FIELD, CollectionInfo, check_name
 from ..settings import load_settings
 from .schema import RECORD_FIELD, Row, create_memory, load_memory, memory_info, read_memory_info

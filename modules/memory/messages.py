@@ -1,16 +1,180 @@
-"""The messages of a prompt with a conversation before it: what goes in, in which order, and what a budget leaves."""
+"""Conversations as messages: the history that a caller gives, earlier turns within a budget, the order of a prompt."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, FunctionMessage, HumanMessage, ToolMessage
 
 from ..calls.messages import Message
-from ..calls.tokens import is_longer
-from ..reader.material import as_material
+from ..calls.tokens import is_longer, shortened, text_tokens
+from ..errors import SettingsError
+from ..reader.evidence import as_material
 from ..reader.prompts import REFUSAL
-from .prompts import both_forms
+from .prompts import both_forms, render_turns
 from .turns import QaPair, count_tokens
+
+GivenTurn = tuple[str, str] | BaseMessage | Mapping[str, object]
+GivenHistory = Sequence[GivenTurn]
+"""Earlier turns, oldest first: (question, answer) tuples, messages of LangChain, or ``{"role": …, "content": …}``."""
+
+_Side = Literal["question", "answer", "neither"]
+_ROLES: Mapping[str, _Side] = {
+    "user": "question",
+    "human": "question",
+    "assistant": "answer",
+    "ai": "answer",
+    "system": "neither",
+    "developer": "neither",
+    "tool": "neither",
+    "function": "neither",
+}
+
+
+def pairs_of(history: GivenHistory) -> list[tuple[str, str]]:
+    """(question, answer) of a history; messages of the system and of tools are left out.
+
+    Several messages of one side in a row are one question, or one answer. A question without an answer has ``""``, and
+    so has an answer without a question: a greeting at the beginning.
+
+    Raises:
+        SettingsError: An element has none of the forms of ``GivenHistory``.
+    """
+    pairs: list[tuple[str, str]] = []
+    last: _Side = "neither"
+    for said in history:
+        if isinstance(said, tuple) and len(said) == 2 and all(isinstance(text, str) for text in said):
+            pairs.append(said)
+            last = "answer"
+            continue
+        side, text = _said(said)
+        if side == "neither" or (side == "answer" and not text):  # an answer without text only calls tools
+            continue
+        _add(pairs, side, text, is_new=side == "question" and last != "question")
+        last = side
+    return pairs
+
+
+def _add(pairs: list[tuple[str, str]], side: _Side, text: str, *, is_new: bool) -> None:
+    if is_new or not pairs:
+        pairs.append((text, "") if side == "question" else ("", text))
+        return
+    question, answer = pairs[-1]
+    if side == "question":
+        pairs[-1] = (f"{question}\n{text}", answer)
+    else:
+        pairs[-1] = (question, f"{answer}\n{text}" if answer else text)
+
+
+def _said(said: object) -> tuple[_Side, str]:
+    """Who said an element of a history, and its text."""
+    if isinstance(said, ChatMessage):
+        side = _ROLES.get(said.role)
+    elif isinstance(said, BaseMessage):
+        side = _side_of(said)
+    elif isinstance(said, Mapping) and isinstance(content := said.get("content") or "", str | list):
+        side = _ROLES.get(str(said.get("role")))
+        said = HumanMessage(content)
+    else:
+        side = None
+    if side is None:
+        roles = ", ".join(_ROLES)
+        raise SettingsError(
+            f"chat_history holds {said!r:.80}. Allowed: (question, answer) tuples of two texts, LangChain's messages, "
+            f'and {{"role": …, "content": …}} with a role of {roles}.'
+        )
+    assert isinstance(said, BaseMessage)
+    return side, str(said.text)
+
+
+def _side_of(message: BaseMessage) -> _Side | None:
+    if isinstance(message, HumanMessage):
+        return "question"
+    if isinstance(message, AIMessage):
+        return "answer"
+    return "neither" if isinstance(message, ToolMessage | FunctionMessage) or message.type == "system" else None
+
+
+HistoryRenderer = Callable[[Sequence[tuple[str, str]]], str]
+"""Writes (question, answer) pairs down for a prompt."""
+
+_LEAST_OF_A_TURN = 40
+"""Tokens below which a turn says nothing: older turns are left out instead."""
+
+
+def history_text(
+    turns: Sequence[QaPair], *, summary: str = "", max_tokens: int, render: HistoryRenderer | None = None
+) -> str:
+    """Turns and the summary before them, in no more tokens than that.
+
+    What is too long is shortened, the longest texts first: every turn keeps its beginning and its end. Only where there
+    is no room for all, the oldest are left out.
+
+    Args:
+        turns: Oldest first.
+        summary: Of the turns before; has at most a third of the room. Not for ``render``.
+        max_tokens: The room, as ``token_estimates`` counts.
+        render: Writes the turns down in place of ``render_turns``.
+    """
+    if render is None:
+        summary = shortened(summary, max_tokens // 3)
+        fitting = fitting_turns(turns, max_tokens - text_tokens(render_turns((), summary=summary)))
+        text = render_turns(fitting, summary=summary)
+    else:
+        text = render([(turn["query"], turn["answer"]) for turn in fitting_turns(turns, max_tokens)])
+    return shortened(text, max_tokens)
+
+
+def fitting_turns(turns: Sequence[QaPair], max_tokens: int) -> list[QaPair]:
+    """The turns, their texts shortened as far as need be; without the oldest where there is no room for all."""
+    bounded = [_bounded(turn, max_tokens) for turn in turns]
+    if sum(map(_cost, bounded)) <= max_tokens:
+        return bounded
+    most = max(max_tokens, 0) // _LEAST_OF_A_TURN
+    kept = bounded[-most:] if most else []
+    rooms = fair_shares([_cost(turn) for turn in kept], max_tokens)
+    return [_shortened_turn(turn, room) for turn, room in zip(kept, rooms, strict=True)]
+
+
+def fair_shares(wanted: Sequence[int], room: int) -> list[int]:
+    """How much each gets of the room: all that it wants, or as much as any other that wants too much.
+
+    >>> fair_shares([5, 100, 300], 105)
+    [5, 50, 50]
+    """
+    shares = [0] * len(wanted)
+    smallest_first = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    for done, place in enumerate(smallest_first):
+        shares[place] = min(wanted[place], room // (len(wanted) - done))
+        room -= shares[place]
+    return shares
+
+
+def _bounded(turn: QaPair, max_tokens: int) -> QaPair:
+    """The turn without what no share of the room could show, so that everything after this is quick."""
+    return turn | {
+        "query": shortened(turn["query"], max_tokens),
+        "standalone_query": shortened(turn["standalone_query"], max_tokens),
+        "answer": shortened(turn["answer"], max_tokens),
+    }
+
+
+def _cost(turn: QaPair) -> int:
+    return text_tokens(render_turns([turn])) + 2  # the blank line behind it
+
+
+def _shortened_turn(turn: QaPair, max_tokens: int) -> QaPair:
+    if _cost(turn) <= max_tokens:
+        return turn
+    is_rewritten = turn["standalone_query"] != turn["query"]
+    texts = [turn["query"], turn["standalone_query"] if is_rewritten else "", turn["answer"]]
+    frame = _cost(turn | {"query": "", "standalone_query": "?" if is_rewritten else "", "answer": ""})
+    rooms = fair_shares([text_tokens(text) for text in texts], max(0, max_tokens - frame))
+    query, standalone, answer = (shortened(text, room) for text, room in zip(texts, rooms, strict=True))
+    return turn | {"query": query, "standalone_query": standalone if is_rewritten else query, "answer": answer}
+
 
 SUMMARY_HEADING = "Summary of the conversation so far:"
 KNOWLEDGE_HEADING = "Passages:"

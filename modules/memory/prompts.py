@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..calls.messages import Message, version_of
-from ..reader.material import as_line, as_material
+from ..reader.evidence import as_line, as_material
 from ..reader.prompts import DIGEST_SYSTEM, REFUSAL
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from ..calls.tokens import is_longer, text_tokens
-from ..reader.material import foreign_addresses
+from ..reader.evidence import foreign_addresses
 from ..reader.refusals import is_refusal
 
 _ROOM_FOR_CHATTER = 3

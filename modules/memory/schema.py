@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from ..errors import CollectionError, MilvusFailure
+from ..formats import MAX_ID_BYTES, is_storable
 from ..index.chunking import MAX_TEXT_BYTES
-from ..index.filters import quoted, text_in
+from ..index.content import quoted, text_in
 from ..index.schema import DENSE_FIELD, DENSE_INDEX, PK_FIELD, CollectionInfo
-from ..storable import MAX_ID_BYTES, is_storable
 from .turns import PathSpans, QaPair, imported_turn
 
 if TYPE_CHECKING:

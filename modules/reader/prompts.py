@@ -1,8 +1,13 @@
-"""Prompts of the reader: an answer from evidence, an answer without any, and a digest of what fills a prompt."""
+"""Prompts of the reader and of its strategies: answers from evidence and without any, passage by passage, digests."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 from ..calls.messages import Message, texts_of, version_of
+from .refusals import is_refusal
 
 REFUSAL = "I cannot answer this question."
 
@@ -40,3 +45,181 @@ def digest_messages(passages: str, query: str) -> list[Message]:
 
 READER_VERSION = version_of(*texts_of(reader_messages("{query}", "{context}")))
 CLOSED_BOOK_VERSION = version_of(*texts_of(closed_book_messages("{query}")))
+
+
+ANSWER = "Answer:"
+FACT = "Fact:"
+CONFIDENCE = "Confidence:"
+NOTHING_YET = "(nothing yet)"
+NO_CONFIDENCE = -1.0
+"""Stands for the confidence of a reply that tells none: below all others."""
+
+_AS_SHORT = "as short as possible: a name, a number with its unit, a date, yes or no; no explanation"
+
+NOTE_SYSTEM = f"""\
+A question is put to several passages, each read by itself; you are given one of them. Below the passage there may be a
+supplementary question with its answer, which belongs to it. Reply with one line and nothing else:
+- {ANSWER} and the answer, if this passage alone answers the question; {_AS_SHORT}.
+- {FACT} and, in at most two sentences, what the passage tells of the facts that the question needs, if others are still
+  missing. It must be understood without the passage: name things as the passage names them, use no pronoun.
+- If the passage does not help, exactly: {REFUSAL}
+Write in the language of the question; keep the words "{ANSWER}" and "{FACT}" as they are."""
+
+COMBINE_SYSTEM = f"""\
+Answer the question from the notes only. Each note comes from one passage: "{ANSWER}" is what that passage answers by
+itself, "{FACT}" what it tells of the facts that the question needs; a note may also be the passage itself. Combine the
+facts that the question needs; where notes contradict each other, go by the one that fits the question best.
+Reply with the answer alone, {_AS_SHORT}.
+Write in the language of the question. If the notes do not hold the answer, reply exactly: {REFUSAL}"""
+
+REFINE_SYSTEM = f"""\
+A question is answered passage by passage. You are given what is known so far and the next passage; below the passage
+there may be a supplementary question with its answer, which is evidence too. Write what is known now, in at most three
+sentences and nothing else: the facts that the question needs, from before and from this passage, and the answer if they
+give it. Correct what the passage shows to be wrong. It must be understood without the passages: name things in full,
+use no pronoun. Write in the language of the question. If nothing of all this helps, reply exactly: {REFUSAL}"""
+
+FINISH_SYSTEM = f"""\
+Answer the question from the evidence only: what earlier passages have told, and the passages that come after them.
+Below a passage there may be a supplementary question with its answer, which is evidence too. Combine the facts that the
+question needs; correct what a passage shows to be wrong.
+Reply with the answer alone, {_AS_SHORT}.
+Write in the language of the question. If the evidence does not hold the answer, reply exactly: {REFUSAL}"""
+
+SCORED_SYSTEM = f"""\
+Answer the question from this passage only. Below it there may be a supplementary question with its answer, which
+belongs to it. Reply with two lines and nothing else:
+{ANSWER} the answer alone, {_AS_SHORT}.
+{CONFIDENCE} a whole number from 0 to 100: how sure you are that the passage alone gives this answer.
+Write in the language of the question; keep the words "{ANSWER}" and "{CONFIDENCE}" as they are. If the passage alone
+does not hold the answer, the answer is exactly: {REFUSAL}"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """What one passage gives for a question."""
+
+    text: str
+    """Not empty, and no refusal."""
+    answers: bool
+    """Whether it answers the question alone, rather than telling a fact that is needed."""
+
+    def __str__(self) -> str:
+        return f"{ANSWER if self.answers else FACT} {self.text}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredAnswer:
+    """An answer from one passage."""
+
+    text: str
+    """May be a refusal, or empty."""
+    confidence: float
+    """In [0, 100], higher is surer; ``NO_CONFIDENCE`` where the reply tells none."""
+
+
+def note_messages(query: str, passage: str) -> list[Message]:
+    """Ask what one passage gives for the question (map_reduce)."""
+    return _asked(NOTE_SYSTEM, query, f"Passage:\n{passage}")
+
+
+def combine_messages(query: str, notes: Sequence[str]) -> list[Message]:
+    """Ask for the answer from the notes of all passages (map_reduce), in their order."""
+    return _asked(COMBINE_SYSTEM, query, "Notes:\n" + "\n\n".join(notes))
+
+
+def refine_messages(query: str, known: str, passage: str) -> list[Message]:
+    """Ask what is known after one more passage (refine); ``known`` is what was before it, maybe ``""``."""
+    return _asked(REFINE_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nPassage:\n{passage}")
+
+
+def finish_messages(query: str, known: str, context: str) -> list[Message]:
+    """Ask for the answer from what is known and the passages that are left (refine)."""
+    return _asked(FINISH_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nEvidence:\n{context}")
+
+
+def scored_messages(query: str, passage: str) -> list[Message]:
+    """Ask one passage for the answer and how sure it is (map_rerank)."""
+    return _asked(SCORED_SYSTEM, query, f"Passage:\n{passage}")
+
+
+def _asked(system: str, query: str, evidence: str) -> list[Message]:
+    return [("system", system), ("user", f"Question: {query}\n\n{evidence}\n\nQuestion: {query}")]
+
+
+_LABEL = re.compile(
+    r"^[\s>#*_`-]*(?:(?P<answer>answer|答案|回答)|(?P<fact>facts?|事实|事實))[*_` ]*[:：][*_` ]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CONFIDENCE = re.compile(
+    r"[\s(\[（*_`;,，；]*(?:confidence|score|certainty|置信度|信心|把握)[^\d\n]{0,20}"
+    r"(?P<number>\d+(?:\.\d+)?)\s*(?:%|/\s*100\b)?[\s)\]）*_`.。]*",
+    re.IGNORECASE,
+)
+_AROUND = " \t\r\n*_`"
+
+
+def parse_note(reply: str) -> Note | None:
+    """The note that a reply holds; None where the passage does not help. A reply without a label tells a fact.
+
+    >>> parse_note("**Answer:** 40 mm")
+    Note(text='40 mm', answers=True)
+    >>> str(parse_note("Norm A names the drum."))
+    'Fact: Norm A names the drum.'
+    """
+    sections = _sections(reply) or [("fact", reply)]
+    told = [(label, " ".join(text.split()).strip(_AROUND)) for label, text in sections if not is_refusal(text)]
+    answer = next((text for label, text in told if label == "answer"), "")
+    if answer:
+        return Note(text=answer, answers=True)
+    facts = " ".join(text for _, text in told if text)
+    return Note(text=facts, answers=False) if facts else None
+
+
+def parse_scored(reply: str) -> ScoredAnswer:
+    """Answer and confidence of a reply; without labels the answer is what is left beside the confidence.
+
+    A number up to 1 with a decimal point counts as a share of 1, one over 100 as 100.
+
+    >>> parse_scored("Answer: 40 mm\\nConfidence: 85%")
+    ScoredAnswer(text='40 mm', confidence=85.0)
+    >>> parse_scored("40 mm, I think")
+    ScoredAnswer(text='40 mm, I think', confidence=-1.0)
+    """
+    scores = list(_CONFIDENCE.finditer(reply))
+    rest, confidence = reply, NO_CONFIDENCE
+    if scores:
+        last = scores[-1]
+        rest = f"{reply[: last.start()]}\n{reply[last.end() :]}"
+        confidence = _percent(last["number"])
+    text = next((text for label, text in _sections(rest) if label == "answer"), rest).strip(_AROUND)
+    return ScoredAnswer(text=text, confidence=confidence)
+
+
+def _percent(number: str) -> float:
+    value = float(number)
+    return min(100 * value if "." in number and value <= 1 else value, 100.0)
+
+
+def _sections(reply: str) -> list[tuple[str, str]]:
+    """(label, text) of each labelled part: an answer's first line, all lines of a fact."""
+    labels = list(_LABEL.finditer(reply))
+    ends = [*(label.start() for label in labels), len(reply)][1:]
+    parts = [(label, reply[label.end() : end].strip()) for label, end in zip(labels, ends, strict=True)]
+    return [("answer", part.partition("\n")[0]) if label["answer"] else ("fact", part) for label, part in parts]
+
+
+def _version(*conversations: list[Message]) -> str:
+    return version_of(*(text for messages in conversations for _, text in messages))
+
+
+STRATEGY_VERSIONS: Mapping[str, str] = {
+    "map_reduce": _version(note_messages("{query}", "{passage}"), combine_messages("{query}", ["{note}", "{note}"])),
+    "refine": _version(
+        refine_messages("{query}", "", "{passage}"),
+        refine_messages("{query}", "{known}", "{passage}"),
+        finish_messages("{query}", "{known}", "{context}"),
+    ),
+    "map_rerank": _version(scored_messages("{query}", "{passage}")),
+}
+"""Version of a strategy's prompts by its name, for fingerprints and manifests; "stuff" has the reader's alone."""

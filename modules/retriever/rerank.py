@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..addresses import Address
 from ..errors import ModelCallError, SearchArgumentError, SettingsError, error_class_of
-from ..llm.endpoint_failure import endpoint_failure
+from ..llm.attempts import endpoint_failure
 from ..redaction import starred
 from ..settings import load_settings, without_secrets
 

@@ -19,10 +19,10 @@ from pymilvus.client.abstract import BaseRanker
 from ..addresses import with_addresses
 from ..calls.usage import CallMeter
 from ..errors import SearchArgumentError
+from ..index.connection import explained
 from ..index.content import content_digest
 from ..index.dense_fields import embedder_name
 from ..index.index import Index
-from ..index.milvus_errors import explained
 from ..settings import without_secrets
 from .rerank import RANKERS, RERANK_TIMEOUT_S, RankerParams, RerankModel, create_reranker
 from .search import Hits, QueryData, Request, SearchParams, SearchTarget, VectorField, chosen_fields, describe_target

@@ -20,10 +20,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, FiniteFloat, Valida
 
 from ..addresses import Address
 from ..calls.completion import storable
-from ..errors import SearchArgumentError, SettingsError
+from ..errors import SearchArgumentError, SettingsError, faults_of
 from ..redaction import starred
 from ..settings import without_secrets
-from ..validation_faults import faults_of
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from judgetree.evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn, standalone_question
+from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, standalone_question
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.modules.memory.turns import QaPair
@@ -43,7 +43,7 @@ async def ask_alone(talks: Conversations, dialogues: Iterable[Dialogue]) -> dict
     return {dialogue_id: dict(turns) for dialogue_id, turns in alone.items()}
 
 
-def turn_is_right(dialogue: Dialogue, turn: DialogueTurn, played: Played) -> bool:
+def turn_is_right(dialogue: Dialogue, turn: WrittenTurn, played: Played) -> bool:
     """Whether the answer is the gold one, or a refusal where nothing can be known."""
     result = played[turn.turn]
     return is_right(standalone_question(dialogue, turn.turn), result.answer, result.status)

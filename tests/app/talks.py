@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from judgetree.evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn
-from judgetree.evaluation.datasets.standards_qa import SupportingFact
+from judgetree.evaluation.datasets.standards import SupportingFact
+from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn
 from judgetree.modules.reader.prompts import REFUSAL
 
 FIRST = "Which vessel does Norm A name?"
@@ -21,7 +21,7 @@ DRUM = Dialogue(
     lang="en",
     kind="switch",
     turns=(
-        DialogueTurn(
+        WrittenTurn(
             turn=1,
             parent=None,
             question=FIRST,
@@ -30,7 +30,7 @@ DRUM = Dialogue(
             type="single",
             supporting=(NAMED,),
         ),
-        DialogueTurn(
+        WrittenTurn(
             turn=2,
             parent=1,
             question=THICKNESS,
@@ -40,7 +40,7 @@ DRUM = Dialogue(
             supporting=(THICK,),
             relevant_turns=(1,),
         ),
-        DialogueTurn(
+        WrittenTurn(
             turn=3,
             parent=2,
             question=AGAIN,
@@ -51,7 +51,7 @@ DRUM = Dialogue(
             relevant_turns=(1,),
             from_history=True,
         ),
-        DialogueTurn(
+        WrittenTurn(
             turn=4,
             parent=3,
             question=PAINT,
@@ -61,7 +61,7 @@ DRUM = Dialogue(
             supporting=(PAINTED,),
             topic_switch=True,
         ),
-        DialogueTurn(
+        WrittenTurn(
             turn=5,
             parent=4,
             question=COST,

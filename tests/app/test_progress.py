@@ -11,7 +11,7 @@ from typing import TextIO
 
 import pytest
 
-from judgetree.app.terminal.progress import counting_bar, progress_bar
+from judgetree.app.terminal.terminal import counting_bar, progress_bar
 
 
 def test_elsewhere_than_in_a_terminal_a_line_tells_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from judgetree.app.scripted.answers import PromptMismatch, ScriptedAnswers
 from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply, standalone_questions
 from judgetree.app.scripted.server import ScriptedServer, find_dialogues
-from judgetree.evaluation.datasets.standards_dialogues import DialogueTurn, load_dialogues
+from judgetree.evaluation.datasets.standards_dialogues import WrittenTurn, load_dialogues
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.graphs.rag.result import Mode
@@ -160,7 +160,7 @@ class Outcome:
     played: dict[str, Played]
     alone: dict[str, Played]
 
-    def turns(self) -> Iterator[tuple[DialogueTurn, bool, bool, TurnResult, TurnResult]]:
+    def turns(self) -> Iterator[tuple[WrittenTurn, bool, bool, TurnResult, TurnResult]]:
         """Turn, whether it is right in the dialogue and alone, and the two results."""
         for dialogue in DIALOGUES:
             played, alone = self.played[dialogue.id], self.alone[dialogue.id]

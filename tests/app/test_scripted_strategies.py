@@ -10,18 +10,19 @@ from judgetree.app.scripted.answers import PromptMismatch, ScriptedAnswers, pars
 from judgetree.app.scripted.strategies import strategy_reply
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.reader.prompts import REFUSAL, reader_messages
-from judgetree.modules.reader.strategies import AnswerStrategy, read_evidence
-from judgetree.modules.reader.strategy_prompts import (
+from judgetree.modules.reader.prompts import (
     NOTE_SYSTEM,
+    REFUSAL,
     combine_messages,
     finish_messages,
     note_messages,
     parse_note,
     parse_scored,
+    reader_messages,
     refine_messages,
     scored_messages,
 )
+from judgetree.modules.reader.strategies import AnswerStrategy, read_evidence
 from tests.app.conftest import CHAIN, CHINESE, SUB_QUESTION
 from tests.graphs.fakes import FakeLLM
 

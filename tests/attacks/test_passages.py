@@ -17,11 +17,23 @@ from judgetree.modules.judge.prompts import alone_messages, judge_messages, need
 from judgetree.modules.memory.messages import build_context_messages
 from judgetree.modules.memory.prompts import assess_messages
 from judgetree.modules.memory.rewrites import read_rewrite
-from judgetree.modules.reader.evidence import render_evidence, render_sub_answer, split_evidence
-from judgetree.modules.reader.material import LABELS, as_line, as_material
+from judgetree.modules.reader.evidence import (
+    LABELS,
+    as_line,
+    as_material,
+    render_evidence,
+    render_sub_answer,
+    split_evidence,
+)
 from judgetree.modules.reader.multistep_prompts import Observed, draft_messages, react_messages, thought_messages
-from judgetree.modules.reader.prompts import digest_messages, reader_messages
-from judgetree.modules.reader.strategy_prompts import finish_messages, note_messages, refine_messages, scored_messages
+from judgetree.modules.reader.prompts import (
+    digest_messages,
+    finish_messages,
+    note_messages,
+    reader_messages,
+    refine_messages,
+    scored_messages,
+)
 
 from .passages import PASSAGES, QUERY, HostilePassage
 

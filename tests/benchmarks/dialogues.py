@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards_dialogues import Dialogue, DialogueTurn, load_dialogues
+from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, load_dialogues
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.graphs.rag.result import Mode
@@ -31,7 +31,7 @@ CALLS_FROM_HISTORY = 3
 class Asked(NamedTuple):
     """One turn, in its dialogue and alone."""
 
-    turn: DialogueTurn
+    turn: WrittenTurn
     is_right: bool
     is_right_alone: bool
     result: TurnResult

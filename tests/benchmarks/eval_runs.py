@@ -16,12 +16,12 @@ from pathlib import Path
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.registry import load_dataset
-from judgetree.evaluation.datasets.standards_qa import Question, known_questions
+from judgetree.evaluation.datasets.standards import Question, known_questions
 from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.evaluation.runs.batch_run import run_experiment
-from judgetree.evaluation.runs.corpora import open_corpus
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.runner import Progress
+from judgetree.evaluation.runs.services import open_corpus
 from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.settings import Settings, load_settings
 

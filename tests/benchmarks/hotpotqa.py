@@ -14,7 +14,7 @@ from pathlib import Path
 
 from judgetree.evaluation.datasets.questions import Dataset
 from judgetree.evaluation.datasets.registry import load_dataset
-from judgetree.evaluation.runs.corpora import open_corpus
+from judgetree.evaluation.runs.services import open_corpus
 from judgetree.modules.index.index import Index
 from judgetree.modules.settings import Settings, load_settings
 

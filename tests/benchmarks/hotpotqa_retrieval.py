@@ -20,8 +20,7 @@ from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.metrics.retrieval import all_supporting
 from judgetree.modules.embedding.embedder import Embedder, create_embeddings
 from judgetree.modules.index.index import Index
-from judgetree.modules.index.schema import DENSE_FIELD, PK_FIELD, TEXT_FIELD
-from judgetree.modules.index.stop_words import STOP_WORDS
+from judgetree.modules.index.schema import DENSE_FIELD, PK_FIELD, STOP_WORDS, TEXT_FIELD
 from judgetree.modules.retriever.retriever import Retriever
 
 from .hotpotqa import EMBEDDINGS, HotpotQA, hotpotqa, not_measured

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.evaluation.datasets.standards import Question, known_questions, load_standards_qa
 from judgetree.evaluation.datasets.standards_dialogues import (
     Dialogue,
-    DialogueTurn,
+    WrittenTurn,
     load_dialogues,
     path_of,
     standalone_question,
 )
-from judgetree.evaluation.datasets.standards_qa import Question, known_questions, load_standards_qa
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.settings import load_settings
@@ -24,7 +24,7 @@ from tests.data.test_standards import CHAINED, DATA, STANDARDS, Hop, Row, conten
 
 FILE = DATA / "standards_dialogues.jsonl"
 DIALOGUES = load_dialogues(FILE)
-TURN_KEYS = set(DialogueTurn.__annotations__)
+TURN_KEYS = set(WrittenTurn.__annotations__)
 FAMILY = {"kv"}  # stands in every English designation and tells nothing apart
 RULES_OF_THE_QUESTIONS: tuple[Callable[[Row], None], ...] = (
     standards.test_quotes_stand_in_their_sources_and_hold_the_hop_answers,
@@ -38,27 +38,27 @@ RULES_OF_THE_QUESTIONS: tuple[Callable[[Row], None], ...] = (
 every_dialogue = pytest.mark.parametrize("dialogue", DIALOGUES, ids=[dialogue.id for dialogue in DIALOGUES])
 
 
-def all_turns() -> Iterator[tuple[Dialogue, DialogueTurn]]:
+def all_turns() -> Iterator[tuple[Dialogue, WrittenTurn]]:
     return ((dialogue, turn) for dialogue in DIALOGUES for turn in dialogue.turns)
 
 
-def follow_ups() -> list[DialogueTurn]:
+def follow_ups() -> list[WrittenTurn]:
     return [turn for _, turn in all_turns() if turn.is_follow_up]
 
 
-def earlier(dialogue: Dialogue, turn: DialogueTurn) -> list[DialogueTurn]:
+def earlier(dialogue: Dialogue, turn: WrittenTurn) -> list[WrittenTurn]:
     return list(path_of(dialogue, turn.turn)[:-1])
 
 
-def relevant(dialogue: Dialogue, turn: DialogueTurn) -> list[DialogueTurn]:
+def relevant(dialogue: Dialogue, turn: WrittenTurn) -> list[WrittenTurn]:
     return [dialogue.turns[number - 1] for number in turn.relevant_turns]
 
 
-def quotes(turns: Iterable[DialogueTurn]) -> set[str]:
+def quotes(turns: Iterable[WrittenTurn]) -> set[str]:
     return {fact.quote for turn in turns for fact in turn.supporting}
 
 
-def sources(turns: Iterable[DialogueTurn]) -> set[str]:
+def sources(turns: Iterable[WrittenTurn]) -> set[str]:
     return {fact.source for turn in turns for fact in turn.supporting}
 
 
@@ -66,7 +66,7 @@ def words(text: str, lang: str) -> set[str]:
     return names(text, lang) | content_words(text, lang)
 
 
-def unsaid_names(turn: DialogueTurn, lang: str) -> set[str]:
+def unsaid_names(turn: WrittenTurn, lang: str) -> set[str]:
     """Designations of the stand-alone question that the turn itself leaves out."""
     return names(turn.standalone, lang) - words(turn.question, lang)
 
@@ -193,7 +193,7 @@ def test_stand_alone_questions_find_their_passage_and_follow_ups_as_asked_seldom
         index.get_index_done()
         retriever = Retriever(index.vector_store, topk=5, search_type="hybrid")
 
-        def is_found(turn: DialogueTurn, query: str) -> bool:
+        def is_found(turn: WrittenTurn, query: str) -> bool:
             passages = [one_spaced(chunk.page_content) for chunk, _ in retriever.get_similar_chunk_with_score(query)]
             return any(turn.supporting[0].quote in passage for passage in passages)
 

@@ -8,7 +8,7 @@ from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.graphs.threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
 from judgetree.modules.errors import ThreadMismatch
 from judgetree.modules.judge.oracle import OracleJudge
-from judgetree.modules.llm.sampling import sampled
+from judgetree.modules.llm.factory import sampled
 from tests.graphs.fakes import FakeLLM, TableRetriever
 
 SERVICES = RagContext(reader=FakeLLM(lambda messages: ""), retriever=TableRetriever({}), judge=OracleJudge({}))

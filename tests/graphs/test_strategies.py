@@ -20,16 +20,17 @@ from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError, SettingsError, ThreadMismatch
 from judgetree.modules.judge.oracle import GoldFact, OracleJudge
 from judgetree.modules.reader.evidence import render_sub_answer
-from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
-from judgetree.modules.reader.strategies import AnswerStrategy
-from judgetree.modules.reader.strategy_prompts import (
+from judgetree.modules.reader.prompts import (
     COMBINE_SYSTEM,
     FINISH_SYSTEM,
     NOTE_SYSTEM,
+    READER_SYSTEM,
+    REFUSAL,
     SCORED_SYSTEM,
     STRATEGY_VERSIONS,
     scored_messages,
 )
+from judgetree.modules.reader.strategies import AnswerStrategy
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 
 ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"

@@ -14,20 +14,22 @@ from hypothesis import strategies as st
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError
-from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL, reader_messages
-from judgetree.modules.reader.strategies import AnswerStrategy, ReaderAnswer, read_evidence
-from judgetree.modules.reader.strategy_prompts import (
+from judgetree.modules.reader.prompts import (
     COMBINE_SYSTEM,
     FINISH_SYSTEM,
     NOTE_SYSTEM,
+    READER_SYSTEM,
     REFINE_SYSTEM,
+    REFUSAL,
     SCORED_SYSTEM,
     combine_messages,
     finish_messages,
     note_messages,
+    reader_messages,
     refine_messages,
     scored_messages,
 )
+from judgetree.modules.reader.strategies import AnswerStrategy, ReaderAnswer, read_evidence
 from tests.graphs.fakes import FakeLLM
 from tests.modules.model_endpoints import Snapshots
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.modules.calls.thinking import split_thinking
-from judgetree.modules.judge.verdict_parser import parse_verdict
-from judgetree.modules.llm.bounded_repair import TooMuchWork, repaired_json
-from judgetree.modules.llm.json_reply import ReplyProblem
+from judgetree.modules.judge.generated import parse_verdict
+from judgetree.modules.llm.json_reply import ReplyProblem, TooMuchWork, repaired_json
 
 LONGEST_S = 0.3
 KB = 1024

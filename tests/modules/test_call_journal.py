@@ -16,7 +16,7 @@ from judgetree.modules.calls.growing_text import Listeners
 from judgetree.modules.calls.journal import BOOKED_TO, CallJournal, ThreadCalls, thread_calls
 from judgetree.modules.calls.journal_files import PostgresJournal, SqliteJournal
 from judgetree.modules.calls.journaled import complete_journaled
-from judgetree.modules.calls.options import PLAIN_TEXT
+from judgetree.modules.calls.messages import PLAIN_TEXT
 from judgetree.modules.calls.record import INTERRUPTED
 from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, SettingsError

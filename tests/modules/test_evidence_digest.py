@@ -6,7 +6,7 @@ import asyncio
 
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.tokens import message_tokens, text_tokens
-from judgetree.modules.reader.digest import digested
+from judgetree.modules.reader.strategies import digested
 
 PASSAGES = [f"{number}.md\nFact {number}. " + "It is heavy. " * 60 for number in range(6)]
 

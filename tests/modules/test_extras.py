@@ -6,8 +6,7 @@ import importlib
 
 import pytest
 
-from judgetree.modules.errors import DependencyError
-from judgetree.modules.extras import needs_extra
+from judgetree.modules.errors import DependencyError, needs_extra
 
 
 def test_missing_package_is_told_with_the_extra_that_brings_it() -> None:

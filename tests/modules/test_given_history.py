@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.memory.given_history import GivenHistory, pairs_of
+from judgetree.modules.memory.messages import GivenHistory, pairs_of
 
 MESSAGES = st.lists(st.sampled_from([HumanMessage, AIMessage, SystemMessage]), max_size=8)
 CALLS = [{"name": "search", "args": {}, "id": "1"}]

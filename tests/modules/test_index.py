@@ -21,7 +21,7 @@ from langchain_core.embeddings import Embeddings
 
 from judgetree.modules.errors import CollectionError, LoadingError
 from judgetree.modules.index.connection import MilvusConnection, connect
-from judgetree.modules.index.filters import text_in
+from judgetree.modules.index.content import text_in
 from judgetree.modules.index.index import Index
 from judgetree.modules.index.schema import (
     CollectionInfo,

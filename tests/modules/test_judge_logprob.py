@@ -30,7 +30,7 @@ from judgetree.modules.judge.prompts import (
 )
 from judgetree.modules.judge.thresholds import LogprobThresholds
 from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
-from judgetree.modules.reader.material import as_material
+from judgetree.modules.reader.evidence import as_material
 from tests.modules.model_endpoints import as_new, llm_at
 
 QUERY = "Where was the director of Alien born?"

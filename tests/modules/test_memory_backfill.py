@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.modules.index.connection import MilvusConnection
-from judgetree.modules.memory.backfill import backfill, chained
-from judgetree.modules.memory.memory import ConversationMemory, by_time
+from judgetree.modules.memory.memory import ConversationMemory, backfill, by_time, chained
 from judgetree.modules.memory.turns import QaPair
 from tests.modules.memories import Clock, foreign_row, new_name, opened_memories
 from tests.modules.turn_factory import ids_of, make_turn

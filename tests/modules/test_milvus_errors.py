@@ -12,9 +12,8 @@ import pytest
 from pymilvus.exceptions import MilvusException
 
 from judgetree.modules.errors import MilvusFailure
-from judgetree.modules.index.connection import MilvusConnection
+from judgetree.modules.index.connection import MilvusConnection, milvus_errors
 from judgetree.modules.index.index import Index
-from judgetree.modules.index.milvus_errors import milvus_errors
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 

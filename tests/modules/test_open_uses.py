@@ -6,9 +6,8 @@ import threading
 import time
 from pathlib import Path
 
-from judgetree.modules.index.connection import lock_holder
+from judgetree.modules.index.connection import OpenUses, lock_holder
 from judgetree.modules.index.index import Index
-from judgetree.modules.index.open_uses import OpenUses
 from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.retriever.retriever import Retriever
 from tests.modules.fake_embeddings import BagOfWordsEmbedder

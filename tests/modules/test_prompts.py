@@ -14,7 +14,7 @@ from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.judge.contract import Score
 from judgetree.modules.judge.prompts import GENERATED_JUDGE_VERSION, JUDGE_SCHEMA, JUDGE_SYSTEM, SCALE, judge_messages
 from judgetree.modules.reader import prompts
-from judgetree.modules.reader.material import as_material
+from judgetree.modules.reader.evidence import as_material
 from judgetree.modules.reader.prompts import (
     CLOSED_BOOK_SYSTEM,
     READER_SYSTEM,

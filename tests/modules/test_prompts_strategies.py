@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
-from judgetree.modules.reader.refusals import is_refusal
-from judgetree.modules.reader.strategies import AnswerStrategy
-from judgetree.modules.reader.strategy_prompts import (
+from judgetree.modules.reader.prompts import (
     COMBINE_SYSTEM,
     FINISH_SYSTEM,
     NO_CONFIDENCE,
     NOTE_SYSTEM,
+    READER_SYSTEM,
     REFINE_SYSTEM,
+    REFUSAL,
     SCORED_SYSTEM,
     STRATEGY_VERSIONS,
     combine_messages,
@@ -27,6 +26,8 @@ from judgetree.modules.reader.strategy_prompts import (
     refine_messages,
     scored_messages,
 )
+from judgetree.modules.reader.refusals import is_refusal
+from judgetree.modules.reader.strategies import AnswerStrategy
 
 SHORT = "as short as possible: a name, a number with its unit, a date, yes or no; no explanation"
 

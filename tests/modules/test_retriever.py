@@ -15,7 +15,7 @@ from langchain_milvus import BM25BuiltInFunction, Milvus
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import CollectionError, ModelCallError, SearchArgumentError
 from judgetree.modules.index.connection import MilvusConnection, is_address
-from judgetree.modules.index.filters import text_in
+from judgetree.modules.index.content import text_in
 from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.retriever import FETCH_AT_LEAST, Retriever
 from judgetree.modules.retriever.search import Hits, VectorField, chosen_fields, similarity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from judgetree.modules.index.folder_scan import FolderScan, scan_files
-from judgetree.modules.index.source_names import SourceNames
+from judgetree.modules.index.plan import SourceNames
 
 
 def write(folder: Path, **files: str) -> FolderScan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.storable import check_id, check_text
+from judgetree.modules.formats import check_id, check_text
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Self
 import pytest
 from pydantic import BaseModel, ValidationError, model_validator
 
-from judgetree.modules.validation_faults import faults_of
+from judgetree.modules.errors import faults_of
 
 
 class Span(BaseModel):

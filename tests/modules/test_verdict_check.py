@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judgetree.modules.judge import verdict_check
-from judgetree.modules.judge.contract import Verdict
-from judgetree.modules.judge.verdict_check import checked_verdict
+from judgetree.modules.judge import contract
+from judgetree.modules.judge.contract import Verdict, checked_verdict
 
 
 @pytest.mark.parametrize("score", [1, 1.0, np.int64(1), np.float32(1.0), np.array(1)], ids=repr)
@@ -57,4 +56,4 @@ def test_texts_can_be_stored() -> None:
 
 
 def test_example_of_the_docstring() -> None:
-    assert doctest.testmod(verdict_check).failed == 0
+    assert doctest.testmod(contract).failed == 0

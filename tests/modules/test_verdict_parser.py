@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judgetree.modules.judge.contract import Verdict
-from judgetree.modules.judge.verdict_parser import parse_verdict
+from judgetree.modules.judge.generated import parse_verdict
 from judgetree.modules.llm.json_reply import ReplyProblem
 
 QUERY = "Where was the director of Alien born?"

@@ -15,16 +15,17 @@ from string import Template
 from ....modules.memory.turns import ChunkRef, OpenTurn, QaPair
 from ...drawing.html import (
     Json,
+    SharedTexts,
     csp_hash,
     describe_chunk,
     json_in_html,
     notebook_frame,
+    pack,
     picture_block,
     query_data,
     tree_asset,
 )
 from ...drawing.layout import one_line, shorten
-from ...drawing.packing import SharedTexts, pack
 from ...drawing.words import VERDICT_MARKS, VERDICT_WORDS, usage_words
 from ...rag.search_tree import SearchTree
 from ...tree.nodes import ChunkNode, VerdictLabel

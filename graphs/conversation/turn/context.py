@@ -12,7 +12,7 @@ from ....modules.calls.journal import ThreadCalls
 from ....modules.calls.usage import CallMeter
 from ....modules.judge.contract import Judge
 from ....modules.llm.json_reply import JsonChat
-from ....modules.memory.history_text import HistoryRenderer
+from ....modules.memory.messages import HistoryRenderer
 from ....modules.memory.prompts import CONVERSATION_VERSION
 from ....modules.memory.turns import PathSpans, QaPair
 from ....modules.retriever.web import WebSearch

@@ -1,14 +1,45 @@
-"""Which turns a prompt shows: the newest of a path from the conversation's state, older ones from the memory."""
+"""Which turns a prompt shows, from the state and from the memory, and the chunks that turns rest on."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....modules.memory.turns import OpenTurn, QaPair, given_id, imported_turn, is_on_path, path_spans, utc_now
+from langchain_core.documents import Document
+
+from ....modules.memory.turns import (
+    ChunkRef,
+    OpenTurn,
+    QaPair,
+    given_id,
+    imported_turn,
+    is_on_path,
+    path_spans,
+    utc_now,
+)
+from ...rag.graph import RagGraph
 from .context import TurnContext, TurnLimits
 from .state import TurnState
+
+
+async def chunks_of(refs: Sequence[ChunkRef], rag: RagGraph) -> list[Document]:
+    """The chunks of the refs, in their order; those of a web search, and of a tree that is gone, are left out.
+
+    Costs one reading of the newest state for each search tree.
+    """
+    by_thread: defaultdict[str, set[str]] = defaultdict(set)
+    for ref in refs:
+        if ref["thread_id"]:
+            by_thread[ref["thread_id"]].add(ref["chunk_id"])
+    found: dict[str, Document] = {}
+    for thread_id, wanted in by_thread.items():
+        snapshot = await rag.aget_state({"configurable": {"thread_id": thread_id}})
+        for chunk in snapshot.values.get("similar_chunks", ()):
+            if chunk.metadata["chunk_id"] in wanted:
+                found[str(chunk.metadata["chunk_id"])] = chunk
+    return [found[ref["chunk_id"]] for ref in refs if ref["chunk_id"] in found]
 
 
 async def load_history(context: TurnContext, turn: OpenTurn, given: Sequence[tuple[str, str]]) -> TurnState:

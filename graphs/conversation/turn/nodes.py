@@ -14,7 +14,7 @@ from ....modules.calls.messages import Message
 from ....modules.calls.tokens import beginning, shortened
 from ....modules.calls.usage import CallMeter, UsageTotals, total_usage
 from ....modules.errors import SettingsError, ThreadMismatch
-from ....modules.judge.verdict_check import checked_verdict
+from ....modules.judge.contract import checked_verdict
 from ....modules.memory.kept_evidence import ranked_refs, within_tokens
 from ....modules.memory.prompts import (
     AssessmentReply,
@@ -26,17 +26,17 @@ from ....modules.memory.prompts import (
 )
 from ....modules.memory.rewrites import Rewrite, read_rewrite
 from ....modules.memory.turns import ChunkRef, QaPair, best_refs, merge_refs, rag_thread_of
-from ....modules.reader.digest import digested
 from ....modules.reader.evidence import render_evidence, split_evidence, usable_chunks
 from ....modules.reader.prompts import reader_messages
 from ....modules.reader.refusals import is_refusal
+from ....modules.reader.strategies import digested
 from ...rag.run_start import RagInput
 from ...rag.search_tree import SearchTree
 from ...threads.state import RagState
 from ...tree.nodes import walk_chunks
 from .calls import answer_live, ask_json, ask_text
 from .context import TurnContext
-from .history import in_line, newest_within
+from .history import chunks_of, in_line, newest_within
 from .prompts import (
     assessment_prompt,
     condensation_prompt,
@@ -48,7 +48,6 @@ from .prompts import (
     summary_prompt,
 )
 from .saving import remember, saved_turn
-from .sources import chunks_of
 from .state import TurnState
 
 Update = dict[str, object]

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from ....modules.calls.messages import Message
 from ....modules.calls.tokens import message_tokens, shortened, text_tokens
-from ....modules.memory.history_text import history_text
-from ....modules.memory.messages import build_context_messages, fitting_passages
+from ....modules.memory.messages import build_context_messages, fitting_passages, history_text
 from ....modules.memory.prompts import (
     KNOWLEDGE_SYSTEM,
     assess_messages,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from judgetree.evaluation.datasets.questions import EvalQuestion
-from judgetree.evaluation.metrics.gold import GoldMark, gold_mark
+from judgetree.evaluation.metrics.retrieval import GoldMark, gold_mark
 
 FACT = "Dorsan withstands up to 212 °C in service"
 QUESTION = EvalQuestion(

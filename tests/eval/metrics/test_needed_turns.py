@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.evaluation.metrics.needed_turns import NeededScores, needed_scores
+from judgetree.evaluation.metrics.conversation import NeededScores, needed_scores
 
 TURNS = st.sets(st.integers(1, 6))
 

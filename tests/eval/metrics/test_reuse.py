@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.evaluation.metrics.reuse import AnsweredTurn
+from judgetree.evaluation.metrics.conversation import AnsweredTurn
 
 TURNS = st.builds(
     AnsweredTurn,

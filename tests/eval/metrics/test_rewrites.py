@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
-from judgetree.evaluation.metrics.rewrites import query_forms, rewrite_scores
+from judgetree.evaluation.metrics.conversation import query_forms, rewrite_scores
 
 WORDS = st.lists(st.sampled_from(["weir", "lock", "the", "9"]), min_size=1, max_size=8)
 

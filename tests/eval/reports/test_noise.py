@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from judgetree.evaluation.reports.noise import noise_frame, noise_lines
+from judgetree.evaluation.reports.means import noise_frame, noise_lines
 
 
 def frame(em: list[float | None], *, repeats: int = 2) -> pd.DataFrame:

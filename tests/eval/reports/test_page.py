@@ -13,7 +13,7 @@ import pytest
 
 from judgetree.evaluation.datasets.questions import CorpusDocument, EvalQuestion
 from judgetree.evaluation.datasets.registry import load_dataset
-from judgetree.evaluation.reports.files import write_report
+from judgetree.evaluation.reports.page import write_report
 from judgetree.evaluation.rows.from_results import row_of
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.rows.trees import TreeStore

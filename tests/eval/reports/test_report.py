@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
-from judgetree.evaluation.reports.completeness import completeness_counts, damage_lines
+from judgetree.evaluation.reports.failures import completeness_counts, damage_lines
 from judgetree.evaluation.reports.frames import common_frame, ks_of, question_frame, retrieval_metrics, system_frame
 from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.reports.system_table import common_lines, count_lines, system_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from judgetree.evaluation.reports.splits import FIRED, QUIET, recursion_fired, split_frame
+from judgetree.evaluation.reports.means import FIRED, QUIET, recursion_fired, split_frame
 
 
 def frame(**changes: list[object]) -> pd.DataFrame:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.evaluation.datasets.registry import load_dataset
-from judgetree.evaluation.runs.choice import choose_questions, draw
 from judgetree.evaluation.runs.experiment import Experiment, RankerType, load_experiment
+from judgetree.evaluation.runs.jobs import choose_questions, draw
 from judgetree.modules.addresses import Address
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.retriever.rerank import RANKERS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from judgetree.evaluation.datasets.questions import Dataset, EvalQuestion
-from judgetree.evaluation.runs.choice import choose_questions
+from judgetree.evaluation.runs.batch_run import joined
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.whole_run import joined
+from judgetree.evaluation.runs.jobs import choose_questions
 
 DATASET = Dataset(
     name="set",

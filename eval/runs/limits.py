@@ -1,16 +1,22 @@
-"""What a run has paid so far, in calls, tokens and money, against what it may."""
+"""When a run stops: its limits of calls, tokens and money, and endpoints that can serve nothing."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...graphs.systems.registry import SYSTEMS
+from ...modules.calls.completion import Completion
+from ...modules.calls.growing_text import TextListener
 from ...modules.calls.journal import BOOKED_TO, JournaledCall
+from ...modules.calls.journaled import expected_record
+from ...modules.calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
 from ...modules.calls.prices import FILE_NAME, FREE, UNKNOWN, Cost, Prices, usage_by_model
 from ...modules.calls.record import CallKind, CallRecord
-from ...modules.errors import RunLimitReached, SettingsError
+from ...modules.calls.usage import CallMeter
+from ...modules.errors import BudgetSpent, ModelCallError, ModelSetupError, RunLimitReached, SettingsError
+from ...modules.llm.endpoint import ChatLLM
 from ...modules.settings import Settings, without_secrets
 from ..rows.store import RunRow
 from .experiment import RETRIEVING, Experiment
@@ -179,3 +185,106 @@ def _models_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[Cal
     reranker = (experiment.ranker_params or {}).get("model")
     if experiment.ranker_type == "model" and isinstance(reranker, str):
         yield "rerank", reranker
+
+
+class LimitedLLM:
+    """A chat model whose calls a run pays for: each is reserved before it is made, and settled after.
+
+    A reply that comes from the journal was paid for before, and needs no reservation.
+    """
+
+    def __init__(self, inner: ChatLLM, spending: Spending, *, endpoint: str, billed_as: str) -> None:
+        """``billed_as``: the model as prices name it."""
+        self._inner = inner
+        self._spending = spending
+        self._endpoint = endpoint
+        self._billed_as = billed_as
+
+    @property
+    def model(self) -> str:
+        """The inner model's name."""
+        return self._inner.model
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
+    ) -> Completion:
+        """See ``ChatLLM.complete``.
+
+        Raises:
+            RunLimitReached: The run may make no more calls; none was made.
+        """
+
+        async def call() -> Completion:
+            return await self._inner.complete(
+                messages, meter=meter, options=options, on_text=on_text, on_thinking=on_thinking
+            )
+
+        if meter.holds(lambda: call_key(self._endpoint, self.model, messages, options)):
+            return await call()
+        expected = expected_record(messages, options, model=self._billed_as, meter=meter)
+        place = await self._spending.reserve(self._spending.amount_of(expected))
+        taken: CallRecord | None = expected  # of a call that is cancelled
+        try:
+            completion = await call()
+            taken = meter.records[-1]
+        except ModelCallError:
+            taken = meter.records[-1]
+            raise
+        except BudgetSpent:
+            taken = None
+            raise
+        finally:
+            await self._settle(place, taken)
+        return completion
+
+    async def _settle(self, place: object, taken: CallRecord | None) -> None:
+        amount = (
+            Amount() if taken is None else self._spending.amount_of(CallRecord(**{**taken, "model": self._billed_as}))
+        )
+        await self._spending.settle(place, amount)
+
+
+MIN_ASKED = 10
+"""Fewer questions make no share."""
+
+
+class SetupFailures:
+    """Counts questions that failed by a ``ModelSetupError``, in a row or as a share of those asked."""
+
+    def __init__(self, fail_after: float) -> None:
+        """``fail_after``: from 1 on, a number of questions in a row; below 1, a share of the questions asked."""
+        self._fail_after = fail_after
+        self._asked = self._failed = self._in_a_row = 0
+        self._reason = ""
+
+    def add(self, row: RunRow) -> None:
+        """Count a question that was asked; rows are added in the order in which they are finished."""
+        self._asked += 1
+        self._failed += row.setup_failed
+        self._in_a_row = self._in_a_row + 1 if row.setup_failed else 0
+        self._reason = row.error if row.setup_failed else self._reason
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether no further question is to be asked."""
+        if self._fail_after >= 1:
+            return self._in_a_row >= self._fail_after
+        return self._asked >= MIN_ASKED and self._failed >= self._fail_after * self._asked
+
+    def refuse(self) -> None:
+        """Do nothing unless the limit is reached, or not a single question could be asked.
+
+        Raises:
+            ModelSetupError: With what the last of them had said.
+        """
+        if self.is_reached or 0 < self._failed == self._asked:
+            raise ModelSetupError(
+                f"Stopped: {self._failed} of {self._asked} questions could not be asked. The last one: {self._reason} "
+                "Finished rows are kept; once that is mended, the same command asks the others and these again."
+            )
