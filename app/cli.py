@@ -16,7 +16,7 @@ from .commands.declare_conversations import conversations_app
 from .commands.declare_eval import eval_app
 
 # Spelled out again, since their homes take seconds to import; a test compares them.
-ModeName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
+SystemName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
 JudgeName = Literal["auto", "generated", "logprob"]
 StrategyName = Literal["stuff", "map_reduce", "refine", "map_rerank"]
@@ -133,8 +133,8 @@ def ask(  # noqa: PLR0913 - one parameter an option
     collection: Annotated[
         str | None, typer.Option("--collection", "-c", metavar="NAME", help="Collection to ask.")
     ] = None,
-    mode: Annotated[
-        ModeName | None,
+    system: Annotated[
+        SystemName | None,
         typer.Option(
             help="judge: recursive; naive: retrieve and answer; llm: closed book; "
             "ircot, iter_retgen, self_ask, react: baselines that search in rounds. Default judge."
@@ -173,7 +173,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
 
     options = AskOptions(
         collection=collection,
-        mode=mode,
+        system=system,
         topk=topk,
         max_depth=max_depth,
         max_llm_calls=max_llm_calls,
@@ -191,10 +191,10 @@ def chat(  # noqa: PLR0913 - one parameter an option
     collection: Annotated[
         str | None, typer.Option("--collection", "-c", metavar="NAME", help="Collection to ask.")
     ] = None,
-    session: Annotated[
+    conversation: Annotated[
         str | None, typer.Option(metavar="NAME", help="Conversation to begin or to go on with; default: a new one.")
     ] = None,
-    mode: Annotated[ModeName | None, typer.Option(help="How documents are searched, as in ask. Default judge.")] = None,
+    system: Annotated[SystemName | None, typer.Option(help="How documents are searched; default judge.")] = None,
     topk: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Chunks that each query retrieves; default 3.")
     ] = None,
@@ -232,7 +232,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
 
     options = ChatOptions(
         collection=collection,
-        mode=mode,
+        system=system,
         topk=topk,
         max_depth=max_depth,
         strategy=strategy,
@@ -243,7 +243,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
         summary_memory=summary_memory,
         switch_collection=switch_collection,
     )
-    raise typer.Exit(run_chat(options, session_id=session, as_json=as_json))
+    raise typer.Exit(run_chat(options, name=conversation, as_json=as_json))
 
 
 @app.command()

@@ -60,7 +60,7 @@ _HOMES = {
     "load_rerun": "runs.rerun",
     "run": "run_and_report",
     "run_experiment": "runs.batch_run",
-    "write_report": "reports.files",
+    "write_report": "reports.page",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604 - names only

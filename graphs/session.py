@@ -23,7 +23,7 @@ from ..modules.llm.factory import create_judge_llm, create_llm, sampled
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings, load_settings
-from .rag.result import Mode, RagResult
+from .rag.result import RagResult, SystemName
 from .rag.running_work import RunningWork
 from .rag.search_tree import SearchTree
 from .rag.thread_runs import thread_runs
@@ -39,8 +39,8 @@ class RagSession:
     thread, notebook cell or event loop, several at a time.
 
     Args:
-        collection: Name of the collection; not needed for ``mode="llm"``.
-        mode: "judge", "naive" (retrieve and answer), "llm" (closed book), or a baseline that searches in rounds:
+        collection: Name of the collection; not needed for ``system="llm"``.
+        system: "judge", "naive" (retrieve and answer), "llm" (closed book), or a baseline that searches in rounds:
             "ircot", "iter_retgen", "self_ask", "react". See ``systems.SYSTEMS``.
         topk: Chunks that each query retrieves.
         search_type: "hybrid", "dense" or "sparse".
@@ -57,7 +57,7 @@ class RagSession:
         self,
         collection: str = "",
         *,
-        mode: Mode = "judge",
+        system: SystemName = "judge",
         topk: int = 3,
         search_type: str = "hybrid",
         judge: str | Judge = "auto",
@@ -67,16 +67,16 @@ class RagSession:
         settings: Settings | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> None:
-        if mode not in SYSTEMS:
-            raise SettingsError(f"Unknown mode {mode!r}. Allowed: {', '.join(SYSTEMS)}.")
+        if system not in SYSTEMS:
+            raise SettingsError(f"Unknown system {system!r}. Allowed: {', '.join(SYSTEMS)}.")
         if strategy not in get_args(AnswerStrategy):
             allowed = ", ".join(get_args(AnswerStrategy))
             raise SettingsError(f"Unknown strategy {strategy!r}. Allowed: {allowed}.")
-        if not collection and context is None and SYSTEMS[mode].retrieves:
-            raise SettingsError(f"The mode {mode!r} retrieves: name a collection.")
+        if not collection and context is None and SYSTEMS[system].retrieves:
+            raise SettingsError(f"The system {system!r} retrieves: name a collection.")
         self.settings = settings or load_settings()
         self.collection = collection
-        self.mode: Mode = mode
+        self.system: SystemName = system
         self._topk = topk
         self._search_type = search_type
         self._judge = judge
@@ -88,7 +88,7 @@ class RagSession:
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
         self._running = RunningWork("session")
-        build = SYSTEMS[mode].build
+        build = SYSTEMS[system].build
         self.graph = build(checkpointer=self.settings.checkpoint_url, durability=self.settings.durability)
 
     def __enter__(self) -> Self:
@@ -190,7 +190,7 @@ class RagSession:
             answer="" if error else tree.root.answer,
             status="failed" if error else tree.root.answer_status or "failed",
             thread_id=thread_id,
-            mode=self.mode,
+            system=self.system,
             tree=tree,
             usage=tree.usage,
             usage_this_run=total_usage(new),
@@ -244,7 +244,7 @@ class RagSession:
     def _open_services(self) -> RagContext:
         settings = self.settings
         retriever = None
-        if SYSTEMS[self.mode].retrieves:
+        if SYSTEMS[self.system].retrieves:
             index = self._resources.enter_context(open_index(self.collection, settings))
             retriever = Retriever(index, topk=self._topk, search_type=self._search_type)
             retriever.check_args()  # a missing collection is told before a model is fetched
@@ -259,7 +259,7 @@ class RagSession:
         )
 
     def _create_judge(self, reader: EndpointLLM, gate: CallGate) -> Judge | None:
-        if not SYSTEMS[self.mode].judges:
+        if not SYSTEMS[self.system].judges:
             return None
         if not isinstance(self._judge, str):
             return self._judge
@@ -270,7 +270,7 @@ class RagSession:
 class SessionOptions(TypedDict, total=False):
     """The keyword arguments of ``RagSession``."""
 
-    mode: Mode
+    system: SystemName
     topk: int
     search_type: str
     judge: str | Judge

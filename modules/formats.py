@@ -1,4 +1,4 @@
-"""What can be saved as text, and what saved data says of itself: ``"format": "judgetree-<thing>/2"``."""
+"""What can be saved as text, and what saved data says of itself: ``"format": "judgetree-<thing>/3"``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ Thing = Literal[
 ]
 """Kinds of saved data: a "conversation-tree" is an exported conversation, a "store" the id of a checkpoint store."""
 
-VERSION = 2
+VERSION = 3
 FORMAT_KEY = "format"
 
 
@@ -77,7 +77,7 @@ def format_of(thing: Thing) -> str:
     """The format that this judgetree writes.
 
     >>> format_of("search-tree")
-    'judgetree-search-tree/2'
+    'judgetree-search-tree/3'
     """
     return f"judgetree-{thing}/{VERSION}"
 

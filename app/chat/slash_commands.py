@@ -131,7 +131,7 @@ class ChatCommands:
         self._tell(self._tree_of(turn).to_text(width=width()))
 
     def _tree_of(self, turn: QaPair) -> SearchTree:
-        """The tree as the kind of graph that wrote it reads it: a turn may have been asked in another mode."""
+        """The tree as the kind of graph that wrote it reads it: a turn may have been asked in another system."""
         if self._settings.checkpoint_url != "memory:":
             return read_saved_tree(self._settings, turn["rag_thread_id"])
         tree = self._talk.search_tree(turn)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from ...graphs.drawing.words import usage_words
-from ...graphs.rag.result import Mode, RagResult
+from ...graphs.rag.result import RagResult, SystemName
 from ...graphs.session import RagSession
 from ...graphs.threads.context import Limits, RunEvent
 from ...graphs.threads.snapshots import is_absent
@@ -19,7 +19,7 @@ from ...modules.settings import Settings, load_settings
 from ..terminal.exit_status import FAILED, OK
 from ..terminal.files import TreeFiles
 from ..terminal.live_tree import LiveQuery, LiveTree
-from ..terminal.saved import Fingerprint, mode_of, read_fingerprint, read_saved_tree
+from ..terminal.saved import Fingerprint, read_fingerprint, read_saved_tree, system_of
 from ..terminal.terminal import say, write_json
 from ..terminal.watching import AnswerStream, watching
 
@@ -29,7 +29,7 @@ class AskOptions:
     """How a question is asked. None: as the resumed thread was, else the default."""
 
     collection: str | None = None
-    mode: Mode | None = None
+    system: SystemName | None = None
     topk: int | None = None
     max_depth: int | None = None
     max_llm_calls: int | None = None
@@ -51,7 +51,7 @@ class AskOptions:
 
         return cls(
             collection=fingerprint.get("retriever.collection"),
-            mode=mode_of(fingerprint),
+            system=system_of(fingerprint),
             topk=number("retriever.topk"),
             max_depth=number("max_rec_depth"),
             max_llm_calls=number("max_llm_calls"),
@@ -122,7 +122,7 @@ def ask_and_watch(asked: Asked, settings: Settings, *, streams: bool = True) -> 
 
         with RagSession(
             options.collection or "",
-            mode=options.mode or "judge",
+            system=options.system or "judge",
             topk=3 if options.topk is None else options.topk,
             search_type=options.search_type or "hybrid",
             judge=options.judge or "auto",
@@ -168,7 +168,7 @@ def _prepare(
     if resume:
         known = LiveTree.of_saved(read_saved_tree(settings, thread_id))
         options = options.filled(AskOptions.of_thread(read_fingerprint(settings, thread_id)))
-    if not options.collection and options.mode != "llm":
+    if not options.collection and options.system != "llm":
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
     return Asked(question=question, thread_id=thread_id, resume=resume, options=options, known=known)
 

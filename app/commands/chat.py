@@ -11,7 +11,7 @@ from datetime import datetime
 
 from ...graphs.conversation.conversations import Conversations
 from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
-from ...graphs.rag.result import Mode
+from ...graphs.rag.result import SystemName
 from ...graphs.threads.context import Limits
 from ...modules.errors import SettingsError
 from ...modules.reader.strategies import AnswerStrategy
@@ -27,7 +27,7 @@ class ChatOptions:
     """How a conversation is led. None: the default."""
 
     collection: str | None = None
-    mode: Mode | None = None
+    system: SystemName | None = None
     topk: int | None = None
     max_depth: int | None = None
     strategy: AnswerStrategy | None = None
@@ -38,25 +38,25 @@ class ChatOptions:
     summary_memory: bool = False
     switch_collection: bool = False
 
-    def command(self, session_id: str) -> str:
+    def command(self, name: str) -> str:
         """The command that goes on with a conversation in the same way."""
         words = ["judgetree", "chat"]
-        for name, value in {"c": self.collection, "session": session_id, **self._flags()}.items():
-            option = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+        for option, value in {"c": self.collection, "conversation": name, **self._flags()}.items():
+            flag = f"-{option}" if len(option) == 1 else f"--{option.replace('_', '-')}"
             if value is not None and value is not False:
-                words += [option] if value is True else [option, str(value)]
+                words += [flag] if value is True else [flag, str(value)]
         return shlex.join(words)
 
     def _flags(self) -> dict[str, str | int | bool | None]:
         return {name: value for name, value in vars(self).items() if name not in ("collection", "switch_collection")}
 
 
-def run_chat(options: ChatOptions, *, session_id: str | None, as_json: bool) -> int:
+def run_chat(options: ChatOptions, *, name: str | None, as_json: bool) -> int:
     """Talk until the input ends. 0, or 1 if a turn failed and nobody was there to see it.
 
     Args:
         options: How the conversation is led.
-        session_id: Name of the conversation, be it new or not; None makes a new one.
+        name: Name of the conversation, be it new or not; None makes a new one.
         as_json: Write each event as a JSON document on a line.
 
     Raises:
@@ -64,30 +64,30 @@ def run_chat(options: ChatOptions, *, session_id: str | None, as_json: bool) -> 
         KeyboardInterrupt: Ctrl-C where the input is a pipe; how to come back has been said.
     """
     settings = load_settings()
-    if not options.collection and options.mode != "llm":
+    if not options.collection and options.system != "llm":
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
-    session_id = new_session_id() if session_id is None else session_id
+    name = new_name() if name is None else name
     lines = ChatInput()
-    with _opened(options, session_id, settings) as conversations:
-        talk = conversations.conversation(session_id)
+    with _opened(options, name, settings) as conversations:
+        talk = conversations.conversation(name)
         commands = ChatCommands(talk, settings, tell=say if as_json else write_result)
         if lines.is_typed:
-            say(f"Conversation {session_id}. /help lists what can be said besides questions.", style="dim")
+            say(f"Conversation {name}. /help lists what can be said besides questions.", style="dim")
         try:
             session = ChatSession(talk, commands, lines, new_view=JsonTurn if as_json else ShownTurn)
             return session.run()
         finally:
             if settings.checkpoint_url != "memory:" and talk.branches():
-                say(f"come back: {options.command(session_id)}", style="dim")
+                say(f"come back: {options.command(name)}", style="dim")
 
 
-def new_session_id() -> str:
+def new_name() -> str:
     """A name that no other conversation has: the day, and some characters."""
     return f"chat-{datetime.now():%Y%m%d}-{uuid.uuid4().hex[:6]}"
 
 
 @contextmanager
-def _opened(options: ChatOptions, session_id: str, settings: Settings) -> Iterator[Conversations]:
+def _opened(options: ChatOptions, name: str, settings: Settings) -> Iterator[Conversations]:
     """The conversations with all their services, opened before the first question, so that a mistake is told at once.
 
     Raises:
@@ -99,7 +99,7 @@ def _opened(options: ChatOptions, session_id: str, settings: Settings) -> Iterat
     try:
         with Conversations(
             options.collection or "",
-            mode=options.mode or "judge",
+            system=options.system or "judge",
             topk=3 if options.topk is None else options.topk,
             strategy=options.strategy or "stuff",
             limits=Limits(max_rec_depth=usual.max_rec_depth if options.max_depth is None else options.max_depth),

@@ -38,23 +38,23 @@ def run_list(*, as_json: bool) -> int:
     return OK
 
 
-def run_show(session_id: str, *, branch: str | None, as_json: bool) -> int:
+def run_show(name: str, *, branch: str | None, as_json: bool) -> int:
     """Show the turns of a branch, the active one where none is named, and the branches there are.
 
     Raises:
         UserError: There is no such conversation or branch, or store or memory cannot be opened.
     """
     settings = load_settings()
-    refuse_without_store(settings, session_id)
+    refuse_without_store(settings, name)
     with open_saved(settings) as conversations:
-        talk = known_conversation(conversations, session_id)
+        talk = known_conversation(conversations, name)
         branches, open_turn = talk.branches(), talk.open_turn
         shown = branch_named({each["branch_id"]: each for each in branches}, branch or talk.active_branch)
         turns = _turns_of(talk, shown, branches)
     if as_json:
         write_json(
             {
-                "name": session_id,
+                "name": name,
                 "branch": shown["name"],
                 "turns": turns,
                 "branches": branches,
@@ -70,28 +70,28 @@ def run_show(session_id: str, *, branch: str | None, as_json: bool) -> int:
     return OK
 
 
-def run_delete(session_id: str, *, branch: str | None, is_sure: bool) -> int:
+def run_delete(name: str, *, branch: str | None, is_sure: bool) -> int:
     """Delete a conversation, or a branch of it, with its search trees, once the user is sure.
 
     Raises:
         UserError: There is no such conversation or branch, it cannot be deleted, or nobody is there to be asked.
     """
     settings = load_settings()
-    refuse_without_store(settings, session_id)
-    what = f"the branch {branch!r} of {session_id!r}" if branch is not None else f"the conversation {session_id!r}"
+    refuse_without_store(settings, name)
+    what = f"the branch {branch!r} of {name!r}" if branch is not None else f"the conversation {name!r}"
     with open_saved(settings) as conversations:
-        talk = known_conversation(conversations, session_id)
+        talk = known_conversation(conversations, name)
         if not is_sure and not _agrees(f"Delete {what} for good?"):
             say("Nothing was deleted.")
         elif branch is None:
-            threads = conversations.delete(session_id)
+            threads = conversations.delete(name)
             say(f"deleted {what} with {count_of(threads, 'thread')}")
         else:
             say(f"deleted {what} with {count_of(talk.delete_branch(branch), 'turn')}")
     return OK
 
 
-def run_draw(session_id: str, *, files: TreeFiles) -> int:
+def run_draw(name: str, *, files: TreeFiles) -> int:
     """Show a conversation with all its branches as text, or write it in the wanted formats.
 
     Raises:
@@ -99,9 +99,9 @@ def run_draw(session_id: str, *, files: TreeFiles) -> int:
     """
     settings = load_settings()
     files.check(stdout_is_free=True)
-    refuse_without_store(settings, session_id)
+    refuse_without_store(settings, name)
     with open_saved(settings) as conversations:
-        tree = known_conversation(conversations, session_id).tree()
+        tree = known_conversation(conversations, name).tree()
     if files.targets:
         write_conversation(tree, files)
     else:

@@ -29,15 +29,15 @@ def run_expire(*, days: int | None, dry_run: bool, as_json: bool) -> int:
         write_result("\n".join(gone))
     said = f"{_would('deleted', dry_run=dry_run)} {count_of(len(gone), 'conversation')}"
     say(f"{said} with {count_of(report.turns, 'turn')} and {count_of(report.threads, 'thread')}")
-    for session_id in report.busy:
-        say(f"left alone, since it is answering a question: {session_id}", style="yellow")
-    for session_id in report.unreadable:
-        say(f"left alone, since this judgetree cannot read it: {session_id}", style="yellow")
+    for name in report.busy:
+        say(f"left alone, since it is answering a question: {name}", style="yellow")
+    for name in report.unreadable:
+        say(f"left alone, since this judgetree cannot read it: {name}", style="yellow")
     return OK
 
 
-def run_backfill(session_id: str | None, *, dry_run: bool, as_json: bool) -> int:
-    """Put turns that another program has written into the memory in a line; None does so for all sessions.
+def run_backfill(name: str | None, *, dry_run: bool, as_json: bool) -> int:
+    """Put turns that another program has written into the memory in a line; None does so for all conversations.
 
     Raises:
         UserError: Store or memory cannot be used.
@@ -46,7 +46,7 @@ def run_backfill(session_id: str | None, *, dry_run: bool, as_json: bool) -> int
     turns = 0
     if database_exists(settings):
         with busy("linking turns"), open_saved(settings) as conversations:
-            turns = conversations.backfill(session_id, dry_run=dry_run)
+            turns = conversations.backfill(name, dry_run=dry_run)
     if as_json:
         write_json({"turns": turns, "dry_run": dry_run})
     else:

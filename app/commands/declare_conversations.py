@@ -8,7 +8,7 @@ import typer
 
 conversations_app = typer.Typer(no_args_is_help=True, help="Look at conversations, draw them, clear them away.")
 
-Session = Annotated[str, typer.Argument(metavar="SESSION", help="Name of a conversation.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a conversation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Count only, and change nothing.")]
 
@@ -26,7 +26,7 @@ def list_(as_json: Json = False) -> None:
 
 @conversations_app.command()
 def show(
-    session: Session,
+    name: Name,
     branch: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the one last spoken in.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -36,12 +36,12 @@ def show(
     with busy("starting"):
         from .conversations import run_show
 
-    raise typer.Exit(run_show(session, branch=branch, as_json=as_json))
+    raise typer.Exit(run_show(name, branch=branch, as_json=as_json))
 
 
 @conversations_app.command()
 def draw(
-    session: Session,
+    name: Name,
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Picture; - is standard output.")] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Searchable page with all search trees.")] = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="Everything, as data.")] = None,
@@ -54,12 +54,12 @@ def draw(
         from ..terminal.files import TreeFiles
         from .conversations import run_draw
 
-    raise typer.Exit(run_draw(session, files=TreeFiles.named(svg=svg, html=html, json=json, dot=dot)))
+    raise typer.Exit(run_draw(name, files=TreeFiles.named(svg=svg, html=html, json=json, dot=dot)))
 
 
 @conversations_app.command()
 def delete(
-    session: Session,
+    name: Name,
     branch: Annotated[str | None, typer.Option(metavar="NAME", help="This branch only.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
@@ -69,7 +69,7 @@ def delete(
     with busy("starting"):
         from .conversations import run_delete
 
-    raise typer.Exit(run_delete(session, branch=branch, is_sure=yes))
+    raise typer.Exit(run_delete(name, branch=branch, is_sure=yes))
 
 
 @conversations_app.command()
@@ -92,7 +92,7 @@ def expire(
 
 @conversations_app.command()
 def backfill(
-    session: Annotated[str | None, typer.Argument(metavar="[SESSION]", help="Default: all.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Default: all.")] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -102,4 +102,4 @@ def backfill(
     with busy("starting"):
         from .conversations_upkeep import run_backfill
 
-    raise typer.Exit(run_backfill(session, dry_run=dry_run, as_json=as_json))
+    raise typer.Exit(run_backfill(name, dry_run=dry_run, as_json=as_json))

@@ -51,7 +51,7 @@ def _row(thread: ThreadSummary) -> tuple[Cell, ...]:
     return (
         (thread.thread_id, ""),
         (_local_time(thread.created_at), "dim"),
-        (thread.mode, "dim"),
+        (thread.system, "dim"),
         (status, STATUS_STYLES.get(status, "")),
         (thread.query, ""),
     )

@@ -14,7 +14,7 @@ from ...graphs.conversation.conversation import Conversation
 from ...graphs.conversation.conversations import Conversations
 from ...graphs.conversation.turn.store import ConversationSummary
 from ...graphs.rag.graph import RagGraph
-from ...graphs.rag.result import Mode
+from ...graphs.rag.result import SystemName
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.rag.thread_runs import ThreadSummary
 from ...graphs.systems.registry import SYSTEMS
@@ -27,13 +27,13 @@ Fingerprint = dict[str, str]
 
 
 @contextmanager
-def open_graph(settings: Settings, mode: Mode = "judge") -> Iterator[RagGraph]:
+def open_graph(settings: Settings, system: SystemName = "judge") -> Iterator[RagGraph]:
     """A graph over the store, for reading.
 
     Raises:
         SettingsError: The store cannot be read, or is damaged.
     """
-    with store_errors(settings.checkpoint_url), SYSTEMS[mode].build(checkpointer=settings.checkpoint_url) as graph:
+    with store_errors(settings.checkpoint_url), SYSTEMS[system].build(checkpointer=settings.checkpoint_url) as graph:
         yield graph
 
 
@@ -48,7 +48,7 @@ def newest_threads(settings: Settings, limit: int) -> list[ThreadSummary]:
 
 def _with_own_status(settings: Settings, thread: ThreadSummary) -> ThreadSummary:
     """What is left to do of an open thread only its own kind of graph knows; any other takes it for finished."""
-    with open_graph(settings, mode_of({"mode": thread.mode})) as graph:
+    with open_graph(settings, system_of({"system": thread.system})) as graph:
         snapshot = graph.get_state({"configurable": {"thread_id": thread.thread_id}})
     return replace(thread, status=status_of(snapshot))
 
@@ -66,13 +66,13 @@ def read_saved_tree(settings: Settings, thread_id: str) -> SearchTree:
     Raises:
         UnknownThread: The thread was never written.
     """
-    with open_graph(settings, mode_of(read_fingerprint(settings, thread_id))) as graph:
+    with open_graph(settings, system_of(read_fingerprint(settings, thread_id))) as graph:
         return SearchTree.from_history(graph, thread_id)
 
 
-def mode_of(fingerprint: Fingerprint) -> Mode:
-    """The graph that wrote a thread. Only the judge's graph has sub-runs, which know no mode themselves."""
-    return next((mode for mode in get_args(Mode) if mode == fingerprint.get("mode")), "judge")
+def system_of(fingerprint: Fingerprint) -> SystemName:
+    """The graph that wrote a thread. Only the judge's graph has sub-runs, which know no system themselves."""
+    return next((system for system in get_args(SystemName) if system == fingerprint.get("system")), "judge")
 
 
 def may_hold_threads(url: str) -> bool:
@@ -91,7 +91,7 @@ def open_saved(settings: Settings) -> Conversations:
     tree, which any graph reads alike, but for sub-runs that failed: these are only the judge's.
     """
     without_key = settings.model_copy(update={"llm_api_key": SecretStr("not needed")})
-    return Conversations(_NOT_SEARCHED, mode="judge", settings=without_key)
+    return Conversations(_NOT_SEARCHED, system="judge", settings=without_key)
 
 
 def saved_summaries(settings: Settings) -> list[ConversationSummary]:
@@ -106,29 +106,27 @@ def saved_summaries(settings: Settings) -> list[ConversationSummary]:
         return conversations.summaries()
 
 
-def known_conversation(conversations: Conversations, session_id: str) -> Conversation:
+def known_conversation(conversations: Conversations, name: str) -> Conversation:
     """The conversation of that name.
 
     Raises:
         SettingsError: Nothing was ever asked in it.
     """
-    conversation = conversations.conversation(session_id)
+    conversation = conversations.conversation(name)
     if not conversation.branches():
-        raise _unknown(session_id)
+        raise _unknown(name)
     return conversation
 
 
-def refuse_without_store(settings: Settings, session_id: str) -> None:
+def refuse_without_store(settings: Settings, name: str) -> None:
     """Pass if there may be conversations at all, so that looking for one makes no store.
 
     Raises:
         SettingsError: There is no store yet.
     """
     if not may_hold_threads(settings.checkpoint_url):
-        raise _unknown(session_id)
+        raise _unknown(name)
 
 
-def _unknown(session_id: str) -> SettingsError:
-    return SettingsError(
-        f"There is no conversation {session_id!r}. `judgetree conversations list` lists those there are."
-    )
+def _unknown(name: str) -> SettingsError:
+    return SettingsError(f"There is no conversation {name!r}. `judgetree conversations list` lists those there are.")

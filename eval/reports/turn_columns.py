@@ -46,7 +46,7 @@ def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: S
         "follow_up": length > 1,
         "topic_switch": turn.topic_switch,
         "human_rewrite": turn.rewrite,
-        "session_id": facts.session_id if facts else "",
+        "conversation": facts.conversation if facts else "",
         "rag_thread_id": facts.rag_thread_id if facts else "",
         "standalone_query": facts.standalone_query if facts else "",
         "answered_from": facts.answered_from if facts else None,

@@ -31,7 +31,7 @@ class TurnFacts:
     dialogue_id: str
     number: int
     """As the data set counts it."""
-    session_id: str
+    conversation: str
     """The conversation; ``""`` where the turn was not asked."""
     turn_id: str = ""
     """Its id there; ``""`` where it was not asked."""
@@ -79,4 +79,4 @@ class TurnReply:
     @property
     def is_unasked(self) -> bool:
         """Whether it failed since a turn before it did."""
-        return not self.facts.session_id
+        return not self.facts.conversation

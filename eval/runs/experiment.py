@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
-from ...graphs.rag.result import Mode
+from ...graphs.rag.result import SystemName
 from ...graphs.systems.registry import SYSTEMS
 from ...modules.addresses import Address, with_addresses
 from ...modules.errors import SettingsError, faults_of
@@ -29,7 +29,7 @@ from ...modules.llm.cache import CacheMode
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import without_secrets
 
-RETRIEVING: frozenset[Mode] = frozenset(mode for mode, system in SYSTEMS.items() if system.retrieves)
+RETRIEVING: frozenset[SystemName] = frozenset(name for name, system in SYSTEMS.items() if system.retrieves)
 """The systems that search the corpus."""
 
 SearchType = Literal["hybrid", "dense", "sparse"]
@@ -69,7 +69,9 @@ class Experiment(BaseModel):
     limit: int | None = Field(default=None, ge=1, description="First so many questions; the corpus stays whole.")
     sample: int | None = Field(default=None, ge=1, description="So many questions, drawn by seed, in place of limit.")
     ids: tuple[str, ...] | None = Field(default=None, description="Only these questions.")
-    systems: tuple[Mode, ...] = Field(default=("llm", "naive", "judge"), min_length=1, description="What is compared.")
+    systems: tuple[SystemName, ...] = Field(
+        default=("llm", "naive", "judge"), min_length=1, description="What is compared."
+    )
     repeats: int = Field(default=1, ge=1, description="How often each question is asked, with answers of its own.")
 
     corpus: str | None = Field(
@@ -122,7 +124,7 @@ class Experiment(BaseModel):
     )
 
     seed: int = Field(default=0, ge=0, description="Of the sample, and of the intervals of a report's means.")
-    baseline: Mode | Literal["all"] | None = Field(
+    baseline: SystemName | Literal["all"] | None = Field(
         default=None, description="System that the report compares the others with; all for every pair; naive."
     )
     metrics: tuple[str, ...] | None = Field(

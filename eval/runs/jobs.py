@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...graphs.rag.result import Mode
+from ...graphs.rag.result import SystemName
 from ..datasets.dialogue_turns import with_parents
 from ..datasets.questions import Dataset, EvalQuestion
 from ..datasets.rows import select_questions
@@ -64,7 +64,7 @@ _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000003")
 class Job:
     """One question to one system."""
 
-    system: Mode
+    system: SystemName
     question: EvalQuestion
     repeat: int
     attempt: int
@@ -170,7 +170,7 @@ def thread_id_of(run_id: str, job: Job) -> str:
     return str(uuid.uuid5(_NAMESPACE, "\x00".join(parts)))
 
 
-def session_id_of(run_id: str, job: Job, *, by_dialogue: bool) -> str:
+def conversation_name_of(run_id: str, job: Job, *, by_dialogue: bool) -> str:
     """The conversation of a job: of its dialogue, or of its question alone; each repeat and attempt has its own."""
     talk = ("dialogue", job.dialogue_id) if by_dialogue else ("turn", job.question.id)
     parts = (run_id, job.system, *talk, str(job.repeat), str(job.attempt))

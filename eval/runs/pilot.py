@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ...graphs.rag.result import Mode
+from ...graphs.rag.result import SystemName
 from ...modules.calls.prices import FREE, LOCAL, Cost, ModelUsage, Prices, load_prices
 from ...modules.errors import SettingsError
 from ...modules.llm.rate_limit import MINUTE_S
@@ -190,7 +190,9 @@ def estimate_system(system: str, rows: Sequence[RunRow], left: int, at_once: int
     )
 
 
-def rate_limit_s(rows: Mapping[Mode, Sequence[RunRow]], left: Mapping[Mode, int], settings: Settings) -> float:
+def rate_limit_s(
+    rows: Mapping[SystemName, Sequence[RunRow]], left: Mapping[SystemName, int], settings: Settings
+) -> float:
     """Seconds that the questions ``left`` need at least under the settings' limits a minute, by the slowest model.
 
     A pilot is too short to meet such a limit, so that its own times do not tell.

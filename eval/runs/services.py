@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from ...graphs.rag.result import Mode
+from ...graphs.rag.result import SystemName
 from ...graphs.systems.registry import SYSTEMS
 from ...graphs.threads.context import Limits, RagContext
 from ...modules.calls.prices import LOCAL
@@ -139,7 +139,7 @@ class Services:
     def __exit__(self, *exc_info: object) -> None:
         self._resources.close()
 
-    def context(self, system: Mode, repeat: int, *, fresh: bool = False) -> RagContext:
+    def context(self, system: SystemName, repeat: int, *, fresh: bool = False) -> RagContext:
         """The services of one system; each repeat has model answers of its own.
 
         ``fresh`` takes no answer from the cache that was there before, unless the run is a replay.

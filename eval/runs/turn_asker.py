@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...graphs.conversation.conversation import FIRST
 from ...graphs.conversation.conversations import Conversations
-from ...graphs.rag.result import Mode
+from ...graphs.rag.result import SystemName
 from ...graphs.rag.search_tree import SearchTree
 from ...modules.calls.prices import ModelUsage, usage_by_model
 from ...modules.calls.usage import CallRecord
@@ -19,7 +19,7 @@ from ..metrics.damage import Damage, damage_to_calls, in_order
 from ..rows.store import RunRow
 from ..rows.turn_facts import TurnFacts, TurnReply
 from .claims import Place
-from .jobs import Job, leads_conversations, session_id_of
+from .jobs import Job, conversation_name_of, leads_conversations
 from .services import Services
 from .turn_calls import NotedJudge, NotedLLM, noted_calls
 from .turn_evidence import EvidenceReader
@@ -39,7 +39,7 @@ class TurnAsker:
     def __init__(
         self,
         services: Services,
-        system: Mode,
+        system: SystemName,
         repeat: int,
         *,
         fresh: bool,
@@ -58,7 +58,7 @@ class TurnAsker:
         self._evidence = EvidenceReader(context.retriever, services.dataset.key_field)
         self._model = context.reader.model
         self._conversations = Conversations(
-            mode=system,
+            system=system,
             context=replace(
                 context,
                 reader=NotedLLM(context.reader),
@@ -80,9 +80,9 @@ class TurnAsker:
         if path is None:
             return _not_asked(turn)
         before = path[0].conversation if path else None
-        session_id = session_id_of(self._run_id, job, by_dialogue=self._leads)
+        name = conversation_name_of(self._run_id, job, by_dialogue=self._leads)
         with noted_calls() as calls:
-            result = await self._conversations.conversation(session_id).aask(
+            result = await self._conversations.conversation(name).aask(
                 job.question.question,
                 parent_turn_id=before.turn_id if before else FIRST,
                 request_id=thread_id,
@@ -95,7 +95,7 @@ class TurnAsker:
         facts = TurnFacts(
             dialogue_id=turn.dialogue_id,
             number=turn.number,
-            session_id=session_id,
+            conversation=name,
             turn_id=result.turn_id,
             rag_thread_id=rag_thread_id if tree else "",
             path_length=1 + (before.path_length if before else len(turn.history)),
@@ -167,20 +167,20 @@ class TurnAsker:
 class NoMemory:
     """A ``TurnMemory`` for conversations of one turn, after which nobody asks: it keeps nothing and costs nothing."""
 
-    def missing(self, session_id: str, turn_ids: Collection[str]) -> set[str]:
+    def missing(self, conversation_id: str, turn_ids: Collection[str]) -> set[str]:
         """None: there is nothing to make up for."""
         return set()
 
-    def add_turns(self, session_id: str, turns: Sequence[QaPair]) -> None:
+    def add_turns(self, conversation_id: str, turns: Sequence[QaPair]) -> None:
         """Do nothing."""
 
-    def get_recent_history(self, session_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
+    def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
         """Nothing."""
         return []
 
     def retrieve_relevant_history(
         self,
-        session_id: str,
+        conversation_id: str,
         query: str,
         top_k: int,
         *,
@@ -190,15 +190,15 @@ class NoMemory:
         """Nothing."""
         return []
 
-    def turns_of(self, session_id: str, turn_ids: Collection[str] | None = None) -> list[QaPair]:
+    def turns_of(self, conversation_id: str, turn_ids: Collection[str] | None = None) -> list[QaPair]:
         """Nothing."""
         return []
 
-    def sessions(self) -> list[str]:
+    def conversations(self) -> list[str]:
         """None."""
         return []
 
-    def delete_turns(self, session_id: str, turn_ids: Collection[str] | None = None) -> int:
+    def delete_turns(self, conversation_id: str, turn_ids: Collection[str] | None = None) -> int:
         """0."""
         return 0
 
@@ -226,7 +226,7 @@ def _unasked_history(turn: DialogueTurn, path: Sequence[RunRow]) -> list[tuple[s
 def _not_asked(turn: DialogueTurn) -> TurnReply:
     why = f"The turn before it, {turn.parent}, or one before that, failed: it was not asked."
     length = len(turn.history) + 1
-    facts = TurnFacts(dialogue_id=turn.dialogue_id, number=turn.number, session_id="", path_length=length)
+    facts = TurnFacts(dialogue_id=turn.dialogue_id, number=turn.number, conversation="", path_length=length)
     return TurnReply(answer="", status="failed", tree=None, facts=facts, error=why)
 
 

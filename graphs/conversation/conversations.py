@@ -31,18 +31,18 @@ class Conversations:
 
     ::
 
-        with Conversations("standards", mode="judge") as conversations:
+        with Conversations("standards", system="judge") as conversations:
             chat = conversations.conversation("monday")
             print(chat.ask("Which gasket seals a Rating F40 flange?"))
             print(chat.ask("And how hot may it become?"))
 
     Args:
-        collection: Name of the collection that is searched; not needed for ``mode="llm"``.
+        collection: Name of the collection that is searched; not needed for ``system="llm"``.
         options: How conversations are led.
         limits_of_prompts: How much of a conversation a prompt shows; None takes the settings'.
         memory: Where all turns are remembered; None takes the settings' Milvus collection.
         web: Where ``web_or_rag`` searches the web; None takes SearXNG at the settings' address, if they name one.
-        **session: The keyword arguments of ``RagSession``: mode, topk, judge, limits, settings, …
+        **session: The keyword arguments of ``RagSession``: system, topk, judge, limits, settings, …
     """
 
     def __init__(
@@ -236,13 +236,13 @@ class Conversations:
             raise SettingsError("Only a ConversationMemory can be backfilled. Give one as memory=…, or none.")
         names = {each.conversation_id: each.name for each in await self._summaries()}
         unlinked = await asyncio.to_thread(memory.records_without_parent)
-        sessions: dict[str, list[str]] = {}
-        for session in unlinked:
-            owner = names.get(session, "" if is_conversation_id(session) else session)
+        owned: dict[str, list[str]] = {}
+        for each in unlinked:
+            owner = names.get(each, "" if is_conversation_id(each) else each)
             if owner and name in (None, owner):
-                sessions.setdefault(owner, []).append(session)
+                owned.setdefault(owner, []).append(each)
         if dry_run:
-            return sum(len(unlinked[session]) for own in sessions.values() for session in own)
+            return sum(len(unlinked[each]) for own in owned.values() for each in own)
         return sum(
-            [await ConversationRecord(self.services, owner).backfill(memory, own) for owner, own in sessions.items()]
+            [await ConversationRecord(self.services, owner).backfill(memory, own) for owner, own in owned.items()]
         )

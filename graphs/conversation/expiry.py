@@ -60,7 +60,7 @@ async def delete_old(
     """See ``Conversations.delete_old_conversations``. It reads every checkpoint of the store once."""
     sweep = _Sweep(opened=opened, newest_us=_newest_us(days, clock()), dry_run=dry_run)
     # In this order: a conversation is stored before the memory has turns of it, so none that is new looks gone.
-    remembered = await asyncio.to_thread(opened.memory.sessions)
+    remembered = await asyncio.to_thread(opened.memory.conversations)
     stored = await opened.store.all_threads()
     store_id = await opened.identity.find()
     orphans = [each for each in remembered if each not in stored and store_id and is_of_store(each, store_id)]

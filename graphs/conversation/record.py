@@ -114,10 +114,10 @@ class ConversationRecord:
                 await self._forget(state, [last], branches.without_last_turn(state, last))
         return last
 
-    async def backfill(self, memory: ConversationMemory, sessions: Sequence[str]) -> int:
+    async def backfill(self, memory: ConversationMemory, ids: Sequence[str]) -> int:
         """Put turns of the memory that have no parent in a line on the main branch, which then ends with them.
 
-        ``sessions`` are those of the memory that such turns stand under: the conversation's id, and names that another
+        ``ids`` are those of the memory that such turns stand under: the conversation's id, and names that another
         program gave; turns under a name become turns of the conversation, which is made where there is none.
         Gives back how many turns without a parent there were.
         """
@@ -131,9 +131,9 @@ class ConversationRecord:
                 conversation_id = state["conversation_id"]
                 # Its own turns come first.
                 await asyncio.to_thread(memory.add_turns, conversation_id, state["chat_history"])
-                for session in sessions:
-                    if session != conversation_id:
-                        await asyncio.to_thread(memory.move_turns, session, conversation_id)
+                for each in ids:
+                    if each != conversation_id:
+                        await asyncio.to_thread(memory.move_turns, each, conversation_id)
                 done = await asyncio.to_thread(backfill, memory, conversation_id)
                 if done:
                     await self._end_main_with(await asyncio.to_thread(memory.turns_of, conversation_id), state)

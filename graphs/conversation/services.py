@@ -107,9 +107,9 @@ class ConversationServices:
 
     @property
     def collection(self) -> str:
-        """What its conversations search: name and address of the collection; ``""`` where the mode searches nothing."""
+        """What its conversations search: name and address of the collection; ``""`` where the system searches nothing."""
         name = self._session.collection
-        if not name or not SYSTEMS[self._session.mode].retrieves:
+        if not name or not SYSTEMS[self._session.system].retrieves:
             return ""
         address = str(self.settings.milvus_address)
         return f"{name} in {address if '://' in address else Path(address).resolve()}"

@@ -45,7 +45,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         self,
         builder: StateGraph[RagState, RunContext, RagState, RagState],
         *,
-        mode: str,
+        system: str,
         checkpointer: str | CheckpointerFactory | None = "memory:",
         context: RagContext | None = None,
         durability: Durability = "async",
@@ -54,13 +54,13 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
 
         Args:
             builder: The graph.
-            mode: Its name in fingerprints.
+            system: Its name in fingerprints.
             checkpointer: A URL (see ``checkpoints``), a factory that is opened on judgetree's own loop, or None.
             context: Services and limits, unless each call brings its own.
             durability: When checkpoints are written: every step ("sync", "async") or once a run ("exit").
         """
-        self.mode = mode
-        self.name = f"{mode}_rag"
+        self.system = system
+        self.name = f"{system}_rag"
         self._builder = builder
         self._checkpointer = Address(checkpointer) if isinstance(checkpointer, str) else checkpointer
         self._context = context
@@ -310,7 +310,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         fingerprint = await asyncio.to_thread(
             fingerprint_of,
             query=start["query"],
-            mode=self.mode,
+            system=self.system,
             services=services,
             repeat=repeat,
             brought=extra_inputs_of(given, start, known),

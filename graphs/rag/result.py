@@ -10,7 +10,7 @@ from ...modules.calls.usage import UsageTotals
 from ..threads.state import AnswerStatus
 from .search_tree import SearchTree
 
-Mode = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
+SystemName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
 """Every system there is; ``systems.SYSTEMS`` says what each one does."""
 
 
@@ -20,7 +20,7 @@ class ResultDocument(TypedDict):
     answer: str
     status: AnswerStatus
     thread_id: str
-    mode: Mode
+    system: SystemName
     error: str
     usage: UsageTotals
     usage_this_run: UsageTotals
@@ -36,7 +36,7 @@ class RagResult:
     """``""`` if the run failed."""
     status: AnswerStatus
     thread_id: str
-    mode: Mode
+    system: SystemName
     tree: SearchTree
     usage: UsageTotals
     """Of the whole tree, earlier runs of the thread included."""
@@ -59,7 +59,7 @@ class RagResult:
             answer=self.answer,
             status=self.status,
             thread_id=self.thread_id,
-            mode=self.mode,
+            system=self.system,
             error=self.error,
             usage=self.usage,
             usage_this_run=self.usage_this_run,

@@ -48,7 +48,7 @@ class ThreadSummary:
 
     thread_id: str
     query: str
-    mode: str
+    system: str
     status: ThreadStatus
     answer_status: AnswerStatus | None
     created_at: str
@@ -72,7 +72,7 @@ def _summary(thread_id: str, snapshot: StateSnapshot) -> ThreadSummary:
     return ThreadSummary(
         thread_id=thread_id,
         query=str(values.get("query", "")),
-        mode=str(values.get("fingerprint", {}).get("mode", "")),
+        system=str(values.get("fingerprint", {}).get("system", "")),
         status=status_of(snapshot),
         answer_status=values.get("status"),
         created_at=snapshot.created_at or "",

@@ -22,4 +22,4 @@ def build_closed_book(
     builder.add_node("generate", nodes.generate_closed_book)
     builder.add_edge(START, "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, mode="llm", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="llm", checkpointer=checkpointer, context=context, durability=durability)

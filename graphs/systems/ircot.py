@@ -41,7 +41,7 @@ def build_ircot(
     builder.add_conditional_edges("reason", to_next_round, ["retrieve_round", "augment"])
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, mode="ircot", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="ircot", checkpointer=checkpointer, context=context, durability=durability)
 
 
 async def reason(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:

@@ -40,7 +40,7 @@ def build_iter_retgen(
     builder.add_conditional_edges("draft", to_next_round, ["retrieve_round", "augment"])
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, mode="iter_retgen", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="iter_retgen", checkpointer=checkpointer, context=context, durability=durability)
 
 
 async def draft(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:

@@ -36,4 +36,4 @@ def build_judge_rag(
     builder.add_edge("call_new_rag", "augment")
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, mode="judge", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="judge", checkpointer=checkpointer, context=context, durability=durability)

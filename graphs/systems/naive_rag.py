@@ -25,4 +25,4 @@ def build_naive_rag(
     builder.add_edge("retrieve", "augment")
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, mode="naive", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="naive", checkpointer=checkpointer, context=context, durability=durability)

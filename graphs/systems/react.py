@@ -41,7 +41,7 @@ def build_react(
     builder.add_conditional_edges("act", to_next_round, ["retrieve_round", "augment"])
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, mode="react", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="react", checkpointer=checkpointer, context=context, durability=durability)
 
 
 async def act(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:

@@ -1,6 +1,6 @@
-"""Every system that answers questions, by its mode: what sessions, batch runs and the command line choose from.
+"""Every system that answers questions, by its name: what sessions, batch runs and the command line choose from.
 
-A system is one file, its mode in ``result.Mode`` and its line here. One that has prompts of its own names their version
+A system is one file, its name in ``result.SystemName`` and its line here. One that has prompts of its own names their version
 in ``modules.reader.multistep_prompts.STEP_VERSIONS``.
 """
 
@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ...modules.settings import Durability
 from ..rag.graph import CheckpointerFactory, RagGraph
-from ..rag.result import Mode
+from ..rag.result import SystemName
 from ..threads.context import RagContext
 from .closed_book import build_closed_book
 from .ircot import build_ircot
@@ -50,7 +50,7 @@ class System:
     """Whether its context needs a judge."""
 
 
-SYSTEMS: Mapping[Mode, System] = {
+SYSTEMS: Mapping[SystemName, System] = {
     "llm": System(build=build_closed_book, description="closed book", retrieves=False),
     "naive": System(build=build_naive_rag, description="retrieve once and answer"),
     "iter_retgen": System(build=build_iter_retgen, description="question and last draft are the next search"),

@@ -45,7 +45,7 @@ def build_self_ask(
     builder.add_conditional_edges("answer_follow_up", to_follow_up, ["ask_follow_up", "augment"])
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, mode="self_ask", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="self_ask", checkpointer=checkpointer, context=context, durability=durability)
 
 
 async def ask_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:

@@ -22,15 +22,15 @@ EXTRA_INPUTS = ("reader_query", "kept_chunks")
 
 
 def fingerprint_of(
-    *, query: str, mode: str, services: RagContext, repeat: int = 0, brought: Mapping[str, str] | None = None
+    *, query: str, system: str, services: RagContext, repeat: int = 0, brought: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Everything that determines a run: question, mode, collection and content, retriever, judge, reader, limits.
+    """Everything that determines a run: question, system, collection and content, retriever, judge, reader, limits.
 
     May read the collection's content digest, so it can block; ``repeat`` tells apart repeats of one question, and
     ``brought`` names what else the run starts from (see ``extra_inputs``).
     """
     limits = services.limits
-    parts = {"query": query, "mode": mode, "reader.model": services.reader.model, "repeat": str(repeat)}
+    parts = {"query": query, "system": system, "reader.model": services.reader.model, "repeat": str(repeat)}
     parts |= brought or {}
     parts["reader.prompt"] = READER_VERSION if services.retriever else CLOSED_BOOK_VERSION
     if temperature := temperature_of(services.reader):
@@ -46,8 +46,8 @@ def fingerprint_of(
     if services.judge is not None:
         parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
         parts |= {"max_rec_depth": str(limits.max_rec_depth), "judge_leaves": str(limits.judge_leaves)}
-    if mode in STEP_VERSIONS:
-        parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{mode}.prompt": STEP_VERSIONS[mode]}
+    if system in STEP_VERSIONS:
+        parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{system}.prompt": STEP_VERSIONS[system]}
     return parts
 
 

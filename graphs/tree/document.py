@@ -74,7 +74,7 @@ class _QueryDocument(BaseModel):
 
 class _TreeDocument(BaseModel):
     model_config = _STRICT
-    format: Literal["judgetree-search-tree/2"]
+    format: Literal["judgetree-search-tree/3"]
     fingerprint: dict[str, str]
     root: _QueryDocument
 

@@ -21,7 +21,7 @@ class _Remembered:
 
 
 class RecentTurns:
-    """Answers to "the newest ``limit`` turns" by session, limit and path; safe between threads.
+    """Answers to "the newest ``limit`` turns" by conversation, limit and path; safe between threads.
 
     Args:
         ttl_s: Seconds that an answer is good for; 0 remembers nothing.
@@ -40,12 +40,12 @@ class RecentTurns:
     def __len__(self) -> int:
         return len(self._remembered)
 
-    def get(self, session_id: str, limit: int, spans: PathSpans | None, load: _Load) -> list[QaPair]:
+    def get(self, conversation_id: str, limit: int, spans: PathSpans | None, load: _Load) -> list[QaPair]:
         """What ``load`` gives, or gave within the time; the caller may change it.
 
-        What was loaded while the session was dropped is not remembered.
+        What was loaded while the conversation was dropped is not remembered.
         """
-        key = (session_id, limit, None if spans is None else frozenset(spans.items()))
+        key = (conversation_id, limit, None if spans is None else frozenset(spans.items()))
         ticket = object()
         with self._lock:
             known = self._remembered.get(key)
@@ -63,11 +63,11 @@ class RecentTurns:
                     self._keep(key, turns)
         return deepcopy(turns)
 
-    def drop(self, session_id: str) -> None:
-        """Forget what is remembered of a session."""
+    def drop(self, conversation_id: str) -> None:
+        """Forget what is remembered of a conversation."""
         with self._lock:
             for entries in (self._remembered, self._loading):
-                for key in [key for key in entries if key[0] == session_id]:
+                for key in [key for key in entries if key[0] == conversation_id]:
                     del entries[key]
 
     def _keep(self, key: _Key, turns: list[QaPair] | None) -> None:

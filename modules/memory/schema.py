@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MEMORY_PROPERTY = "judgetree_conversations"
 """Not the documents' own, so that neither takes a collection of the other kind for one of its own."""
-SESSION_FIELD = "session_id"
+CONVERSATION_FIELD = "conversation_id"
 TURN_FIELD = "turn_id"
 PARENT_FIELD = "parent_turn_id"
 BRANCH_FIELD = "branch_id"
@@ -40,7 +40,7 @@ MOMENT_FIELD = "timestamp_us"
 """The timestamp as a number: microseconds since 1970."""
 RECORD_FIELD = "record"
 TURN_COLUMNS = [
-    SESSION_FIELD,
+    CONVERSATION_FIELD,
     TURN_FIELD,
     PARENT_FIELD,
     BRANCH_FIELD,
@@ -62,9 +62,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Row = Mapping[str, object]
 
 
-def row_key(session_id: str, turn_id: str) -> str:
-    """The key of a turn's row: no session can name a row of another one."""
-    text = f"{len(session_id)}:{session_id}:{turn_id}"
+def row_key(conversation_id: str, turn_id: str) -> str:
+    """The key of a turn's row: no conversation can name a row of another one."""
+    text = f"{len(conversation_id)}:{conversation_id}:{turn_id}"
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
@@ -90,7 +90,7 @@ def create_memory(client: MilvusClient, name: str, info: CollectionInfo) -> None
 
     schema = client.create_schema(auto_id=False, enable_dynamic_field=True, description="Turns of conversations")
     schema.add_field(PK_FIELD, DataType.VARCHAR, is_primary=True, max_length=MAX_ID_BYTES)
-    schema.add_field(SESSION_FIELD, DataType.VARCHAR, max_length=MAX_ID_BYTES, is_partition_key=True)
+    schema.add_field(CONVERSATION_FIELD, DataType.VARCHAR, max_length=MAX_ID_BYTES, is_partition_key=True)
     schema.add_field(DENSE_FIELD, DataType.FLOAT_VECTOR, dim=info.dimensions[DENSE_FIELD])
     for column in (TURN_FIELD, PARENT_FIELD, BRANCH_FIELD, TIME_FIELD):
         schema.add_field(column, DataType.VARCHAR, max_length=MAX_ID_BYTES, nullable=True)
@@ -150,7 +150,7 @@ def read_memory_info(client: MilvusClient, name: str) -> CollectionInfo:
     return info
 
 
-def to_row(session_id: str, turn: QaPair, vector: Vector) -> Row:
+def to_row(conversation_id: str, turn: QaPair, vector: Vector) -> Row:
     """A turn as Milvus takes it.
 
     Raises:
@@ -158,8 +158,8 @@ def to_row(session_id: str, turn: QaPair, vector: Vector) -> Row:
             turn takes more than 4 MB as JSON in ASCII.
     """
     return {
-        PK_FIELD: row_key(session_id, turn["turn_id"]),
-        SESSION_FIELD: session_id,
+        PK_FIELD: row_key(conversation_id, turn["turn_id"]),
+        CONVERSATION_FIELD: conversation_id,
         DENSE_FIELD: np.asarray(vector, dtype=np.float32),
         TURN_FIELD: checked_id(TURN_FIELD, turn["turn_id"]),
         PARENT_FIELD: checked_id(PARENT_FIELD, turn["parent_turn_id"]),
@@ -204,19 +204,24 @@ def linked(row: Row, turn: QaPair) -> Row:
     }
 
 
-def moved(row: Row, session_id: str) -> Row:
-    """A row as one of another session; all else is as it was."""
+def moved(row: Row, conversation_id: str) -> Row:
+    """A row as one of another conversation; all else is as it was."""
     turn_id = to_turn(row)["turn_id"]
-    return {**row, PK_FIELD: row_key(session_id, turn_id), SESSION_FIELD: session_id, TURN_FIELD: turn_id}
+    return {
+        **row,
+        PK_FIELD: row_key(conversation_id, turn_id),
+        CONVERSATION_FIELD: conversation_id,
+        TURN_FIELD: turn_id,
+    }
 
 
-def in_session(session_id: str) -> str:
-    """A filter for the rows of one session.
+def in_conversation(conversation_id: str) -> str:
+    """A filter for the rows of one conversation.
 
     Raises:
-        CollectionError: The session's id is too long, or no text that can be stored.
+        CollectionError: The conversation's id is too long, or no text that can be stored.
     """
-    return f"{SESSION_FIELD} == {quoted(checked_id(SESSION_FIELD, session_id))}"
+    return f"{CONVERSATION_FIELD} == {quoted(checked_id(CONVERSATION_FIELD, conversation_id))}"
 
 
 def on_path(spans: PathSpans) -> str:

@@ -163,7 +163,7 @@ def chat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, talking_home: Path, cl
     shutil.copytree(talking_home, own)
     monkeypatch.setenv("JUDGETREE_HOME", str(own))
 
-    def run(*lines: str, options: tuple[str, ...] = ("-c", COLLECTION, "--session", "s")) -> Outcome:
+    def run(*lines: str, options: tuple[str, ...] = ("-c", COLLECTION, "--conversation", "s")) -> Outcome:
         monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
         return cli("chat", *options)
 

@@ -15,9 +15,9 @@ Played = Mapping[int, TurnResult]
 """Number of a turn in its dialogue to what came of it."""
 
 
-async def play(talks: Conversations, dialogue: Dialogue, session_id: str) -> Played:
+async def play(talks: Conversations, dialogue: Dialogue, name: str) -> Played:
     """All turns of a dialogue in one conversation, each after its parent."""
-    talk, results = talks.conversation(session_id), dict[int, TurnResult]()
+    talk, results = talks.conversation(name), dict[int, TurnResult]()
     for turn in dialogue.turns:
         parent = results[turn.parent].turn_id if turn.parent else None
         results[turn.turn] = await talk.aask(turn.question, parent_turn_id=parent)

@@ -24,7 +24,7 @@ def test_json_is_one_document_with_the_tree(cli: Cli, home: Path) -> None:
     done = cli("ask", CHAIN.question, "-c", COLLECTION, "--json", "--thread-id", thread)
     document = json.loads(done.out)
     assert (document["answer"], document["status"], document["thread_id"]) == ("40 mm", "answered", thread)
-    assert document["mode"] == "judge"
+    assert document["system"] == "judge"
     assert set(document["usage"]) == {"llm_calls", "prompt_tokens", "completion_tokens", "seconds"}
     assert document["tree"]["root"]["query"] == CHAIN.question
 
@@ -68,21 +68,21 @@ def test_a_refusal_is_an_answer_too(cli: Cli, home: Path) -> None:
 
 
 def test_chinese_is_asked_and_answered(cli: Cli, home: Path) -> None:
-    done = cli("ask", CHINESE.question, "-c", COLLECTION, "--mode", "naive")
+    done = cli("ask", CHINESE.question, "-c", COLLECTION, "--system", "naive")
     assert (done.status, done.out) == (0, "四十毫米\n")
 
 
 def test_the_closed_book_needs_no_collection(cli: Cli, scripted: ScriptedServer) -> None:
     scripted.configure(knows_by_heart=True)
-    done = cli("ask", CHAIN.question, "--mode", "llm")
+    done = cli("ask", CHAIN.question, "--system", "llm")
     assert (done.status, done.out) == (0, "40 mm\n")
 
 
-@pytest.mark.parametrize("mode", ["ircot", "iter_retgen", "self_ask", "react"])
+@pytest.mark.parametrize("system", ["ircot", "iter_retgen", "self_ask", "react"])
 def test_baselines_take_the_second_step_in_further_rounds(
-    cli: Cli, home: Path, scripted: ScriptedServer, mode: str
+    cli: Cli, home: Path, scripted: ScriptedServer, system: str
 ) -> None:
-    options = ("-c", COLLECTION, "--mode", mode, "--topk", "2", "--thread-id", "t")
+    options = ("-c", COLLECTION, "--system", system, "--topk", "2", "--thread-id", "t")
     once = cli("ask", CHAIN.question, *options)
     assert (once.status, once.out) == (0, "40 mm\n"), once.err
     asked = scripted.requests.total()
@@ -97,7 +97,7 @@ def test_strategies_read_passage_by_passage_and_are_remembered(
     cli: Cli, home: Path, scripted: ScriptedServer, strategy: str, answer: str
 ) -> None:
     thread = new_thread()
-    options = ("--mode", "naive", "--topk", "4", "--strategy", strategy, "--thread-id", thread)
+    options = ("--system", "naive", "--topk", "4", "--strategy", strategy, "--thread-id", thread)
     scripted.configure(faults={"500": 1.0})
     assert cli("ask", CHAIN.question, "-c", COLLECTION, *options).status == 1
     scripted.configure(faults={})
@@ -113,7 +113,7 @@ def test_a_baseline_that_failed_is_listed_as_such_and_goes_on_where_it_stopped(
     cli: Cli, home: Path, scripted: ScriptedServer
 ) -> None:
     scripted.configure(faults={"500": 1.0})
-    assert cli("ask", CHAIN.question, "-c", COLLECTION, "--mode", "ircot", "--thread-id", "t").status == 1
+    assert cli("ask", CHAIN.question, "-c", COLLECTION, "--system", "ircot", "--thread-id", "t").status == 1
     assert "ircot" in cli("threads").out
     assert "failed" in cli("threads").out
     scripted.configure(faults={})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.chat.slash_commands import HELP
-from judgetree.app.commands.chat import ChatOptions, new_session_id
+from judgetree.app.commands.chat import ChatOptions, new_name
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.reader.prompts import REFUSAL
@@ -23,7 +23,7 @@ def test_questions_lean_on_each_other_and_answers_alone_go_to_standard_output(ch
     assert "[1] b.md · score 2\nturn 2 on main" in done.err
     assert "(from the conversation)\n[1] a.md · score 2\nturn 3 on main · 3 calls" in done.err
     assert "(no answer: neither the conversation nor the documents say it)\nturn 5 on main" in done.err
-    assert "come back: judgetree chat -c notes --session s\n" in done.err
+    assert "come back: judgetree chat -c notes --conversation s\n" in done.err
 
 
 def test_a_chat_goes_on_where_the_last_one_ended(chat: Cli) -> None:
@@ -33,10 +33,10 @@ def test_a_chat_goes_on_where_the_last_one_ended(chat: Cli) -> None:
 
 
 def test_a_new_chat_gets_a_name_of_its_own_and_says_how_to_come_back(chat: Cli) -> None:
-    done = chat(FIRST, options=("-c", COLLECTION, "--mode", "naive", "--topk", "2"))
+    done = chat(FIRST, options=("-c", COLLECTION, "--system", "naive", "--topk", "2"))
     line = next(line for line in done.err.splitlines() if line.startswith("come back: "))
-    assert line.startswith("come back: judgetree chat -c notes --session chat-")
-    assert line.endswith(" --mode naive --topk 2")
+    assert line.startswith("come back: judgetree chat -c notes --conversation chat-")
+    assert line.endswith(" --system naive --topk 2")
     again = line.removeprefix("come back: judgetree chat ").split()
     assert chat("/history", options=tuple(again)).out == f"1. {FIRST}\n   the drum\n"
 
@@ -46,7 +46,7 @@ def test_another_collection_is_refused_unless_it_switches(chat: Cli, cli: Cli, t
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "a.md").write_text("The drum is grey.", encoding="utf-8")
     assert cli("index", str(tmp_path / "more"), "-c", "more").status == 0
-    options = ("-c", "more", "--session", "s", "--mode", "naive")
+    options = ("-c", "more", "--conversation", "s", "--system", "naive")
     refused = chat(PAINT, options=options)
     assert refused.status == 2
     assert "--switch-collection" in refused.err
@@ -57,11 +57,11 @@ def test_another_collection_is_refused_unless_it_switches(chat: Cli, cli: Cli, t
 
 
 def test_every_option_stands_in_the_command_to_come_back() -> None:
-    options = ChatOptions(collection="two words", max_depth=0, direct_answer=True, summary_memory=True, mode="judge")
+    options = ChatOptions(collection="two words", max_depth=0, direct_answer=True, summary_memory=True, system="judge")
     assert options.command("s") == (
-        "judgetree chat -c 'two words' --session s --mode judge --max-depth 0 --direct-answer --summary-memory"
+        "judgetree chat -c 'two words' --conversation s --system judge --max-depth 0 --direct-answer --summary-memory"
     )
-    assert len({new_session_id() for _ in range(20)}) == 20
+    assert len({new_name() for _ in range(20)}) == 20
 
 
 @pytest.mark.parametrize("fork", ["/after 1", "/branch 1"])
@@ -95,7 +95,7 @@ def test_turns_are_taken_back_and_asked_again(chat: Cli) -> None:
 
 
 def test_search_trees_are_shown_by_turn_also_those_of_another_mode(chat: Cli) -> None:
-    chat(FIRST, THICKNESS, options=("-c", COLLECTION, "--session", "s", "--mode", "naive", "--topk", "1"))
+    chat(FIRST, THICKNESS, options=("-c", COLLECTION, "--conversation", "s", "--system", "naive", "--topk", "1"))
     done = chat(AGAIN, "/tree", "/tree 2")
     assert "Turn 3 searched no documents: its answer is from the conversation." in done.err
     assert done.out.startswith(f"the drum\nQ: {STANDALONE_THICKNESS}\nA: 40 mm")
@@ -117,7 +117,7 @@ def test_a_question_may_begin_with_a_slash_behind_a_blank(chat: Cli) -> None:
 
 
 def test_json_is_an_event_a_line_and_nothing_else(chat: Cli) -> None:
-    done = chat(FIRST, "/history", options=("-c", COLLECTION, "--session", "s", "--json"))
+    done = chat(FIRST, "/history", options=("-c", COLLECTION, "--conversation", "s", "--json"))
     events = [json.loads(line) for line in done.out.splitlines()]
     kinds = [event["type"] for event in events]
     assert (kinds[0], kinds[-1]) == ("session", "done")
@@ -148,7 +148,7 @@ def test_a_pipe_goes_on_after_a_failed_turn(chat: Cli, scripted: ScriptedServer)
 
 def test_small_talk_and_general_knowledge_answer_only_where_they_may(chat: Cli, scripted: ScriptedServer) -> None:
     scripted.configure(knows_by_heart=True)
-    common = ("-c", COLLECTION, "--mode", "naive", "--topk", "1", "--session")
+    common = ("-c", COLLECTION, "--system", "naive", "--topk", "1", "--conversation")
     assert chat("Hello!", CHAIN.question, options=(*common, "a")).out == f"{REFUSAL}\n{REFUSAL}\n"
     options = (*common, "b", "--direct-answer", "--answer-without-evidence")
     done = chat("Hello!", CHAIN.question, options=options)
@@ -161,16 +161,16 @@ def test_small_talk_and_general_knowledge_answer_only_where_they_may(chat: Cli, 
     [
         ((), (), "-c NAME"),
         (("-c", "nothing"), (), "Collections: notes"),
-        (("-c", COLLECTION, "--session", " "), (), "needs a name"),
+        (("-c", COLLECTION, "--conversation", " "), (), "needs a name"),
         (("-c", COLLECTION, "--web-or-rag"), (), "JUDGETREE_SEARXNG_URL"),
         (("-c", COLLECTION), ("/nope",), "/help"),
         (("-c", COLLECTION), ("/resume",), "nothing to go on with"),
         (("-c", COLLECTION), ("/tree",), "Nothing has been asked"),
         (("-c", COLLECTION), ("/undo",), "Ask something first"),
         (("-c", COLLECTION), ("/draw talk.pdf",), ".svg"),
-        (("-c", COLLECTION, "--mode", "naive"), (FIRST, "/after 7"), "/history"),
-        (("-c", COLLECTION, "--mode", "naive"), (FIRST, "/branch other"), "Branches: main"),
-        (("-c", COLLECTION, "--mode", "naive"), (FIRST, "/rename"), "empty"),
+        (("-c", COLLECTION, "--system", "naive"), (FIRST, "/after 7"), "/history"),
+        (("-c", COLLECTION, "--system", "naive"), (FIRST, "/branch other"), "Branches: main"),
+        (("-c", COLLECTION, "--system", "naive"), (FIRST, "/rename"), "empty"),
     ],
 )
 def test_a_mistake_ends_a_pipe_and_is_told_with_its_remedy(

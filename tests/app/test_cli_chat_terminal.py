@@ -63,7 +63,7 @@ class Terminal:
 @pytest.fixture
 def terminal(chat: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     monkeypatch.setenv("TERM", "xterm")
-    opened = Terminal("-c", COLLECTION, "--session", "s")
+    opened = Terminal("-c", COLLECTION, "--conversation", "s")
     yield opened
     opened.close()
 
@@ -100,5 +100,5 @@ def test_somebody_types_stops_an_answer_goes_on_with_it_and_leaves(
     terminal.type("/branch nowhere\n")
     assert "Branches: main" in terminal.read_until("main 3> ")
     terminal.type("\x04")
-    assert "come back: judgetree chat -c notes --session s" in terminal.read_rest()
+    assert "come back: judgetree chat -c notes --conversation s" in terminal.read_rest()
     assert terminal.process.wait(TIMEOUT_S) == 0

@@ -22,7 +22,7 @@ from tests.app.conftest import CHAIN, COLLECTION, Cli
         (("What?", "-c", "nothing"), "Collections: notes"),
         (("What?", "-c", "no-name!"), "Allowed: letters"),
         (("  ", "-c", COLLECTION), "question is empty"),
-        (("What?", "-c", COLLECTION, "--mode", "wise"), "judge"),
+        (("What?", "-c", COLLECTION, "--system", "wise"), "judge"),
         (("What?", "-c", COLLECTION, "--search-type", "deep"), "hybrid"),
         (("What?", "-c", COLLECTION, "--strategy", "skim"), "map_rerank"),
         (("What?", "-c", COLLECTION, "--topk", "0"), "topk"),

@@ -33,18 +33,18 @@ def test_help_imports_nothing_heavy() -> None:
 def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from typing import get_args
 
-    from judgetree.app.cli import FromHistoryName, JudgeName, ModeName, SearchTypeName, StrategyName
+    from judgetree.app.cli import FromHistoryName, JudgeName, SearchTypeName, StrategyName, SystemName
     from judgetree.app.commands.declare_eval import RetryName, RowChoiceName
     from judgetree.evaluation.reports.compare import RowChoice
     from judgetree.evaluation.runs.jobs import Retry
     from judgetree.graphs.conversation.turn.context import FromHistory
-    from judgetree.graphs.rag.result import Mode
+    from judgetree.graphs.rag.result import SystemName
     from judgetree.modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge.factory import JudgeKind
     from judgetree.modules.reader.strategies import AnswerStrategy
     from judgetree.modules.retriever.search import SEARCH_TYPES
 
-    assert get_args(ModeName) == get_args(Mode)
+    assert get_args(SystemName) == get_args(SystemName)
     assert get_args(RetryName) == get_args(Retry)
     assert get_args(RowChoiceName) == get_args(RowChoice)
     assert get_args(StrategyName) == get_args(AnswerStrategy)

@@ -56,10 +56,10 @@ def test_a_sub_run_has_a_tree_of_its_own(cli: Cli, thread: str) -> None:
     assert cli("tree", child.thread_id).out.startswith(f"Q: {SUB_QUESTION}\n")
 
 
-@pytest.mark.parametrize("mode", ["naive", "llm", "ircot", "iter_retgen", "self_ask", "react"])
-def test_other_modes_have_trees_too(cli: Cli, home: Path, mode: str) -> None:
+@pytest.mark.parametrize("system", ["naive", "llm", "ircot", "iter_retgen", "self_ask", "react"])
+def test_other_systems_have_trees_too(cli: Cli, home: Path, system: str) -> None:
     name = new_thread()
-    cli("ask", CHINESE.question, "-c", COLLECTION, "--mode", mode, "--thread-id", name)
+    cli("ask", CHINESE.question, "-c", COLLECTION, "--system", system, "--thread-id", name)
     assert cli("tree", name).out.startswith(f"Q: {CHINESE.question}\n")
 
 
@@ -72,12 +72,12 @@ def test_an_unknown_thread_is_told_with_its_remedy(cli: Cli, home: Path) -> None
 
 def test_threads_are_listed_newest_first(cli: Cli, thread: str) -> None:
     later = new_thread()
-    cli("ask", CHINESE.question, "-c", COLLECTION, "--mode", "naive", "--thread-id", later)
+    cli("ask", CHINESE.question, "-c", COLLECTION, "--system", "naive", "--thread-id", later)
     lines = cli("threads").out.splitlines()
     assert [line.split()[0] for line in lines] == [later, thread]
     assert lines[0].endswith(f"naive  answered  {CHINESE.question}")
     (newest,) = json.loads(cli("threads", "--json", "--limit", "1").out)
-    assert (newest["thread_id"], newest["mode"], newest["answer_status"]) == (later, "naive", "answered")
+    assert (newest["thread_id"], newest["system"], newest["answer_status"]) == (later, "naive", "answered")
 
 
 def test_listing_makes_no_store(cli: Cli, tmp_path: Path) -> None:

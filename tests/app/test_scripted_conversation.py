@@ -16,7 +16,7 @@ from judgetree.app.scripted.server import ScriptedServer, find_dialogues
 from judgetree.evaluation.datasets.standards_dialogues import WrittenTurn, load_dialogues
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
-from judgetree.graphs.rag.result import Mode
+from judgetree.graphs.rag.result import SystemName
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.memory import prompts
 from judgetree.modules.memory.turns import QaPair, imported_turn
@@ -156,7 +156,7 @@ DIALOGUES = [each for each in load_dialogues(DATA / "standards_dialogues.jsonl")
 class Outcome:
     """What became of the dialogues, all at the same time, and of their questions alone; by dialogue."""
 
-    mode: Mode
+    system: SystemName
     played: dict[str, Played]
     alone: dict[str, Played]
 
@@ -182,9 +182,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 
 @pytest.fixture(scope="module", params=["judge", "naive"])
 def outcome(request: pytest.FixtureRequest, settings: Settings) -> Outcome:
-    with Conversations(COLLECTION, mode=request.param, settings=own_store(settings, request.param)) as talks:
+    with Conversations(COLLECTION, system=request.param, settings=own_store(settings, request.param)) as talks:
         return Outcome(
-            mode=request.param,
+            system=request.param,
             played=asyncio.run(play_all(talks, DIALOGUES)),
             alone=asyncio.run(ask_alone(talks, DIALOGUES)),
         )
@@ -217,8 +217,8 @@ def test_what_history_answers_takes_three_calls_and_no_search(outcome: Outcome) 
 
 
 def test_conversations_at_the_same_time_give_what_each_gives_by_itself(outcome: Outcome, settings: Settings) -> None:
-    mode = outcome.mode
-    with Conversations(COLLECTION, mode=mode, settings=own_store(settings, f"{mode}_by_itself")) as talks:
+    system = outcome.system
+    with Conversations(COLLECTION, system=system, settings=own_store(settings, f"{system}_by_itself")) as talks:
         for dialogue in DIALOGUES[1:3]:
             by_itself = asyncio.run(play(talks, dialogue, dialogue.id))
             assert told(by_itself) == told(outcome.played[dialogue.id])

@@ -216,11 +216,11 @@ def every_command(data: Path, out: Path, config: str, model_url: str, *, thread:
         ("doctor",),
         ("doctor", "--json"),
         ("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread, "--html", files["html"], "--json"),
-        ("ask", CHAIN.question, "-c", COLLECTION, "--mode", "react"),
+        ("ask", CHAIN.question, "-c", COLLECTION, "--system", "react"),
         ("tree", thread, *drawn, "--graphml", graphml),
         ("threads", "--json"),
         ("collections", "--json"),
-        ("chat", "-c", COLLECTION, "--session", "s", "--web-or-rag"),
+        ("chat", "-c", COLLECTION, "--conversation", "s", "--web-or-rag"),
         ("conversations", "list", "--json"),
         ("conversations", "show", "s"),
         ("conversations", "draw", "s", *drawn),
@@ -309,19 +309,19 @@ def test_no_command_repeats_what_a_server_echoes(
         monkeypatch.setenv("JUDGETREE_EMBEDDINGS", "local:use")  # so that the other models are reached
         for arguments in asking[2:]:
             run(*arguments, typed=f"{CHAIN.question}\n")
-        run("--debug", "ask", CHAIN.question, "--mode", "llm")
+        run("--debug", "ask", CHAIN.question, "--system", "llm")
         for key in (secrets["JUDGETREE_LLM_API_KEY"], SHORT):
             monkeypatch.setenv("JUDGETREE_LLM", f"{echo.url}/v1#keyed")
             monkeypatch.setenv("JUDGETREE_LLM_API_KEY", key)
-            run("ask", CHAIN.question, "--mode", "llm")
-            run("--debug", "ask", CHAIN.question, "--mode", "llm")
+            run("ask", CHAIN.question, "--system", "llm")
+            run("--debug", "ask", CHAIN.question, "--system", "llm")
     sent = unquote("\n".join(echo.sent))
     for place in ("llm", "llm-query", "embeddings", "JUDGETREE_LLM_API_KEY", "calibrate"):
         assert secrets[place] in sent, f"{place} was sent nowhere"
     assert SHORT in sent
     texts = {**files_below(home, out, tmp_path / "cwd"), **streams}
     assert leaks(secrets, texts) == []
-    short = [name for name, text in streams.items() if "--mode llm" in name and SHORT.encode() in text]
+    short = [name for name, text in streams.items() if "--system llm" in name and SHORT.encode() in text]
     assert short == []
     assert any(b"***" in text for text in streams.values()), "what was echoed is told, without the secrets"
 

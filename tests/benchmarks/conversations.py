@@ -139,7 +139,7 @@ def measure_load(settings: Settings) -> list[Row]:
     model = LeaningModel(LATENCY_S)
     with indexed_standards(settings) as index:
         services = RagContext(reader=model, retriever=Retriever(index, topk=3, search_type="hybrid"))
-        with Conversations(mode="naive", context=services, settings=settings) as conversations:
+        with Conversations(system="naive", context=services, settings=settings) as conversations:
             conversations.conversation("warm-up").ask("What is a gasket?")
             cpu, wall = time.process_time(), time.perf_counter()
             results = asyncio.run(_all_talk(conversations))
@@ -171,7 +171,7 @@ def measure_long(settings: Settings, store: Path) -> list[Row]:
     """One conversation of 500 turns on SQLite, with a model that takes no time."""
     with indexed_standards(settings) as index:
         services = RagContext(reader=LeaningModel(0.0), retriever=Retriever(index, topk=3, search_type="hybrid"))
-        with Conversations(mode="naive", context=services, settings=settings) as conversations:
+        with Conversations(system="naive", context=services, settings=settings) as conversations:
             talk = conversations.conversation("long")
             talk.ask("What is a gasket?")
             before = _bytes_of(store)

@@ -16,14 +16,14 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, load_dialogues
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
-from judgetree.graphs.rag.result import Mode
+from judgetree.graphs.rag.result import SystemName
 from judgetree.modules.settings import Settings
 from tests.app.played import ask_alone, chunk_ids, play_all, saved, turn_is_right
 
 from .corpus import COLLECTION, DATA, indexed_standards, questions, settings_for
 from .measurement import Row
 
-MODES: tuple[Mode, ...] = ("judge", "naive")
+SYSTEM_NAMES: tuple[SystemName, ...] = ("judge", "naive")
 TOPK = 5
 CALLS_FROM_HISTORY = 3
 
@@ -39,23 +39,26 @@ class Asked(NamedTuple):
 
 
 def measure() -> list[Row]:
-    """Rows for each mode."""
+    """Rows for each system."""
     dialogues = load_dialogues(DATA / "standards_dialogues.jsonl")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder, ScriptedServer(questions(), dialogues=dialogues) as server:
         settings = settings_for(Path(folder), server.base_url)
         with indexed_standards(settings):
             pass
-        for mode in MODES:
-            rows += _rows_of(mode, list(_asked(mode, dialogues, settings)))
+        for system in SYSTEM_NAMES:
+            rows += _rows_of(system, list(_asked(system, dialogues, settings)))
     return rows
 
 
-def _asked(mode: Mode, dialogues: Sequence[Dialogue], settings: Settings) -> Iterator[Asked]:
+def _asked(system: SystemName, dialogues: Sequence[Dialogue], settings: Settings) -> Iterator[Asked]:
     own = settings.model_copy(
-        update={"checkpoints": f"sqlite:///{settings.home / mode}.sqlite", "conversation_collection": f"talks_{mode}"}
+        update={
+            "checkpoints": f"sqlite:///{settings.home / system}.sqlite",
+            "conversation_collection": f"talks_{system}",
+        }
     )
-    with Conversations(COLLECTION, mode=mode, topk=TOPK, settings=own) as talks:
+    with Conversations(COLLECTION, system=system, topk=TOPK, settings=own) as talks:
         played, alone = asyncio.run(play_all(talks, dialogues)), asyncio.run(ask_alone(talks, dialogues))
     for dialogue in dialogues:
         mine, by_itself = played[dialogue.id], alone[dialogue.id]
@@ -64,7 +67,7 @@ def _asked(mode: Mode, dialogues: Sequence[Dialogue], settings: Settings) -> Ite
             yield Asked(turn, right, right_alone, mine[turn.turn], by_itself[turn.turn])
 
 
-def _rows_of(mode: Mode, asked: Sequence[Asked]) -> list[Row]:
+def _rows_of(system: SystemName, asked: Sequence[Asked]) -> list[Row]:
     lost = [each for each in asked if each.is_right_alone and not each.is_right]
     switches = [each for each in asked if each.turn.topic_switch]
     strangers = [each for each in switches if not chunk_ids(each.result) <= chunk_ids(each.alone)]
@@ -72,21 +75,21 @@ def _rows_of(mode: Mode, asked: Sequence[Asked]) -> list[Row]:
     searched = [each for each in from_history if _searched_or_dear(each.result)]
     right, alone = sum(each.is_right for each in asked), sum(each.is_right_alone for each in asked)
     return [
-        Row(what=f"{mode}, turns answered right", measured=f"{right}/{len(asked)}; their questions alone {alone}"),
+        Row(what=f"{system}, turns answered right", measured=f"{right}/{len(asked)}; their questions alone {alone}"),
         Row(
-            what=f"{mode}, right alone and wrong in its dialogue",
+            what=f"{system}, right alone and wrong in its dialogue",
             measured=f"{len(lost)}/{alone}",
             required="none",
             holds=not lost,
         ),
         Row(
-            what=f"{mode}, topic switches that use a chunk which their own search does not find",
+            what=f"{system}, topic switches that use a chunk which their own search does not find",
             measured=f"{len(strangers)}/{len(switches)}",
             required="none",
             holds=not strangers,
         ),
         Row(
-            what=f"{mode}, right turns from history that searched or took over {CALLS_FROM_HISTORY} calls",
+            what=f"{system}, right turns from history that searched or took over {CALLS_FROM_HISTORY} calls",
             measured=f"{len(searched)}/{len(from_history)}",
             required="none",
             holds=not searched,

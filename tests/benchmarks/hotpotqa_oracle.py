@@ -19,7 +19,7 @@ from langchain_core.documents import Document
 
 from judgetree.app.scripted.answers import parse_prompt
 from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset
-from judgetree.graphs.rag.result import Mode, RagResult
+from judgetree.graphs.rag.result import RagResult, SystemName
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import ChunkRetriever, Limits, RagContext
 from judgetree.modules.calls.completion import Completion
@@ -182,20 +182,20 @@ def figures_of(results: Iterable[RagResult]) -> Figures:
     )
 
 
-def ask_all(given: HotpotQA, retriever: RememberingRetriever, *, mode: Mode, seen: Seen) -> Figures:
-    """Every question through the graph of one mode."""
+def ask_all(given: HotpotQA, retriever: RememberingRetriever, *, system: SystemName, seen: Seen) -> Figures:
+    """Every question through the graph of one system."""
     needs = needs_of(given.dataset)
     context = RagContext(
         reader=GoldReader(needs),
         retriever=retriever,
-        judge=GoldJudge(needs, seen, key_field=retriever.key_field) if mode == "judge" else None,
+        judge=GoldJudge(needs, seen, key_field=retriever.key_field) if system == "judge" else None,
         limits=Limits(max_rec_depth=DEPTH),
     )
 
     async def asked(session: RagSession) -> list[RagResult]:
         return list(await asyncio.gather(*(session.aask(row.question) for row in given.dataset.questions)))
 
-    with RagSession(mode=mode, context=context, settings=given.settings) as session:
+    with RagSession(system=system, context=context, settings=given.settings) as session:
         return figures_of(asyncio.run(asked(session)))
 
 
@@ -209,9 +209,9 @@ def measure() -> list[Row]:
     with given.index() as index:
         searching = Retriever(index, topk=TOPK, search_type="hybrid")
         retriever = RememberingRetriever(searching, given.dataset.key_field)
-        naive = ask_all(given, retriever, mode="naive", seen=_alone)
-        together = ask_all(given, retriever, mode="judge", seen=lambda query, _: retriever.retrieved(query))
-        literal = ask_all(given, retriever, mode="judge", seen=_alone)
+        naive = ask_all(given, retriever, system="naive", seen=_alone)
+        together = ask_all(given, retriever, system="judge", seen=lambda query, _: retriever.retrieved(query))
+        literal = ask_all(given, retriever, system="judge", seen=_alone)
     what = f"{len(given.dataset.questions)} {what}: evidence complete, calls a question"
     return [
         Row(

@@ -33,8 +33,8 @@ def measure_depth(depth: int | None, rows: list[Question], settings: Settings) -
     """One depth; None is naive RAG, which has no judge."""
     judge = OracleJudge(gold_facts(rows))
     limits = Limits(max_rec_depth=depth or 0)
-    mode = "judge" if depth is not None else "naive"
-    with RagSession(COLLECTION, mode=mode, judge=judge, limits=limits, settings=settings) as session:  # type: ignore[arg-type]
+    system = "judge" if depth is not None else "naive"
+    with RagSession(COLLECTION, system=system, judge=judge, limits=limits, settings=settings) as session:  # type: ignore[arg-type]
         complete, answers, judged = asyncio.run(_complete_and_calls(session, rows))
     return Row(
         what="naive" if depth is None else f"depth {depth}",

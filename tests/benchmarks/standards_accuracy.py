@@ -12,7 +12,7 @@ from pathlib import Path
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards import Question
-from judgetree.graphs.rag.result import Mode, RagResult
+from judgetree.graphs.rag.result import RagResult, SystemName
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import Limits
 from judgetree.modules.settings import Settings
@@ -29,9 +29,9 @@ async def ask_all(session: RagSession, rows: list[Question]) -> list[RagResult]:
     return list(await asyncio.gather(*(session.aask(row.question) for row in rows)))
 
 
-def tally(mode: Mode, settings: Settings, rows: list[Question]) -> Tally:
+def tally(system: SystemName, settings: Settings, rows: list[Question]) -> Tally:
     """Right answers by language and type."""
-    with RagSession(COLLECTION, mode=mode, topk=3, limits=Limits(max_rec_depth=3), settings=settings) as session:
+    with RagSession(COLLECTION, system=system, topk=3, limits=Limits(max_rec_depth=3), settings=settings) as session:
         results = asyncio.run(ask_all(session, rows))
     counts: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
     for row, result in zip(rows, results, strict=True):
@@ -46,7 +46,7 @@ def measure() -> list[Row]:
         settings = settings_for(Path(folder), server.base_url)
         with indexed_standards(settings):
             pass
-        judge, naive = (tally(mode, settings, rows) for mode in ("judge", "naive"))
+        judge, naive = (tally(system, settings, rows) for system in ("judge", "naive"))
     return [*_multi_hop(judge, naive), *_by_type(judge, naive), *_unanswerable(judge, naive)]
 
 

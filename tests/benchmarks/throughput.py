@@ -74,7 +74,7 @@ def measure_depth(depth: int, settings: Settings, retriever: Retriever) -> list[
     llm = create_llm(settings.llm_spec, settings, gate)
     judge = create_judge("generated", llm, spec=settings.llm_spec)
     context = RagContext(reader=llm, retriever=retriever, judge=judge, limits=Limits(max_rec_depth=depth))
-    with RagSession(mode="judge", context=context, settings=settings) as session:
+    with RagSession(system="judge", context=context, settings=settings) as session:
         session.ask(rows[0].question)  # imports, connections, the endpoint's probe
         cpu, wall = time.process_time(), time.perf_counter()
         results = asyncio.run(_run(session, rows))

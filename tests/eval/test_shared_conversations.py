@@ -69,5 +69,5 @@ def test_dialogue_of_a_killed_process_is_gone_on_with_by_the_other(
         }
         assert {row.status for row in rows} == {"answered", "refused"}
         assert list(begun) == [turn(LINE, 1)]
-        sessions = {facts(row).session_id for row in rows if facts(row).dialogue_id == LINE}
-        assert sessions == {begun[turn(LINE, 1)].session_id}
+        names = {facts(row).conversation for row in rows if facts(row).dialogue_id == LINE}
+        assert names == {begun[turn(LINE, 1)].conversation}

@@ -12,21 +12,21 @@ from judgetree.modules.llm.factory import sampled
 from tests.graphs.fakes import FakeLLM, TableRetriever
 
 SERVICES = RagContext(reader=FakeLLM(lambda messages: ""), retriever=TableRetriever({}), judge=OracleJudge({}))
-BASE = fingerprint_of(query="q", mode="judge", services=SERVICES)
+BASE = fingerprint_of(query="q", system="judge", services=SERVICES)
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        fingerprint_of(query="other", mode="judge", services=SERVICES),
-        fingerprint_of(query="q", mode="naive", services=SERVICES),
-        fingerprint_of(query="q", mode="judge", services=SERVICES, repeat=1),
-        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, limits=Limits(max_rec_depth=1))),
-        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, limits=Limits(max_llm_calls=7))),
-        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, limits=Limits(judge_leaves=False))),
-        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, reader=sampled(SERVICES.reader, 0.7))),
-        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, retriever=TableRetriever({"q": []}))),
-        fingerprint_of(query="q", mode="judge", services=replace(SERVICES, judge=OracleJudge({"q": []}))),
+        fingerprint_of(query="other", system="judge", services=SERVICES),
+        fingerprint_of(query="q", system="naive", services=SERVICES),
+        fingerprint_of(query="q", system="judge", services=SERVICES, repeat=1),
+        fingerprint_of(query="q", system="judge", services=replace(SERVICES, limits=Limits(max_rec_depth=1))),
+        fingerprint_of(query="q", system="judge", services=replace(SERVICES, limits=Limits(max_llm_calls=7))),
+        fingerprint_of(query="q", system="judge", services=replace(SERVICES, limits=Limits(judge_leaves=False))),
+        fingerprint_of(query="q", system="judge", services=replace(SERVICES, reader=sampled(SERVICES.reader, 0.7))),
+        fingerprint_of(query="q", system="judge", services=replace(SERVICES, retriever=TableRetriever({"q": []}))),
+        fingerprint_of(query="q", system="judge", services=replace(SERVICES, judge=OracleJudge({"q": []}))),
     ],
 )
 def test_everything_that_determines_a_run_changes_the_digest(changed: dict[str, str]) -> None:

@@ -400,7 +400,7 @@ def test_json_says_its_format_and_keeps_chinese_readable() -> None:
     text = SearchTree(root=QueryNode(thread_id="t", query="谁?")).to_json()
 
     assert "谁?" in text
-    assert json.loads(text)["format"] == "judgetree-search-tree/2"
+    assert json.loads(text)["format"] == "judgetree-search-tree/3"
 
 
 @pytest.mark.parametrize("surrogate", ["\ud83d", "a\udc00b"])

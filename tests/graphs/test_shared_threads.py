@@ -42,7 +42,7 @@ class SlowLLM(FakeLLM):
 
 def session_of(reader: FakeLLM, home: Path) -> RagSession:
     settings = load_settings(checkpoints=f"sqlite:///{home / 'threads.sqlite'}", home=home)
-    return RagSession(mode="llm", context=RagContext(reader=reader), settings=settings)
+    return RagSession(system="llm", context=RagContext(reader=reader), settings=settings)
 
 
 def failing(error: Exception) -> Callable[[Sequence[Message]], str]:

@@ -124,15 +124,15 @@ def test_a_thread_is_not_gone_on_with_by_another_strategy(strategy: AnswerStrate
 
 def test_stuff_leaves_fingerprints_as_they_were_and_the_closed_book_has_no_strategy() -> None:
     services = context_of(FakeLLM(good_reader), "stuff")
-    plain = fingerprint_of(query="q", mode="naive", services=services)
+    plain = fingerprint_of(query="q", system="naive", services=services)
     assert not [name for name in plain if "strategy" in name]
     for strategy in NOT_STUFF:
-        found = fingerprint_of(query="q", mode="naive", services=replace(services, strategy=strategy))
+        found = fingerprint_of(query="q", system="naive", services=replace(services, strategy=strategy))
         added = {"reader.strategy": strategy, "reader.strategy_prompt": STRATEGY_VERSIONS[strategy]}
         assert found == {**plain, **added}
     closed = RagContext(reader=services.reader)
-    assert fingerprint_of(query="q", mode="llm", services=replace(closed, strategy="refine")) == fingerprint_of(
-        query="q", mode="llm", services=closed
+    assert fingerprint_of(query="q", system="llm", services=replace(closed, strategy="refine")) == fingerprint_of(
+        query="q", system="llm", services=closed
     )
 
 

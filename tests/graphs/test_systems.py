@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
 
 from judgetree.graphs.rag.graph import RagGraph
-from judgetree.graphs.rag.result import Mode
+from judgetree.graphs.rag.result import SystemName
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.registry import SYSTEMS
 from judgetree.graphs.threads.context import Limits, RagContext
@@ -35,7 +35,7 @@ from judgetree.modules.reader.multistep_prompts import (
 from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 
-IN_ROUNDS: tuple[Mode, ...] = ("ircot", "iter_retgen", "self_ask", "react")
+IN_ROUNDS: tuple[SystemName, ...] = ("ircot", "iter_retgen", "self_ask", "react")
 ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
 CLASS, OIL, NOISE = chunk("a", "KS-1 is class Delta."), chunk("b", "Delta needs Vellin."), chunk("n", "noise")
 TABLE = {ROOT: [CLASS, NOISE], SUB: [OIL, CLASS], f"{ROOT} {SUB}": [OIL, CLASS]}
@@ -43,10 +43,10 @@ TABLE = {ROOT: [CLASS, NOISE], SUB: [OIL, CLASS], f"{ROOT} {SUB}": [OIL, CLASS]}
 Reply = Callable[[Sequence[Message]], str]
 
 
-@pytest.mark.parametrize("mode", get_args(Mode))
-def test_nodes_and_routes_stay_on_the_loop(mode: Mode) -> None:
+@pytest.mark.parametrize("system", get_args(SystemName))
+def test_nodes_and_routes_stay_on_the_loop(system: SystemName) -> None:
     """LangGraph runs plain functions in a thread, where they wait behind searches."""
-    with SYSTEMS[mode].build() as graph:
+    with SYSTEMS[system].build() as graph:
         nodes = {name: node.runnable for name, node in graph._builder.nodes.items()}
         routes = {name: branch.path for routes in graph._builder.branches.values() for name, branch in routes.items()}
     assert [name for name, work in (nodes | routes).items() if getattr(work, "func", None) is not None] == []
@@ -89,8 +89,8 @@ def context_of(reader: FakeLLM, *, depth: int = 3, calls: int = 60) -> RagContex
     return RagContext(reader=reader, retriever=TableRetriever(TABLE), limits=limits)
 
 
-def graph_of(mode: Mode, reply: Reply = good_model, *, depth: int = 3, calls: int = 60) -> RagGraph:
-    return SYSTEMS[mode].build(context=context_of(FakeLLM(reply), depth=depth, calls=calls))
+def graph_of(system: SystemName, reply: Reply = good_model, *, depth: int = 3, calls: int = 60) -> RagGraph:
+    return SYSTEMS[system].build(context=context_of(FakeLLM(reply), depth=depth, calls=calls))
 
 
 def thread(thread_id: str) -> RunnableConfig:
@@ -101,13 +101,13 @@ def thread(thread_id: str) -> RunnableConfig:
 
 
 def test_every_mode_is_a_system_and_builds_the_graph_of_its_name() -> None:
-    assert tuple(SYSTEMS) == get_args(Mode)
-    assert [system.build().mode for system in SYSTEMS.values()] == list(SYSTEMS)
+    assert tuple(SYSTEMS) == get_args(SystemName)
+    assert [system.build().system for system in SYSTEMS.values()] == list(SYSTEMS)
 
 
 def test_only_the_closed_book_does_without_retrieval_and_only_the_judge_judges() -> None:
-    assert [mode for mode, system in SYSTEMS.items() if not system.retrieves] == ["llm"]
-    assert [mode for mode, system in SYSTEMS.items() if system.judges] == ["judge"]
+    assert [name for name, system in SYSTEMS.items() if not system.retrieves] == ["llm"]
+    assert [name for name, system in SYSTEMS.items() if system.judges] == ["judge"]
 
 
 def test_systems_with_prompts_of_their_own_name_their_versions() -> None:
@@ -135,9 +135,9 @@ def test_steps_are_one_a_round_in_order_and_the_later_version_holds(steps: list[
 # --- all that search in rounds ---
 
 
-@pytest.mark.parametrize("mode", IN_ROUNDS)
-def test_a_question_of_two_steps_is_answered_and_every_chunk_tells_where_it_comes_from(mode: Mode) -> None:
-    graph = graph_of(mode, depth=1)
+@pytest.mark.parametrize("system", IN_ROUNDS)
+def test_a_question_of_two_steps_is_answered_and_every_chunk_tells_where_it_comes_from(system: SystemName) -> None:
+    graph = graph_of(system, depth=1)
     final = graph.invoke(ROOT, thread("t"))
     assert (final["answer"], final["status"]) == ("Vellin", "answered")
     assert [found.metadata["chunk_id"] for found in final["similar_chunks"]] == ["a", "n", "b"]
@@ -152,10 +152,10 @@ def test_a_question_of_two_steps_is_answered_and_every_chunk_tells_where_it_come
     assert SearchTree.from_json(tree.to_json()) == tree
 
 
-@pytest.mark.parametrize("mode", IN_ROUNDS)
-def test_a_finished_thread_costs_nothing_and_is_refused_to_another_depth(mode: Mode) -> None:
+@pytest.mark.parametrize("system", IN_ROUNDS)
+def test_a_finished_thread_costs_nothing_and_is_refused_to_another_depth(system: SystemName) -> None:
     reader = FakeLLM(good_model)
-    graph = SYSTEMS[mode].build(context=context_of(reader))
+    graph = SYSTEMS[system].build(context=context_of(reader))
     first = graph.invoke(ROOT, thread("t"))
     calls = len(reader.calls)
     assert graph.invoke(ROOT, thread("t")) == first
@@ -164,11 +164,11 @@ def test_a_finished_thread_costs_nothing_and_is_refused_to_another_depth(mode: M
         graph.invoke(ROOT, thread("t"), context=context_of(reader, depth=2))
 
 
-@pytest.mark.parametrize("mode", IN_ROUNDS)
-def test_the_version_of_its_prompt_stands_in_the_fingerprint(mode: Mode) -> None:
-    fingerprint = graph_of(mode).invoke(ROOT)["fingerprint"]
-    assert fingerprint[f"{mode}.prompt"] == STEP_VERSIONS[mode]
-    assert f"{mode}.prompt" not in graph_of("naive").invoke(ROOT)["fingerprint"]
+@pytest.mark.parametrize("system", IN_ROUNDS)
+def test_the_version_of_its_prompt_stands_in_the_fingerprint(system: SystemName) -> None:
+    fingerprint = graph_of(system).invoke(ROOT)["fingerprint"]
+    assert fingerprint[f"{system}.prompt"] == STEP_VERSIONS[system]
+    assert f"{system}.prompt" not in graph_of("naive").invoke(ROOT)["fingerprint"]
 
 
 class FailsOnce:
@@ -187,18 +187,20 @@ class FailsOnce:
 
 
 @pytest.mark.parametrize("failing", range(4))
-@pytest.mark.parametrize("mode", IN_ROUNDS)
-def test_a_run_that_fails_midway_is_resumed_and_pays_nothing_twice(mode: Mode, failing: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("system", IN_ROUNDS)
+def test_a_run_that_fails_midway_is_resumed_and_pays_nothing_twice(
+    system: SystemName, failing: int, tmp_path: Path
+) -> None:
     unbroken = FailsOnce(-1)
-    whole = graph_of(mode, unbroken).invoke(ROOT)
+    whole = graph_of(system, unbroken).invoke(ROOT)
     model, retriever = FailsOnce(min(failing, len(unbroken.answered) - 1)), TableRetriever(TABLE)
     context = RagContext(reader=FakeLLM(model), retriever=retriever)
     url = f"sqlite:///{tmp_path / 'c.sqlite'}"
-    with SYSTEMS[mode].build(checkpointer=url, context=context) as graph:
+    with SYSTEMS[system].build(checkpointer=url, context=context) as graph:
         with pytest.raises(ModelCallError, match="endpoint down"):
             graph.invoke(ROOT, thread("t"))
         assert SearchTree.from_history(graph, "t").root.status == "failed"
-    with SYSTEMS[mode].build(checkpointer=url, context=context) as graph:
+    with SYSTEMS[system].build(checkpointer=url, context=context) as graph:
         resumed = graph.invoke(None, thread("t"))
     assert model.answered == unbroken.answered
     assert retriever.queries == [step["query"] for step in whole["steps"]]
@@ -210,20 +212,20 @@ def test_a_run_that_fails_midway_is_resumed_and_pays_nothing_twice(mode: Mode, f
 
 
 @pytest.mark.parametrize("depth", range(4))
-@pytest.mark.parametrize(("mode", "calls_a_round"), [("ircot", 1), ("iter_retgen", 1), ("self_ask", 2), ("react", 1)])
-def test_depth_counts_the_rounds_after_the_first(mode: Mode, calls_a_round: int, depth: int) -> None:
+@pytest.mark.parametrize(("system", "calls_a_round"), [("ircot", 1), ("iter_retgen", 1), ("self_ask", 2), ("react", 1)])
+def test_depth_counts_the_rounds_after_the_first(system: SystemName, calls_a_round: int, depth: int) -> None:
     reader = FakeLLM(endless_model())
-    final = SYSTEMS[mode].build(context=context_of(reader, depth=depth)).invoke(ROOT)
+    final = SYSTEMS[system].build(context=context_of(reader, depth=depth)).invoke(ROOT)
     assert [step["round"] for step in final["steps"]] == list(range(depth + 1))
     assert len(reader.calls) == depth * calls_a_round + 1
     assert final["status"] == "answered"
 
 
 @pytest.mark.parametrize("calls", range(1, 5))
-@pytest.mark.parametrize("mode", IN_ROUNDS)
-def test_a_spent_budget_is_held_and_told_and_the_question_is_answered(mode: Mode, calls: int) -> None:
+@pytest.mark.parametrize("system", IN_ROUNDS)
+def test_a_spent_budget_is_held_and_told_and_the_question_is_answered(system: SystemName, calls: int) -> None:
     reader = FakeLLM(endless_model())
-    graph = SYSTEMS[mode].build(context=context_of(reader, depth=9, calls=calls))
+    graph = SYSTEMS[system].build(context=context_of(reader, depth=9, calls=calls))
     final = graph.invoke(ROOT, thread("t"))
     tree = SearchTree.from_history(graph, "t")
     assert len(reader.calls) == tree.usage["llm_calls"] == calls
@@ -232,41 +234,41 @@ def test_a_spent_budget_is_held_and_told_and_the_question_is_answered(mode: Mode
     assert tree.budget_spent
 
 
-@pytest.mark.parametrize("mode", IN_ROUNDS)
-def test_without_depth_a_system_is_naive(mode: Mode) -> None:
-    naive, final = graph_of("naive").invoke(ROOT), graph_of(mode, depth=0).invoke(ROOT)
+@pytest.mark.parametrize("system", IN_ROUNDS)
+def test_without_depth_a_system_is_naive(system: SystemName) -> None:
+    naive, final = graph_of("naive").invoke(ROOT), graph_of(system, depth=0).invoke(ROOT)
     assert (final["answer"], final["context"]) == (naive["answer"], naive["context"])
 
 
-@pytest.mark.parametrize("mode", IN_ROUNDS)
-def test_what_was_searched_for_before_is_not_searched_for_again(mode: Mode) -> None:
+@pytest.mark.parametrize("system", IN_ROUNDS)
+def test_what_was_searched_for_before_is_not_searched_for_again(system: SystemName) -> None:
     def reply(messages: Sequence[Message]) -> str:
         return REFUSAL if messages[0][1] == READER_SYSTEM else asking(messages, SUB.upper())
 
-    final = graph_of(mode, reply).invoke(ROOT)
+    final = graph_of(system, reply).invoke(ROOT)
     assert len(final["steps"]) == 2
     assert final["status"] == "refused"
 
 
-@pytest.mark.parametrize("mode", IN_ROUNDS)
+@pytest.mark.parametrize("system", IN_ROUNDS)
 @given(garbage=st.text(max_size=80))
 @settings(max_examples=15, deadline=None)
-def test_garbage_ends_the_rounds_and_not_the_run(mode: Mode, garbage: str) -> None:
-    final = graph_of(mode, lambda messages: garbage, depth=2).invoke(ROOT)
+def test_garbage_ends_the_rounds_and_not_the_run(system: SystemName, garbage: str) -> None:
+    final = graph_of(system, lambda messages: garbage, depth=2).invoke(ROOT)
     assert final["status"] in {"answered", "refused"}
     assert len(final["steps"]) <= 3
 
 
-@pytest.mark.parametrize("mode", IN_ROUNDS)
-def test_a_question_that_finds_nothing_is_answered_too(mode: Mode) -> None:
+@pytest.mark.parametrize("system", IN_ROUNDS)
+def test_a_question_that_finds_nothing_is_answered_too(system: SystemName) -> None:
     context = RagContext(reader=FakeLLM(good_model), retriever=TableRetriever({}), limits=Limits(max_llm_calls=2))
-    final = SYSTEMS[mode].build(context=context).invoke(ROOT)
+    final = SYSTEMS[system].build(context=context).invoke(ROOT)
     assert (final["status"], final["similar_chunks"], final["context"]) == ("refused", [], "")
 
 
-@pytest.mark.parametrize("mode", IN_ROUNDS)
-def test_rounds_are_live_events(mode: Mode) -> None:
-    events = list(graph_of(mode, depth=1).stream(ROOT, stream_mode="custom"))
+@pytest.mark.parametrize("system", IN_ROUNDS)
+def test_rounds_are_live_events(system: SystemName) -> None:
+    events = list(graph_of(system, depth=1).stream(ROOT, stream_mode="custom"))
     shown = [event["chunk_ids"] for event in events if event["event"] == "chunks"]
     assert shown == [["a", "n"], ["a", "n", "b"]]
     assert {event["query"] for event in events if event["event"] == "chunks"} == {ROOT}

@@ -51,8 +51,14 @@ def new_name() -> str:
 
 
 def foreign_row(
-    key: str, session_id: str, query: str, timestamp: str | None = None, **columns: object
+    key: str, conversation_id: str, query: str, timestamp: str | None = None, **columns: object
 ) -> dict[str, object]:
     """A row as a program writes it that knows nothing of parents and branches."""
-    row = {"pk": key, "session_id": session_id, "dense": [0.1] * 64, "user_query": query, "assistant_response": "yes"}
+    row = {
+        "pk": key,
+        "conversation_id": conversation_id,
+        "dense": [0.1] * 64,
+        "user_query": query,
+        "assistant_response": "yes",
+    }
     return {**row, **({"timestamp": timestamp} if timestamp else {}), **columns}

@@ -21,7 +21,7 @@ from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.memories import Clock, OpenMemory, foreign_row, new_name, opened_memories
 from tests.modules.turn_factory import ids_of, make_ref, make_turn
 
-NASTY = ['a" or session_id != "', "%", "'", "\\", "*", "a\nb", "🐈", "汉字", "", " ", "a", "a ", "\x01", "null"]
+NASTY = ['a" or conversation_id != "', "%", "'", "\\", "*", "a\nb", "🐈", "汉字", "", " ", "a", "a ", "\x01", "null"]
 TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=30)
 KEY = st.sampled_from(NASTY) | st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00"), max_size=30)
 
@@ -70,7 +70,7 @@ def full_turn() -> QaPair:
 
 class TestKeeping:
     def test_nothing_is_remembered_at_first(self, memory: ConversationMemory) -> None:
-        assert memory.sessions() == memory.turns_of("s") == memory.get_recent_history("s", 3) == []
+        assert memory.conversations() == memory.turns_of("s") == memory.get_recent_history("s", 3) == []
         assert memory.retrieve_relevant_history("s", "question", 3) == []
         assert memory.missing("s", ["a", "b"]) == {"a", "b"}
         assert memory.delete_turns("s") == 0
@@ -87,7 +87,11 @@ class TestKeeping:
     ) -> None:
         memory.add_conversation_turn("s", full_turn())
         (row,) = connection.client.query(collection, filter='turn_id == "main-3"', output_fields=["*"], limit=2)
-        assert (row["session_id"], row["user_query"], row["assistant_response"]) == ("s", "And his?", "Oslo, Nordmarka")
+        assert (row["conversation_id"], row["user_query"], row["assistant_response"]) == (
+            "s",
+            "And his?",
+            "Oslo, Nordmarka",
+        )
         assert (row["parent_turn_id"], row["branch_id"], row["turn_number"]) == ("t2", "main", 3)
         assert (row["timestamp"], row["token_count"]) == (full_turn()["timestamp"], full_turn()["token_count"])
         assert '"chunk_id": "c2"' in row["context_docs"]
@@ -123,7 +127,7 @@ class TestKeeping:
         assert ids_of(memory.turns_of("s")) == ids_of(memory.get_recent_history("s", 9)) == ["main-1", "main-3"]
         assert memory.delete_turns("s", []) == 0
         assert memory.delete_turns("s") == 2
-        assert memory.sessions() == ["other"]
+        assert memory.conversations() == ["other"]
 
     def test_long_texts_come_back_whole(self, memory: ConversationMemory) -> None:
         turn = make_turn(1, "汉" * 70_000, "answer " * 30_000)
@@ -148,64 +152,70 @@ class TestKeeping:
 
 class TestSessions:
     @settings(max_examples=30)
-    @given(sessions=st.lists(KEY, min_size=2, max_size=2, unique=True), turn_id=KEY, branch_id=KEY)
+    @given(conversations=st.lists(KEY, min_size=2, max_size=2, unique=True), turn_id=KEY, branch_id=KEY)
     def test_no_session_touches_another(
-        self, shared: ConversationMemory, sessions: list[str], turn_id: str, branch_id: str
+        self, shared: ConversationMemory, conversations: list[str], turn_id: str, branch_id: str
     ) -> None:
-        check_apart(shared, sessions, turn_id=turn_id, branch_id=branch_id)
+        check_apart(shared, conversations, turn_id=turn_id, branch_id=branch_id)
 
     def test_an_odd_name_is_a_name(self, memory: ConversationMemory) -> None:
         for name in NASTY:
             check_apart(memory, [name, "other"], turn_id=name, branch_id=name)
 
-    @pytest.mark.parametrize("session_id", ["x" * (MAX_ID_BYTES + 1), "汉" * 400, "a\x00b", "\ud800"])
+    @pytest.mark.parametrize("conversation_id", ["x" * (MAX_ID_BYTES + 1), "汉" * 400, "a\x00b", "\ud800"])
     @pytest.mark.parametrize(
         "use",
         [
-            lambda memory, session_id: memory.add_conversation_turn(session_id, make_turn(1)),
-            lambda memory, session_id: memory.turns_of(session_id),
-            lambda memory, session_id: memory.get_recent_history(session_id, 3),
-            lambda memory, session_id: memory.retrieve_relevant_history(session_id, "query", 3),
-            lambda memory, session_id: memory.delete_turns(session_id),
+            lambda memory, conversation_id: memory.add_conversation_turn(conversation_id, make_turn(1)),
+            lambda memory, conversation_id: memory.turns_of(conversation_id),
+            lambda memory, conversation_id: memory.get_recent_history(conversation_id, 3),
+            lambda memory, conversation_id: memory.retrieve_relevant_history(conversation_id, "query", 3),
+            lambda memory, conversation_id: memory.delete_turns(conversation_id),
         ],
     )
     def test_an_impossible_name_is_refused(
-        self, shared: ConversationMemory, session_id: str, use: Callable[[ConversationMemory, str], object]
+        self, shared: ConversationMemory, conversation_id: str, use: Callable[[ConversationMemory, str], object]
     ) -> None:
-        with pytest.raises(CollectionError, match=r"session_id=.* cannot be stored. Allowed: at most 1024 bytes"):
-            use(shared, session_id)
+        with pytest.raises(CollectionError, match=r"conversation_id=.* cannot be stored. Allowed: at most 1024 bytes"):
+            use(shared, conversation_id)
 
     def test_a_name_of_the_greatest_length_is_allowed(self, memory: ConversationMemory) -> None:
         memory.add_conversation_turn("汉" * 341, make_turn(1))
-        assert memory.sessions() == ["汉" * 341]
+        assert memory.conversations() == ["汉" * 341]
 
 
-def check_apart(memory: ConversationMemory, sessions: list[str], *, turn_id: str, branch_id: str) -> None:
-    """Two sessions with turns of the same id and path: neither sees, changes or deletes the other's."""
+def check_apart(memory: ConversationMemory, conversations: list[str], *, turn_id: str, branch_id: str) -> None:
+    """Two conversations with turns of the same id and path: neither sees, changes or deletes the other's."""
     try:
-        _check_apart(memory, sessions, turn_id=turn_id, branch_id=branch_id)
+        _check_apart(memory, conversations, turn_id=turn_id, branch_id=branch_id)
     finally:
-        for session in memory.sessions():
-            memory.delete_turns(session)
+        for conversation in memory.conversations():
+            memory.delete_turns(conversation)
 
 
-def _check_apart(memory: ConversationMemory, sessions: list[str], *, turn_id: str, branch_id: str) -> None:
+def _check_apart(memory: ConversationMemory, conversations: list[str], *, turn_id: str, branch_id: str) -> None:
     turns = {
-        session: make_turn(1, f"question of {position}", turn_id=turn_id, branch_id=branch_id)
-        for position, session in enumerate(sessions)
+        conversation: make_turn(1, f"question of {position}", turn_id=turn_id, branch_id=branch_id)
+        for position, conversation in enumerate(conversations)
     }
-    for session, turn in turns.items():
-        memory.add_conversation_turn(session, turn)
-    assert memory.sessions() == sorted(sessions)
+    for conversation, turn in turns.items():
+        memory.add_conversation_turn(conversation, turn)
+    assert memory.conversations() == sorted(conversations)
     spans = {branch_id: 1}
-    for session, turn in turns.items():
-        assert memory.turns_of(session) == memory.turns_of(session, [turn_id]) == [turn]
-        assert memory.get_recent_history(session, 5) == memory.get_recent_history(session, 5, spans=spans) == [turn]
-        assert [found for found, _ in memory.retrieve_relevant_history(session, "question", 5, spans=spans)] == [turn]
-        assert memory.missing(session, [turn_id, f"{turn_id}+"]) == {f"{turn_id}+"}
-    assert memory.delete_turns(sessions[0]) == 1
-    assert memory.turns_of(sessions[0]) == []
-    assert memory.turns_of(sessions[1]) == [turns[sessions[1]]]
+    for conversation, turn in turns.items():
+        assert memory.turns_of(conversation) == memory.turns_of(conversation, [turn_id]) == [turn]
+        assert (
+            memory.get_recent_history(conversation, 5)
+            == memory.get_recent_history(conversation, 5, spans=spans)
+            == [turn]
+        )
+        assert [found for found, _ in memory.retrieve_relevant_history(conversation, "question", 5, spans=spans)] == [
+            turn
+        ]
+        assert memory.missing(conversation, [turn_id, f"{turn_id}+"]) == {f"{turn_id}+"}
+    assert memory.delete_turns(conversations[0]) == 1
+    assert memory.turns_of(conversations[0]) == []
+    assert memory.turns_of(conversations[1]) == [turns[conversations[1]]]
 
 
 FORKED = [*(make_turn(number) for number in range(1, 7)), *(make_turn(n, branch_id="fork") for n in (4, 5))]
@@ -381,7 +391,7 @@ class TestRefusals:
 
     def test_a_server_that_is_not_there_is_named(self) -> None:
         with pytest.raises(CollectionError, match=r"No Milvus server.*http://127\.0\.0\.1:9"):
-            ConversationMemory(BagOfWordsEmbedder(), uri="http://127.0.0.1:9", token="").sessions()
+            ConversationMemory(BagOfWordsEmbedder(), uri="http://127.0.0.1:9", token="").conversations()
 
     def test_a_collection_that_was_dropped_is_explained_and_made_again(
         self, memory: ConversationMemory, connection: MilvusConnection, collection: str

@@ -21,10 +21,10 @@ from judgetree.modules.llm.cache import CompletionCache
 
 
 def test_other_format_is_refused_with_what_was_found_and_what_is_read() -> None:
-    refuse_other_format("judgetree-rows/2", "rows", where="x")
-    with pytest.raises(SettingsError, match=r"x has the format 'judgetree-rows/1'; .* 'judgetree-rows/2' only\. Go\."):
+    refuse_other_format("judgetree-rows/3", "rows", where="x")
+    with pytest.raises(SettingsError, match=r"x has the format 'judgetree-rows/1'; .* 'judgetree-rows/3' only\. Go\."):
         refuse_other_format("judgetree-rows/1", "rows", where="x", remedy="Go.", error=SettingsError)
-    with pytest.raises(LoadingError, match=r"x has no format; .* 'judgetree-run/2' only\.$"):
+    with pytest.raises(LoadingError, match=r"x has no format; .* 'judgetree-run/3' only\.$"):
         refuse_other_format(None, "run", where="x")
 
 
@@ -65,5 +65,5 @@ def test_what_earlier_versions_wrote_is_refused_by_name(thing: Thing, tmp_path: 
 def test_collection_does_not_pass_for_a_memory() -> None:
     info = CollectionInfo(embedders={"dense": "e"}, dimensions={"dense": 2}, analyzer="standard", cjk_share=0.0)
     assert CollectionInfo.from_json(info.to_json("memory"), "memory", where="It") == info
-    with pytest.raises(CollectionError, match="has the format 'judgetree-memory/2'"):
+    with pytest.raises(CollectionError, match="has the format 'judgetree-memory/3'"):
         CollectionInfo.from_json(info.to_json("memory"), where="It")

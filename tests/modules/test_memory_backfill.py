@@ -38,8 +38,8 @@ def memory(connection: MilvusConnection, collection: str) -> Iterator[Conversati
         yield memory
 
 
-def places(memory: ConversationMemory, session_id: str) -> list[tuple[str, str, str, int]]:
-    turns = memory.turns_of(session_id)
+def places(memory: ConversationMemory, conversation_id: str) -> list[tuple[str, str, str, int]]:
+    turns = memory.turns_of(conversation_id)
     return [(turn["turn_id"], turn["parent_turn_id"], turn["branch_id"], turn["turn_number"]) for turn in turns]
 
 

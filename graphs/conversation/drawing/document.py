@@ -85,7 +85,7 @@ class _BranchDocument(BaseModel):
 
 class _ConversationDocument(BaseModel):
     model_config = _STRICT
-    format: Literal["judgetree-conversation-tree/2"]
+    format: Literal["judgetree-conversation-tree/3"]
     name: str
     conversation_id: str
     title: str

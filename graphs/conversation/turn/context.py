@@ -33,21 +33,21 @@ class TurnMemory(Protocol):
     Its methods block; they are called in threads.
     """
 
-    def missing(self, session_id: str, turn_ids: Collection[str]) -> set[str]:
+    def missing(self, conversation_id: str, turn_ids: Collection[str]) -> set[str]:
         """Those of the turns that it does not have."""
         ...
 
-    def add_turns(self, session_id: str, turns: Sequence[QaPair]) -> None:
+    def add_turns(self, conversation_id: str, turns: Sequence[QaPair]) -> None:
         """Keep turns, each once."""
         ...
 
-    def get_recent_history(self, session_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
+    def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
         """The newest turns of a path, oldest first."""
         ...
 
     def retrieve_relevant_history(
         self,
-        session_id: str,
+        conversation_id: str,
         query: str,
         top_k: int,
         *,
@@ -57,15 +57,15 @@ class TurnMemory(Protocol):
         """The turns of a path most like the query, best first."""
         ...
 
-    def turns_of(self, session_id: str, turn_ids: Collection[str] | None = None) -> list[QaPair]:
+    def turns_of(self, conversation_id: str, turn_ids: Collection[str] | None = None) -> list[QaPair]:
         """Turns by id, or all."""
         ...
 
-    def sessions(self) -> list[str]:
+    def conversations(self) -> list[str]:
         """Ids of the conversations that have turns."""
         ...
 
-    def delete_turns(self, session_id: str, turn_ids: Collection[str] | None = None) -> int:
+    def delete_turns(self, conversation_id: str, turn_ids: Collection[str] | None = None) -> int:
         """Forget turns by id, or all; how many that were."""
         ...
 

@@ -45,7 +45,7 @@ def row(question: EvalQuestion, prediction: str, **told: object) -> RunRow:
     facts: dict[str, object] = {
         "dialogue_id": "d",
         "number": question.turn.number,
-        "session_id": "s",
+        "conversation": "s",
         "path_length": question.turn.number,
         "standalone_query": question.turn.rewrite,
         "answered_from": "search",

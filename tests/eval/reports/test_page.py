@@ -17,7 +17,7 @@ from judgetree.evaluation.reports.page import write_report
 from judgetree.evaluation.rows.from_results import row_of
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.rows.trees import TreeStore
-from judgetree.graphs.rag.result import Mode, RagResult
+from judgetree.graphs.rag.result import RagResult, SystemName
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import AnswerStatus, JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
@@ -58,7 +58,7 @@ class RunWriter:
         return ChunkNode(chunk_id=f"chunk {title}", text=document.text, metadata=known, child=child)
 
     def answer(
-        self, system: Mode, number: int, prediction: str, *chunks: ChunkNode, status: AnswerStatus = "answered"
+        self, system: SystemName, number: int, prediction: str, *chunks: ChunkNode, status: AnswerStatus = "answered"
     ) -> None:
         question, thread_id = self.questions[number], f"{system}-{number}"
         root = QueryNode(
@@ -75,7 +75,7 @@ class RunWriter:
             answer=prediction,
             status=status,
             thread_id=thread_id,
-            mode=system,
+            system=system,
             tree=tree,
             usage=tree.usage,
             usage_this_run=tree.usage,

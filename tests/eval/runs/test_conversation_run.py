@@ -56,7 +56,7 @@ def test_every_turn_is_a_row_with_what_its_conversation_made_of_it(prepared: Ben
         assert [each.needed_turns for each in told] == gold, "the scripted model selects what the gold names"
         assert told[2].retrieved == {"raw": (), "joined": ("b.md",), "rewrite": ("a.md",), "human": ("a.md",)}
         assert told[4].retrieved == {}, "nobody knows what should be found for what cannot be answered"
-        assert len({each.session_id for each in told}) == 1
+        assert len({each.conversation for each in told}) == 1
     assert rows["naive", turn(LINE, 1)].conversation != rows["judge", turn(LINE, 1)].conversation
 
 
@@ -86,8 +86,8 @@ def test_branch_follows_the_turn_that_it_goes_back_to(prepared: Bench) -> None:
             "conversation_collection": memory_of(run_id(prepared)),
         }
     )
-    with Conversations(mode="llm", settings=settings) as talks:
-        kept = {pair["turn_id"]: pair for pair in talks.conversation(fork.session_id).turns()}
+    with Conversations(system="llm", settings=settings) as talks:
+        kept = {pair["turn_id"]: pair for pair in talks.conversation(fork.conversation).turns()}
     assert kept[fork.turn_id]["parent_turn_id"] == first.turn_id
     assert len(kept) == 4
 
@@ -101,12 +101,12 @@ def test_finished_run_asks_nothing_and_repeats_and_force_ask_in_conversations_of
     assert [(row.question_id[-1], row.repeat, row.attempt) for row in rows] == [
         (number, repeat, attempt) for repeat, attempt in ((0, 0), (1, 0), (0, 1)) for number in "12"
     ]
-    assert len({facts(row).session_id for row in rows}) == 3
+    assert len({facts(row).conversation for row in rows}) == 3
     assert len({row.thread_id for row in rows}) == 6
     assert bench.run().asked == TURNS - 2
     newest = [row for row in RunStore(bench.out).read_rows() if row.repeat == 0]
-    sessions = {facts(row).session_id for row in newest if facts(row).dialogue_id == LINE}
-    assert sessions == {facts(rows[-1]).session_id}, "later turns go on from the newest attempt"
+    names = {facts(row).conversation for row in newest if facts(row).dialogue_id == LINE}
+    assert names == {facts(rows[-1]).conversation}, "later turns go on from the newest attempt"
 
 
 class Stopped(UserError):
@@ -127,7 +127,7 @@ def test_run_that_was_stopped_within_a_dialogue_goes_on_and_asks_nothing_twice(b
     summary = bench.run(cache="off")
     assert (summary.asked, summary.kept) == (TURNS - 2, 2)
     rows = bench.rows()
-    assert len({facts(row).session_id for row in rows.values() if facts(row).dialogue_id == LINE}) == 1
+    assert len({facts(row).conversation for row in rows.values() if facts(row).dialogue_id == LINE}) == 1
     assert [rows["naive", turn(LINE, number)].prediction for number in (3, 4)] == ["the drum", "grey"]
     assert sum(row.chat_calls for row in rows.values()) == bench.requests()
 
@@ -166,7 +166,7 @@ def test_turns_after_a_failed_one_fail_unasked_and_all_are_asked_anew_together(b
 def test_given_history_takes_the_place_of_the_system_s_own(bench: Bench) -> None:
     assert bench.run(history="given", ids=(turn(LINE, 3), turn(LINE, 4))).asked == 2, "their paths are not asked"
     third, fourth = (facts(bench.rows()["naive", turn(LINE, number)]) for number in (3, 4))
-    assert third.session_id != fourth.session_id
+    assert third.conversation != fourth.conversation
     assert (third.path_length, fourth.path_length) == (3, 4)
     assert third.standalone_query == "Which vessel is it that Norm A names?"
     assert third.reused == ()

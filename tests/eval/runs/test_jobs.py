@@ -9,7 +9,7 @@ import pytest
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
 from judgetree.evaluation.rows.store import RunRow
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.jobs import Job, chains_of, plan_jobs, session_id_of, thread_id_of
+from judgetree.evaluation.runs.jobs import Job, chains_of, conversation_name_of, plan_jobs, thread_id_of
 from tests.eval.runs.test_spending import ROW
 
 OWN = Experiment(dataset="x:y", systems=("naive", "judge"))
@@ -92,9 +92,12 @@ def test_conversation_is_that_of_run_system_dialogue_repeat_and_attempt() -> Non
         replace(job, attempt=1),
         replace(job, question=TURNS[3]),
     ]
-    ids = [session_id_of("run", each, by_dialogue=True) for each in (job, *others)]
-    ids += [session_id_of("other run", job, by_dialogue=True), session_id_of("run", job, by_dialogue=False)]
+    ids = [conversation_name_of("run", each, by_dialogue=True) for each in (job, *others)]
+    ids += [
+        conversation_name_of("other run", job, by_dialogue=True),
+        conversation_name_of("run", job, by_dialogue=False),
+    ]
     assert len({*ids, thread_id_of("run", job)}) == len(ids) + 1
     follow_up = replace(job, question=TURNS[1])
-    assert session_id_of("run", follow_up, by_dialogue=True) == ids[0]
-    assert session_id_of("run", follow_up, by_dialogue=False) != ids[-1]
+    assert conversation_name_of("run", follow_up, by_dialogue=True) == ids[0]
+    assert conversation_name_of("run", follow_up, by_dialogue=False) != ids[-1]

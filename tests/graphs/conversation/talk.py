@@ -150,7 +150,7 @@ def open_conversations(
     """Conversations with a real store and a real memory, both in a folder."""
     settings = settings or settings_in(folder)
     return Conversations(
-        mode="naive",
+        system="naive",
         context=RagContext(reader=llm, retriever=retriever or TableRetriever(TABLE), judge=judge),
         memory=memory or ConversationMemory(BagOfWordsEmbedder(), uri=settings.milvus_address),
         options=options,

@@ -31,7 +31,7 @@ def over(folder: Path, collection: str, llm: TalkingLLM, *, switch: bool = False
     settings = settings_in(folder, **changes)
     return Conversations(
         collection,
-        mode="naive",
+        system="naive",
         context=RagContext(reader=llm, retriever=TableRetriever(TABLE)),
         memory=ConversationMemory(BagOfWordsEmbedder(), uri=str(folder / "memory.db")),
         options=ConversationOptions(switch_collection=switch),

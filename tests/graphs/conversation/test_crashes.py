@@ -30,13 +30,13 @@ class FailingMemory(ConversationMemory):
         super().__init__(BagOfWordsEmbedder(), uri=settings_in(folder).milvus_address)
         self.broken: dict[str, Exception] = {}
 
-    def missing(self, session_id: str, turn_ids: Collection[str]) -> set[str]:
+    def missing(self, conversation_id: str, turn_ids: Collection[str]) -> set[str]:
         self._fail("missing")
-        return super().missing(session_id, turn_ids)
+        return super().missing(conversation_id, turn_ids)
 
-    def add_turns(self, session_id: str, turns: Sequence[QaPair]) -> None:
+    def add_turns(self, conversation_id: str, turns: Sequence[QaPair]) -> None:
         self._fail("add_turns")
-        super().add_turns(session_id, turns)
+        super().add_turns(conversation_id, turns)
 
     def _fail(self, method: str) -> None:
         if method in self.broken:

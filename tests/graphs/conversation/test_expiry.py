@@ -50,9 +50,9 @@ class MemoryWithHooks(ConversationMemory):
 
     before_deletion: Callable[[str], object] = staticmethod(lambda conversation_id: None)
 
-    def delete_turns(self, session_id: str, turn_ids: Collection[str] | None = None) -> int:
-        self.before_deletion(session_id)
-        return super().delete_turns(session_id, turn_ids)
+    def delete_turns(self, conversation_id: str, turn_ids: Collection[str] | None = None) -> int:
+        self.before_deletion(conversation_id)
+        return super().delete_turns(conversation_id, turn_ids)
 
 
 @pytest.fixture
@@ -120,8 +120,8 @@ def days_later(days: float) -> Callable[[], datetime]:
     return lambda: datetime.now(UTC) + timedelta(days=days)
 
 
-def last_spoken(talks: Conversations, session_id: str) -> datetime:
-    found = next(each for each in talks.summaries() if each.name == session_id)
+def last_spoken(talks: Conversations, conversation_id: str) -> datetime:
+    found = next(each for each in talks.summaries() if each.name == conversation_id)
     return datetime.fromisoformat(found.updated_at)
 
 
@@ -156,8 +156,8 @@ def test_age_is_counted_in_24_hours_to_the_microsecond_wherever_the_clock_stands
     now = datetime(2026, 3, 30, 0, 30, tzinfo=UTC).astimezone(here)
     settings = settings_in(tmp_path, checkpoints="memory:")
     with open_conversations(tmp_path, llm, memory=memory, settings=settings) as talks, memory:
-        for session_id, updated_at in written.items():
-            write(talks, session_id, updated_at)
+        for conversation_id, updated_at in written.items():
+            write(talks, conversation_id, updated_at)
         report = talks.delete_old_conversations(2, clock=lambda: now)
         assert set(report.conversations) == {each for each in written if "short" not in each}
         assert ids(talks) == {each for each in written if "short" in each}
@@ -179,7 +179,7 @@ def test_everything_of_an_old_conversation_goes_and_nothing_of_another(
         judge=OracleJudge({DEEP: facts, OIL: facts[1:], CLASS: facts[:1]}),
     )
     settings = settings_in(tmp_path, checkpoints=url)
-    with memory, Conversations(mode="judge", context=services, memory=memory, settings=settings) as talks:
+    with memory, Conversations(system="judge", context=services, memory=memory, settings=settings) as talks:
         before = threads(talks)
         young = talks.conversation("young")
         young.ask(CLASS)
@@ -226,8 +226,8 @@ def test_a_conversation_that_is_answering_is_left_alone_and_reported(talks: Conv
 def test_a_conversation_that_is_spoken_in_before_its_turn_comes_stays(
     talks: Conversations, memory: MemoryWithHooks
 ) -> None:
-    for session_id in "ab":
-        write(talks, session_id, "2020-01-01T00:00:00+00:00")
+    for conversation_id in "ab":
+        write(talks, conversation_id, "2020-01-01T00:00:00+00:00")
     spoken: list[str] = []
 
     def speak_in_the_other(conversation_id: str) -> None:
@@ -285,8 +285,8 @@ def test_what_an_interruption_leaves_the_next_call_deletes(
     while left <= 0:
         steps += 1
         left = 0  # asking deletes threads too
-        for session_id in "ab":
-            talks.conversation(session_id).ask(CLASS)
+        for conversation_id in "ab":
+            talks.conversation(conversation_id).ask(CLASS)
         left = steps
         try:
             talks.delete_old_conversations(1, clock=days_later(2))
@@ -295,7 +295,7 @@ def test_what_an_interruption_leaves_the_next_call_deletes(
             report = talks.delete_old_conversations(1, clock=days_later(2))
             assert report.conversations, "there was something left, and it was found"
         assert threads(talks) == set()
-        assert memory.sessions() == []
+        assert memory.conversations() == []
     assert steps == 1 + 2 * (1 + 2), "for each of two: the memory, the search tree, its own thread; then none failed"
 
 
@@ -317,7 +317,7 @@ def test_turns_whose_conversation_is_gone_are_deleted_when_the_newest_is_old_and
     assert talks.delete_old_conversations(30, dry_run=True) == expected
     assert vars(talks.delete_old_conversations(30)) == {**vars(expected), "dry_run": False}
     kept = [live.conversation_id, spoken_in, without_time, of_another_store, "of another program"]
-    assert memory.sessions() == sorted(kept)
+    assert memory.conversations() == sorted(kept)
     assert len(memory.turns_of(live.conversation_id)) == 2
 
 
@@ -346,8 +346,8 @@ def test_any_age_is_possible_and_the_settings_have_one(tmp_path: Path, llm: Talk
 
 
 def test_progress_is_told_for_each_that_is_old(talks: Conversations, memory: MemoryWithHooks) -> None:
-    for session_id in "ab":
-        write(talks, session_id, "2020-01-01T00:00:00+00:00")
+    for conversation_id in "ab":
+        write(talks, conversation_id, "2020-01-01T00:00:00+00:00")
     memory.add_turns(new_id(talks), [make_turn(1)])
     talks.conversation("young").ask(SCREW)
     told: list[tuple[int, int]] = []
@@ -356,8 +356,8 @@ def test_progress_is_told_for_each_that_is_old(talks: Conversations, memory: Mem
 
 
 def test_pages_of_any_size_find_the_same_threads(talks: Conversations) -> None:
-    for session_id in "ab":
-        talks.conversation(session_id).ask(CLASS)
+    for conversation_id in "ab":
+        talks.conversation(conversation_id).ask(CLASS)
     found = background_loop().run(store_of(talks).all_threads())
     for size in (1, 3, 7):
         store = ConversationStore(store_of(talks).saver, page_checkpoints=size)
@@ -389,7 +389,7 @@ def test_backfill_takes_one_name_or_all_and_does_so_once(
     assert [turn["turn_number"] for turn in talks.conversation("b").history()] == [1, 2, 3]
     assert talks.backfill("nobody") == 0
     own = [talks.conversation(name).conversation_id for name in "ab"]
-    assert memory.sessions() == sorted([*own, of_another_store]), "turns moved from the names to the ids"
+    assert memory.conversations() == sorted([*own, of_another_store]), "turns moved from the names to the ids"
 
 
 def test_backfilled_turns_are_gone_on_with(tmp_path: Path, talks: Conversations, memory: MemoryWithHooks) -> None:

@@ -138,7 +138,7 @@ def test_a_conversation_of_an_earlier_format_is_refused_by_name_and_hides_no_oth
         for name in ("first", "second"):
             talk = talks.conversation(name)
             for use in (lambda: talk.ask(CLASS), lambda: talk.switch("main"), talk.history, lambda: talks.delete(name)):  # noqa: B023
-                with pytest.raises(LoadingError, match=rf"'{name}' has no format; .*'judgetree-conversation/2' only"):
+                with pytest.raises(LoadingError, match=rf"'{name}' has no format; .*'judgetree-conversation/3' only"):
                     use()
         talks.conversation("mine").ask(CLASS)
         assert llm.asked() == ["read"]

@@ -45,7 +45,7 @@ NAMES = [
     "ab",
     "A",
     "it's",
-    'x" or session_id != "',
+    'x" or conversation_id != "',
     "%",
     "*",
     "a\\",
@@ -123,7 +123,7 @@ def test_sessions_of_any_name_see_their_own_turns_chunks_and_summaries_only(tmp_
         assert talks.delete("a") == 1 + TURNS
         left = {summary.name: summary.turns for summary in talks.summaries()}
         assert left == dict.fromkeys(NAMES[1:], TURNS)
-        assert memory.sessions() == sorted(by_name[name][0] for name in NAMES[1:])
+        assert memory.conversations() == sorted(by_name[name][0] for name in NAMES[1:])
         assert [len(talks.conversation(name).turns()) for name in NAMES[1:]] == [TURNS] * len(NAMES[1:])
 
 

@@ -64,7 +64,7 @@ def test_a_plain_question_that_cannot_be_kept_is_refused_before_anything_is_writ
 ) -> None:
     llm = TalkingLLM()
     services = RagContext(reader=llm, retriever=TableRetriever(TABLE))
-    with RagSession(mode="naive", context=services, settings=settings) as session:
+    with RagSession(system="naive", context=services, settings=settings) as session:
         before = len(session.graph.list_threads(100))
         for question, thread_id in ((text, None), (CLASS, text), (CLASS, LONG)):
             with pytest.raises(SettingsError, match=r"cannot be stored|too long"):
@@ -76,7 +76,7 @@ def test_a_plain_question_that_cannot_be_kept_is_refused_before_anything_is_writ
 def test_an_unknown_collection_leaves_no_open_turn(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     memory = ConversationMemory(BagOfWordsEmbedder(), uri=settings.milvus_address)
-    with memory, Conversations("nowhere", mode="naive", settings=settings, memory=memory) as talks:
+    with memory, Conversations("nowhere", system="naive", settings=settings, memory=memory) as talks:
         talk = talks.conversation("s")
         with pytest.raises(CollectionError, match="no collection 'nowhere'"):
             talk.ask(CLASS)

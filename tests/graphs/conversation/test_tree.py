@@ -128,7 +128,7 @@ def test_graph_joins_turns_their_evidence_and_their_search_trees(talk: Talk) -> 
 
 def test_json_is_read_back_without_loss(talk: Talk) -> None:
     text = talk.tree.to_json(indent=2)
-    assert json.loads(text)["format"] == "judgetree-conversation-tree/2"
+    assert json.loads(text)["format"] == "judgetree-conversation-tree/3"
     assert ConversationTree.from_json(text) == talk.tree
 
 
@@ -158,7 +158,7 @@ def test_score_that_json_cannot_say_is_refused(talk: Talk) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "judgetree-search-tree/2"}, "reads 'judgetree-conversation-tree/2' only. .* build it again"),
+        ({"format": "judgetree-search-tree/3"}, "reads 'judgetree-conversation-tree/3' only. .* build it again"),
         ({"title": 3}, "damaged at title"),
         ({"turns": [{}]}, r"damaged at turns\.0\.turn_id"),
         ({"trees": {"t": {"format": "x"}}}, "This search tree has the format 'x'"),
