@@ -1,7 +1,7 @@
 """Every system that answers questions, by its name: what sessions, batch runs and the command line choose from.
 
-A system is one file, its name in ``result.SystemName`` and its line here. One that has prompts of its own names their version
-in ``modules.reader.multistep_prompts.STEP_VERSIONS``.
+A system is one file, its name in ``result.SystemName`` and its line here. One that has prompts of its own names
+their version in ``modules.reader.multistep_prompts.STEP_VERSIONS``.
 """
 
 from __future__ import annotations

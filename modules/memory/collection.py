@@ -23,7 +23,7 @@ CALL_TIMEOUT_S = 30.0
 FLUSH_EVERY_ROWS = 128
 """Lite reads unflushed rows one by one (4 ms a hundred), and a flush costs it 20 ms. A server flushes by itself."""
 LITE_EF = 4096
-"""Lite counts what the filter leaves out among the candidates: with 64, a small conversation in a large memory is lost."""
+"""Lite counts what the filter leaves out among the candidates: with 64, few turns in a large memory are not found."""
 SERVER_EF = 64
 _PAGE_ROWS = 1000
 _PAGE_RECORDS = 256  # a gRPC message holds 64 MB

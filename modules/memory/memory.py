@@ -128,7 +128,7 @@ class ConversationMemory:
         return wanted - there
 
     def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
-        """The newest ``limit`` turns, oldest first: of a path by their numbers, else of the conversation by their times.
+        """The newest ``limit`` turns, oldest first: of a path by their numbers, else of the whole by their times.
 
         What this object wrote is seen at once, what others wrote after ``recent_ttl_s`` at the latest.
         """
@@ -154,7 +154,7 @@ class ConversationMemory:
         spans: PathSpans | None = None,
         below_number: int | None = None,
     ) -> list[tuple[QaPair, float]]:
-        """The turns of the conversation nearest to a query, best first, each with its cosine (-1 to 1, higher is nearer).
+        """A conversation's turns nearest to a query, best first, each with its cosine (-1 to 1, higher is nearer).
 
         Args:
             conversation_id: The conversation; no other one is looked at.
@@ -308,8 +308,8 @@ def _embedded_text(turn: QaPair) -> str:
 def backfill(memory: ConversationMemory, conversation_id: str | None = None, *, dry_run: bool = False) -> int:
     """Chain the turns without a parent in the order of their times (of one time, by id); how many there are.
 
-    Each follows the one before it, the first of a conversation the last turn of its main branch; where there is none, it
-    becomes a first turn. Done again it finds nothing to do, and after an interruption it goes on where it stopped.
+    Each follows the one before it, the first of a conversation the last turn of its main branch; where there is none,
+    it becomes a first turn. Done again it finds nothing to do, and after an interruption it goes on where it stopped.
 
     Args:
         memory: Where the turns are.

@@ -30,7 +30,7 @@ from judgetree.modules.memory.turns import QaPair
 from tests.graphs.conversation.talk import ANSWERS, CLASS, OIL, TalkingLLM, open_conversations, settings_in
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
-SESSION = "killed"
+NAME = "killed"
 FOLLOW_UP, ANSWER = "And its oil?", ANSWERS[OIL]
 CALLS_A_FOLLOW_UP = 3
 
@@ -56,7 +56,7 @@ def opened_in(folder: Path) -> Conversations:
 def answer_one(folder: Path, query: str, request_id: str) -> None:
     """Be the child."""
     with opened_in(folder) as talks:
-        talk = talks.conversation(SESSION)
+        talk = talks.conversation(NAME)
         talk.turns()  # opens store and memory
         os.write(1, f"begun {os.getpid()}\n".encode())
         result = talk.ask(query, request_id=request_id)
@@ -171,7 +171,7 @@ def kill_turns(folder: Path, *, kills: int, seed: int = 7) -> Talk:
             killed += talk.ask_and_kill(FOLLOW_UP, asked[-1], after_s=moment_s)
             talk.ask(FOLLOW_UP, asked[-1])
     with opened_in(folder) as talks:
-        talk_again = talks.conversation(SESSION)
+        talk_again = talks.conversation(NAME)
         history, conversation_id = tuple(talk_again.history()), talk_again.conversation_id
     with ConversationMemory(BagOfWordsEmbedder(), uri=settings_in(folder).milvus_address) as memory:
         remembered = tuple(memory.turns_of(conversation_id))
