@@ -107,7 +107,7 @@ class ConversationServices:
 
     @property
     def collection(self) -> str:
-        """Name and address of the collection that its conversations search; ``""`` where the system searches nothing."""
+        """Name and address of the searched collection; ``""`` where the system searches nothing."""
         name = self._session.collection
         if not name or not SYSTEMS[self._session.system].retrieves:
             return ""
