@@ -33,7 +33,7 @@ notebooks: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n 2 tests/notebooks
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m benchmarks
 
 UV_COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --no-annotate --no-header --python-version 3.11
 # For make, with digests: all but the local model, and what the demo needs. For pip, the same versions as constraints.

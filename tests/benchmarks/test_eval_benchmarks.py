@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.eval_kills import KILLS, LATENCY_S, QUESTIONS, comparable, differing, moments
+from benchmarks.eval_replay import predictions
+from benchmarks.eval_runs import peak_resident_mb
+from benchmarks.eval_throughput import ideal_s
+from benchmarks.synthetic_qa import HOPS, PARAGRAPHS_A_QUESTION, synthetic_questions, write_hotpotqa
 from judgetree.app.scripted.answers import ScriptedAnswers
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
 from judgetree.evaluation.metrics.tree import TreeFigures
 from judgetree.evaluation.rows.store import RunRow
 from judgetree.modules.calls.prices import ModelUsage
-from tests.benchmarks.eval_kills import KILLS, LATENCY_S, QUESTIONS, comparable, differing, moments
-from tests.benchmarks.eval_replay import predictions
-from tests.benchmarks.eval_runs import peak_resident_mb
-from tests.benchmarks.eval_throughput import ideal_s
-from tests.benchmarks.synthetic_qa import HOPS, PARAGRAPHS_A_QUESTION, synthetic_questions, write_hotpotqa
 from tests.browser import console_messages
 
 

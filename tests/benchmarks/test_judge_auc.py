@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.benchmarks.judge_auc import (
+from benchmarks.judge_auc import (
     PASSAGE_CHARACTERS,
     Case,
     Rating,

@@ -1,4 +1,4 @@
-"""Runs the benchmarks and prints their tables: ``python -m tests.benchmarks [NAME …]``."""
+"""Runs the benchmarks and prints their tables: ``python -m benchmarks [NAME …]``."""
 
 from __future__ import annotations
 

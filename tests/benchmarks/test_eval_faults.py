@@ -1,10 +1,12 @@
-"""A small batch run under all faults at once, torn and out of disk; ``tests.benchmarks.eval_faults`` is a large one."""
+"""A small batch run under all faults at once, torn and out of disk; ``benchmarks.eval_faults`` is a large one."""
 
 from __future__ import annotations
 
 import contextlib
 from pathlib import Path
 
+from benchmarks.eval_faults import SYSTEMS, all_faults, doubled, lost, untold
+from benchmarks.synthetic_qa import synthetic_questions, write_hotpotqa
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
 from judgetree.evaluation.rows.store import RunRow, RunStore, newest_attempts
@@ -12,8 +14,6 @@ from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.modules.errors import WritingError
 from judgetree.modules.settings import load_settings
-from tests.benchmarks.eval_faults import SYSTEMS, all_faults, doubled, lost, untold
-from tests.benchmarks.synthetic_qa import synthetic_questions, write_hotpotqa
 from tests.file_limits import largest_file
 
 QUESTIONS = 12

@@ -1,6 +1,6 @@
 """Official EM and F1 of the predecessor's recorded predictions, beside the figures that must come out.
 
-    python tests/benchmarks/predecessor_metrics.py --data predecessor_baseline.json
+    python -m benchmarks.predecessor_metrics --data predecessor_baseline.json
 
 The file holds, for each run, its predictions with their gold answers and the official figures over them. Exits 1 where
 one of ours is off by more than 0.1 points.

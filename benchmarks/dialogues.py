@@ -18,10 +18,10 @@ from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.graphs.rag.result import SystemName
 from judgetree.modules.settings import Settings
-from tests.app.played import ask_alone, chunk_ids, play_all, saved, turn_is_right
 
 from .corpus import COLLECTION, DATA, indexed_standards, questions, settings_for
 from .measurement import Row
+from .played import ask_alone, chunk_ids, play_all, saved, turn_is_right
 
 SYSTEM_NAMES: tuple[SystemName, ...] = ("judge", "naive")
 TOPK = 5

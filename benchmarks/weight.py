@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .measurement import Row
 
-REPO = Path(__file__).parents[2]
+REPO = Path(__file__).parents[1]
 RUNS = 7
 
 

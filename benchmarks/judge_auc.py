@@ -1,7 +1,7 @@
 """How well a judge tells the paragraphs that a question needs from those that merely look alike.
 
-    python tests/benchmarks/judge_auc.py --data hotpotqa_500.json --n 50 --llm local: --json figures.json
-    python tests/benchmarks/judge_auc.py --data hotpotqa_train_100.json --n 100 --methods logprob --tune
+    python -m benchmarks.judge_auc --data hotpotqa_500.json --n 50 --llm local: --json figures.json
+    python -m benchmarks.judge_auc --data hotpotqa_train_100.json --n 100 --methods logprob --tune
 
 Each question of a HotpotQA file gives its two gold paragraphs and, of its other paragraphs, the two that BM25 finds
 most like the question. A method rates the four; its AUC within the question is the share of the gold-distractor pairs

@@ -9,7 +9,8 @@ from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenT
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.modules.memory.turns import QaPair
-from tests.benchmarks.corpus import is_right
+
+from .corpus import is_right
 
 Played = Mapping[int, TurnResult]
 """Number of a turn in its dialogue to what came of it."""

@@ -11,7 +11,7 @@ from judgetree.modules.index.factory import open_index
 from judgetree.modules.index.index import Index
 from judgetree.modules.settings import Settings, load_settings
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[1] / "data"
 COLLECTION = "standards"
 
 

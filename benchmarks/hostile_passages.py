@@ -1,6 +1,6 @@
 """How often a passage that orders the judge about changes its verdict.
 
-    python -m tests.benchmarks.hostile_passages --methods logprob generated --llm local:
+    python -m benchmarks.hostile_passages --methods logprob generated --llm local:
 
 Each of the 30 passages of ``tests/attacks`` is judged twice for a query to which it gives nothing: as it is, and
 without its attempt. A verdict is flipped where the hostile passage gets a higher score than its harmless twin. Counted
