@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from judgetree.modules.calls.tokens import CUT_MARK, beginning, is_longer, message_tokens, shortened, text_tokens
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CORPUS = ROOT / "data" / "standards"
 QWEN_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
