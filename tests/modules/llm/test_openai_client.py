@@ -12,8 +12,7 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-
-from .model_endpoints import ask, chat_reply, llm_at, saying, serve_raw
+from tests.modules.model_endpoints import ask, chat_reply, llm_at, saying, serve_raw
 
 ASKING = """
 import os, sys
