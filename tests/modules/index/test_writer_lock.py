@@ -23,7 +23,7 @@ from judgetree.modules.retriever.retriever import Retriever
 from tests.modules.conftest import LiteServer
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 AT_ONCE = LockOptions(wait_s=0)
 
 

@@ -566,7 +566,7 @@ class TestInterruption:
             index.get_index_done()
             before = stored_ids(index)
         (docs / "b.txt").write_text("Dogs bark.")
-        root = Path(__file__).parents[2]
+        root = Path(__file__).parents[3]
         killed = subprocess.run(
             [sys.executable, "-c", KILLED_INDEXING, str(docs), uri],
             env={**os.environ, "PYTHONPATH": str(root)},
