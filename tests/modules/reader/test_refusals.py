@@ -12,7 +12,7 @@ from judgetree.modules.reader.prompts import REFUSAL
 from judgetree.modules.reader.refusals import is_refusal
 
 REPLIES: dict[str, list[str]] = json.loads(Path(__file__).with_name("refusals.json").read_text(encoding="utf-8"))
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 
 
 def test_there_are_at_least_two_hundred_different_ones_of_each() -> None:
