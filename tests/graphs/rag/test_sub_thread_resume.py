@@ -74,7 +74,7 @@ import os, sys
 from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from tests.graphs.fakes import FakeLLM, TableRetriever
-from tests.graphs.test_sub_thread_resume import ROOT, SUB, TABLE, Stopping
+from tests.graphs.rag.test_sub_thread_resume import ROOT, SUB, TABLE, Stopping
 
 def reply(messages):
     if SUB in messages[1][1].splitlines()[0]:
@@ -89,7 +89,7 @@ build_judge_rag(checkpointer=sys.argv[1], context=context).invoke(ROOT, {"config
 def test_a_process_that_dies_between_a_step_and_its_checkpoint_is_resumed(tmp_path: Path) -> None:
     """There every task of the newest checkpoint has its result, and LangGraph names none as next."""
     url = f"sqlite:///{tmp_path / 'c.sqlite'}"
-    repo = Path(__file__).parents[2]
+    repo = Path(__file__).parents[3]
     died = subprocess.run([sys.executable, "-c", DIES, url], cwd=repo, capture_output=True, text=True, check=False)
     assert died.returncode == 9, died.stderr
     reader = FakeLLM(lambda messages: "Vellin")
