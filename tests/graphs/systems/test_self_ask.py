@@ -7,7 +7,7 @@ from judgetree.graphs.threads.state import RagState
 from judgetree.modules.reader.multistep_prompts import FINAL_ANSWER, FOLLOW_UP, FOLLOW_UP_SYSTEM, follow_up_messages
 from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL, reader_messages
 from tests.graphs.fakes import FakeLLM
-from tests.graphs.test_systems import ROOT, SUB, context_of
+from tests.graphs.systems.test_rounds import ROOT, SUB, context_of
 
 CLASS_OF = "What class is KS-1?"
 FIRST_CHUNKS = "[1] a.md\nKS-1 is class Delta.\n\n[2] n.md\nnoise"

@@ -10,7 +10,7 @@ from judgetree.graphs.threads.state import RagState
 from judgetree.modules.reader.multistep_prompts import FINISH, REACT_SYSTEM, SEARCH, Observed, react_messages
 from judgetree.modules.reader.prompts import reader_messages
 from tests.graphs.fakes import FakeLLM
-from tests.graphs.test_systems import ROOT, SUB, context_of, thread
+from tests.graphs.systems.test_rounds import ROOT, SUB, context_of, thread
 
 FOUND = "[1] a.md\nKS-1 is class Delta.\n\n[2] n.md\nnoise"
 FOUND_NEXT = "[1] b.md\nDelta needs Vellin.\n\n[2] a.md\nKS-1 is class Delta."

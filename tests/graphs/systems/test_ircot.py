@@ -7,7 +7,7 @@ from judgetree.graphs.threads.state import RagState
 from judgetree.modules.reader.multistep_prompts import FINAL_THOUGHT, THOUGHT_SYSTEM, thought_messages
 from judgetree.modules.reader.prompts import reader_messages
 from tests.graphs.fakes import FakeLLM
-from tests.graphs.test_systems import ROOT, context_of
+from tests.graphs.systems.test_rounds import ROOT, context_of
 
 FIRST, SECOND = "KS-1 is class Delta.", "Which oil does class Delta need?"
 
