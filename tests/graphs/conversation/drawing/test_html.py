@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from judgetree.graphs.drawing.html import csp_hash
 from judgetree.modules.errors import DependencyError
 from tests.browser import look_at, needs_browser
-from tests.graphs.drawing.talks import conversation, long_talk
+from tests.graphs.conversation.drawing.talks import conversation, long_talk
 from tests.html_pages import Elements, part, unpacked
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judgetree.graphs.tree.printable import printable
-from tests.graphs.drawing.talks import ATTACK, conversation, long_talk
+from tests.graphs.conversation.drawing.talks import ATTACK, conversation, long_talk
 
 SVG = "{http://www.w3.org/2000/svg}"
 

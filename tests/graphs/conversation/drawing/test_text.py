@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.graphs.drawing.layout import columns
-from tests.graphs.drawing.talks import conversation
+from tests.graphs.conversation.drawing.talks import conversation
 
 
 def test_text_shows_branches_answers_refusals_reuse_and_the_open_turn() -> None:
