@@ -22,7 +22,18 @@ from judgetree.modules.errors import SettingsError
 from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.reader import prompts
 from judgetree.modules.reader.prompts import REFUSAL
-from tests.app.drum import CHAIN, NO_CERTIFICATES, VESSEL, WALL, Json, chat_body, http_get, http_post, post, text_of
+from tests.app.scripted.drum import (
+    CHAIN,
+    NO_CERTIFICATES,
+    VESSEL,
+    WALL,
+    Json,
+    chat_body,
+    http_get,
+    http_post,
+    post,
+    text_of,
+)
 
 JUDGE = judge_prompts.judge_messages(CHAIN.question, VESSEL.quote)
 READ = prompts.reader_messages(CHAIN.question, f"{VESSEL.quote}\n{WALL.quote}")

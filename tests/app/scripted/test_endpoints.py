@@ -14,7 +14,7 @@ from judgetree.app.scripted.endpoints import DASHSCOPE_RERANK
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.reader import prompts
-from tests.app.drum import CHAIN, VESSEL, WALL, Json, chat_body, http_post, model, post, text_of
+from tests.app.scripted.drum import CHAIN, VESSEL, WALL, Json, chat_body, http_post, model, post, text_of
 
 JUDGE = judge_prompts.judge_messages(CHAIN.question, VESSEL.quote)
 READ = prompts.reader_messages(CHAIN.question, f"{VESSEL.quote}\n{WALL.quote}")

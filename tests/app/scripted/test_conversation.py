@@ -17,7 +17,7 @@ from judgetree.modules.memory.turns import QaPair, imported_turn
 from judgetree.modules.reader.prompts import REFUSAL, digest_messages, reader_messages
 from tests.app.talks import AGAIN, COST, DRUM, FIRST, NAMED, PAINT, STANDALONE_THICKNESS, THICK, THICKNESS
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 TALK = ScriptedTalk(ScriptedAnswers(standalone_questions([DRUM])), [DRUM])
 STANDALONE_AGAIN = DRUM.turns[2].standalone
 PASSAGES = f"[1] a.md\n# Norm A\n\n{NAMED.quote}\n\n[2] b.md\n{THICK.quote}\n\n[3] c.md\nLadders are steep."

@@ -11,7 +11,7 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards import Question
 from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.reader import prompts
-from tests.app.drum import NO_CERTIFICATES, WALL, Messages, chat_body, http_post, model, post, text_of
+from tests.app.scripted.drum import NO_CERTIFICATES, WALL, Messages, chat_body, http_post, model, post, text_of
 
 SINGLE = Question(id="single", lang="en", question=WALL.question, answer=WALL.answer, type="single", supporting=(WALL,))
 JUDGE = judge_prompts.judge_messages(WALL.question, WALL.quote)
