@@ -22,8 +22,8 @@ import yaml
 from judgetree.app.cli import app, main
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.settings import load_settings
+from tests.app.commands.test_eval_calibrate import write_mills
 from tests.app.conftest import CHAIN, CHINESE, COLLECTION, write_corpus
-from tests.app.test_cli_eval_calibrate import write_mills
 from tests.modules.conftest import LiteServer
 from tests.modules.rerank_server import serve_rerank
 from tests.modules.searxng_server import serve_searxng

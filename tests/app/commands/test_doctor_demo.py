@@ -9,7 +9,7 @@ from judgetree.app.commands.demo import QUESTION_ID, find_data, is_right
 from judgetree.app.scripted.server import ScriptedServer
 from tests.app.conftest import CHAIN, Cli, write_corpus
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def doctor(cli: Cli) -> tuple[int, dict[str, bool], str]:

@@ -9,8 +9,8 @@ import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.rows.store import RunStore
+from tests.app.commands.test_eval import data, outcomes
 from tests.app.conftest import Cli
-from tests.app.test_cli_eval import data, outcomes
 
 __all__ = ["data"]
 
