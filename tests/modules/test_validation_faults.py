@@ -14,7 +14,7 @@ class Span(BaseModel):
     first: int
     last: int
 
-    @model_validator(system="after")
+    @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.last < self.first:
             raise ValueError("it ends before it begins")
