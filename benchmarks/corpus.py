@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from judgetree.evaluation.datasets.standards import Question, load_standards_qa
+from judgetree.evaluation.datasets.standards_qa import Question, load_standards_qa
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.index.index import Index
 from judgetree.modules.settings import Settings, load_settings

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.registry import load_dataset
-from judgetree.evaluation.datasets.standards import Question, known_questions
+from judgetree.evaluation.datasets.standards_qa import Question, known_questions
 from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.evaluation.runs.batch_run import run_experiment
 from judgetree.evaluation.runs.experiment import Experiment

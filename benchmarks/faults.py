@@ -10,7 +10,7 @@ from pathlib import Path
 
 from judgetree.app.scripted.behaviour import FAULTS, Fault
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards import Question
+from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
 from judgetree.modules.settings import Settings

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards import Question, gold_facts
+from judgetree.evaluation.datasets.standards_qa import Question, gold_facts
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import Limits
 from judgetree.modules.judge.oracle import OracleJudge

@@ -11,7 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards import Question
+from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.graphs.rag.result import RagResult, SystemName
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import Limits

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from judgetree.evaluation.datasets.standards import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 
 from .indexing import WORDS
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from judgetree.evaluation.datasets.standards import Question
+from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.session import RagSession

@@ -1,4 +1,29 @@
-"""Every error that judgetree raises on purpose, and what others find wrong with a value, in words."""
+"""Every error that judgetree raises on purpose, and what others find wrong with a value, in words.
+
+    JudgetreeError
+    ├── UserError                 the caller can mend it; the command line exits 2 with the message alone
+    │   ├── SettingsError         a setting, key or model name is missing or malformed
+    │   ├── LoadingError          nothing readable at a path
+    │   ├── CollectionError       the collection is missing, locked, or made by another embedder
+    │   │   └── MilvusFailure     Milvus refused a call, or did not answer
+    │   ├── SearchArgumentError   a retriever attribute that does not fit the collection or the search type
+    │   ├── ThreadMismatch        a thread id that belongs to another question or other settings
+    │   ├── UnknownThread         a thread id that was never written
+    │   ├── RunLimitReached       a batch run may make no further model call; its open questions can be resumed
+    │   ├── CacheMiss             a replayed run asked something that no earlier run had paid for
+    │   ├── ConversationBusy      a conversation is answering another question, which was not to be waited for
+    │   ├── WritingError          the disk is full, its quota is used up, or it takes no file
+    │   ├── SessionError          a session was closed under a question, or is used in a forked process
+    │   ├── LoopReentryError      a sync call made from judgetree's own event loop
+    │   └── DependencyError       an optional package that is not installed
+    ├── ModelCallError            a model endpoint failed after the last attempt
+    │   ├── ModelSetupError       (also a UserError) it can serve no request: key, model, account or address are wrong
+    │   └── ModelRequestError     it refused this one request for good; others may be answered
+    └── BudgetSpent               the tree's allowance of model calls is used up (caught inside the graphs)
+
+A message says what failed, which value, what is allowed and what to do. Errors of other libraries are wrapped once,
+where they are called, with ``raise … from``.
+"""
 
 from __future__ import annotations
 

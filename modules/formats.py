@@ -1,4 +1,7 @@
-"""What can be saved as text, and what saved data says of itself: ``"format": "judgetree-<thing>/3"``."""
+"""What can be saved as text, and what saved data says of itself: ``"format": "judgetree-<thing>/3"``.
+
+The number rises when the shape of a thing changes. Nothing older is converted.
+"""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ import judgetree
 from judgetree import Limits
 from judgetree.app.cli import app, main
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards import load_standards_qa
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
+from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.modules.embedding.local import find_minilm, find_multilingual
 from judgetree.modules.llm.model_files import QWEN_CODER
 from judgetree.modules.settings import Settings

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...evaluation.datasets.standards import Question, load_standards_qa
 from ...evaluation.datasets.standards_dialogues import Dialogue
+from ...evaluation.datasets.standards_qa import Question, load_standards_qa
 from ...graphs.drawing.words import count_of
 from ...graphs.rag.result import RagResult
 from ...modules.errors import LoadingError, SettingsError

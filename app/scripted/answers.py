@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
-from ...evaluation.datasets.standards import Question, SupportingFact, gold_of, known_questions
+from ...evaluation.datasets.standards_qa import Question, SupportingFact, gold_of, known_questions
 from ...modules.calls.messages import Message
 from ...modules.judge.oracle import GoldFact, oracle_verdict
 from ...modules.judge.prompts import alone_messages, judge_messages, needed_messages, sub_question_messages

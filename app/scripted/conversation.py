@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ...evaluation.datasets.standards import Question
 from ...evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, path_of, standalone_question
+from ...evaluation.datasets.standards_qa import Question
 from ...modules.calls.messages import Message
 from ...modules.memory.prompts import (
     KNOWLEDGE_SYSTEM,

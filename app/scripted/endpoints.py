@@ -17,8 +17,8 @@ from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from ...evaluation.datasets.standards import Question
 from ...evaluation.datasets.standards_dialogues import Dialogue
+from ...evaluation.datasets.standards_qa import Question
 from ...modules.errors import SettingsError
 from .answers import ChatReply, PromptMismatch, RequestKind, ScriptedAnswers, parse_prompt
 from .behaviour import TRANSPORT_FAULTS, Behaviour, Fault, Garbling, as_json, changed, garble

@@ -28,8 +28,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ...evaluation.datasets.standards import Question, load_standards_qa
 from ...evaluation.datasets.standards_dialogues import Dialogue, load_dialogues
+from ...evaluation.datasets.standards_qa import Question, load_standards_qa
 from ...modules.errors import SettingsError, UserError
 from .answers import RequestKind
 from .behaviour import FAULTS, Behaviour, changed, parse_fault

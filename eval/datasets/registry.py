@@ -11,6 +11,7 @@ from .beir import load_beir
 from .canard import load_canard
 from .cast import load_cast
 from .dialogue_turns import with_parents
+from .dialogues import load_dialogue_questions
 from .flashrag import load_flashrag
 from .hotpotqa import load_2wiki, load_hotpotqa
 from .mtrag import load_mtrag
@@ -19,7 +20,6 @@ from .quac import load_quac
 from .questions import Dataset
 from .rows import select_questions
 from .standards import load_standards
-from .standards_dialogues import load_dialogue_questions
 
 SplitLoader = Callable[[Path, str | None], Dataset]
 """Reads what stands at a path; None for the split asks for the set's default."""

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from pydantic import ConfigDict, TypeAdapter, with_config
 
-from ...modules.errors import LoadingError
-from ...modules.index.folder_scan import scan_files
-from .questions import Dataset, DialogueTurn, EvalQuestion
-from .rows import RowReader, unique_answers, with_digests
-from .standards import Filled, Question, QuestionType, SupportingFact, evidence_problem, load_faultless
+from .standards_qa import Filled, Question, QuestionType, SupportingFact, evidence_problem, load_faultless
 
 DialogueKind = Literal["plain", "switch", "branches"]
 
@@ -157,69 +151,3 @@ def _wording_problem(turn: WrittenTurn) -> str:
     if turn.question != turn.standalone:
         return "a first turn or a topic switch stands alone: question and standalone must be equal"
     return ""
-
-
-def load_dialogue_questions(path: Path, *, folder: Path | None = None) -> Dataset:
-    """The turns of a file's dialogues, over a folder of documents that is indexed and chunked like any other.
-
-    Ids are those of ``standalone_question`` (``en-dialogue-01-turn-2``), whose wording is the turn's ``rewrite``.
-    ``supporting`` names sources (paths relative to the folder) in hop order, also where earlier turns have found them;
-    ``hops`` counts the quotes. A dialogue that names a source which is not in the folder is malformed. Reads every file
-    of the folder for the digest.
-
-    Args:
-        path: The JSON Lines file, a dialogue a line.
-        folder: Folder of the documents; None for ``standards`` beside the file.
-
-    Raises:
-        LoadingError: File or folder cannot be read, or the file has no good row.
-    """
-    path = Path(path)
-    folder = folder or path.parent / "standards"
-    if not folder.is_dir():
-        raise LoadingError(f"There is no folder {folder} with the documents of {path.name}. Put it beside the file.")
-    sources = frozenset(file.source for file in scan_files(folder).files)
-    reader = RowReader(file=path)
-    dialogues = list(reader.rows(partial(_dialogue, sources=sources), key=lambda dialogue: dialogue.id))
-    return with_digests(
-        Dataset(
-            name="dialogues",
-            questions=tuple(_question(dialogue, turn.turn) for dialogue in dialogues for turn in dialogue.turns),
-            folder=folder,
-            key_field="source",
-            malformed=reader.checked(),
-        )
-    )
-
-
-def _dialogue(content: object, *, sources: Collection[str]) -> Dialogue:
-    dialogue = _ROW.validate_python(content)
-    for turn in dialogue.turns:
-        if missing := [fact.source for fact in turn.supporting if fact.source not in sources]:
-            raise ValueError(f"turn {turn.turn}: supporting: there is no file {missing[0]!r} in the folder")
-    return dialogue
-
-
-def _question(dialogue: Dialogue, number: int) -> EvalQuestion:
-    *before, asked = path_of(dialogue, number)
-    alone = standalone_question(dialogue, number)
-    return EvalQuestion(
-        id=alone.id,
-        question=asked.question,
-        answers=() if asked.type == "unanswerable" else unique_answers((asked.answer, *asked.aliases)),
-        lang=dialogue.lang,
-        type=asked.type,
-        hops=len(asked.supporting) or None,
-        supporting=tuple(dict.fromkeys(fact.source for fact in asked.supporting)),
-        facts=tuple((fact.source, fact.quote) for fact in asked.supporting),
-        turn=DialogueTurn(
-            dialogue_id=dialogue.id,
-            number=number,
-            parent=standalone_question(dialogue, asked.parent).id if asked.parent else "",
-            history=tuple((turn.question, "" if turn.type == "unanswerable" else turn.answer) for turn in before),
-            rewrite=alone.question,
-            topic_switch=asked.topic_switch,
-            relevant_turns=asked.relevant_turns,
-            from_history=asked.from_history,
-        ),
-    )

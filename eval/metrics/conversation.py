@@ -1,4 +1,9 @@
-"""How well a conversation is led: its rewrites, the earlier turns that it finds, and what it reuses."""
+"""How well a conversation is led: its rewrites, the earlier turns that it finds, and what it reuses.
+
+ROUGE-1 recall (Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries) over the words of both: case folded,
+split at everything but letters and digits, without stemming and with all stop words. Chinese is cut like its answers
+(``answer_tokens``): a token for every Han character.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,39 @@
-"""Which answers of a run are not complete, and why an answer is wrong: kinds that sum to all errors."""
+"""Which answers of a run are not complete, and why an answer is wrong: kinds that sum to all errors.
+
+An answer is wrong where its exact match is 0. The kind is the **first of these that holds**. The first four need no
+look at the search; of the others, those that lost evidence stand in the order in which a search goes on, each being
+what kept some document that the answer needs (gold) from the reader.
+
+1. ``failed_run``: the run failed, so there is no answer.
+2. ``answered_unanswerable``: the question cannot be answered, and was.
+3. ``format_only``: the answer contains a gold answer (cover exact match); whatever went wrong before did not matter.
+4. ``closed_book``: the system looks nothing up, so it had but its memory.
+5. ``other``: nothing more can be told, since the data set names no gold documents or the run kept no tree.
+
+Not all gold was found, anywhere in the tree:
+
+6. ``judge_false_0``: the question itself found gold, which the judge scored 0, so that it was not followed up.
+7. ``judge_false_2``: a 2 stopped the search: at the question itself on a chunk that is not all of the gold; further
+   down, where there was a level left, on a chunk that is not gold at all.
+8. ``bad_sub_question``: a chunk that is gold led to a sub-question, below which no gold was found that the queries
+   above it had not found already.
+9. ``retrieval_miss``: none of these; retrieval had the right question, or no sub-question was asked.
+
+All gold was found, but some did not reach the reader of the question:
+
+10. ``judge_false_0``: gold was scored 0 and thereby withheld.
+11. ``wrong_sub_answer``: neither it nor an answer that is drawn from it was handed on. The sub-run or follow-up that
+    found it gave no answer, a refusal, or one of which most words stand in none of the gold chunks below it (yes and
+    no excepted), or a later round replaced what an earlier one had found. Data sets have no gold answers to
+    sub-questions: that an answer is drawn from the gold is the most that can be checked.
+
+All gold reached the reader:
+
+12. ``refused_despite_evidence``: it refused.
+13. ``reader_missed``: it answered something else.
+
+Gold is known by document. Where documents are cut into several chunks, any chunk of a gold document counts as gold.
+"""
 
 from __future__ import annotations
 

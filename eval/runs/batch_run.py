@@ -1,4 +1,8 @@
-"""A batch run from its experiment to its finished rows, alone in its directory or with other processes."""
+"""A batch run from its experiment to its finished rows, alone in its directory or with other processes.
+
+A run grows: by more questions, systems and repeats, each asked by a command of its own. Its manifest says what all of
+them come to, so that the run can be done again and reported as a whole.
+"""
 
 from __future__ import annotations
 

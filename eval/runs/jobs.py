@@ -1,4 +1,10 @@
-"""What a run has to ask: the chosen questions, each to one system, as often as it is repeated."""
+"""What a run has to ask: the chosen questions, each to one system, as often as it is repeated.
+
+Questions that stand alone are independent of each other, and so are turns of dialogues whose history is given. Where a
+system leads its own conversation, a dialogue is asked by one worker, turn after turn, and is what is asked again: a
+turn that failed, or that is asked by force, needs the turns before it in a new conversation, so its dialogue is asked
+anew as a whole. What the new conversation asks like the old one comes out of the model cache.
+"""
 
 from __future__ import annotations
 

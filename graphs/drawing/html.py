@@ -2,6 +2,9 @@
 
 Text of documents and models goes into the page as escaped HTML or as JSON that the script turns into text nodes. A
 Content-Security-Policy allows this page's own script and style, by hash, and nothing else.
+
+Search trees are the bulk of a page that shows many, and are looked at one by one: each goes into a pack of its own
+(JSON, gzip, base64). Texts of chunks, which many trees share, stand once in a pack of theirs.
 """
 
 from __future__ import annotations

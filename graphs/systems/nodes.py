@@ -2,6 +2,9 @@
 
 A node that ``Send`` reaches raises nothing but a ``UserError``, and that after its siblings have finished (see
 ``branches``): one that raises cancels them, and their results would be paid for and lost.
+
+Routes are coroutines, here and in the other graphs, because LangGraph runs plain functions in a thread, where they
+wait behind searches.
 """
 
 from __future__ import annotations

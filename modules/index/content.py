@@ -1,4 +1,9 @@
-"""Reading and changing what a collection holds, and the filter expressions for that."""
+"""Reading and changing what a collection holds, and the filter expressions for that.
+
+On Milvus Lite every change rewrites the collection: BM25 counts words by segment there, and a chunk in a later
+segment would rank wrongly. Rows are written in order of their ids, so that the same chunks make the same collection
+however they came. On a server rows are upserted and deleted in place.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The judge's contract: what a verdict is, what every kind of judge offers, and the check of what one gave."""
+"""The judge's contract: what a verdict is, what every kind of judge offers, and the check of what one gave.
+
+The kinds live in a file each: ``generated`` (the model writes its verdict as JSON), ``logprob`` (the
+probability of yes against no) and ``oracle`` (gold supporting facts).
+"""
 
 from __future__ import annotations
 

@@ -256,21 +256,21 @@ class EndpointLLM:
         )
 
     async def _call(self, prompt: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
-        if not (listeners.present and self._streams):
-            return await self._whole(prompt, params)
-        try:
-            message: AIMessage = await self._stream(prompt, params, listeners)
-        except openai.APIStatusError as error:
-            if error.status_code not in _NO_STREAM_STATUS:
-                raise
-            message = await self._whole(prompt, params)  # where this is refused too, it was not the stream
+        message: AIMessage
+        streams = listeners.present and self._streams
+        if streams:
+            try:
+                message = await self._stream(prompt, params, listeners)
+            except openai.APIStatusError as error:
+                if error.status_code not in _NO_STREAM_STATUS:
+                    raise
+            else:
+                if was_not_streamed(message):
+                    self._stop_streaming()
+                return message
+        message = await self._chat.ainvoke(prompt, **params)
+        if streams:  # the stream was refused and the call was not
             self._stop_streaming()
-        if was_not_streamed(message):
-            self._stop_streaming()
-        return message
-
-    async def _whole(self, prompt: list[Message], params: dict[str, Any]) -> AIMessage:
-        message: AIMessage = await self._chat.ainvoke(prompt, **params)
         refuse_too_long(message, self._chat.max_reply_bytes)
         return message
 

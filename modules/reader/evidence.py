@@ -1,4 +1,9 @@
-"""What the reader gets to see of the chunks, written down so that foreign text cannot pass for a part of the prompt."""
+"""What the reader gets to see of the chunks, written down so that foreign text cannot pass for a part of the prompt.
+
+Prompts separate their parts by blank lines and name them by labels at the start of a line (``Query:``, ``[2] source``).
+Text that comes from outside keeps its words and loses what would end its own part: blank lines, labels at the start of
+a line, and the control tokens of chat templates, which some servers read as such wherever they stand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Prompts of the reader and of its strategies: answers from evidence and without any, passage by passage, digests."""
+"""Prompts of the reader and of its strategies: answers from evidence and without any, passage by passage, digests.
+
+The reader's rules hold for all of them: from the evidence only, the answer alone and short, and the same refusal.
+Parsers take whatever a model writes: none of them raises.
+"""
 
 from __future__ import annotations
 

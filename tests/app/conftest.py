@@ -15,7 +15,7 @@ import pytest
 
 from judgetree.app.cli import main
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.settings import load_settings
 from tests.app.talks import DRUM, embedded_texts

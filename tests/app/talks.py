@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from judgetree.evaluation.datasets.standards import SupportingFact
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn
+from judgetree.evaluation.datasets.standards_qa import SupportingFact
 from judgetree.modules.reader.prompts import REFUSAL
 
 FIRST = "Which vessel does Norm A name?"

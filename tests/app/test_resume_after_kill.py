@@ -23,7 +23,7 @@ from judgetree.app.cli import main
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
-from judgetree.evaluation.datasets.standards import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.modules.calls.record import INTERRUPTED
 from judgetree.modules.index.factory import open_index

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.datasets.standards import Question, known_questions, load_standards_qa
 from judgetree.evaluation.datasets.standards_dialogues import (
     Dialogue,
     WrittenTurn,
@@ -16,6 +15,7 @@ from judgetree.evaluation.datasets.standards_dialogues import (
     path_of,
     standalone_question,
 )
+from judgetree.evaluation.datasets.standards_qa import Question, known_questions, load_standards_qa
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.settings import load_settings

@@ -12,7 +12,7 @@ import pytest
 
 from judgetree import evaluation
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards import load_standards_qa
+from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.modules.errors import SettingsError
 
 QUESTIONS = {"ladders": ("Which colour are ladders painted?", "grey"), "drums": ("How thick are drums?", "40 mm")}

@@ -17,7 +17,7 @@ import pytest
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
-from judgetree.evaluation.datasets.standards import load_standards_qa
+from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.rows.store import RunStore
 from tests.modules.conftest import LiteServer
 

@@ -10,7 +10,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.modules.reader import prompts
 
 VESSEL = SupportingFact(

@@ -14,7 +14,7 @@ from judgetree.app.scripted.answers import (
     ScriptedAnswers,
     parse_prompt,
 )
-from judgetree.evaluation.datasets.standards import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.modules.calls.messages import JSON_REPAIR
 from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.reader import prompts

@@ -8,7 +8,7 @@ import pytest
 
 from judgetree.app.scripted.behaviour import FAULTS, Behaviour, Fault
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards import Question
+from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.reader import prompts
 from tests.app.scripted.drum import NO_CERTIFICATES, WALL, Messages, chat_body, http_post, model, post, text_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.evaluation.datasets.standards import Question, load_standards_qa
+from judgetree.evaluation.datasets.standards_qa import Question, load_standards_qa
 from judgetree.modules.errors import LoadingError
 
 FACT = {"source": "en/a.md", "quote": "Norm A names drums.", "question": "What does Norm A name?", "answer": "drums"}

@@ -15,7 +15,7 @@ from judgetree.app.scripted.endpoints import Responses
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.datasets.questions import EvalQuestion
-from judgetree.evaluation.datasets.standards import load_standards_qa
+from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.reports.frames import question_frame
 from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.rows.code_version import code_versions_in

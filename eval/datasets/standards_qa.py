@@ -1,0 +1,185 @@
+"""Question-answer data sets as typed rows, with the gold facts that each answer rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, Protocol, TypeVar
+
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError, with_config
+
+from ...modules.errors import LoadingError, faults_of
+from ...modules.judge.oracle import GoldFact
+
+QuestionType = Literal["single", "2hop", "3hop", "compare", "unanswerable"]
+Filled = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+_HOPS: dict[QuestionType, int] = {"single": 1, "2hop": 2, "3hop": 3}
+_CHAINED: tuple[QuestionType, ...] = ("2hop", "3hop")
+_FAULTS_SHOWN = 10
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True, kw_only=True)
+class SupportingFact:
+    """One hop: a quote out of a document, and the single-hop question that it answers by itself."""
+
+    source: Filled
+    """Path of the document, relative to the index root."""
+    quote: Filled
+    """The words that hold the fact; line breaks may differ from the document's."""
+    question: Filled
+    answer: Filled
+    remaining_question: str = ""
+    """What is still open once this quote and the earlier ones are known; its answer is the row's answer.
+
+    ``""`` for the last hop, and wherever hops do not build on each other.
+    """
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One row of a data set.
+
+    Raises:
+        ValueError: The supporting facts do not fit the type (number of hops, remaining questions), or an answerable
+            question has no answer.
+    """
+
+    id: Filled
+    lang: Filled
+    question: Filled
+    answer: str
+    """Gold answer; may be ``""`` when the question is unanswerable."""
+    aliases: tuple[str, ...] = ()
+    """Other spellings that count as right."""
+    type: QuestionType
+    supporting: tuple[SupportingFact, ...] = ()
+    """Gold facts, in hop order."""
+
+    def __post_init__(self) -> None:
+        if problem := evidence_problem(self.type, self.answer, self.supporting):
+            raise ValueError(problem)
+
+    @property
+    def is_chained(self) -> bool:
+        """True when each hop needs the one before it."""
+        return self.type in _CHAINED
+
+
+def evidence_problem(kind: QuestionType, answer: str, supporting: Sequence[SupportingFact]) -> str:
+    """Why answer and supporting facts do not fit a question of this type; ``""`` when they do."""
+    hops = len(supporting)
+    if kind != "unanswerable" and not answer.strip():
+        return "the answer is empty; only an unanswerable question may have none"
+    if kind in _HOPS and hops != _HOPS[kind]:
+        return f"type {kind} needs {_HOPS[kind]} supporting facts, got {hops}"
+    if kind == "compare" and hops < 2:
+        return f"type compare needs at least 2 supporting facts, got {hops}"
+    if kind in _CHAINED and not all(fact.remaining_question.strip() for fact in supporting[:-1]):
+        return "every hop of a chain but the last needs a remaining_question"
+    if supporting and kind != "unanswerable" and supporting[-1].remaining_question:
+        return "the last hop leaves nothing open: it must not have a remaining_question"
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownQuestion:
+    """A question whose gold facts are known: a row's own, or one that follows from it."""
+
+    question: str
+    answer: str
+    facts: tuple[SupportingFact, ...]
+    """In hop order; empty when nothing answers it."""
+
+
+def known_questions(row: Question) -> Iterator[KnownQuestion]:
+    """The row's question, each hop's own question, and what remains to be asked after each hop of a chain."""
+    if row.type == "unanswerable":
+        yield KnownQuestion(question=row.question, answer="", facts=())
+        return
+    yield KnownQuestion(question=row.question, answer=row.answer, facts=row.supporting)
+    for hop, fact in enumerate(row.supporting, start=1):
+        yield KnownQuestion(question=fact.question, answer=fact.answer, facts=(fact,))
+        if fact.remaining_question:
+            yield KnownQuestion(question=fact.remaining_question, answer=row.answer, facts=row.supporting[hop:])
+
+
+def gold_of(facts: Iterable[SupportingFact]) -> tuple[GoldFact, ...]:
+    """The facts as the oracle judge wants them, in their order."""
+    return tuple(
+        GoldFact(quote=fact.quote, question=fact.question, remaining_question=fact.remaining_question) for fact in facts
+    )
+
+
+def gold_facts(rows: Iterable[Question]) -> dict[str, tuple[GoldFact, ...]]:
+    """What an ``OracleJudge`` needs to know: the gold facts of every question that the rows lead to."""
+    return {known.question: gold_of(known.facts) for row in rows for known in known_questions(row)}
+
+
+_ROW = TypeAdapter(Question)
+
+
+class Identified(Protocol):
+    """A row that a file holds once."""
+
+    @property
+    def id(self) -> str:
+        """What no two rows of a file share."""
+
+
+T = TypeVar("T", bound=Identified)
+
+
+def load_standards_qa(path: Path | str) -> list[Question]:
+    """Questions of a JSON Lines file, in file order; blank lines are skipped.
+
+    Raises:
+        LoadingError: The file cannot be read, holds no question, or some rows are malformed; the message names
+            the first ten of them by line number and says what is wrong with each.
+    """
+    return load_faultless(path, _ROW, noun="question")
+
+
+def load_faultless(path: Path | str, adapter: TypeAdapter[T], *, noun: str) -> list[T]:
+    """Rows of a JSON Lines file in file order, as ``adapter`` understands them; blank lines are skipped.
+
+    ``noun`` says in a message what a row is.
+
+    Raises:
+        LoadingError: The file cannot be read, holds no row, or some rows are malformed; the message names
+            the first ten of them by line number and says what is wrong with each.
+    """
+    file = Path(path)
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LoadingError(f"Cannot read {noun}s from {file}: {error}. Give a UTF-8 JSON Lines file.") from error
+    rows, faults = _parse(lines, adapter)
+    if faults:
+        shown = "\n".join(f"  line {number}: {fault}" for number, fault in faults[:_FAULTS_SHOWN])
+        more = f"\n  and {len(faults) - _FAULTS_SHOWN} more" if len(faults) > _FAULTS_SHOWN else ""
+        raise LoadingError(f"Malformed rows in {file}: {len(faults)}. Mend them:\n{shown}{more}")
+    if not rows:
+        raise LoadingError(f"{file} holds no {noun}; give a JSON Lines file with one {noun} a line.")
+    return rows
+
+
+def _parse(lines: list[str], adapter: TypeAdapter[T]) -> tuple[list[T], list[tuple[int, str]]]:
+    rows: list[T] = []
+    faults: list[tuple[int, str]] = []
+    first_line: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = adapter.validate_json(line)
+        except ValidationError as error:
+            faults.append((number, "; ".join(faults_of(error, whole="row"))))
+            continue
+        if first_line.setdefault(row.id, number) != number:
+            faults.append((number, f"id {row.id!r} is already used in line {first_line[row.id]}"))
+        rows.append(row)
+    return rows, faults
