@@ -18,7 +18,8 @@ from typing import Protocol
 
 from ..disk import is_full_disk, writing_error
 from ..errors import SettingsError, UserError
-from .record import CallRecord, KeptCall
+from .kept import KeptCall
+from .record import CallRecord
 
 BOOKED_TO: ContextVar[str] = ContextVar("booked_to", default="")
 """Who keeps the books of the calls of a task, such as a question of a batch run; ``""`` where nobody does.

@@ -9,8 +9,9 @@ from ..errors import ModelCallError
 from .completion import Completion
 from .growing_text import Listeners
 from .journal import CallSlot
+from .kept import KeptCall
 from .messages import CallOptions, Message
-from .record import INTERRUPTED, CallRecord, KeptCall
+from .record import INTERRUPTED, CallRecord
 from .tokens import message_tokens, text_tokens
 from .usage import CallMeter
 

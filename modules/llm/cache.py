@@ -12,8 +12,8 @@ from weakref import WeakValueDictionary
 
 from ..calls.completion import Completion
 from ..calls.growing_text import Listeners, TextListener
+from ..calls.kept import KeptCall
 from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
-from ..calls.record import KeptCall
 from ..calls.usage import CallMeter
 from ..errors import CacheMiss
 from ..sqlite_cache import SqliteCache, transaction

@@ -14,8 +14,9 @@ from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.limits import Amount, Spending, cost_of_row, refuse_unpriced
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import JournaledCall
+from judgetree.modules.calls.kept import KeptCall
 from judgetree.modules.calls.prices import Cost, ModelUsage, Price, Prices, load_prices
-from judgetree.modules.calls.record import CallRecord, KeptCall
+from judgetree.modules.calls.record import CallRecord
 from judgetree.modules.errors import RunLimitReached, SettingsError
 from judgetree.modules.settings import load_settings
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion, TokenLogprob
-from judgetree.modules.calls.record import KeptCall
+from judgetree.modules.calls.kept import KeptCall
 from judgetree.modules.calls.usage import CallBudget, CallMeter, CallRecord, total_usage
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError
 from judgetree.modules.llm.cache import CachedLLM, CacheMode, CompletionCache, call_key
