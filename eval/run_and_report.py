@@ -1,4 +1,4 @@
-"""From an experiment to scored frames in one call, for notebooks and scripts."""
+"""One call that runs an experiment and scores it, for notebooks and scripts."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ def run(
     on_setup: Callable[[int, int, str], None] | None = None,
     **keys: object,
 ) -> Report:
-    """Ask what ``out`` has no answer to yet, and score all that is there.
+    """Ask the questions that ``out`` has no answer to yet, and score all its answers.
 
-    May be called from a notebook cell. The same call goes on where it was stopped; a finished run is scored at no cost.
+    Works in a notebook cell. The same call resumes a stopped run, and scores a finished one without model calls.
 
     >>> import judgetree.evaluation as evaluation
     >>> report = evaluation.run(dataset="hotpotqa:dev.json", limit=100, out="runs/a")  # doctest: +SKIP
     >>> report.systems.query("metric == 'f1'")  # doctest: +SKIP
 
     Args:
-        experiment: An experiment, a YAML file of one, or the manifest or directory of a run to be done again. None
-            takes ``keys`` alone.
-        out: The run directory; made if it is not there.
-        options: Whether to ask again what is there; None asks what is missing.
+        experiment: An experiment, its YAML file, or the manifest or directory of a run to repeat. None takes ``keys``
+            alone.
+        out: The run directory, created if missing.
+        options: Which questions to ask again; None asks the missing ones.
         settings: None reads environment and ``.env``; models and embeddings of the experiment win.
-        on_progress: Called, on judgetree's own thread, as each question is finished.
-        on_setup: Told (done, total, stage) while the corpus is indexed or a local model is made ready.
+        on_progress: Called on judgetree's background thread after each question.
+        on_setup: Called with (done, total, stage) while the corpus is indexed or a local model is loaded.
         keys: Keys of ``Experiment``; they win over those of ``experiment``.
 
     Returns:
         The report. ``.questions`` has a row for each question of each system, ``.systems`` the means with intervals.
 
     Raises:
-        UserError: Something to mend: a key, the data set, settings, a directory that holds another run or is in use.
+        UserError: A wrong key, data set or setting, or a directory that holds another run or is in use.
     """
     options = options or RunOptions()
-    if isinstance(experiment, str | Path) and _is_of_a_run(Path(experiment)):
+    if isinstance(experiment, str | Path) and _names_run(Path(experiment)):
         rerun = load_rerun(Path(experiment), settings=settings, **keys)
         options, settings, chosen = replace(options, again=rerun), rerun.settings, rerun.experiment
     else:
@@ -59,15 +59,15 @@ def run(
     return load_report(Path(out))
 
 
-def _is_of_a_run(path: Path) -> bool:
+def _names_run(path: Path) -> bool:
     return path.suffix == ".json" or path.is_dir()
 
 
 def _experiment(experiment: Experiment | Path | str | None, keys: dict[str, object]) -> Experiment:
     if isinstance(experiment, Experiment):
-        # Not its dump, where secrets are starred out.
+        # A dump would have its secrets starred out.
         set_before = {name: getattr(experiment, name) for name in experiment.model_fields_set}
         return load_experiment(None, **{**set_before, **keys})
     if experiment is None and not keys:
-        raise SettingsError("There is nothing to run: give an experiment, a YAML file, or at least dataset=NAME:PATH.")
+        raise SettingsError("No experiment: give an experiment, a YAML file, or at least dataset=NAME:PATH.")
     return load_experiment(Path(experiment) if experiment is not None else None, **keys)

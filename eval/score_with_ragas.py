@@ -1,4 +1,4 @@
-"""Scores the rows of a finished or unfinished run with RAGAS, and adds a score to the store as each is done."""
+"""Scoring of a run's rows with RAGAS, which stores each score as soon as it is computed."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class RagasOptions:
-    """What to score, and with which models."""
+    """The rows to score, the metrics and the models."""
 
     metrics: tuple[RagasMetric, ...] = field(default_factory=lambda: tuple(RAGAS_METRICS.values()))
     systems: tuple[str, ...] | None = None
-    """None for all of the run."""
+    """Systems to score; None for all."""
     llm: str | None = None
-    """The model that judges, as in JUDGETREE_LLM; None for that of the settings."""
+    """The scoring model, as in JUDGETREE_LLM; None takes that of the settings."""
     embeddings: str | None = None
-    """As in JUDGETREE_EMBEDDINGS."""
+    """The embeddings, as in JUDGETREE_EMBEDDINGS; None takes those of the settings."""
     limit: int | None = None
-    """First so many questions of the run."""
+    """Number of questions to score, in the order of the run; None for all."""
     concurrency: int = 8
-    """Samples at once; the cap on model calls is the settings'."""
+    """Samples scored at once; ``Settings.max_concurrency`` limits the model calls."""
     cache: CacheMode = "write"
     with_sub_answers: bool = False
-    """Give context metrics what the reader was shown, sub-answers among it, not the chunks of the whole tree."""
+    """Score the passages and sub-answers shown to the reader instead of the chunks of the whole tree."""
     retry_failed: bool = False
-    """Score again where the scoring failed."""
+    """Score failed samples again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RagasProgress:
-    """How far the scoring is."""
+    """Progress of the scoring, in samples."""
 
     done: int
     total: int
@@ -66,22 +66,22 @@ class RagasProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class RagasSummary:
-    """What one call of ``score_run`` did. A sample is one row scored with one metric."""
+    """Summary of one call of ``score_run``. A sample is one row scored with one metric."""
 
     scored: int
-    """Samples scored now, failed ones included."""
+    """Samples scored by this call, failed ones included."""
     failed: int
-    """Of those."""
+    """Failed samples among ``scored``."""
     kept: int
-    """Samples that an earlier call had scored."""
+    """Samples scored by earlier calls."""
     not_applicable: int
-    """Samples that no score is defined for; see ``RagasMetric.why_not``."""
+    """Samples without a defined score (``RagasMetric.why_not``)."""
     calls: int
-    """Chat calls paid now."""
+    """Chat calls that this call paid for."""
     cached_calls: int
-    """Chat calls that the cache answered."""
+    """Chat calls answered by the cache."""
     tokens: int
-    """Of ``calls``, of prompts and answers together."""
+    """Prompt and completion tokens of ``calls``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,19 +99,19 @@ def score_run(
     on_progress: Callable[[RagasProgress], None] | None = None,
     on_setup: SetupProgress | None = None,
 ) -> RagasSummary:
-    """Score every row that a metric applies to and that has no score of the same scorer yet.
+    """Score every row that a metric applies to and that the same scorer has not scored yet.
 
-    Scores are in ``RagasStore(folder)``. Ctrl-C or a kill loses only what is under way; the same call goes on.
+    Scores go to ``RagasStore(folder)``. After Ctrl-C or a kill, the same call scores the rest.
 
     Args:
         folder: A run directory; its newest attempts are scored.
         options: Metrics, systems and models.
         settings: None reads environment and ``.env``; models and embeddings of the options win.
-        on_progress: Called, on judgetree's own thread, as each sample is done.
-        on_setup: Told (done, total, stage) while a local model is made ready.
+        on_progress: Called on judgetree's background thread after each sample.
+        on_setup: Called with (done, total, stage) while a local model is loaded.
 
     Raises:
-        UserError: Something to mend: no run, a system it does not have, key, model name, a replay's missing call.
+        UserError: No run, an unknown system, a bad key or model name, a call missing in replay mode.
     """
     settings = settings or load_settings()
     settings = settings.with_models(llm=options.llm, embeddings=options.embeddings)
@@ -130,14 +130,14 @@ def score_run(
         cache = resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
         llm = create_llm(settings.llm_spec, settings, CallGate(settings.max_concurrency), on_progress=on_setup)
         embedder = create_embeddings(_embeddings_of(settings, run.dataset.questions), settings)
-        work = _Work(store, run.trees, options, llm, cache, embedder, on_progress or _ignore_progress)
+        work = _RunScorer(store, run.trees, options, llm, cache, embedder, on_progress or (lambda progress: None))
         return background_loop().run(work.run(samples))
 
 
 def _chosen(rows: Sequence[RunRow], options: RagasOptions) -> list[RunRow]:
     there = dict.fromkeys(row.system for row in rows)
     if options.systems == ():
-        raise SettingsError(f"--systems names none. The run has: {', '.join(there)}.")
+        raise SettingsError(f"--systems is empty. The run has: {', '.join(there)}.")
     if unknown := sorted(set(options.systems or ()) - set(there)):
         raise SettingsError(f"The run has no system {', '.join(unknown)}. It has: {', '.join(there)}.")
     wanted = there if options.systems is None else options.systems
@@ -151,11 +151,7 @@ def _embeddings_of(settings: Settings, questions: Sequence[EvalQuestion]) -> str
     return spec_for_language(cjk_share(question.question for question in questions))
 
 
-def _ignore_progress(progress: RagasProgress) -> None:
-    pass
-
-
-class _Work:
+class _RunScorer:
     def __init__(
         self,
         store: RagasStore,
@@ -168,12 +164,11 @@ class _Work:
     ) -> None:
         self._store = store
         self._trees = trees
-        self._reading = asyncio.Lock()  # the store notes where its trees are while it reads
+        self._reading = asyncio.Lock()  # TreeStore.read updates its index and is not thread-safe
         self._options = options
         self._contexts: Contexts = "sub-answers" if options.with_sub_answers else "chunks"
         self._embedder = embedder
         self._on_progress = on_progress
-        # One for all repeats of a question: of the same answer it says the same.
         self._endpoint = llm.endpoint
         self._llm = StructuredLLM(CachedLLM(llm, cache, endpoint=llm.endpoint, mode=options.cache))
         self._scorers = {metric.name: self._scorer_of(metric) for metric in options.metrics}
@@ -185,7 +180,7 @@ class _Work:
         done = finished(self._store.read(), retry_failed=self._options.retry_failed)
         due = [sample for sample in applicable if (row_key(sample.row), self._scorers[sample.metric.name]) not in done]
         self._total = len(due)
-        self._tell()
+        self._report_progress()
         await self._work_through(iter(due))
         return RagasSummary(
             scored=len(self._scores),
@@ -197,7 +192,7 @@ class _Work:
             tokens=sum(score.prompt_tokens + score.completion_tokens for score in self._scores),
         )
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         self._on_progress(RagasProgress(done=len(self._scores), total=self._total, failed=self._failed))
 
     def _scorer_of(self, metric: RagasMetric) -> Scorer:
@@ -221,7 +216,7 @@ class _Work:
                 self._store.append(score)
                 self._scores.append(score)
                 self._failed += score.value is None
-                self._tell()
+                self._report_progress()
 
         with ungrouped(UserError):
             async with asyncio.TaskGroup() as group:
@@ -240,7 +235,7 @@ class _Work:
                 raise
             problem = str(error)
         except Exception as error:
-            # Whatever RAGAS stumbles over in one sample must not end a night's scoring: it is counted, and shown.
+            # An error of RAGAS in one sample must not end a long scoring run.
             logger.exception("%s of question %s by %s", sample.metric.name, sample.question.id, sample.row.system)
             problem = f"{type(error).__name__}: {error}"
         return _score_of(sample, self._scorers[sample.metric.name], meter, started, value, problem)
@@ -253,8 +248,8 @@ class _Work:
                 tree = await asyncio.to_thread(self._trees.read, row.thread_id)
             if tree is None:
                 raise LoadingError(
-                    f"The run keeps no search tree of thread {row.thread_id}, so what it found is unknown. "
-                    "Ask again with `judgetree eval run --force`, or score metrics that need no evidence."
+                    f"The run has no search tree of thread {row.thread_id}, so its evidence is unknown. Ask again "
+                    "with `judgetree eval run --force`, or score metrics that need no evidence."
                 )
             evidence = contexts_of(tree, self._contexts)
         scoring = build_scoring(metric, self._llm, self._embedder, meter)
@@ -284,5 +279,5 @@ def _score_of(
 
 
 def _ends_all(error: Exception) -> bool:
-    """Whether every further sample would meet the same error."""
+    """Whether every other sample would fail with the same error."""
     return isinstance(error, UserError) and not isinstance(error, LoadingError)

@@ -1,14 +1,13 @@
-"""How right an answer is: exact match, token F1 with its precision and recall, cover exact match, refusals.
+"""Answer metrics: exact match, token F1 with precision and recall, cover exact match, refusal rates.
 
-English, and every language but Chinese, as the official HotpotQA script does (``hotpot_evaluate_v1.py`` of
+English, and every language but Chinese, follows the official HotpotQA script (``hotpot_evaluate_v1.py`` of
 https://github.com/hotpotqa/hotpot): lower case, without ASCII punctuation, without "a", "an" and "the"; F1 over the bag
-of words; "yes", "no" and "noanswer" overlap with nothing but themselves.
+of words; "yes", "no" and "noanswer" match only themselves.
 
-Chinese as CMRC 2018 does (``cmrc2018_evaluate.py`` of https://github.com/ymcui/cmrc2018): a token for every Han
-character and for every word of other letters, punctuation removed, and the overlap is the longest run of tokens that
-both have. We depart from that script in three things. Words are split at white space, not by NLTK; all Unicode
-punctuation is removed, not a list, but for a full stop between digits; white space beside a Han character does not
-count in exact match.
+Chinese follows CMRC 2018 (``cmrc2018_evaluate.py`` of https://github.com/ymcui/cmrc2018): a token for every Han
+character and for every word of other letters, punctuation removed, and the overlap is the longest common run of tokens.
+Three things differ from that script: words are split at white space, not by NLTK; all Unicode punctuation except a
+decimal point is removed, not a fixed list; and exact match ignores white space beside Han characters.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ _ALL_OR_NOTHING = (["yes"], ["no"], ["noanswer"])
 _HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 _CHINESE_TOKEN = re.compile(rf"[{_HAN}]|[^\s{_HAN}]+")
 _DECIMAL_POINT = re.compile(r"(?<=\d)\.(?=\d)")
-# CMRC 2018 removes them although Unicode calls them symbols. Others (℃, °, <) are part of an answer.
+# CMRC 2018 removes these Unicode symbols as punctuation. Other symbols (℃, °, <) are part of an answer.
 _SYMBOLS_AS_PUNCTUATION = frozenset("^`~+=～")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenOverlap:
-    """How far two answers share their tokens; every figure in [0, 1], higher is better."""
+    """Token overlap of two answers; every score in [0, 1], higher is better."""
 
     f1: float
-    """Harmonic mean of the two below."""
+    """Harmonic mean of ``precision`` and ``recall``."""
     precision: float
-    """Shared tokens by those of the prediction."""
+    """Shared tokens divided by the tokens of the prediction."""
     recall: float
-    """Shared tokens by those of the gold answer."""
+    """Shared tokens divided by the tokens of the gold answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,18 +52,18 @@ class AnswerScores:
     em: float
     """1 where the prediction equals some gold answer after normalisation, else 0."""
     f1: float
-    """Token F1 against the gold answer that gives the most."""
+    """Highest token F1 against any gold answer."""
     precision: float
-    """Of that same gold answer; of several with the same F1, the most precise."""
+    """Token precision against the gold answer of ``f1``; the highest where several share that F1."""
     recall: float
-    """Of that same gold answer."""
+    """Token recall against the same gold answer as ``precision``."""
     cover_em: float
     """1 where the prediction contains some gold answer as whole tokens, else 0; never below ``em``."""
 
 
 RIGHT = AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0, cover_em=1.0)
 WRONG = AnswerScores(em=0.0, f1=0.0, precision=0.0, recall=0.0, cover_em=0.0)
-"""Also the scores of a question that failed."""
+"""Scores of a wrong answer and of a question that failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +77,7 @@ class RefusalRates:
 
 
 def normalize_answer(text: str) -> str:
-    """``text`` as the official HotpotQA script compares it.
+    """Normalise ``text`` as the official HotpotQA script does.
 
     >>> normalize_answer(" The Band's  first album. ")
     'bands first album'
@@ -87,7 +86,7 @@ def normalize_answer(text: str) -> str:
 
 
 def answer_tokens(text: str, *, lang: str = "en") -> list[str]:
-    """The tokens of an answer after normalisation, in their order; empty where nothing is left of it.
+    """Split an answer into its normalised tokens, in order; empty if normalisation removes everything.
 
     >>> answer_tokens("《红楼梦》的 PDF 版, 3.5 元", lang="zh")
     ['红', '楼', '梦', '的', 'pdf', '版', '3.5', '元']
@@ -101,15 +100,15 @@ def answer_tokens(text: str, *, lang: str = "en") -> list[str]:
 
 
 def exact_match(prediction: str, gold: str, *, lang: str = "en") -> float:
-    """1.0 where both are the same after normalisation, else 0.0.
+    """Return 1.0 if both answers have the same tokens after normalisation, else 0.0.
 
-    Two answers of which normalisation leaves nothing ("The" and "A") match, though their F1 is 0, as in the scripts.
+    As in the official scripts, two answers that normalise to nothing ("The" and "A") match, though their F1 is 0.
     """
     return float(answer_tokens(prediction, lang=lang) == answer_tokens(gold, lang=lang))
 
 
 def token_overlap(prediction: str, gold: str, *, lang: str = "en") -> TokenOverlap:
-    """F1, precision and recall; all 0 where nothing is shared. Exchanging the answers exchanges the latter two.
+    """Compute token F1, precision and recall; all 0 if no token is shared.
 
     >>> token_overlap("the drum of Bern", "Bern drum")
     TokenOverlap(f1=0.8, precision=0.6666666666666666, recall=1.0)
@@ -125,10 +124,10 @@ def token_overlap(prediction: str, gold: str, *, lang: str = "en") -> TokenOverl
 
 
 def cover_exact_match(prediction: str, gold: str, *, lang: str = "en") -> float:
-    """1.0 where the tokens of ``gold`` stand in ``prediction`` one after the other, else 0.0.
+    """Return 1.0 if ``prediction`` contains the tokens of ``gold`` as one run, else 0.0.
 
-    Whole tokens: "art" is not contained in "Bartok". A gold answer of which normalisation leaves nothing is contained
-    only in its like. Mallen et al., When Not to Trust Language Models (2023), count so, but look for strings.
+    Only whole tokens match: "Bartok" does not contain "art". A gold answer that normalises to nothing is contained only
+    in a prediction that does too. After Mallen et al., When Not to Trust Language Models (2023), who match substrings.
     """
     predicted, wanted = answer_tokens(prediction, lang=lang), answer_tokens(gold, lang=lang)
     if not wanted:
@@ -138,22 +137,21 @@ def cover_exact_match(prediction: str, gold: str, *, lang: str = "en") -> float:
 
 
 def score_answer(question: EvalQuestion, prediction: str, *, refused: bool) -> AnswerScores:
-    """The best scores that ``prediction`` gets against any gold answer; ``question.lang`` picks the variant.
+    """Score ``prediction`` against the gold answer that fits it best; ``question.lang`` selects the tokenizer.
 
-    An unanswerable question scores 1 throughout if it was refused, else 0, whatever the prediction says. A refusal of
-    an answerable question scores 0 throughout, even where its words overlap with the gold answer. A question that
-    failed is no refusal and gets ``WRONG``.
+    Every score of an unanswerable question is 1 if it was refused, else 0. Every score of a refused answerable question
+    is 0. A question that failed is not a refusal: use ``WRONG``.
 
     Args:
-        question: What was asked, with its gold answers; their order does not matter.
+        question: The question with its gold answers, in any order.
         prediction: The answer.
         refused: Whether the answer is a refusal, as the caller decided.
 
     Raises:
-        ValueError: The answers of the question are not known, so that nothing can be said of this one.
+        ValueError: The gold answers of the question are unknown.
     """
     if not question.answers_known:
-        raise ValueError(f"Question {question.id!r} comes without answers, so none can be scored: leave it out.")
+        raise ValueError(f"Question {question.id!r} has no gold answers, so it cannot be scored: leave it out.")
     if refused or not question.is_answerable:
         return RIGHT if refused and not question.is_answerable else WRONG
     golds, lang = question.answers, question.lang
@@ -169,12 +167,12 @@ def score_answer(question: EvalQuestion, prediction: str, *, refused: bool) -> A
 
 
 def refusal_rates(questions: Iterable[EvalQuestion], refused: Iterable[bool]) -> RefusalRates:
-    """How often answerable and unanswerable questions were refused; ``refused[i]`` belongs to ``questions[i]``.
+    """Compute the refusal rates of answerable and unanswerable questions; ``refused[i]`` belongs to ``questions[i]``.
 
-    Questions whose answers are not known count for neither.
+    Questions with unknown gold answers are left out.
 
     Raises:
-        ValueError: There are more of the one than of the other.
+        ValueError: ``questions`` and ``refused`` differ in length.
     """
     outcomes: dict[bool, list[bool]] = {True: [], False: []}
     for question, was_refused in zip(questions, refused, strict=True):
@@ -202,5 +200,5 @@ def _shared_words(predicted: list[str], wanted: list[str]) -> int:
 
 
 def _longest_common_run(predicted: list[str], wanted: list[str]) -> int:
-    # By default difflib takes the commonest tokens of a long answer for junk.
+    # difflib's default, autojunk=True, ignores the most frequent tokens of a long answer.
     return SequenceMatcher(None, predicted, wanted, autojunk=False).find_longest_match().size

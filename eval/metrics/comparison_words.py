@@ -1,4 +1,4 @@
-"""A paired comparison in words: which system is better, by how much, and how sure that is."""
+"""Paired comparisons in words: which system is better, by how much, and on what evidence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _TEST_NAMES: dict[PairedTest, str] = {"mcnemar": "exact McNemar test", "permutat
 
 
 def verdict_in_words(comparison: PairedComparison, *, a: str, b: str) -> str:
-    """One comparison as a sentence or two; ``a`` and ``b`` are the systems' names. Points are hundredths of the score.
+    """Describe a comparison in one or two sentences; ``a`` and ``b`` are the systems' names, points are score × 100.
 
     A difference counts as shown only if test and interval agree (``PairedComparison.is_shown``).
     """
@@ -28,7 +28,7 @@ def verdict_in_words(comparison: PairedComparison, *, a: str, b: str) -> str:
 def _evidence(comparison: PairedComparison, sign: int, *, signed: bool = False) -> str:
     low, high, n = comparison.difference.low, comparison.difference.high, comparison.difference.n
     interval = "no interval"
-    if low == high == 0.0:  # of the bootstrap, which cannot draw what it has not seen
+    if low == high == 0.0:  # the bootstrap of equal differences has no width
         interval = "the same score on each of them, from which no interval follows"
     elif low is not None and high is not None:
         bounds = " to ".join(_points(bound, signed=signed) for bound in sorted((sign * low, sign * high)))
@@ -40,7 +40,6 @@ def _evidence(comparison: PairedComparison, sign: int, *, signed: bool = False) 
 
 
 def _p_words(comparison: PairedComparison) -> str:
-    """The p value; where it is the least that the test can give, that it is."""
     adjusted = comparison.adjusted_p_value
     value = comparison.p_value if adjusted is None else adjusted
     corrected = "" if adjusted is None else " after Holm's correction"

@@ -1,8 +1,8 @@
-"""How well a conversation is led: its rewrites, the earlier turns that it finds, and what it reuses.
+"""Conversation metrics: quality of rewrites, needed earlier turns, reuse of earlier evidence.
 
-ROUGE-1 recall (Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries) over the words of both: case folded,
-split at everything but letters and digits, without stemming and with all stop words. Chinese is cut like its answers
-(``answer_tokens``): a token for every Han character.
+ROUGE-1 recall (Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries) counts case-folded words, split at
+everything but letters and digits, without stemming and with all stop words. Chinese counts Han characters, as
+``answer_tokens`` does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..datasets.questions import EvalQuestion
 from .answers import answer_tokens
 
 QueryForm = Literal["raw", "joined", "rewrite", "human"]
-"""As asked; all questions up to it, joined; as rewritten by us; as rewritten by a human."""
+"""raw: as asked. joined: all questions of the path, joined. rewrite: the system's. human: the data set's."""
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -27,16 +27,16 @@ class RewriteScores:
     """Scores of one rewrite, each in [0, 1], higher is better."""
 
     rouge1_recall: float
-    """Share of the human's words, each as often as it stands there, that the rewrite has.
+    """Share of the words of the human rewrite, counted with repetitions, that the rewrite contains.
 
-    A rewrite that adds words loses nothing: all questions of a dialogue joined score high.
+    Added words cost nothing, so all questions of a dialogue joined score high.
     """
     exact: float
     """1 where both have the same words in the same order, else 0."""
 
 
 def rewrite_scores(rewrite: str, human: str, *, lang: str) -> RewriteScores:
-    """Compare a rewrite with that of a human; both are of one language (ISO 639-1 code).
+    """Compare a rewrite with a human one in the same language (ISO 639-1 code).
 
     >>> rewrite_scores("Is the throat cancer treatable?", "Is throat cancer treatable?", lang="en")
     RewriteScores(rouge1_recall=1.0, exact=0.0)
@@ -44,19 +44,19 @@ def rewrite_scores(rewrite: str, human: str, *, lang: str) -> RewriteScores:
     RewriteScores(rouge1_recall=0.6666666666666666, exact=0.0)
 
     Raises:
-        ValueError: There is no word in the human's.
+        ValueError: The human rewrite contains no word.
     """
     ours, theirs = _words(rewrite, lang), _words(human, lang)
     if not theirs:
-        raise ValueError(f"There is no rewrite to compare with: {human!r} has no word. Leave such a turn out.")
+        raise ValueError(f"The human rewrite {human!r} contains no word to compare with. Leave this turn out.")
     shared = (Counter(ours) & Counter(theirs)).total()
     return RewriteScores(rouge1_recall=shared / len(theirs), exact=float(ours == theirs))
 
 
 def query_forms(question: EvalQuestion, rewrite: str) -> Mapping[QueryForm, str]:
-    """What a turn can be searched for with, in the order of ``QueryForm``.
+    """Collect the search queries that a turn allows, in the order of ``QueryForm``.
 
-    "human" is left out where no human rewrote the question. One that stands alone is its own joined form.
+    "human" is missing if the data set has no rewrite. The joined form of a first turn is its question.
     """
     turn = question.turn
     earlier = [asked for asked, _ in turn.history] if turn else []
@@ -76,18 +76,18 @@ def _words(text: str, lang: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class NeededScores:
-    """How the turns that a system named agree with the gold ones; each in [0, 1], higher is better."""
+    """Agreement of the turns that a system named with the gold turns; each score in [0, 1], higher is better."""
 
     precision: float | None
     """Share of the named turns that are gold; None where none was named."""
     recall: float | None
     """Share of the gold turns that were named; None where there are none."""
     f1: float
-    """Their harmonic mean; 1 where there are none and none was named."""
+    """Harmonic mean of both; 1 where there are no gold turns and none was named."""
 
 
 def needed_scores(named: Collection[int], gold: Collection[int]) -> NeededScores:
-    """Compare the turns that a system named with the gold ones, by number.
+    """Compare the turn numbers that a system named with the gold ones.
 
     >>> needed_scores({1, 2}, {2})
     NeededScores(precision=0.5, recall=1.0, f1=0.6666666666666666)
@@ -108,19 +108,19 @@ class AnsweredTurn:
     """One turn that a conversation has answered."""
 
     number: int
-    """Length of its path: 1 for a first turn, more for a follow-up."""
+    """Position on its path: 1 for a first turn, more for a follow-up."""
     from_history: bool = False
-    """Whether it was answered from what earlier turns had found, without a search."""
+    """True if it was answered from the evidence of earlier turns, without a search."""
     kept_chunks: int = 0
-    """Chunks of earlier turns that its answer rests on beside what it searched for."""
+    """Chunks of earlier turns that its answer uses beside those of its own search."""
     is_right: bool | None = None
-    """Whether the answer is right; None where that cannot be told."""
+    """Whether the answer is right; None if unknown."""
     topic_switch: bool | None = None
-    """Whether the question leaves the topic, as the data set says; None where it does not say."""
+    """Whether the data set marks a change of topic; None if it has no such mark."""
 
     @property
     def is_follow_up(self) -> bool:
-        """Whether there was something to reuse."""
+        """Whether the path has an earlier turn."""
         return self.number > 1
 
     @property
@@ -130,10 +130,9 @@ class AnsweredTurn:
 
     @property
     def reuses_wrongly(self) -> bool | None:
-        """True where reuse did harm: answered from history, and the answer is wrong; or a kept chunk on a new topic.
+        """True where reuse did harm: a wrong answer from history, or a chunk kept across a change of topic.
 
-        False where the turn reuses nothing, or neither is so. None where what it takes to tell is not known: of an
-        answer from history, whether it is right; of a kept chunk, whether the topic is new.
+        None where the harm is unknown: the answer from history was not scored, or the data set marks no topics.
         """
         if not self.reuses:
             return False

@@ -1,8 +1,8 @@
-"""What went wrong while a question was answered all the same: a kind and a count, read off the finished search tree.
+"""Damage to an answer: faults, by kind and count, that the question survived, read from the finished search tree.
 
-Only what a fault took from an answer counts, and what asking again may mend. The experiment's own limits do not: a
-depth that was reached, or a budget of model calls that was spent without a failed call. Neither does what a model makes
-of a usable reply, such as a sub-question that cannot be asked. Calls that failed and then succeeded left no damage.
+Damage is what a fault took from an answer and asking again may repair. The experiment's limits are not damage: the
+depth limit, or a budget of model calls spent without a failed call. Poor but usable replies of a model, such
+as a sub-question that cannot be asked, are not damage either, nor are calls that succeeded on a retry.
 """
 
 from __future__ import annotations
@@ -29,24 +29,22 @@ DamageKind = Literal[
     "damaged_earlier_turns",
 ]
 """
-- ``failed_verdicts``: a chunk has no verdict, since a call of the judge failed.
-- ``unusable_verdicts``: a chunk has no verdict, since no reply of the judge could be used.
-- ``failed_sub_questions``: a chunk has a score of 1 without a sub-question, since the call for it failed.
+- ``failed_verdicts``: a chunk has no verdict because a call of the judge failed.
+- ``unusable_verdicts``: a chunk has no verdict because no reply of the judge could be parsed.
+- ``failed_sub_questions``: a chunk with score 1 has no sub-question because the call for it failed.
 - ``failed_sub_runs``: a sub-question was asked and has no answer.
-- ``failed_reranks``: a query's chunks are in their coarse order, since the rerank model failed.
-- ``failed_conversation_calls``: a call that leads a conversation failed, such as the one that rewrites a question.
-- ``cut_off_replies``: the endpoint ended a reply before the model did; the answer or the sub-question may be half of
-  one, or is missing.
-- ``budget_cuts``: a chunk was not judged, or its sub-question not asked, since the budget was spent, and failed calls
-  had taken a part of it.
-- ``damaged_earlier_turns``: an earlier turn of the same path is degraded, and this one was asked after its answer.
+- ``failed_reranks``: a query's chunks keep their coarse order because the rerank model failed.
+- ``failed_conversation_calls``: a call of the conversation itself failed, such as the rewrite of a question.
+- ``cut_off_replies``: a reply reached its token limit; the answer or sub-question is truncated or missing.
+- ``budget_cuts``: a chunk was not judged, or its sub-question not asked, because failed calls used up the budget.
+- ``damaged_earlier_turns``: an earlier turn of the same path is degraded.
 """
 DAMAGE_KINDS: tuple[DamageKind, ...] = get_args(DamageKind)
 REPLY_DAMAGE: frozenset[DamageKind] = frozenset({"unusable_verdicts", "cut_off_replies"})
-"""Kinds that a reply of the model did, which the model cache may hold: asking again must not read it from there."""
+"""Kinds caused by a model reply that the cache may hold: asking again must bypass the cache."""
 
 Damage = Mapping[DamageKind, int]
-"""How often each kind happened, at least once each; empty where nothing went wrong."""
+"""Count of each kind that happened, 1 or more; empty without damage."""
 
 _IRREGULAR: Mapping[DamageKind, str] = {
     "failed_sub_questions": "failed sub-question",
@@ -57,7 +55,7 @@ _BUDGET = re.compile(r"\bbudget of \d+ model calls\b", re.IGNORECASE)
 
 
 def damage_of(tree: SearchTree) -> dict[DamageKind, int]:
-    """The damage to a tree, sub-runs included; empty for a whole one. Calls no model and reads nothing."""
+    """Count the damage in a tree, sub-runs included; empty without damage. Makes no calls."""
     nodes = list(tree.query_nodes())
     counts = Counter(kind for node in nodes for kind in _damage_to(node))
     if not any(record["kind"] == "chat" and record["error"] for node in nodes for record in node.usage):
@@ -66,19 +64,19 @@ def damage_of(tree: SearchTree) -> dict[DamageKind, int]:
 
 
 def damage_to_calls(records: Iterable[CallRecord]) -> dict[DamageKind, int]:
-    """The damage that calls which lead a conversation have left: steps whose last call failed, or was cut off."""
+    """Count the steps of a conversation turn whose last call failed or was cut off."""
     last = {record["node"]: record for record in records if record["kind"] == "chat"}.values()
     failed, cut_off = sum(bool(record["error"]) for record in last), sum(record["cut_off"] for record in last)
     return in_order({"failed_conversation_calls": failed, "cut_off_replies": cut_off})
 
 
 def in_order(counts: Damage) -> dict[DamageKind, int]:
-    """The kinds that happened, in the order of ``DAMAGE_KINDS``."""
+    """Sort counts by ``DAMAGE_KINDS`` and drop zeros."""
     return {kind: count for kind in DAMAGE_KINDS if (count := counts.get(kind, 0))}
 
 
 def damage_in_words(damage: Damage) -> str:
-    """ "2 failed verdicts, 1 failed rerank"; ``""`` without damage."""
+    """Describe damage as "2 failed verdicts, 1 failed rerank"; ``""`` without damage."""
     return ", ".join(count_of(count, _noun(kind)) for kind, count in damage.items())
 
 
@@ -116,6 +114,6 @@ def _damage_to_chunk(chunk: ChunkNode, verdict_calls: Sequence[CallRecord]) -> I
 
 
 def _is_cut_off(verdict_calls: Sequence[CallRecord], *, has_no_question: bool) -> bool:
-    """Whether a sub-question may be half of one, or is missing since its reply was cut off and never mended."""
+    """Whether the sub-question is truncated, or is missing because a reply was cut off."""
     cut_off = [record["cut_off"] for record in verdict_calls]
     return any(cut_off) if has_no_question else cut_off[-1:] == [True]

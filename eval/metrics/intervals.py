@@ -1,10 +1,10 @@
-"""Means and shares with their 95 % intervals, over questions that may belong together.
+"""Means and shares with their 95 % intervals, over questions that may be clustered.
 
-Needs scipy and statsmodels (extra ``eval``). Everything takes one number for each question. A missing value (None or
-NaN) is a ValueError: a failed question is wrong, and the caller passes 0 for it.
+Needs scipy and statsmodels (extra ``eval``). Every function takes one number for each question; a missing value (None
+or NaN) raises ValueError. A failed question scores 0.
 
-Questions of one dialogue are no independent observations. Where ``clusters`` names the dialogue of each, whole
-dialogues are drawn, and a share counts as many observations as its design effect leaves (Korn and Graubard, Confidence
+Questions of one dialogue are not independent. Where ``clusters`` gives the dialogue of each question, the bootstrap
+draws whole dialogues, and the sample size of a share is divided by its design effect (Korn and Graubard, Confidence
 intervals for proportions with small expected number of positive counts, Survey Methodology 24, 1998).
 """
 
@@ -25,15 +25,15 @@ ALPHA = 0.05
 RESAMPLES = 10_000
 
 Scale = Literal["share", "amount"]
-"""share: each value lies in [0, 1], such as EM, F1 and recall. amount: anything else, such as calls and differences."""
+"""share: each value is in [0, 1], such as EM, F1 and recall. amount: any number, such as calls and differences."""
 
 Scores = Sequence[float | None]
-"""A number for each question; None is admitted by the type alone, so that it can be refused with a reason."""
+"""A number for each question; None is in the type so that it can be rejected with a ValueError."""
 Clusters = Sequence[Hashable]
-"""The dialogue of each question, or whatever else makes several of them depend on each other."""
+"""The dialogue of each question, or another key shared by dependent questions."""
 
 _BATCH_VALUES = 1_000_000
-"""Numbers that one batch of resamples holds: 8 MB, whatever the number of questions."""
+"""Numbers in one batch of resamples: 8 MB for any number of questions."""
 
 _Floats = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class MeanInterval:
 
     mean: float
     low: float | None
-    """None where a single observation says nothing on how they vary."""
+    """None for a single observation, which has no variance."""
     high: float | None
     n: int
     """Number of values."""
@@ -52,17 +52,17 @@ class MeanInterval:
 
 @dataclass(frozen=True)
 class ClusterTotals:
-    """The values of each cluster added up; ``sums[i]`` and ``sizes[i]`` are those of one cluster."""
+    """Sum and number of the values of each cluster; ``sums[i]`` and ``sizes[i]`` belong to cluster i."""
 
     sums: _Floats
     sizes: _Floats
 
     @classmethod
     def of(cls, values: _Floats, clusters: Clusters | None) -> ClusterTotals:
-        """The totals in the order in which the clusters first appear; without clusters each value is one.
+        """Add up values by cluster, in order of first appearance; None makes each value its own cluster.
 
         Raises:
-            ValueError: There are more of the values than of the clusters, or fewer.
+            ValueError: ``values`` and ``clusters`` differ in length.
         """
         if clusters is None:
             return cls(values, np.ones(len(values)))
@@ -79,16 +79,16 @@ class ClusterTotals:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean, as that of a ratio of two sums over clusters; needs two clusters or more."""
+        """Standard error of the mean, as of a ratio of two cluster sums; needs 2 clusters or more."""
         count = len(self.sums)
         residuals = self.sums - self.mean * self.sizes
         return float(np.sqrt((residuals**2).sum() * count / (count - 1)) / self.sizes.sum())
 
     @property
     def observations(self) -> float:
-        """Independent observations that would estimate a share as well; from 1 to the number of values."""
+        """Effective sample size of a share, from 1 to the number of values."""
         share, n, count = self.mean, float(self.sizes.sum()), len(self.sums)
-        # Where all are right there is no variance to go by: at worst, a cluster is one observation.
+        # Equal values have no variance, so no design effect: count each cluster as one observation.
         if count in (n, 1) or share in (0.0, 1.0):
             return float(count)
         error = self.standard_error
@@ -98,18 +98,18 @@ class ClusterTotals:
 def mean_interval(
     values: Scores, *, scale: Scale, clusters: Clusters | None = None, seed: int = 0, resamples: int = RESAMPLES
 ) -> MeanInterval:
-    """The mean with its 95 % interval.
+    """Compute the mean and its 95 % interval.
 
-    Of a share whose values are all 0 or 1 it is Wilson's (1927), which is no point even where every question is right;
-    of anything else the bootstrap's percentiles (Efron and Tibshirani, 1993, chapter 13). The order of the values may
-    change the last digits of the bounds, nothing else does: same seed, same bounds. 500 values take about 0.1 s.
+    A share whose values are all 0 or 1 gets Wilson's interval (1927), which has a width even if all are right.
+    Other values get the percentile bootstrap (Efron and Tibshirani, 1993, chapter 13). The same seed gives the same
+    bounds, up to their last digits if the order of the values changes. 500 values take about 0.1 s.
 
     Args:
-        values: One for each question; repeats of a question are to be their mean.
-        scale: What the values are.
-        clusters: ``clusters[i]`` belongs to ``values[i]``; None takes the values as independent.
-        seed: Of the bootstrap.
-        resamples: Of the bootstrap.
+        values: One for each question; the mean of its repeats.
+        scale: Whether the values are shares.
+        clusters: ``clusters[i]`` belongs to ``values[i]``; None treats the values as independent.
+        seed: Seed of the bootstrap.
+        resamples: Number of bootstrap samples.
 
     Raises:
         ValueError: There are no values, some are missing, or a share is not in [0, 1].
@@ -124,36 +124,36 @@ def mean_interval(
         return MeanInterval(mean=mean, low=low, high=high, n=n)
     if len(totals.sums) == 1:
         return MeanInterval(mean=mean, low=None, high=None, n=n)
-    # Equal values can come back an ulp apart, the lower bound on top: no mean lies outside of the values.
+    # For equal values the bootstrap may return bounds an ulp apart, in the wrong order.
     low, high = np.clip(_bootstrap_bounds(totals, seed=seed, resamples=resamples), checked.min(), checked.max())
     return MeanInterval(mean=mean, low=float(low), high=float(high), n=n)
 
 
 def wilson_bounds(share: float, observations: float) -> tuple[float, float]:
-    """Wilson's score interval (95 %) of a share that so many independent observations gave; they may be a fraction."""
+    """Compute Wilson's 95 % score interval of a share over ``observations``, which may be a fraction."""
     low, high = proportion_confint(share * observations, observations, alpha=ALPHA, method="wilson")
     return min(max(0.0, float(low)), share), max(min(1.0, float(high)), share)
 
 
 def checked_scores(values: Scores, what: str) -> _Floats:
-    """The values as an array.
+    """Convert values to a float64 array; error messages call them ``what``.
 
     Raises:
-        ValueError: There are none, or one is missing or not finite; the message names them by ``what``.
+        ValueError: There are no values, or one is missing or not finite.
     """
     if not len(values):
         raise ValueError(f"There are no {what}: at least one is needed.")
     for place, value in enumerate(values):
         if value is None or not math.isfinite(value):
             raise ValueError(
-                f"The {what} must be finite numbers, but that at index {place} is {value}. Give a failed question 0; "
-                "leave questions out, for both systems, only where the score is not defined."
+                f"The {what} must be finite numbers, but index {place} is {value}. Score a failed question 0; leave "
+                "a question out, for both systems, only if its score is undefined."
             )
     return np.asarray(values, dtype=np.float64)
 
 
 def batch_of(n: int) -> int:
-    """Resamples of n values that fit into one batch."""
+    """Return how many resamples of ``n`` values fit into one batch, 1 or more."""
     return max(1, _BATCH_VALUES // n)
 
 

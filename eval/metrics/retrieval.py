@@ -1,10 +1,9 @@
-"""How much of what a question needs was found: supporting recall, all supporting found, reciprocal rank.
+"""Retrieval metrics: supporting recall, all supporting documents found, reciprocal rank.
 
-Keys name documents (``EvalQuestion.supporting``). Several chunks of a document are one hit, at the place of the first
-of them, so that k counts documents. The same functions serve the chunks of the root, and those of the whole tree: there
-``k`` is left out, since what several queries found is a set with no one ranking.
+Keys name documents (``EvalQuestion.supporting``). Several chunks of a document count once, at the rank of the first, so
+``k`` counts documents. Scores of a whole tree take no ``k``: the chunks of several queries have no common ranking.
 
-A question without gold keys has no score: None, which is to be left out of a mean and never counted as 0.
+The score of a question without gold keys is None; leave it out of means.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from typing import Literal
 from ..datasets.questions import EvalQuestion
 
 GoldMark = Literal["fact", "document", ""]
-"""fact: holds the words of a supporting fact. document: its document is gold, and no more is known. "": neither."""
+"""fact: contains a supporting fact. document: from a gold document with unknown facts. "": neither."""
 
 _ENOUGH = 0.5
-"""Share of a fact's words that a chunk must hold where a cut goes through them."""
+"""Share of a fact's characters that a chunk must contain where chunking cut the fact."""
 
 
 def gold_mark(question: EvalQuestion, key: str, text: str) -> GoldMark:
-    """How a chunk of the document ``key`` is marked.
+    """Mark a chunk of the document ``key``.
 
-    A chunk holds a fact that stands in it, or of which at least half the characters stand at its beginning or end.
-    White space and capitals do not count.
+    A chunk contains a fact wholly, or at least half of its characters at the chunk's start or end. White space and case
+    are ignored.
     """
     if key not in question.supporting:
         return ""
@@ -43,7 +42,7 @@ def _holds(text: str, words: str) -> bool:
 
 
 def _overlap(first: str, second: str, least: int) -> bool:
-    """Whether at least so many last characters of the one are the first ones of the other."""
+    """Whether the last ``least`` or more characters of ``first`` begin ``second``."""
     return any(first.endswith(second[:size]) for size in range(least, min(len(first), len(second)) + 1))
 
 
@@ -53,22 +52,22 @@ def _folded(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalScores:
-    """What was found of a question's gold keys; every figure in [0, 1], higher is better."""
+    """Retrieval scores of one question; each in [0, 1], higher is better."""
 
     recall_at: Mapping[int, float]
     """By k: share of the gold keys among the first k documents."""
     all_at: Mapping[int, float]
     """By k: 1 where all gold keys are among the first k documents, else 0."""
     reciprocal_rank: float
-    """1 by the rank (from 1 on) of the first gold key of the root; 0 where it is not there."""
+    """1 / rank (from 1) of the first gold key at the root; 0 if the root found none."""
     tree_recall: float
-    """Share of the gold keys among everything found in the tree."""
+    """Share of the gold keys found anywhere in the tree."""
     tree_all: float
-    """1 where all gold keys were found somewhere in the tree, else 0."""
+    """1 if all gold keys were found anywhere in the tree, else 0."""
 
 
 def first_appearances(keys: Iterable[str]) -> tuple[str, ...]:
-    """Every key once, in order of first appearance.
+    """Drop repeated keys, in order of first appearance.
 
     >>> first_appearances(["b", "a", "b"])
     ('b', 'a')
@@ -77,12 +76,12 @@ def first_appearances(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def supporting_recall(found: Iterable[str], gold: Collection[str], *, k: int | None = None) -> float | None:
-    """Share of ``gold`` among the first ``k`` different keys of ``found``; None where there is no gold.
+    """Compute the share of ``gold`` among the first ``k`` distinct keys of ``found``; None without gold.
 
     Args:
-        found: Keys, best first; in any order, or a set, without ``k``.
+        found: Keys, best first; in any order without ``k``.
         gold: Keys that the question needs; repetitions count once.
-        k: How many documents count, 1 or more; None counts all. A shorter ``found`` is looked at as it is.
+        k: Number of documents to count, 1 or more; None counts all.
 
     Raises:
         ValueError: ``k`` is below 1.
@@ -91,15 +90,16 @@ def supporting_recall(found: Iterable[str], gold: Collection[str], *, k: int | N
 
 
 def all_supporting(found: Iterable[str], gold: Collection[str], *, k: int | None = None) -> float | None:
-    """1.0 where all of ``gold`` is among the first ``k`` different keys of ``found``, else 0.0; None without gold.
+    """Return 1.0 if all of ``gold`` is among the first ``k`` distinct keys of ``found``, else 0.0; None without gold.
 
-    Arguments and errors as for ``supporting_recall``.
+    Raises:
+        ValueError: ``k`` is below 1.
     """
     return _complete(found, set(gold), k) if gold else None
 
 
 def reciprocal_rank(ranked: Sequence[str], gold: Collection[str]) -> float | None:
-    """1 by the rank, from 1 on, of the first key that is gold; 0.0 where none is, None without gold.
+    """Return 1 / rank (from 1) of the first gold key; 0.0 if none was found, None without gold.
 
     The mean over questions is the MRR (Voorhees, TREC-8 question answering track, 1999).
 
@@ -112,13 +112,13 @@ def reciprocal_rank(ranked: Sequence[str], gold: Collection[str]) -> float | Non
 def score_retrieval(
     root: Sequence[str], tree: Iterable[str], gold: Collection[str], *, ks: Iterable[int] = (3, 10)
 ) -> RetrievalScores | None:
-    """All of the above for one question; None where it has no gold.
+    """Compute all retrieval scores of one question; None without gold.
 
     Args:
         root: Keys that the question itself retrieved, best first.
-        tree: Keys found by any query of the tree, those of the root among them, in any order.
+        tree: Keys that any query of the tree found, the root's included, in any order.
         gold: Keys that the question needs.
-        ks: The k of recall@k and all@k.
+        ks: Cut-offs of recall@k and all@k, each 1 or more.
 
     Raises:
         ValueError: Some k is below 1.

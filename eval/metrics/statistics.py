@@ -1,10 +1,9 @@
-"""What a difference between two systems is worth: paired tests, detectable differences, noise.
+"""Significance of differences between systems: paired tests, detectable differences, noise.
 
-Needs scipy and statsmodels (extra ``eval``), so nothing but reports and comparisons may import it.
+Needs scipy and statsmodels (extra ``eval``), so only reports and comparisons import it.
 
-Everything here takes one number for each question. Nothing is left out on the quiet: a missing value (None or NaN) is a
-ValueError. A failed question is wrong, and the caller passes 0 for it. Where ``clusters`` names the dialogue of each
-question, dialogues are drawn and exchanged as a whole.
+Every function takes one number for each question; a missing value (None or NaN) raises ValueError. A failed question
+scores 0. Where ``dialogues`` gives the dialogue of each question, whole dialogues are drawn and exchanged.
 """
 
 from __future__ import annotations
@@ -35,41 +34,41 @@ from .intervals import (
 POWER = 0.8
 
 PairedTest = Literal["mcnemar", "permutation"]
-"""mcnemar: for outcomes that are 0 or 1, such as EM. permutation: for graded scores, such as F1."""
+"""mcnemar: for scores of 0 or 1, such as EM. permutation: for graded scores, such as F1."""
 
 _Z = float(stats.norm.ppf(1 - ALPHA / 2))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedComparison:
-    """System A against system B on the same questions, in one score in [0, 1] of which more is better."""
+    """System A against system B on the same questions, by one score in [0, 1], higher is better."""
 
     metric: str
-    """The score's name, as it is to stand in a sentence."""
+    """Name of the score, as printed in a sentence."""
     mean_a: float
     mean_b: float
     difference: MeanInterval
-    """A less B, by question."""
+    """Mean of A minus B over questions, with its interval."""
     dialogues: int | None = None
-    """Number of dialogues that the questions belong to; None where they stand alone."""
+    """Number of dialogues; None for questions that stand alone."""
     a_better: int
-    """Questions on which A scores more; those on which both score the same count for neither."""
+    """Questions on which A scores higher; ties count for neither."""
     b_better: int
     test: PairedTest
     p_value: float
-    """Two-sided; never 0."""
+    """Two-sided p value, above 0."""
     least_p_value: float
-    """The smallest that the test could have given on these questions; see ``least_p_value``."""
+    """Smallest p value that the test can give on these questions."""
     resamples: int | None = None
-    """Random exchanges that the p value rests on; None where it is exact."""
+    """Number of random exchanges behind the p value; None for an exact test."""
     adjusted_p_value: float | None = None
-    """After Holm's correction; None where only one comparison is made."""
+    """P value after Holm's correction; None for a single comparison."""
     smallest_detectable: float | None
-    """See ``smallest_detectable_difference``."""
+    """True difference that the test would find with 80 % power; None if it cannot be estimated."""
 
     @property
     def is_shown(self) -> bool:
-        """Whether a difference was shown: the p value, corrected if it is, is below .05, and the interval lacks 0."""
+        """Whether a difference was shown: the (adjusted) p value is below .05 and the interval excludes 0."""
         low, high = self.difference.low, self.difference.high
         p_value = self.p_value if self.adjusted_p_value is None else self.adjusted_p_value
         return p_value < ALPHA and low is not None and high is not None and (low > 0 or high < 0)
@@ -77,14 +76,14 @@ class PairedComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseFloor:
-    """How much a system's scores change when it is asked the same questions again."""
+    """Variation of a system's scores between repeated runs on the same questions."""
 
     means: tuple[float, ...]
-    """Of each run, in the order given."""
+    """Mean score of each run, in the order of the runs."""
     sd_of_means: float
-    """Standard deviation of the run means (divisor k - 1). Differences of this size come by chance."""
+    """Standard deviation of the run means (divisor k - 1): differences of this size arise by chance."""
     flipped_share: float
-    """Share in [0, 1] of the questions that did not score the same in every run."""
+    """Share in [0, 1] of the questions whose score differs between runs."""
     n: int
     """Number of questions."""
 
@@ -101,28 +100,28 @@ def compare_paired(
 ) -> PairedComparison:
     """Compare two systems; ``a[i]`` and ``b[i]`` are their scores on the same question.
 
-    The interval of McNemar's test is that of Bonett and Price (Adjusted Wald confidence interval for a difference of
-    binomial proportions based on paired data, 2012), that of the permutation test the paired bootstrap's: questions
-    are drawn, or dialogues, each with both of its scores.
+    McNemar's test comes with the interval of Bonett and Price (Adjusted Wald confidence interval for a difference of
+    binomial proportions based on paired data, 2012), the permutation test with that of the paired bootstrap over
+    questions or dialogues.
 
     Args:
         a: Scores of A.
         b: Scores of B.
         metric: The score's name.
-        test: Which test; "mcnemar" takes scores of 0 and 1, and questions that stand alone.
-        dialogues: ``dialogues[i]`` is that of question i; None where questions stand alone.
-        seed: Of bootstrap and permutations.
-        resamples: Of both.
+        test: The test; "mcnemar" needs scores of 0 and 1 and questions that stand alone.
+        dialogues: ``dialogues[i]`` is the dialogue of question i; None for questions that stand alone.
+        seed: Seed of bootstrap and permutations.
+        resamples: Number of bootstrap samples and of random exchanges.
 
     Raises:
-        ValueError: There are no scores, their numbers differ, some are missing, or the test does not suit them.
+        ValueError: There are no scores, they differ in number, a score is missing, or the test does not apply.
     """
     first, second = _paired(a, b)
     differences = first - second
     totals = ClusterTotals.of(differences, dialogues)
     if test == "mcnemar":
         if dialogues is not None:
-            raise ValueError("McNemar's test takes questions that stand alone; use the permutation test for dialogues.")
+            raise ValueError("McNemar's test needs questions that stand alone; use the permutation test for dialogues.")
         p_value, moved = mcnemar_p_value(a, b), int(np.count_nonzero(differences))
         interval, exact = _bonett_price(differences), True
     else:
@@ -149,16 +148,14 @@ def compare_paired(
 
 
 def mcnemar_p_value(a: Scores, b: Scores) -> float:
-    """Two-sided p value of McNemar's exact test: are as many questions right by A alone as by B alone?
-
-    1.0 where both are right on the same questions.
+    """Compute the two-sided p value of McNemar's exact test; 1.0 if A and B are right on the same questions.
 
     Raises:
-        ValueError: As for ``compare_paired``; or a score is neither 0 nor 1.
+        ValueError: There are no scores, ``a`` and ``b`` differ in length, or a score is neither 0 nor 1.
     """
     first, second = _paired(a, b)
     if not np.isin([first, second], (0.0, 1.0)).all():
-        raise ValueError("McNemar's test takes scores of 0 and 1, such as EM; use the permutation test for others.")
+        raise ValueError("McNemar's test needs scores of 0 and 1, such as EM; use the permutation test for others.")
     a_right, b_right = first == 1.0, second == 1.0
     table = [[(mine & theirs).sum() for theirs in (b_right, ~b_right)] for mine in (a_right, ~a_right)]
     return float(mcnemar(table, exact=True).pvalue)
@@ -167,13 +164,13 @@ def mcnemar_p_value(a: Scores, b: Scores) -> float:
 def sign_flip_p_value(
     a: Scores, b: Scores, *, dialogues: Clusters | None = None, seed: int = 0, resamples: int = RESAMPLES
 ) -> float:
-    """Two-sided p value of the paired permutation test: may A and B have been exchanged on any question, or dialogue?
+    """Compute the two-sided p value of the paired permutation test, which exchanges A and B by question or dialogue.
 
-    Exact where all exchanges of the d questions (or dialogues) that differ are no more than ``resamples`` (d up to 13
-    by default), else from that many random ones. It is never below ``least_p_value``. 1.0 where fewer than two differ.
+    The test is exact if the 2**d exchanges of the d differing questions (or dialogues) are at most ``resamples`` (d up
+    to 13 by default), else it draws that many random ones. The result is at least ``least_p_value``, and 1.0 if d < 2.
 
     Raises:
-        ValueError: As for ``compare_paired``.
+        ValueError: There are no scores, ``a`` and ``b`` differ in length, or a score is missing.
     """
     first, second = _paired(a, b)
     sums = ClusterTotals.of(first - second, dialogues).sums
@@ -193,9 +190,9 @@ def sign_flip_p_value(
 
 
 def least_p_value(differing: int, *, resamples: int | None) -> float:
-    """The smallest two-sided p value that so many differing questions can give, however large their differences.
+    """Return the smallest two-sided p value that ``differing`` questions can give, for differences of any size.
 
-    2 of 2**differing exchanges where all are counted (``resamples`` None); with random ones 2 / (resamples + 1), since
+    It is 2 / 2**differing for the exact test (``resamples`` None), and 2 / (resamples + 1) for random exchanges, since
     the observed outcome counts as one (Phipson and Smyth, Permutation p-values should never be zero, 2010).
     """
     if resamples is not None:
@@ -204,13 +201,12 @@ def least_p_value(differing: int, *, resamples: int | None) -> float:
 
 
 def smallest_detectable_difference(a: Scores, b: Scores, *, dialogues: Clusters | None = None) -> float | None:
-    """The true difference of means that a paired t test (alpha .05, two-sided) would find with 80 % power.
+    """Estimate the true difference of means that a paired t test (alpha .05, two-sided) finds with 80 % power.
 
-    At this number of questions (or dialogues), and as much as their differences vary here. None where nothing can be
-    said: one question, or the same difference on all of them.
+    Number and variance of the differences are those of the data. None for one question, or for equal differences.
 
     Raises:
-        ValueError: As for ``compare_paired``.
+        ValueError: There are no scores, ``a`` and ``b`` differ in length, or a score is missing.
     """
     first, second = _paired(a, b)
     differences = first - second
@@ -225,10 +221,10 @@ def smallest_detectable_difference(a: Scores, b: Scores, *, dialogues: Clusters 
 
 
 def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """P values corrected for their number (Holm, 1979), in the same order; none is smaller than it was.
+    """Correct p values for multiple comparisons (Holm, 1979), in the same order.
 
     Raises:
-        ValueError: Some p value is missing or not in [0, 1].
+        ValueError: A p value is missing or not in [0, 1].
     """
     if not p_values:
         return ()
@@ -239,21 +235,21 @@ def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def adjust_comparisons(comparisons: Sequence[PairedComparison]) -> tuple[PairedComparison, ...]:
-    """The same comparisons, in their order, with their p values corrected for one another."""
+    """Return the comparisons, in the same order, with Holm-adjusted p values."""
     adjusted = adjust_holm([comparison.p_value for comparison in comparisons])
     return tuple(replace(one, adjusted_p_value=p) for one, p in zip(comparisons, adjusted, strict=True))
 
 
 def noise_floor(runs: Sequence[Scores]) -> NoiseFloor:
-    """How much scores vary between runs that ought to be the same; ``runs[r][i]`` is question i in run r.
+    """Measure how scores vary between repeated runs; ``runs[r][i]`` is question i in run r.
 
     Raises:
-        ValueError: There are fewer than two runs, they differ in length, or scores are missing.
+        ValueError: There are fewer than two runs, they differ in length, or a score is missing.
     """
     if len(runs) < 2:
         raise ValueError(f"A noise floor needs at least 2 runs over the same questions, got {len(runs)}.")
     if len(lengths := sorted({len(run) for run in runs})) > 1:
-        raise ValueError(f"The runs must be over the same questions, but have {lengths} scores.")
+        raise ValueError(f"The runs must cover the same questions, but have {lengths} scores.")
     scores = np.stack([checked_scores(run, f"scores of run {place}") for place, run in enumerate(runs, start=1)])
     means = scores.mean(axis=1)
     return NoiseFloor(
@@ -266,12 +262,12 @@ def noise_floor(runs: Sequence[Scores]) -> NoiseFloor:
 
 def _paired(a: Scores, b: Scores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if len(a) != len(b):
-        raise ValueError(f"Paired scores belong to the same questions, but A has {len(a)} and B has {len(b)}.")
+        raise ValueError(f"Paired scores must cover the same questions, but A has {len(a)} and B has {len(b)}.")
     return checked_scores(a, "scores of A"), checked_scores(b, "scores of B")
 
 
 def _bonett_price(differences: NDArray[np.float64]) -> MeanInterval:
-    """The difference of two shares of the same questions, each of which differs by -1, 0 or 1."""
+    """Compute the interval of a difference of two paired shares; each of ``differences`` is -1, 0 or 1."""
     n, mean = len(differences), float(differences.mean())
     if n == 1:
         return MeanInterval(mean=mean, low=None, high=None, n=n)

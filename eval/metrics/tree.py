@@ -1,4 +1,4 @@
-"""What a search tree looked like and what it cost, in numbers."""
+"""Size and cost of a search tree in numbers."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ class TreeFigures:
     sub_runs: int
     """Queries below the root."""
     depth: int
-    """Level of the deepest query that was reached, or the last round that found a new chunk; 0 without either."""
+    """Level of the deepest query, or the last round that found a new chunk; 0 without either."""
     chunks: int
-    """Chunk nodes: what all queries retrieved, a chunk counting once for each query."""
+    """Chunks retrieved by all queries; a chunk counts once for each query."""
     duplicate_chunks: int
-    """Chunk nodes whose chunk another query had retrieved already: ``chunks`` less the number of different chunks."""
+    """``chunks`` minus the number of distinct chunks."""
     verdicts_2: int
-    """Chunk nodes that were said to answer their query alone."""
+    """Chunks judged to answer their query alone."""
     verdicts_1: int
-    """Chunk nodes that were said to hold a needed fact."""
+    """Chunks judged to hold a needed fact."""
     verdicts_0: int
-    """Chunk nodes that were said not to help."""
+    """Chunks judged useless."""
     unknown_verdicts: int
-    """Chunk nodes on which the judge failed."""
+    """Chunks on which the judge failed."""
     cancelled_verdicts: int
-    """Chunk nodes that were not judged since the budget was spent."""
+    """Chunks not judged because the budget was spent."""
     pending_verdicts: int
-    """Chunk nodes that were not judged: all of them where the graph has no judge."""
+    """Chunks not judged: all of them in a system without a judge."""
     refused_sub_answers: int
-    """Queries below the root whose answer was a refusal."""
+    """Queries below the root answered with a refusal."""
     chat_calls: int
-    """Chat calls that a model answered, or failed to; those that the cache answered are not among them."""
+    """Chat calls that reached a model, failed ones included."""
     cached_chat_calls: int
-    """Chat calls that the cache answered."""
+    """Chat calls answered by the cache."""
     prompt_tokens: int
-    """Of ``chat_calls``."""
+    """Prompt tokens of ``chat_calls``."""
     completion_tokens: int
-    """Of ``chat_calls``."""
+    """Completion tokens of ``chat_calls``."""
     cached_seconds: float = 0.0
-    """Seconds by which cached calls shortened the longest chain of calls that had to wait for each other."""
+    """Seconds that the cache saved on the longest chain of dependent calls."""
 
     @property
     def unknown_share(self) -> float | None:
-        """Unknown verdicts by verdicts asked for and paid, in [0, 1], lower is better; None where there are none."""
+        """Share in [0, 1] of the judged chunks on which the judge failed, lower is better; None if none was judged."""
         asked = self.verdicts_0 + self.verdicts_1 + self.verdicts_2 + self.unknown_verdicts
         return self.unknown_verdicts / asked if asked else None
 
 
 def figures_of(tree: SearchTree) -> TreeFigures:
-    """The figures of a finished, failed or open tree; calls no model and reads nothing."""
+    """Count the nodes and calls of a finished, failed or open tree. Makes no calls."""
     queries = list(tree.query_nodes())
     chunk_ids = [chunk.chunk_id for chunk in tree.chunk_nodes()]
     verdicts, usage = tree.verdict_counts, tree.usage
@@ -79,9 +79,9 @@ def figures_of(tree: SearchTree) -> TreeFigures:
 
 
 def _longest_chain_s(node: QueryNode, *, cached: bool = True) -> float:
-    """Seconds of the calls of a thread that wait for each other; verdicts are had at once, and so are sub-runs.
+    """Add up the seconds of dependent calls, counting verdicts as parallel, and sub-runs too.
 
-    Without ``cached``, calls that the cache answered take no time.
+    ``cached=False`` counts calls answered by the cache as 0 s.
     """
     verdicts: defaultdict[str, float] = defaultdict(float)
     others_s = 0.0

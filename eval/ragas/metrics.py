@@ -1,6 +1,6 @@
-"""The RAGAS metrics that are offered, which rows each of them applies to, and what it is given of a row.
+"""The RAGAS metrics on offer, the rows that each applies to, and their inputs.
 
-Names and definitions: RAGAS 0.4, ``ragas.metrics.collections``. This module does not import RAGAS.
+Names and definitions are those of RAGAS 0.4, ``ragas.metrics.collections``. This module does not import RAGAS.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ MetricName = Literal[
     "factual_correctness",
 ]
 Contexts = Literal["chunks", "sub-answers"]
-"""What context metrics are given. chunks: the text of every chunk that the tree found, each once. sub-answers: what the
-reader was shown, which has answers to sub-questions, texts of a model, among its passages."""
+"""Contexts of a metric. chunks: the text of every chunk of the tree, each once. sub-answers: the passages shown to the
+reader, which contain model-written answers to sub-questions."""
 Input = Literal["user_input", "response", "retrieved_contexts", "reference"]
 NotApplicable = Literal[
     "question failed", "answer refused", "unanswerable question", "no gold answer", "nothing retrieved"
@@ -36,35 +36,35 @@ NotApplicable = Literal[
 """Why a metric does not apply to a row."""
 
 WITH_SUB_ANSWERS = "[with sub-answers]"
-"""Ends the column of a score whose contexts hold sub-answers."""
+"""Suffix of the column of a score whose contexts contain sub-answers."""
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
 class RagasMetric:
-    """One metric. Scores are in [``lowest``, 1], higher is better."""
+    """One metric; its scores are in [``lowest``, 1], higher is better."""
 
     name: MetricName
     class_name: str
-    """In ``ragas.metrics.collections``."""
+    """Name of the class in ``ragas.metrics.collections``."""
     inputs: tuple[Input, ...]
     measures: str
-    """In a few words."""
+    """Description in a few words."""
     embeds: bool = False
     """Whether it needs embeddings."""
     scores_refusals: bool = False
-    """Whether a refusal is scored like any answer."""
+    """Whether refusals are scored."""
     lowest: float = 0.0
     options: Mapping[str, int] = field(default_factory=dict)
     """Further arguments of the class."""
 
     @property
     def takes_contexts(self) -> bool:
-        """Whether it is given what was found."""
+        """Whether the retrieved chunks are an input."""
         return "retrieved_contexts" in self.inputs
 
     def why_not(self, row: RunRow, question: EvalQuestion) -> NotApplicable | None:
-        """Why the metric does not apply to a row; None where it does."""
+        """Return why the metric does not apply to a row; None if it does."""
         if row.status == "failed":
             return "question failed"
         if "reference" in self.inputs and not question.answers:
@@ -76,16 +76,16 @@ class RagasMetric:
         return None
 
     def checked(self, value: object) -> float:
-        """A score that may be averaged, rounding beyond the range taken off.
+        """Validate a score and clip rounding errors beyond the range.
 
         Raises:
-            ValueError: It is NaN, no number, or out of range.
+            ValueError: The score is NaN, not a number, or out of range.
         """
         number = float(value) if isinstance(value, int | float) else math.nan
         if math.isnan(number):
-            raise ValueError("RAGAS gave no number, as it does where a reply leaves nothing to count")
+            raise ValueError("RAGAS returned no number, as it does for a reply with nothing to count")
         if not self.lowest - _ROUNDING <= number <= 1 + _ROUNDING:
-            raise ValueError(f"RAGAS gave {number:g}, which is outside of [{self.lowest:g}, 1]")
+            raise ValueError(f"RAGAS returned {number:g}, which is outside of [{self.lowest:g}, 1]")
         return min(max(number, self.lowest), 1.0)
 
 
@@ -105,7 +105,7 @@ RAGAS_METRICS: Mapping[MetricName, RagasMetric] = {
             measures="cosine of the question and one that the answer would answer; refusals answer none",
             embeds=True,
             lowest=-1.0,
-            # RAGAS takes the mean over three questions; at temperature 0 they are the same one.
+            # RAGAS takes the mean over three generated questions, which are equal at temperature 0.
             options={"strictness": 1},
         ),
         RagasMetric(
@@ -138,14 +138,14 @@ RAGAS_METRICS: Mapping[MetricName, RagasMetric] = {
         ),
     )
 }
-"""In the order of tables. Context metrics need what was found, so they leave out systems that do not retrieve."""
+"""By name, in the order of tables. Context metrics leave out systems that do not retrieve."""
 
 
 def metrics_named(names: str | None) -> tuple[RagasMetric, ...]:
-    """The metrics of a list such as "faithfulness,context_recall", in the registry's order; all for None.
+    """Parse a list such as "faithfulness,context_recall"; the result is in the registry's order, None gives all.
 
     Raises:
-        SettingsError: There is no such metric.
+        SettingsError: A name is unknown, or the list is empty.
     """
     wanted = list(RAGAS_METRICS) if names is None else names.replace(",", " ").split()
     if unknown := sorted(set(wanted) - set(RAGAS_METRICS)):
@@ -156,19 +156,16 @@ def metrics_named(names: str | None) -> tuple[RagasMetric, ...]:
 
 
 def contexts_of(tree: SearchTree, contexts: Contexts) -> tuple[str, ...]:
-    """The contexts that a metric is given of a tree.
-
-    Chunks come in the order in which the tree was searched, the question's own first, each where it was first found.
-    """
+    """Collect the contexts of a metric from a tree; chunks in search order, the question's own first, each once."""
     if contexts == "sub-answers":
         return evidence_of(tree)
     return tuple({chunk.chunk_id: chunk.text for chunk in tree.chunk_nodes()}.values())
 
 
 def evidence_of(tree: SearchTree) -> tuple[str, ...]:
-    """What the reader saw, one text a passage in its order: source, text, and a sub-question with its answer.
+    """Collect the passages shown to the reader, in order: source, text, and a sub-question with its answer.
 
-    Sub-questions that belong to no passage, those of Self-Ask, come last, each a text of its own.
+    Sub-questions without a passage (Self-Ask) come last, each as a text of its own.
     """
     root = tree.root
     found = (Document(page_content=chunk.text, metadata=dict(chunk.metadata)) for chunk in root.chunks)
@@ -178,7 +175,7 @@ def evidence_of(tree: SearchTree) -> tuple[str, ...]:
 def inputs_of(
     metric: RagasMetric, row: RunRow, question: EvalQuestion, evidence: tuple[str, ...]
 ) -> dict[Input, str | list[str]]:
-    """What ``ascore`` gets: of several gold answers the first; ``evidence`` may be empty where it is no input."""
+    """Collect the inputs of ``ascore``; the reference is the first gold answer."""
     given: dict[Input, str | list[str]] = {
         "user_input": row.question,
         "response": row.prediction,

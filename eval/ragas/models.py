@@ -1,7 +1,7 @@
-"""Our chat models and embeddings as RAGAS wants them, and its metrics made of them.
+"""Adapters of judgetree's chat models and embeddings to RAGAS, and its metrics built from them.
 
 Importing this module imports RAGAS, which takes seconds and needs the extra ``eval``. RAGAS gets no client and no key:
-every call goes through our own models, with their gate, cache, retries and records.
+all calls go through judgetree's models with their rate limits, cache, retries and records.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ...modules.embedding.embedder import Embedder
 from .metrics import RagasMetric
 from .replies import Reply, StructuredLLM
 
-os.environ["RAGAS_DO_NOT_TRACK"] = "true"  # before the import; no other spelling switches its telemetry off
+os.environ["RAGAS_DO_NOT_TRACK"] = "true"  # RAGAS reads it at import, in this spelling only
 with warnings.catch_warnings():
-    # Its own imports from packages that have moved on; nothing of ours is imported in here.
+    # RAGAS imports from deprecated packages; keep our own imports out of this block.
     warnings.simplefilter("ignore", DeprecationWarning)
     from ragas.embeddings.base import BaseRagasEmbedding
     from ragas.llms.base import InstructorBaseRagasLLM
@@ -33,16 +33,16 @@ RAGAS_VERSION = metadata.version("ragas")
 
 
 class Scored(Protocol):
-    """A ragas ``MetricResult``."""
+    """Protocol of the ``MetricResult`` of RAGAS."""
 
     @property
     def value(self) -> object:
-        """The score; NaN where there is none."""
+        """The score; NaN if RAGAS could not compute one."""
         ...
 
 
 class Scoring(Protocol):
-    """A metric of ``ragas.metrics.collections``."""
+    """Protocol of a metric of ``ragas.metrics.collections``."""
 
     async def ascore(self, **inputs: Any) -> Scored:
         """Score one sample."""
@@ -50,23 +50,23 @@ class Scoring(Protocol):
 
 
 class RagasChat(InstructorBaseRagasLLM):
-    """A chat model of ours for the metrics of one sample, whose meter books the calls."""
+    """A judgetree chat model for the metrics of one sample; ``meter`` records its calls."""
 
     def __init__(self, llm: StructuredLLM, meter: CallMeter) -> None:
         self._llm = llm
         self._meter = meter
 
     def generate(self, prompt: str, response_model: type[Reply]) -> Reply:
-        """See ``agenerate``; blocks."""
+        """Send a prompt and wait for the reply. Blocks."""
         return background_loop().run(self.agenerate(prompt, response_model))
 
     async def agenerate(self, prompt: str, response_model: type[Reply]) -> Reply:
-        """The reply to a prompt; see ``StructuredLLM.ask``."""
+        """Send a prompt and parse the reply as ``response_model``."""
         return await self._llm.ask(prompt, response_model, meter=self._meter)
 
 
 class RagasEmbeddings(BaseRagasEmbedding):
-    """An embedder of ours for the metrics of one sample, whose meter books the texts."""
+    """A judgetree embedder for the metrics of one sample; ``meter`` records the texts."""
 
     def __init__(self, embedder: Embedder, meter: CallMeter) -> None:
         super().__init__()
@@ -74,20 +74,20 @@ class RagasEmbeddings(BaseRagasEmbedding):
         self._meter = meter
 
     def embed_text(self, text: str, **kwargs: Any) -> list[float]:
-        """See ``aembed_text``; blocks."""
+        """Embed one text. Blocks."""
         return background_loop().run(self.aembed_text(text, **kwargs))
 
     async def aembed_text(self, text: str, **kwargs: Any) -> list[float]:
-        """The vector of one text, from the cache of vectors where it is there."""
+        """Embed one text, or read its vector from the cache."""
         started = time.perf_counter()
-        # In a thread, since the asynchronous client of an endpoint is left with open connections at the end.
+        # In a thread: the asynchronous client of an endpoint would leave open connections.
         vector = await asyncio.to_thread(self._embedder.embed_query, text)
         self._meter.record(kind="embedding", model=self._embedder.name, started=started)
         return vector
 
 
 def build_scoring(metric: RagasMetric, llm: StructuredLLM, embedder: Embedder, meter: CallMeter) -> Scoring:
-    """The metric for one sample, whose calls ``meter`` books; calls nothing."""
+    """Build a metric for one sample; ``meter`` records its calls. Makes no call."""
     parts: dict[str, object] = {"llm": RagasChat(llm, meter), **metric.options}
     if metric.embeds:
         parts["embeddings"] = RagasEmbeddings(embedder, meter)
@@ -96,7 +96,7 @@ def build_scoring(metric: RagasMetric, llm: StructuredLLM, embedder: Embedder, m
 
 
 def prompts_version(scoring: Scoring) -> str:
-    """Eight hexadecimal digits that change whenever an instruction, example or reply form of the metric does."""
+    """Return eight hexadecimal digits that change with any instruction, example or reply schema of the metric."""
     prompts = [prompt for _, prompt in sorted(vars(scoring).items()) if isinstance(prompt, BasePrompt)]
     return version_of(*(text for prompt in prompts for text in _texts(prompt)))
 

@@ -1,4 +1,4 @@
-"""What RAGAS asks a model for, as JSON: the schema that is sent, and the reply checked against it."""
+"""Structured model replies for RAGAS: the JSON schema sent, and the checks on the reply."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from ...modules.llm.json_reply import JsonChat, ReplyProblem, ask_until_usable, 
 Reply = TypeVar("Reply", bound=BaseModel)
 
 _CHECKS = "whole numbers are 0 or 1; some list has an entry; no text but a reason is empty"
-"""What ``_problem_of`` asks for; change it with that."""
+"""The checks of ``_problem_of``, for the version; change both together."""
 _MAY_BE_EMPTY = frozenset({"reason"})
 
 
 class StructuredLLM:
-    """A chat model whose replies come as pydantic models of RAGAS, as constrained as it allows (see ``JsonChat``).
+    """A chat model whose replies are pydantic models of RAGAS, constrained as far as the endpoint allows.
 
-    A reply that cannot be used is asked for again, saying what was wrong.
+    After an unusable reply it asks again and states the problem.
     """
 
     def __init__(self, llm: ChatLLM, *, max_repairs: int = 2, max_tokens: int = 4096) -> None:
-        """``max_repairs``: further calls after an unusable reply. ``max_tokens``: most tokens of one reply."""
+        """``max_repairs``: calls after an unusable reply. ``max_tokens``: token limit of one reply."""
         self._chat = JsonChat(llm, max_tokens=max_tokens)
         self._max_repairs = max_repairs
         self._max_tokens = max_tokens
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """Name of the model."""
         return self._chat.model
 
     @property
     def version(self) -> str:
-        """Eight hexadecimal digits that change whenever the limits of a reply or the checks on it do."""
+        """Eight hexadecimal digits that change with the limits of a reply or the checks on it."""
         return version_of(_CHECKS, JSON_REPAIR, str(self._max_repairs), str(self._max_tokens))
 
     async def ask(self, prompt: str, reply: type[Reply], *, meter: CallMeter) -> Reply:
-        """The reply to a prompt, in 1 to ``1 + max_repairs`` calls.
+        """Ask for a reply, in 1 to ``1 + max_repairs`` calls.
 
         Raises:
-            ReplyProblem: The last reply cannot be used either.
+            ReplyProblem: The last reply is unusable.
             ModelCallError: The endpoint failed after its last attempt.
-            CacheMiss: Replaying, and the call is not kept.
+            CacheMiss: The cache is in replay mode and does not hold the call.
         """
 
         def read(completion: Completion) -> Reply:
@@ -60,9 +60,9 @@ class StructuredLLM:
 
 
 def schema_of(reply: type[BaseModel]) -> dict[str, object]:
-    """The model's JSON schema as strict endpoints want it: closed objects, all required, whole numbers 0 or 1.
+    """Return the model's JSON schema for strict endpoints: closed objects, all fields required, integers 0 or 1.
 
-    All whole numbers that RAGAS asks for are flags, though its own schemas allow any.
+    RAGAS's own schemas allow any integer, but all of them are flags.
     """
     schema = closed_schema(reply)
     definitions = schema.get("$defs")
@@ -75,13 +75,13 @@ def schema_of(reply: type[BaseModel]) -> dict[str, object]:
 
 
 def parse_reply(text: str, reply: type[Reply], *, cut_off: bool = False) -> Reply:
-    """The reply that a text holds: see ``parse_json_reply``; then its lists, flags and texts are checked.
+    """Parse a reply and check its lists, flags and texts.
 
-    ``cut_off`` says that the endpoint cut the text short: repaired, it would be a part that looks whole.
+    ``cut_off`` marks a reply that reached the token limit: repaired, a part of it could look complete.
 
     Raises:
-        ReplyProblem: It holds no usable one. RAGAS itself would score on: a flag of 7 counts as true, and an answer
-            without a single statement as fully correct or as 0.
+        ReplyProblem: The reply is unusable. RAGAS itself would accept it: a flag of 7 counts as true, and an answer
+            without statements scores 0 or 1.
     """
     if cut_off:
         raise ReplyProblem("It was cut off; write a shorter one.")

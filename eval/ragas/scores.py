@@ -1,4 +1,4 @@
-"""The RAGAS scores of a run directory: ``ragas.jsonl``, one line a scored row and metric, with what it cost."""
+"""The RAGAS scores of a run directory: ``ragas.jsonl``, one line for each scored row and metric, with its cost."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from .metrics import WITH_SUB_ANSWERS, Contexts, MetricName
 
 @dataclass(frozen=True, kw_only=True)
 class Scorer:
-    """All that decides a score besides the row. Scores of different scorers are never mixed."""
+    """Everything besides the row that decides a score. Scores of different scorers are never mixed."""
 
     metric: MetricName
     ragas: str
-    """Version of the library."""
+    """Version of RAGAS."""
     prompts: str
     """Version of the metric's prompts."""
     model: str
     endpoint: str
-    """Of the model: host, port and path, or a name of its own; models of one name are told apart by it."""
+    """Endpoint of the model (host, port and path, or a name); distinguishes models of the same name."""
     embeddings: str
-    """``""`` for a metric that embeds nothing."""
+    """Name of the embeddings; ``""`` for a metric without them."""
     replies: str
-    """Version of how replies are got and checked."""
+    """Version of the reply checks."""
     contexts: Contexts | None = None
-    """What a context metric was given; None for others."""
+    """Contexts of a context metric; None for others."""
     options: str = ""
-    """Options of the metric that are not RAGAS's own, such as "strictness 1"."""
+    """Options that differ from RAGAS's defaults, such as "strictness 1"."""
 
     @property
     def name(self) -> str:
-        """The metric's name, and that its contexts hold sub-answers if they do."""
+        """Name of the metric, with a suffix if its contexts contain sub-answers."""
         return f"{self.metric}{WITH_SUB_ANSWERS}" if self.contexts == "sub-answers" else self.metric
 
 
@@ -47,7 +47,7 @@ RowKey = tuple[str, str, int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class RagasScore:
-    """What came of scoring one row with one metric."""
+    """The outcome of scoring one row with one metric."""
 
     system: str
     question_id: str
@@ -55,25 +55,25 @@ class RagasScore:
     attempt: int
     scorer: Scorer
     value: float | None
-    """None where the scoring failed."""
+    """The score; None if scoring failed."""
     problem: str
-    """Why it failed; ``""`` otherwise."""
+    """Why scoring failed; ``""`` otherwise."""
     calls: int
-    """Chat calls that a model answered, or failed to."""
+    """Chat calls that reached a model, failed ones included."""
     cached_calls: int
-    """Chat calls that the cache answered."""
+    """Chat calls answered by the cache."""
     prompt_tokens: int
-    """Of ``calls``."""
+    """Prompt tokens of ``calls``."""
     completion_tokens: int
-    """Of ``calls``."""
+    """Completion tokens of ``calls``."""
     embedded_texts: int
-    """Texts whose vector was needed, from the model or from the cache."""
+    """Texts embedded by the model or read from the cache."""
     seconds: float
-    """Wall time, queueing at the model included."""
+    """Wall time, waiting for the model included."""
 
     @property
     def row(self) -> RowKey:
-        """The row it belongs to."""
+        """Key of the scored row."""
         return (self.system, self.question_id, self.repeat, self.attempt)
 
 
@@ -81,30 +81,30 @@ _SCORE = TypeAdapter(RagasScore)
 
 
 def row_key(row: RunRow) -> RowKey:
-    """The key under which scores of a row stand."""
+    """Return the key under which the scores of a row are stored."""
     return (row.system, row.question_id, row.repeat, row.attempt)
 
 
 class RagasStore:
-    """The scores beside the rows of one run directory. They are appended whole, like rows."""
+    """The RAGAS scores of one run directory, appended as whole lines."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "ragas.jsonl"
 
     def append(self, score: RagasScore) -> None:
-        """Add a score; it survives the process as soon as this returns.
+        """Append a score; it survives a kill as soon as this returns.
 
         Raises:
-            WritingError: The disk is full, or the file cannot be written; it holds the scores that it held before.
+            WritingError: The disk is full, or the file cannot be written; it is unchanged.
         """
         append_line(self._file, _SCORE.dump_json(score))
 
     def mend(self) -> None:
-        """Cut off the torn end that a kill in the middle of a write has left."""
+        """Cut off the torn last line that a kill left."""
         cut_torn_end(self._file)
 
     def read(self) -> list[RagasScore]:
-        """Every score, in the order in which they were finished; a last line that was cut off is left out.
+        """Read every score, in the order in which they finished; a last line cut off by a kill is skipped.
 
         Raises:
             LoadingError: Another line is damaged.
@@ -113,25 +113,25 @@ class RagasStore:
             return []
         lines = self._file.read_text(encoding="utf-8", errors="replace").split("\n")
         scores = []
-        for number, line in enumerate(lines[:-1], start=1):  # what follows the last line break is torn, or nothing
+        for number, line in enumerate(lines[:-1], start=1):  # the last part is empty or torn
             try:
                 scores.append(_SCORE.validate_json(line))
             except ValidationError as error:
                 fault = error.errors()[0]["msg"]
                 raise LoadingError(
-                    f"{self._file}, line {number} is damaged: {fault}. Take it out; that score is then made again."
+                    f"{self._file}, line {number} is damaged: {fault}. Delete it; its score is then computed again."
                 ) from error
         return scores
 
 
 def finished(scores: Iterable[RagasScore], *, retry_failed: bool = False) -> set[tuple[RowKey, Scorer]]:
-    """What need not be scored again; ``retry_failed`` leaves out where the newest try failed."""
+    """Collect what is scored already; ``retry_failed`` leaves out scores whose newest attempt failed."""
     newest = {(score.row, score.scorer): score for score in scores}
     return {key for key, score in newest.items() if score.value is not None or not retry_failed}
 
 
 def current_scores(scores: Iterable[RagasScore]) -> dict[str, dict[RowKey, RagasScore]]:
-    """The newest score of each row by ``Scorer.name``, of one scorer a name: the one of the name's last line."""
+    """Collect the newest score of each row by ``Scorer.name``; of several scorers of a name, the latest counts."""
     kept = list(scores)
     scorers = {score.scorer.name: score.scorer for score in kept}
     current: dict[str, dict[RowKey, RagasScore]] = {}

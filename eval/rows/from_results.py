@@ -1,4 +1,4 @@
-"""From a result with its search tree to the row that is kept."""
+"""Conversion of results with their search trees to the rows that a run keeps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...graphs.tree.nodes import walk_queries
 from ...modules.calls.prices import LOCAL, ModelUsage, usage_by_model
 from ...modules.calls.record import CallRecord
 from ..datasets.questions import EvalQuestion
-from ..metrics.damage import Damage, damage_of, in_order
+from ..metrics.damage import damage_of, in_order
 from ..metrics.tree import figures_of
 from .store import FoundChunk, RunRow
 from .turn_facts import TurnReply
@@ -28,22 +28,23 @@ def row_of(
     key_field: str,
     local_models: Collection[str] = (),
 ) -> RunRow:
-    """The row of one question; ``result`` is None where nothing came of it.
+    """Build the row of one question; ``result`` is None if the question failed without one.
 
     Args:
-        question: What was asked.
-        result: What came of it.
-        place: System, repeat and attempt.
-        thread_id: The thread that was asked for.
-        error: Why it failed; ``""`` otherwise.
-        seconds: Wall time.
-        key_field: Metadata field of a chunk that names its document.
-        local_models: Names of the chat models that run in this process.
+            question: The question of the data set.
+            result: Its result.
+            place: System, repeat and attempt.
+            thread_id: The thread that the question ran on.
+            error: Why it failed; ``""`` otherwise.
+            seconds: Wall time.
+            key_field: Metadata field of a chunk that names its document.
+            local_models: Names of the chat models that run in this process.
     """
     system, repeat, attempt = place
     tree = result.tree if result else None
-    facts = result.facts if isinstance(result, TurnReply) else None
-    led = [facts.own] if facts and (facts.own.calls or facts.own.cached_calls) else []
+    reply = result if isinstance(result, TurnReply) else None
+    facts = reply.facts if reply else None
+    own = [facts.own] if facts and (facts.own.calls or facts.own.cached_calls) else []
     records = [record for node in tree.query_nodes() for record in node.usage] if tree else []
     return RunRow(
         system=system,
@@ -58,19 +59,19 @@ def row_of(
         seconds=round(seconds, 3),
         tree=figures_of(tree) if tree else None,
         chunks=tuple(_found(tree, key_field)) if tree else (),
-        paid=(*paid_for(records, local_models), *_billed(led, local_models)) if tree or facts else None,
+        paid=(*paid_for(records, local_models), *_billed(own, local_models)) if tree or facts else None,
         conversation=facts,
-        damage=_damage(tree, result.damage if isinstance(result, TurnReply) else {}),
+        damage=in_order({**(damage_of(tree) if tree else {}), **(reply.damage if reply else {})}),
     )
 
 
 def key_of(metadata: Mapping[str, object], key_field: str, chunk_id: str) -> str:
-    """The key of a chunk's document, as in ``EvalQuestion.supporting``; the chunk's own id where it has none."""
+    """Return the key of a chunk's document, as in ``EvalQuestion.supporting``; the chunk's id if it has none."""
     return str(metadata.get(key_field) or chunk_id)
 
 
 def paid_for(records: Iterable[CallRecord], local_models: Collection[str]) -> tuple[ModelUsage, ...]:
-    """What each model was asked for in calls; ``local_models`` are those that run in this process."""
+    """Add up the usage of each model; names of ``local_models``, which run in this process, are marked as local."""
     return tuple(_billed(usage_by_model(records), local_models))
 
 
@@ -78,10 +79,6 @@ def _billed(usages: Iterable[ModelUsage], local_models: Collection[str]) -> Iter
     for usage in usages:
         is_local = usage.kind == "chat" and usage.model in local_models
         yield replace(usage, model=f"{LOCAL}{usage.model}") if is_local else usage
-
-
-def _damage(tree: SearchTree | None, to_turn: Damage) -> Damage:
-    return in_order({**(damage_of(tree) if tree else {}), **to_turn})
 
 
 def _found(tree: SearchTree, key_field: str) -> Iterator[FoundChunk]:

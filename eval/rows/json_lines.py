@@ -1,4 +1,4 @@
-"""Files of one JSON document a line, appended to by a process that may be killed, or run out of disk, at any moment."""
+"""JSON Lines files that survive a kill or a full disk while they are appended to."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ _BLOCK_BYTES = 1 << 16
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Add ``line``, which holds no line break; it survives the process as soon as this returns. See ``sync_file``.
-
-    Nobody else may append meanwhile: what was written of a line that does not fit is taken back.
+    """Append ``line``, which has no line break; it survives a kill as soon as this returns, and a power cut after
+    ``sync_file``. Only one process may append at a time: a line that does not fit on the disk is removed again.
 
     Raises:
-        WritingError: The disk is full, or the file cannot be written; it holds what it held before.
+        WritingError: The disk is full, or the file cannot be written; it is unchanged.
     """
     with refusing_full_disk(path), path.open("ab", buffering=0) as file:
         end, left = file.seek(0, os.SEEK_END), memoryview(line + b"\n")
         try:
             while left:
-                left = left[file.write(left) :]  # a disk that is nearly full takes a part of it
+                left = left[file.write(left) :]  # a nearly full disk writes only a part
         except OSError:
-            with suppress(OSError):  # where even this fails, the next start cuts the torn end
+            with suppress(OSError):  # the next start cuts a torn end
                 file.truncate(end)
             raise
 
 
 def sync_file(path: Path) -> None:
-    """Wait until what was appended survives a power cut too; does nothing where there is no file.
+    """Wait until appended lines survive a power cut; does nothing without a file.
 
     Raises:
-        WritingError: The disk has refused it after all.
+        WritingError: The disk reported an error.
     """
     if not path.exists():
         return
@@ -43,9 +42,9 @@ def sync_file(path: Path) -> None:
 
 
 def cut_torn_end(path: Path) -> None:
-    """Cut off what a kill in the middle of a write has left, so that the next line stands alone.
+    """Cut off the torn last line that a kill left; does nothing without a file.
 
-    Does nothing where there is no file. Reads backwards, no further than the last whole line.
+    Reads backwards to the last whole line.
     """
     if not path.exists():
         return

@@ -1,4 +1,4 @@
-"""A run directory: its manifest, one line a finished question, and the lock of whoever works in it."""
+"""A run directory: its manifest, one row for each finished question, and its locks."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from .trees import TreeStore
 from .turn_facts import TurnFacts
 
 Completeness = Literal["complete", "degraded", "failed"]
-"""complete: nothing went wrong that the answer could show. degraded: answered, with damage. failed: not answered."""
+"""complete: answered without damage. degraded: answered with damage. failed: not answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoundChunk:
-    """A chunk as one query of the tree found it."""
+    """A chunk as found by one query of the tree."""
 
     key: str
     """Key of its document, as in ``EvalQuestion.supporting``."""
     chunk_id: str
     depth: int
-    """0 for the chunks of the question itself."""
+    """Depth of the query in the tree; 0 for the question itself."""
     rank: int
     verdict: str
-    """"0", "1", "2", or why there is no score; "pending" where nothing is judged."""
+    """"0", "1", "2", or why there is no score; "pending" for a system without a judge."""
     confidence: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRow:
-    """What came of one question: plain facts, without scores, which are computed when they are looked at."""
+    """The outcome of one question: facts without scores, which reports compute."""
 
     system: str
     question_id: str
@@ -59,47 +59,47 @@ class RunRow:
     status: AnswerStatus
     error: str
     thread_id: str
-    """Of the search; of a turn in a conversation, its request, under whose name its tree is kept too."""
+    """Thread of the search; for a turn of a conversation, its request id, which also names its tree."""
     seconds: float
-    """Wall time, queueing at the model included."""
+    """Wall time, waiting for the model included."""
     tree: TreeFigures | None
-    """None where the question failed before it had a tree, or was answered without a search."""
+    """None if the question failed before it had a tree, or was answered without a search."""
     chunks: tuple[FoundChunk, ...]
-    """Of all queries of the tree, the question's own first, by rank."""
+    """Chunks of all queries of the tree, the question's own first, by rank."""
     paid: tuple[ModelUsage, ...] | None = None
-    """What each model was asked for, by the tree's call records, and by what leading the conversation took; by the
-    journal of calls where an error left neither; None where none were kept.
+    """Usage of each model by the tree and the conversation, or by the call journal if an error left neither; None if
+    nothing was recorded.
     """
     conversation: TurnFacts | None = None
-    """None of a question that was not asked in a conversation, or of which not even the turn is known."""
+    """None for a question outside a conversation, or for a turn that left no facts."""
     damage: Damage = field(default_factory=dict)
-    """What faults took from the answer, and how often; see ``metrics.damage``."""
+    """What faults took from the answer, with counts; see ``metrics.damage``."""
     code: str = ""
-    """Id of the code version that asked; see ``code_version.code_versions_in``."""
+    """Id of the code version that made the row; see ``code_version.code_versions_in``."""
     setup_failed: bool = False
-    """Whether it failed by a ``ModelSetupError``: key, model, account or address. The same command asks it again."""
+    """Whether a ``ModelSetupError`` (key, model, account, address) failed it. The same command asks it again."""
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """Which question of which system this row answers."""
+        """System, question and repeat of the row."""
         return (self.system, self.question_id, self.repeat)
 
     @property
     def completeness(self) -> Completeness:
-        """Whether the answer can be taken for what the system says; a refusal can."""
+        """How far the answer represents the system; a refusal can be complete."""
         if self.status == "failed":
             return "failed"
         return "degraded" if self.damage else "complete"
 
     @property
     def seconds_uncached(self) -> float:
-        """About the wall time if no call had come out of the cache: what the cached ones once took is added."""
+        """Wall time plus the recorded seconds of calls that the cache answered."""
         own = self.conversation.own.cached_seconds if self.conversation else 0.0
         return round(self.seconds + own + (self.tree.cached_seconds if self.tree else 0.0), 3)
 
     @property
     def chat_calls(self) -> int:
-        """Chat calls that were paid, those of the tree and those that led the conversation."""
+        """Paid chat calls of the tree and of the conversation."""
         if self.tree is None and self.conversation is None:
             return sum(usage.calls for usage in self.paid or () if usage.kind == "chat")
         own = self.conversation.own.calls if self.conversation else 0
@@ -107,7 +107,7 @@ class RunRow:
 
     @property
     def tokens(self) -> int:
-        """Prompt and completion tokens of these calls."""
+        """Prompt and completion tokens of ``chat_calls``."""
         if self.tree is None and self.conversation is None:
             return sum(usage.tokens for usage in self.paid or () if usage.kind == "chat")
         own = self.conversation.own.prompt_tokens + self.conversation.own.completion_tokens if self.conversation else 0
@@ -117,20 +117,20 @@ class RunRow:
 Manifest = Mapping[str, object]
 _ROW = TypeAdapter(RunRow)
 _ROW_HEAD = f'{{"{FORMAT_KEY}":"{format_of("rows")}",'.encode()
-"""How each line of the rows file begins."""
+"""Start of each line of the rows file."""
 
 
 def newest_attempts(rows: Iterable[RunRow]) -> list[RunRow]:
-    """The last of the rows for each question, system and repeat, in the order of the first."""
+    """Keep the last row of each question, system and repeat, in the order of their first rows."""
     return list({row.place: row for row in rows}.values())
 
 
 SYNC_S = 1.0
-"""Rows that a power cut may take, though not the end of a process, are those of so many seconds."""
+"""Seconds of rows that a power cut may take; a kill takes none."""
 
 
 class RunStore:
-    """The rows of one run directory. Rows are appended whole: a process that dies loses none that was finished."""
+    """The rows of one run directory, appended as whole lines: a kill loses no finished row."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -140,14 +140,14 @@ class RunStore:
 
     @contextmanager
     def held(self, *, shared: bool = False) -> Iterator[None]:
-        """Work in the directory: alone, or with others that share the work as well.
+        """Lock the directory: alone, or ``shared`` with other processes that share the work.
 
         Raises:
-            SettingsError: Another process works there alone, or would have to share; the message names it.
+            SettingsError: Another process holds the lock; the message names it.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         holder = self.folder / "run.lock.holder"
-        # Not the library's one lock for a path and process: two runs of one process are as much in each other's way.
+        # filelock's default is one lock for a path and process, but two runs of one process exclude each other too.
         lock = ReadWriteLock(self.folder / "run.lock", timeout=0, is_singleton=False)
         try:
             (lock.acquire_read if shared else lock.acquire_write)()
@@ -167,10 +167,10 @@ class RunStore:
 
     @contextmanager
     def setting_up(self, on_wait: Callable[[int, int, str], None] | None = None) -> Iterator[None]:
-        """Do what one process must have done before another begins: manifest, index, tables.
+        """Lock the setup of a run (manifest, index, tables), which one process finishes before another starts.
 
         Args:
-            on_wait: Told (0, 0, stage) if another process is at it, which is waited for.
+            on_wait: Called with (0, 0, stage) if another process holds the lock; this one then waits.
         """
         lock = FileLock(self.folder / "setup.lock")
         try:
@@ -186,13 +186,13 @@ class RunStore:
 
     @contextmanager
     def appending(self) -> Iterator[None]:
-        """Append while no other process does, and never behind the torn end that a killed one has left."""
+        """Lock the files for appending, and cut off the torn end that a killed process left."""
         with FileLock(self.folder / "append.lock"):
             self.mend()
             yield
 
     def read_manifest(self) -> Manifest | None:
-        """What the run was made of; None before its first start.
+        """Read what the run was made of; None before its first start.
 
         Raises:
             LoadingError: The file is damaged, or has another format.
@@ -207,43 +207,43 @@ class RunStore:
         return dict(content)
 
     def write_manifest(self, manifest: Manifest) -> None:
-        """Replace the manifest.
+        """Write the manifest over the old one.
 
         Raises:
-            WritingError: The disk is full, or the file cannot be written; it holds what it held before.
+            WritingError: The disk is full, or the file cannot be written; it is unchanged.
         """
         written = {**manifest, FORMAT_KEY: format_of("run")}
         write_whole(self._manifest_file, json.dumps(written, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
 
     def read_rows(self) -> list[RunRow]:
-        """The newest attempt at each question, in the order in which they were first finished.
+        """Read the newest attempt at each question, in the order in which the questions first finished.
 
         Raises:
-            LoadingError: See ``read_attempts``.
+            LoadingError: A line is damaged, or has another format.
         """
         return newest_attempts(self.read_attempts())
 
     def read_attempts(self) -> list[RunRow]:
-        """Every row, in the order in which they were finished.
+        """Read every row, in the order in which they finished.
 
         Raises:
-            LoadingError: See ``RowTail.read_new``.
+            LoadingError: A line is damaged, or has another format.
         """
         return RowTail(self).read_new()
 
     def append(self, row: RunRow) -> None:
-        """Add a row; it survives the process as soon as this returns, and a power cut within ``SYNC_S`` seconds.
+        """Append a row; it survives a kill as soon as this returns, and a power cut within ``SYNC_S`` seconds.
 
         Raises:
-            WritingError: The disk is full, or the file cannot be written; it holds the rows that it held before.
+            WritingError: The disk is full, or the file cannot be written; it is unchanged.
         """
         append_line(self.rows_file, _ROW_HEAD + _ROW.dump_json(row)[1:])
 
     def sync(self, *, at_once: bool = True) -> None:
-        """Wait until what was appended survives a power cut too; not ``at_once``, if that is ``SYNC_S`` seconds ago.
+        """Wait until appended rows survive a power cut; without ``at_once``, only every ``SYNC_S`` seconds.
 
         Raises:
-            WritingError: The disk has refused it after all.
+            WritingError: The disk reported an error.
         """
         if at_once or time.monotonic() - self._synced_at > SYNC_S:
             TreeStore(self.folder).sync()
@@ -251,13 +251,13 @@ class RunStore:
             self._synced_at = time.monotonic()
 
     def mend(self) -> None:
-        """Cut off the torn ends that a kill in the middle of a write has left in the files of rows and of trees."""
+        """Cut off the torn last lines that a kill left in the files of rows and trees."""
         cut_torn_end(self.rows_file)
         TreeStore(self.folder).mend()
 
 
 class RowTail:
-    """Reads the rows of a run directory as they are appended, by whichever process."""
+    """Reader of a rows file that grows, whichever process appends to it."""
 
     def __init__(self, store: RunStore) -> None:
         self._file = store.rows_file
@@ -265,9 +265,9 @@ class RowTail:
         self._lines_read = 0
 
     def read_new(self) -> list[RunRow]:
-        """The rows since the last call, at first all, in the order in which they were finished.
+        """Read the rows since the last call, at first all, in the order in which they finished.
 
-        A last line without its line break is left for the next call: it is being written, or was cut off by a kill.
+        A last line without its line break is left for the next call: it is being written, or a kill cut it off.
 
         Raises:
             LoadingError: A line is damaged, or has another format.

@@ -1,4 +1,4 @@
-"""The search trees of a run directory: ``trees.jsonl``, one line a finished question that has a tree."""
+"""The search trees of a run directory: ``trees.jsonl``, one line for each finished question with a tree."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ _HEAD = re.compile(rb'\{"thread_id":("(?:[^"\\]|\\.)*"),"tree":')
 
 
 class TreeStore:
-    """The trees of one run directory, by the thread of the question.
+    """The trees of one run directory, by thread id.
 
-    A line is ``{"thread_id":…,"tree":…}``, the tree being ``SearchTree.to_json``. It is appended before the row of its
-    question, so a row has its tree wherever one came about; a tree may stand there without a row, or twice, after a
-    kill between the two. Of several lines of a thread the last counts.
+    A line is ``{"thread_id":…,"tree":…}`` with a ``SearchTree.to_json``. It is appended before the row of its question,
+    so a kill between the two may leave a tree without a row, or write it twice. The last line of a thread counts.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,17 +28,17 @@ class TreeStore:
         self._indexed_bytes = 0
 
     def append(self, thread_id: str, tree: SearchTree) -> None:
-        """Add a tree; it survives the process as soon as this returns.
+        """Append a tree; it survives a kill as soon as this returns.
 
         Raises:
-            WritingError: The disk is full, or the file cannot be written; it holds the trees that it held before.
-            ValueError: See ``SearchTree.to_json``.
+            WritingError: The disk is full, or the file cannot be written; it is unchanged.
+            ValueError: A score or metadata value is not a finite number.
         """
         line = f'{{"thread_id":{json.dumps(thread_id)},"tree":{tree.to_json()}}}'
         append_line(self._file, line.encode("utf-8"))
 
     def read(self, thread_id: str) -> SearchTree | None:
-        """The tree of a thread; None where none was kept. The first call reads through the file, later ones seek.
+        """Read the tree of a thread; None if the run has none. The first call scans the file, later ones seek.
 
         Raises:
             LoadingError: The tree, or a line before it, is damaged.
@@ -52,10 +51,10 @@ class TreeStore:
             return self._tree_of(file.readline())
 
     def read_all(self) -> Iterator[tuple[str, SearchTree]]:
-        """Every thread that has a tree with its tree, one in memory at a time, in the order of the file.
+        """Read the trees of all threads, one at a time, in file order; a last line cut off by a kill is skipped.
 
         Raises:
-            LoadingError: A tree is damaged. A last line that was cut off by a kill is left out.
+            LoadingError: A tree is damaged.
         """
         self._index()
         if not self._places:
@@ -66,19 +65,19 @@ class TreeStore:
                 yield thread_id, self._tree_of(file.readline())
 
     def sync(self) -> None:
-        """Wait until what was appended survives a power cut too.
+        """Wait until appended trees survive a power cut.
 
         Raises:
-            WritingError: The disk has refused it after all.
+            WritingError: The disk reported an error.
         """
         sync_file(self._file)
 
     def mend(self) -> None:
-        """Cut off the torn end that a kill in the middle of a write has left."""
+        """Cut off the torn last line that a kill left."""
         cut_torn_end(self._file)
 
     def _index(self) -> None:
-        """Note where each tree begins, going on where the last call stopped, since a run may still be writing."""
+        """Note the offset of each line since the last call, since a run may still be appending."""
         if not self._file.exists():
             return
         with self._file.open("rb") as file:
@@ -97,7 +96,7 @@ class TreeStore:
     def _tree_of(self, line: bytes) -> SearchTree:
         head = _HEAD.match(line)
         if head is None:
-            raise LoadingError(f"{self._file} was changed while it was being read. Read it again.")
+            raise LoadingError(f"{self._file} changed while it was read. Read it again.")
         try:
             return SearchTree.from_json(line[head.end() : -2].decode("utf-8"))
         except (LoadingError, UnicodeDecodeError) as error:

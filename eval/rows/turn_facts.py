@@ -1,4 +1,4 @@
-"""What a conversation made of a turn: the answer with its search, and the facts that a row keeps beside them."""
+"""The outcome of a turn: its answer and search, and the facts about the conversation that a row keeps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_CALLS = ModelUsage(model="", kind="chat")
 
 @dataclass(frozen=True, kw_only=True)
 class ReusedChunk:
-    """A chunk that an earlier turn had found, and that an answer rests on without having searched for it."""
+    """A chunk found by an earlier turn that an answer uses without searching for it."""
 
     key: str
     """Key of its document, as in ``EvalQuestion.supporting``."""
@@ -26,57 +26,55 @@ class ReusedChunk:
 
 @dataclass(frozen=True, kw_only=True)
 class TurnFacts:
-    """One turn, as its conversation has it."""
+    """Facts about one turn of a conversation."""
 
     dialogue_id: str
     number: int
-    """As the data set counts it."""
+    """Number of the turn in the data set."""
     conversation: str
-    """The conversation; ``""`` where the turn was not asked."""
+    """Name of the conversation; ``""`` if the turn was not asked."""
     turn_id: str = ""
-    """Its id there; ``""`` where it was not asked."""
+    """Id of the turn in its conversation; ``""`` if it was not asked."""
     rag_thread_id: str = ""
-    """Root thread of its search in the checkpoints; ``""`` where nothing was searched for."""
+    """Root thread of its search in the checkpoints; ``""`` without a search."""
     path_length: int
-    """Turns from the first of its path to this one: 1 for a first turn, more for a follow-up."""
+    """Turns on the path up to this one: 1 for a first turn, more for a follow-up."""
     standalone_query: str = ""
-    """The question as it was understood without the turns before it; ``""`` if the turn failed."""
+    """The stand-alone rewrite of the question; ``""`` if the turn failed."""
     answered_from: AnsweredFrom | None = None
     """None if the turn failed."""
     needed_turns: tuple[int, ...] | None = None
-    """Numbers, as the data set counts them, of the earlier turns that the conversation found needed; None where it did
-    not say.
-    """
+    """Data set numbers of the earlier turns that the conversation needed; None if it did not say."""
     reused: tuple[ReusedChunk, ...] = ()
-    """Chunks of the answer that this turn did not find by itself."""
+    """Chunks of the answer that this turn's own search did not find."""
     own: ModelUsage = NO_CALLS
-    """What leading the conversation took, the calls of the search left out. Of calls that the cache answered, those
-    of a turn that an interruption cut in two may be missing.
+    """Usage of the conversation itself, without its search. Cached calls of a turn that was interrupted and resumed may
+    be missing.
     """
     retrieved: Mapping[QueryForm, tuple[str, ...]] = field(default_factory=dict)
-    """Keys of the documents that a search finds, best first, with each form of the question; empty where nothing is
-    searched, or nobody knows what should be found. What these searches take is not counted: they measure.
+    """Keys of the documents that a search finds with each form of the question, best first; empty without a search or
+    without gold documents. The usage of these measuring searches is not counted.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnReply:
-    """What came of a turn."""
+    """The outcome of one turn."""
 
     answer: str
-    """``""`` if it failed."""
+    """The answer; ``""`` if the turn failed."""
     status: AnswerStatus
     tree: SearchTree | None
-    """None where nothing was searched for."""
+    """None without a search."""
     facts: TurnFacts
     wall_s: float = 0.0
-    """Seconds from the question to its answer; 0 where it was not asked."""
+    """Seconds from question to answer; 0 if it was not asked."""
     error: str = ""
-    """Why it failed; ``""`` otherwise."""
+    """Why the turn failed; ``""`` otherwise."""
     damage: Damage = field(default_factory=dict)
-    """What faults took from the turn beside its search."""
+    """What faults took from the turn, its search left out."""
 
     @property
     def is_unasked(self) -> bool:
-        """Whether it failed since a turn before it did."""
+        """Whether the turn was not asked because an earlier turn failed."""
         return not self.facts.conversation

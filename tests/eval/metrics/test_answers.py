@@ -234,7 +234,7 @@ def test_refusal_rates_are_told_apart_by_what_can_be_answered() -> None:
 
 def test_a_question_whose_answers_are_not_known_is_neither_scored_nor_counted() -> None:
     unknown = replace(question(), answers_known=False)
-    with pytest.raises(ValueError, match="'q' comes without answers"):
+    with pytest.raises(ValueError, match="'q' has no gold answers"):
         score_answer(unknown, "Bern", refused=False)
     assert refusal_rates([unknown, question()], [True, True]) == RefusalRates(answerable=None, unanswerable=1.0)
 

@@ -111,7 +111,7 @@ def test_the_interval_of_dialogues_covers_the_true_share_where_that_of_turns_doe
 
 @pytest.mark.parametrize("missing", [None, math.nan, math.inf])
 def test_a_missing_value_is_refused_by_its_place(missing: float | None) -> None:
-    with pytest.raises(ValueError, match=rf"values must be finite numbers, but that at index 1 is {missing}"):
+    with pytest.raises(ValueError, match=rf"values must be finite numbers, but index 1 is {missing}"):
         mean_interval([0.5, missing], scale="amount")
 
 

@@ -41,7 +41,7 @@ def test_laws_of_recall(ours: list[str], theirs: list[str]) -> None:
 
 @pytest.mark.parametrize("human", ["", " ?!"])
 def test_a_turn_that_nobody_rewrote_has_no_score(human: str) -> None:
-    with pytest.raises(ValueError, match="no rewrite to compare with"):
+    with pytest.raises(ValueError, match="contains no word to compare with"):
         rewrite_scores("Who?", human, lang="en")
 
 

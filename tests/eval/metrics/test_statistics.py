@@ -52,7 +52,7 @@ def test_pairs_of_different_length_are_refused() -> None:
 
 
 def test_mcnemar_refuses_graded_scores() -> None:
-    with pytest.raises(ValueError, match="takes scores of 0 and 1"):
+    with pytest.raises(ValueError, match="needs scores of 0 and 1"):
         mcnemar_p_value([1.0, 0.5], [1.0, 0.0])
 
 

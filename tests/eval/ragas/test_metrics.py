@@ -130,7 +130,7 @@ def test_evidence_of_follow_ups_is_their_answers() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, None, "0.5", 1.5, -0.5, math.inf])
 def test_what_is_no_score_is_not_taken_for_one(value: object) -> None:
-    with pytest.raises(ValueError, match="RAGAS gave"):
+    with pytest.raises(ValueError, match="RAGAS returned"):
         RAGAS_METRICS["faithfulness"].checked(value)
 
 
