@@ -1,4 +1,4 @@
-"""Folders in the layout of BEIR (Thakur et al. 2021, arXiv:2104.08663): corpus, queries and relevance judgements."""
+"""Data sets in the layout of BEIR (Thakur et al. 2021, arXiv:2104.08663): corpus, queries and relevance judgements."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pydantic import AliasChoices, Field
 
 from ...modules.errors import LoadingError
 from .questions import CorpusDocument, Dataset, EvalQuestion
-from .rows import DatasetRow, Filled, RowReader, Text, language_tag, titled_text, unique_answers, with_digests
+from .rows import DatasetRow, Faults, Filled, RowReader, Text, language_tag, titled_text, unique_answers, with_digests
 
 DEFAULT_SPLIT = "test"
 
 
 def load_beir(folder: Path, *, split: str | None = None) -> Dataset:
-    """Questions that a split judges, in the order of ``queries.jsonl``, and the whole corpus.
+    """Read the queries that a split judges, in the order of ``queries.jsonl``, and the whole corpus.
 
-    Keys are the corpus's own ids. ``supporting`` holds the documents judged above 0, best first. Answers are those of
-    the query's metadata, where it has some (BEIR's HotpotQA has); elsewhere ``answers_known`` is False. The corpus is
-    held in memory.
+    Keys are the corpus's ids. ``supporting`` holds the documents judged above 0, best first. Answers come from the
+    query's metadata (as in BEIR's HotpotQA); without them ``answers_known`` is False. The corpus is held in memory.
 
-    ``malformed`` speaks of three files, so each reason begins with its file's name; a judgement of an unknown query or
-    document is a malformed row of the judgements, and is left out alone.
+    Reasons in ``malformed`` begin with the name of one of three files. A judgement of an unknown query or document is
+    a malformed row of the judgements.
 
     Args:
         folder: Holds ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv`` (query, document, score).
-        split: None for "test".
+        split: The split; None for "test".
 
     Raises:
+        LoadingError: One of the three files cannot be read or has no valid row.
         LoadingError: One of the three files cannot be read or has no good row.
     """
     folder = Path(folder)
@@ -47,9 +47,6 @@ def load_beir(folder: Path, *, split: str | None = None) -> Dataset:
             malformed=(*corpus_faults, *query_faults, *qrels_faults),
         )
     )
-
-
-Faults = list[tuple[int, str]]
 
 
 class _Document(DatasetRow):
@@ -76,7 +73,7 @@ def _qrels_file(folder: Path, split: str) -> Path:
     if split not in splits:
         raise LoadingError(
             f"There is no split {split!r} in {folder / 'qrels'}. "
-            + (f"Allowed: {', '.join(splits)}." if splits else "A BEIR folder has qrels/<split>.tsv; name such a one.")
+            + (f"Allowed: {', '.join(splits)}." if splits else "A BEIR folder has qrels/<split>.tsv: add one.")
         )
     return folder / "qrels" / f"{split}.tsv"
 
@@ -84,7 +81,7 @@ def _qrels_file(folder: Path, split: str) -> Path:
 def _corpus(file: Path) -> tuple[dict[str, CorpusDocument], Faults]:
     reader = RowReader(file=file)
     documents = {document.key: document for document in reader.rows(_read_document, key=lambda document: document.key)}
-    return documents, _named(reader)
+    return documents, reader.named_faults()
 
 
 def _read_document(content: object) -> CorpusDocument:
@@ -98,7 +95,7 @@ def _read_document(content: object) -> CorpusDocument:
 def _queries(file: Path) -> tuple[dict[str, _Query], Faults]:
     reader = RowReader(file=file)
     queries = {query.id: query for query in reader.rows(_Query.model_validate, key=lambda query: query.id)}
-    return queries, _named(reader)
+    return queries, reader.named_faults()
 
 
 def _judgements(
@@ -118,7 +115,7 @@ def _judgements(
     for judgement in reader.lines(read, key=lambda judgement: judgement and (judgement.query, judgement.document)):
         if judgement:
             by_query.setdefault(judgement.query, []).append(judgement)
-    faults = _named(reader)
+    faults = reader.named_faults()
     if not by_query:
         first = f" Row {faults[0][0]} of it: {faults[0][1]}." if faults else ""
         raise LoadingError(f"{file} judges no document of the corpus; name a split that does.{first}")
@@ -126,10 +123,10 @@ def _judgements(
 
 
 def _read_judgement(line: str) -> _Judgement | None:
-    """A judgement; None for the heading. TREC's four columns (the second says nothing) are understood too."""
+    """Parse a judgement; None for the heading. TREC's four columns, the second unused, are valid too."""
     columns = [column.strip() for column in line.split("\t")]
     if len(columns) not in (3, 4):
-        raise ValueError(f"it has {len(columns)} columns; query, document and score are wanted, with tabs between")
+        raise ValueError(f"it has {len(columns)} columns instead of query, document and score, separated by tabs")
     query, *_, document, score = columns
     if score.casefold() == "score":
         return None
@@ -153,7 +150,3 @@ def _answers(metadata: Mapping[str, object]) -> tuple[str, ...]:
     several = metadata.get("answers")
     candidates = [metadata.get("answer"), *(several if isinstance(several, list) else [])]
     return unique_answers(answer for answer in candidates if isinstance(answer, str))
-
-
-def _named(reader: RowReader) -> Faults:
-    return [(number, f"{reader.file.name}: {fault}") for number, fault in reader.checked()]

@@ -1,7 +1,7 @@
-"""CANARD (Elgohary et al. 2019, EMNLP): questions of QuAC with rewrites by hand that are understood alone.
+"""CANARD (Elgohary et al. 2019, EMNLP): questions of QuAC with stand-alone rewrites by hand.
 
-A row is ``QuAC_dialog_id``, ``Question_no`` (from 1 on), ``Question``, ``Rewrite`` and ``History``: title and section
-of the page, then question and answer of every turn before it.
+A row has ``QuAC_dialog_id``, ``Question_no`` (from 1), ``Question``, ``Rewrite`` and ``History``: title and section of
+the page, then question and answer of every earlier turn.
 """
 
 from __future__ import annotations
@@ -18,30 +18,29 @@ from .questions import Dataset, DialogueTurn, EvalQuestion
 from .rows import DatasetRow, Filled, RowReader, Text, language_tag, with_digests
 
 _BEFORE_THE_TURNS = 2
-"""Title and section, which begin every history."""
+"""Title and section at the start of every history."""
 
 
 def load_canard(path: Path) -> Dataset:
-    """Questions of a CANARD file (a JSON list or JSON Lines), dialogue by dialogue.
+    """Read the questions of a CANARD file (a JSON list or JSON Lines), dialogue by dialogue.
 
-    Ids are ``<QuAC_dialog_id>_<Question_no>``; QuAC counts its own ids otherwise. Title and section are passed over:
-    a user has not said them.
+    Ids are ``<QuAC_dialog_id>_<Question_no>``, which differ from QuAC's own. Title and section are left out of the
+    history, since a user has not said them.
 
-    A row does not tell the answer to its own question. It is taken from the history of a later turn, where that has
-    the very same question in its place; the last question of a dialogue, at least, has ``answers_known`` False.
-    "CANNOTANSWER" makes a question unanswerable. Caution: that means from QuAC's section of the page, and there are no
-    documents here. Over a corpus of one's own, refusal need not be the right answer.
+    A row lacks the answer to its own question. It is taken from the history of a later turn if that has the same
+    question in its place; the last question of a dialogue has ``answers_known`` False. "CANNOTANSWER" makes a question
+    unanswerable from QuAC's section of the page. There are no documents here: another corpus may answer it.
 
     Raises:
-        LoadingError: The file cannot be read or has no good row.
+        LoadingError: The file cannot be read or has no valid row.
     """
     reader = RowReader(file=Path(path))
     questions = in_line(reader.rows(_read, key=lambda question: question.id))
-    told = _told_later(questions)
+    answers = _later_answers(questions)
     return with_digests(
         Dataset(
             name="canard",
-            questions=tuple(_finished(question, told) for question in questions),
+            questions=tuple(_with_answer(question, answers) for question in questions),
             malformed=reader.checked(),
         )
     )
@@ -75,8 +74,8 @@ def _read(content: object) -> EvalQuestion:
     )
 
 
-def _told_later(questions: Iterable[EvalQuestion]) -> Mapping[str, History]:
-    """By dialogue, the longest history that one of its turns has."""
+def _later_answers(questions: Iterable[EvalQuestion]) -> Mapping[str, History]:
+    """Collect the longest history of each dialogue."""
     longest: dict[str, History] = {}
     for question in questions:
         turn = turn_of(question)
@@ -84,13 +83,13 @@ def _told_later(questions: Iterable[EvalQuestion]) -> Mapping[str, History]:
     return longest
 
 
-def _finished(question: EvalQuestion, told: Mapping[str, History]) -> EvalQuestion:
+def _with_answer(question: EvalQuestion, answers: Mapping[str, History]) -> EvalQuestion:
     turn = turn_of(question)
     history = tuple((asked, "" if answer == UNANSWERABLE else answer) for asked, answer in turn.history)
-    finished = replace(question, turn=replace(turn, history=history))
-    asked, answer = dict(enumerate(told[turn.dialogue_id], start=1)).get(turn.number, ("", ""))
+    question = replace(question, turn=replace(turn, history=history))
+    asked, answer = dict(enumerate(answers[turn.dialogue_id], start=1)).get(turn.number, ("", ""))
     if asked != question.question or not answer:
-        return finished
+        return question
     if answer == UNANSWERABLE:
-        return replace(finished, answers_known=True, type="unanswerable")
-    return replace(finished, answers_known=True, answers=(answer,))
+        return replace(question, answers_known=True, type="unanswerable")
+    return replace(question, answers_known=True, answers=(answer,))

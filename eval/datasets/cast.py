@@ -1,11 +1,11 @@
 """Topics of the TREC Conversational Assistance Track (Dalton et al. 2020, arXiv:2003.13624).
 
 The official layout is a list of topics: ``number``, ``title``, ``turn`` ``[{number, raw_utterance}]``. Rewrites by hand
-stand beside it in a table ``*resolved*.tsv`` (``31_2``, a tab, the question), or, as from 2020 on, in the turn
-itself (``manual_rewritten_utterance``).
+are in a table ``*resolved*.tsv`` beside it (``31_2``, a tab, the question) or, from 2020 on, in the turn itself
+(``manual_rewritten_utterance``).
 
-The other layout has a row a turn: ``id``, ``topic_id``, ``turn``, ``history`` ``[{role, text}]``, ``question`` and
-``rewrite``. A file is in one of the two.
+The other layout has one row per turn: ``id``, ``topic_id``, ``turn``, ``history`` ``[{role, text}]``, ``question`` and
+``rewrite``. A file uses one of the two.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pydantic import Field
 from ...modules.errors import LoadingError
 from .dialogue_turns import exchanges, in_line
 from .questions import Dataset, DialogueTurn, EvalQuestion
-from .rows import DatasetRow, Filled, RowReader, Text, language_tag, with_digests
+from .rows import DatasetRow, Faults, Filled, RowReader, Text, language_tag, with_digests
 
 
 def load_cast(path: Path) -> Dataset:
-    """Turns of a CAsT file, or of the one ``*topics*.json`` of a folder, topic by topic.
+    """Read the turns of a CAsT file, or of the one ``*topics*.json`` in a folder, topic by topic.
 
-    Ids are those of TREC: topic and turn (``31_2``). A topic with a malformed turn is left out whole. Neither answers
-    nor documents are known (the collections of TREC are too large to come along), so the answers in ``history`` are
-    empty unless the file tells them; what can be measured is the rewriting. Where several tables hold rewrites, the
-    first by name that has one of a turn counts; malformed rows of theirs begin with the table's name.
+    Ids are those of TREC: topic and turn (``31_2``). A topic with a malformed turn is left out. The set has neither
+    gold answers nor documents (TREC's collections are too large), so it measures rewriting; answers in ``history`` are
+    empty unless the file has them. If several tables rewrite a turn, the first by name counts; reasons of their
+    malformed rows begin with the table's name.
 
     Raises:
-        LoadingError: File or table cannot be read or has no good row, or the folder holds no such file, or several.
+        LoadingError: A file cannot be read or has no valid row, or the folder has no topics file, or several.
     """
     file = _topics_file(Path(path))
     rewrites, table_faults = _rewrites(file.parent)
@@ -40,9 +40,6 @@ def load_cast(path: Path) -> Dataset:
     rows = reader.rows(partial(_read, rewrites=rewrites), key=lambda questions: questions[0].id)
     questions = in_line(question for row in rows for question in row)
     return with_digests(Dataset(name="cast", questions=questions, malformed=(*reader.checked(), *table_faults)))
-
-
-Faults = tuple[tuple[int, str], ...]
 
 
 class _Message(DatasetRow):
@@ -82,19 +79,19 @@ def _topics_file(path: Path) -> Path:
 
 def _rewrites(folder: Path) -> tuple[dict[str, str], Faults]:
     rewrites: dict[str, str] = {}
-    faults: list[tuple[int, str]] = []
+    faults: Faults = []
     for table in sorted(folder.glob("*resolved*.tsv")):
         reader = RowReader(file=table)
         for turn, rewrite in reader.lines(_read_rewrite, key=lambda pair: pair[0]):
             rewrites.setdefault(turn, rewrite)
-        faults += [(number, f"{table.name}: {fault}") for number, fault in reader.checked()]
-    return rewrites, tuple(faults)
+        faults += reader.named_faults()
+    return rewrites, faults
 
 
 def _read_rewrite(line: str) -> tuple[str, str]:
     turn, tab, rewrite = line.partition("\t")
     if not (turn.strip() and tab and rewrite.strip()):
-        raise ValueError("the id of a turn, a tab and a question are wanted")
+        raise ValueError("it must be the id of a turn, a tab and a question")
     return turn.strip(), rewrite.strip()
 
 
@@ -106,7 +103,7 @@ def _read(content: object, *, rewrites: Mapping[str, str]) -> tuple[EvalQuestion
 
 def _topic(topic: _Topic, rewrites: Mapping[str, str]) -> tuple[EvalQuestion, ...]:
     if [turn.number for turn in topic.turn] != list(range(1, len(topic.turn) + 1)):
-        raise ValueError("turn: the numbers of the turns must run from 1 on")
+        raise ValueError("turn: the numbers of the turns must be 1, 2, 3, …")
     asked = [turn.raw_utterance for turn in topic.turn]
     return tuple(
         _question(
@@ -127,7 +124,7 @@ def _topic(topic: _Topic, rewrites: Mapping[str, str]) -> tuple[EvalQuestion, ..
 def _turn(row: _Turn, rewrites: Mapping[str, str]) -> EvalQuestion:
     history = exchanges((message.role, message.text) for message in row.history)
     if len(history) != row.turn - 1:
-        raise ValueError(f"history: turn {row.turn} follows {row.turn - 1} questions, but {len(history)} are there")
+        raise ValueError(f"history: turn {row.turn} needs {row.turn - 1} earlier questions, got {len(history)}")
     rewrite = (row.rewrite or "").strip()
     turn = DialogueTurn(dialogue_id=row.topic_id, number=row.turn, history=history, rewrite=rewrite)
     return _question(row.id, row.question, turn, rewrites)

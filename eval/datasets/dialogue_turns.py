@@ -1,4 +1,4 @@
-"""Turns of dialogues: what leads up to each, their order, and choosing some together with what they follow."""
+"""Turns of dialogues: their history and order, and the choice of turns with their predecessors."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from .questions import Dataset, DialogueTurn, EvalQuestion
 from .rows import select_questions
 
 History = tuple[tuple[str, str], ...]
-"""(question, answer) pairs, oldest first; ``""`` for an answer that is not known."""
+"""(question, answer) pairs, oldest first; ``""`` for an unknown answer."""
 
 USER = "user"
 
 
 def turn_of(question: EvalQuestion) -> DialogueTurn:
-    """The turn that a question is.
+    """Return the dialogue turn of a question.
 
     Raises:
-        ValueError: It stands alone.
+        ValueError: The question stands alone.
     """
     if question.turn is None:
-        raise ValueError(f"Question {question.id!r} is no turn of a dialogue.")
+        raise ValueError(f"Question {question.id!r} is not a turn of a dialogue.")
     return question.turn
 
 
 def exchanges(messages: Iterable[tuple[str, str]]) -> History:
-    """Messages (speaker, text) as pairs: every message of the user begins one, and what others say is its answer.
+    """Pair messages (speaker, text): every user message starts a pair, and later messages of others are its answer.
 
     >>> exchanges([("user", "Who?"), ("user", "When?"), ("agent", "In May."), ("agent", "Or June.")])
     (('Who?', ''), ('When?', 'In May. Or June.'))
@@ -42,12 +42,12 @@ def exchanges(messages: Iterable[tuple[str, str]]) -> History:
             question, answer = pairs[-1]
             pairs[-1] = (question, f"{answer} {text.strip()}".strip())
         else:
-            raise ValueError(f"the first message is of {speaker!r}, not of {USER!r}")
+            raise ValueError(f"the first message is from {speaker!r} instead of {USER!r}")
     return tuple(pairs)
 
 
 def in_dialogue_order(questions: Iterable[EvalQuestion]) -> tuple[EvalQuestion, ...]:
-    """The questions with each dialogue's together, by number; dialogues in order of first appearance."""
+    """Group the questions by dialogue, in order of first appearance, and sort each dialogue by turn number."""
     dialogues: dict[str, list[EvalQuestion]] = {}
     for question in questions:
         dialogues.setdefault(turn_of(question).dialogue_id, []).append(question)
@@ -57,20 +57,23 @@ def in_dialogue_order(questions: Iterable[EvalQuestion]) -> tuple[EvalQuestion, 
 
 
 def in_line(questions: Iterable[EvalQuestion]) -> tuple[EvalQuestion, ...]:
-    """``in_dialogue_order`` for dialogues that do not branch: the parent of turn n is turn n - 1, if that is there."""
+    """Sort like ``in_dialogue_order`` and make turn n - 1, if present, the parent of turn n: no branches."""
     ordered = in_dialogue_order(questions)
     ids = {(turn_of(question).dialogue_id, turn_of(question).number): question.id for question in ordered}
-    return tuple(_with_parent(question, ids) for question in ordered)
+    return tuple(
+        replace(question, turn=replace(turn, parent=ids.get((turn.dialogue_id, turn.number - 1), "")))
+        for question, turn in ((question, turn_of(question)) for question in ordered)
+    )
 
 
 def with_parents(dataset: Dataset, chosen: Collection[str]) -> Dataset:
-    """The data set with the chosen questions and all that stand before them on their paths, over the same corpus.
+    """Keep the chosen questions and their ancestors, in the same order, over the same corpus.
 
-    The order stays, so that a parent comes before its children. Choosing what came back gives the same again, and so
-    does choosing the first n questions: they have no parent behind them.
+    A parent precedes its children, so the first n questions need no more ancestors. Choosing the result again changes
+    nothing.
 
     Raises:
-        SettingsError: ``chosen`` is empty or names a question that the data set does not have.
+        SettingsError: ``chosen`` is empty or names a question that the data set lacks.
     """
     known = {question.id: question for question in dataset.questions}
     wanted = set(chosen)
@@ -78,8 +81,3 @@ def with_parents(dataset: Dataset, chosen: Collection[str]) -> Dataset:
         if question.id in wanted and question.turn is not None and question.turn.parent in known:
             wanted.add(question.turn.parent)
     return select_questions(dataset, ids=wanted)
-
-
-def _with_parent(question: EvalQuestion, ids: dict[tuple[str, int], str]) -> EvalQuestion:
-    turn = turn_of(question)
-    return replace(question, turn=replace(turn, parent=ids.get((turn.dialogue_id, turn.number - 1), "")))

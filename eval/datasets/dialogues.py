@@ -1,4 +1,4 @@
-"""``standards_dialogues.jsonl``: dialogues over a folder of files, with the gold facts of every turn."""
+"""The data set of ``standards_dialogues.jsonl``: dialogues over a folder of files."""
 
 from __future__ import annotations
 
@@ -8,36 +8,31 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ...modules.errors import LoadingError
-from ...modules.index.folder_scan import scan_files
 from .questions import Dataset, DialogueTurn, EvalQuestion
 from .rows import RowReader, unique_answers, with_digests
+from .standards import document_folder
 from .standards_dialogues import Dialogue, path_of, standalone_question
 
 _ROW = TypeAdapter(Dialogue)
 
 
 def load_dialogue_questions(path: Path, *, folder: Path | None = None) -> Dataset:
-    """The turns of a file's dialogues, over a folder of documents that is indexed and chunked like any other.
+    """Read the turns of a file's dialogues, over a folder of documents to index.
 
-    Ids are those of ``standalone_question`` (``en-dialogue-01-turn-2``), whose wording is the turn's ``rewrite``.
-    ``supporting`` names sources (paths relative to the folder) in hop order, also where earlier turns have found them;
-    ``hops`` counts the quotes. A dialogue that names a source which is not in the folder is malformed. Reads every file
-    of the folder for the digest.
+    Ids are those of ``standalone_question`` (``en-dialogue-01-turn-2``), whose text is the turn's ``rewrite``.
+    ``supporting`` holds sources (paths relative to the folder) in hop order, those found by earlier turns included;
+    ``hops`` is the number of quotes. A dialogue that names a source missing from the folder is malformed. Reads every
+    file of the folder for the digest.
 
     Args:
-        path: The JSON Lines file, a dialogue a line.
+        path: The JSON Lines file, one dialogue per line.
         folder: Folder of the documents; None for ``standards`` beside the file.
 
     Raises:
-        LoadingError: File or folder cannot be read, or the file has no good row.
+        LoadingError: The file or folder cannot be read, or the file has no valid row.
     """
-    path = Path(path)
-    folder = folder or path.parent / "standards"
-    if not folder.is_dir():
-        raise LoadingError(f"There is no folder {folder} with the documents of {path.name}. Put it beside the file.")
-    sources = frozenset(file.source for file in scan_files(folder).files)
-    reader = RowReader(file=path)
+    folder, sources = document_folder(Path(path), folder)
+    reader = RowReader(file=Path(path))
     dialogues = list(reader.rows(partial(_dialogue, sources=sources), key=lambda dialogue: dialogue.id))
     return with_digests(
         Dataset(

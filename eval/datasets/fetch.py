@@ -1,4 +1,4 @@
-"""Getting a public data set: downloaded, taken out of its archive, and read once before it has its name."""
+"""Download of public data sets: fetched, unpacked and read once before they get their final name."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from .registry import load_dataset
 from .sources import SOURCES, DatasetSource
 
 Progress = Callable[[int, int], None]
-"""Told (bytes that are there, bytes in all; 0 where the server does not say)."""
+"""Callback for (bytes so far, total bytes; 0 if the server does not say)."""
 
 _TIMEOUT_S = 30.0
 _BLOCK_BYTES = 1 << 20
 _RANGE_NOT_SATISFIABLE = 416
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _MOST_UNPACKED = 20
-"""Times the size of an archive that may be taken out of it."""
+"""Limit of unpacked bytes, as a multiple of the size limit of the download."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FetchedDataset:
-    """A data set that is there and can be read."""
+    """A data set on disk that was read without error."""
 
     spec: str
-    """As ``Experiment.dataset`` takes it."""
+    """The value for ``Experiment.dataset``."""
     questions: int
     documents: int
     malformed: int
-    """Rows that were left out."""
+    """Number of rows left out."""
     downloaded: bool
-    """False if it was there before."""
+    """False if the data set was on disk before."""
 
 
 def fetch_dataset(
@@ -51,21 +51,21 @@ def fetch_dataset(
     on_progress: Progress | None = None,
     loopback_http: bool = False,
 ) -> FetchedDataset:
-    """Bring a public data set into a folder, unless it is there, and read it once.
+    """Download a public data set into a folder unless it is there, and read it once.
 
-    An interrupted download goes on where it stopped if the server allows that. What cannot be read is not kept. Every
-    hop of the download is HTTPS, and ends at the source's ``max_bytes``.
+    An interrupted download resumes if the server allows it. A data set that cannot be read is deleted. Every hop of the
+    download must be HTTPS, and its size is limited to the source's ``max_bytes``.
 
     Args:
         name: One of ``SOURCES``.
-        folder: Made if it is not there.
-        url: A mirror's address, of the same file or archive, which may differ from the authors'; None takes theirs.
-        on_progress: Told about the download.
-        loopback_http: Take ``http://127.0.0.1`` and ``http://localhost`` too, for servers of tests.
+        folder: Target folder, created if missing.
+        url: Address of a mirror, whose file may differ from the authors'; None takes the authors' address.
+        on_progress: Called after each block of the download.
+        loopback_http: Allow ``http://127.0.0.1`` and ``http://localhost`` too, for test servers.
 
     Raises:
-        SettingsError: There is no such name.
-        LoadingError: It cannot be downloaded or read; the message says what to do by hand.
+        SettingsError: The name is unknown.
+        LoadingError: The download or reading it failed; the message says how to get the file by hand.
     """
     return fetch_source(source_of(name), folder, url=url, on_progress=on_progress, loopback_http=loopback_http)
 
@@ -78,10 +78,10 @@ def fetch_source(
     on_progress: Progress | None = None,
     loopback_http: bool = False,
 ) -> FetchedDataset:
-    """``fetch_dataset`` for a data set that has no name here.
+    """Download a data set that ``SOURCES`` does not name; see ``fetch_dataset`` for the arguments.
 
     Raises:
-        LoadingError: See ``fetch_dataset``.
+        LoadingError: The download or reading it failed; the message says how to get the file by hand.
     """
     target = folder / source.target
     downloaded = not target.exists()
@@ -89,7 +89,7 @@ def fetch_source(
         return _checked(source, target, downloaded=False)
     address = Address(url or source.url)
     if not address:
-        raise LoadingError(by_hand(source, target, why="No program can download it."))
+        raise LoadingError(by_hand(source, target, why="It cannot be downloaded by a program."))
     staging = folder / f".fetch-{source.target}"
     staging.mkdir(parents=True, exist_ok=True)
     part = staging / "download.part"
@@ -101,7 +101,7 @@ def fetch_source(
         fetched = _unpacked(source, part, staging / source.target)
         checked = _checked(source, fetched, downloaded=True)
     except (LoadingError, httpx.HTTPError, httpx.InvalidURL, zipfile.BadZipFile) as error:
-        if not isinstance(error, httpx.TransportError):  # what has come so far is good to go on from
+        if not isinstance(error, httpx.TransportError):  # after a broken connection, resume from the part
             shutil.rmtree(staging)
         raise LoadingError(
             by_hand(source, target, why=f"{address} did not give it: {starred(_said(error), address.secrets())}.")
@@ -112,10 +112,10 @@ def fetch_source(
 
 
 def source_of(name: str) -> DatasetSource:
-    """The data set of a name.
+    """Look up a data set by name.
 
     Raises:
-        SettingsError: There is none; the message lists those there are.
+        SettingsError: The name is unknown; the message lists the known ones.
     """
     if name not in SOURCES:
         raise SettingsError(f"Unknown data set {name!r}. Allowed: {', '.join(SOURCES)}.")
@@ -123,7 +123,7 @@ def source_of(name: str) -> DatasetSource:
 
 
 def by_hand(source: DatasetSource, target: Path, *, why: str) -> str:
-    """What to tell a user who has to get it with a browser."""
+    """Describe how to get the data set with a browser, after the reason ``why``."""
     how = source.by_hand or f"Open {source.url} in a browser (its home is {source.homepage})."
     taken = f" Take {', '.join(source.members)} out of the archive." if source.members else ""
     return f"{why} {how}{taken} Save it as {target}, then it is used as --dataset {source.format}:{target}."
@@ -132,22 +132,22 @@ def by_hand(source: DatasetSource, target: Path, *, why: str) -> str:
 def download(
     url: str, part: Path, *, max_bytes: int, on_progress: Progress | None = None, loopback_http: bool = False
 ) -> None:
-    """Download into ``part``, going on with what is there if it is still the same file on the server.
+    """Download into ``part``, resuming from what is there if the server still has the same file.
 
     Raises:
-        httpx.HTTPError: The server cannot be reached, refuses, or hangs up; what has come stays.
-        LoadingError: The address, or one that it redirects to, is not HTTPS, or more than ``max_bytes`` come.
+        httpx.HTTPError: The server cannot be reached, refuses, or hangs up; ``part`` keeps what arrived.
+        LoadingError: An address on the way is not HTTPS, or the file is larger than ``max_bytes``.
     """
 
     def refuse_plain_http(request: httpx.Request) -> None:
         is_loopback = loopback_http and request.url.host in _LOOPBACK
         if request.url.scheme != "https" and not is_loopback:
-            raise LoadingError(f"it leads to {request.url.scheme}://{request.url.host}, and only https:// is taken")
+            raise LoadingError(f"it leads to {request.url.scheme}://{request.url.host}, but only https:// is allowed")
 
     tag_file = part.with_suffix(".tag")
     tag = tag_file.read_text(encoding="utf-8") if tag_file.exists() else ""
     have = part.stat().st_size if part.exists() and tag else 0
-    # Compressed on the way, its bytes could not be counted.
+    # A compressed transfer could not be resumed by byte offset.
     headers = {"Accept-Encoding": "identity"}
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": tag}
@@ -155,14 +155,14 @@ def download(
         httpx.Client(follow_redirects=True, timeout=_TIMEOUT_S, event_hooks={"request": [refuse_plain_http]}) as client,
         client.stream("GET", Address(url).revealed(), headers=headers) as response,
     ):
-        if response.status_code == _RANGE_NOT_SATISFIABLE and have:  # all of it had come, or another file stands there
+        if response.status_code == _RANGE_NOT_SATISFIABLE and have:  # complete, or another file now: start over
             tag_file.unlink()
         else:
             response.raise_for_status()
             if response.status_code != httpx.codes.PARTIAL_CONTENT:
                 have = 0
                 tag_file.write_text(_tag(response), encoding="utf-8")
-            _write(response, part, have, max_bytes, on_progress or _ignore_progress)
+            _write(response, part, have, max_bytes, on_progress or (lambda done, total: None))
             return
     download(url, part, max_bytes=max_bytes, on_progress=on_progress, loopback_http=loopback_http)
 
@@ -182,11 +182,11 @@ def _write(response: httpx.Response, part: Path, have: int, max_bytes: int, on_p
 
 
 def _too_large(max_bytes: int) -> LoadingError:
-    return LoadingError(f"it is larger than {max_bytes / 1e6:g} MB, which is more than the data set can have")
+    return LoadingError(f"it is larger than {max_bytes / 1e6:g} MB, the limit of this data set")
 
 
 def _tag(response: httpx.Response) -> str:
-    """What tells a later request that the file is still the same; ``""`` if the server says nothing of use."""
+    """Return a validator for If-Range; ``""`` if the server sends none."""
     tag = str(response.headers.get("ETag", ""))
     return tag if tag and not tag.startswith("W/") else str(response.headers.get("Last-Modified", ""))
 
@@ -197,7 +197,7 @@ def _refuse_other_content(file: Path, kind: Literal["md5", "sha256"], expected: 
     with file.open("rb") as stream:
         found = hashlib.file_digest(stream, lambda: hashlib.new(kind, usedforsecurity=False)).hexdigest()
     if found != expected:
-        raise LoadingError(f"its {kind.upper()} is {found}, the authors' file has {expected}")
+        raise LoadingError(f"its {kind.upper()} is {found}, but the authors' file has {expected}")
 
 
 def _unpacked(source: DatasetSource, part: Path, target: Path) -> Path:
@@ -220,7 +220,7 @@ def _unpacked(source: DatasetSource, part: Path, target: Path) -> Path:
 
 
 def _wanted(name: str, patterns: tuple[str, ...]) -> Path | None:
-    """The end of a path that a pattern fits, which cannot lead out of a folder; None where none does."""
+    """Return the tail of a path that matches a pattern, free of ``..`` and of a root; None without a match."""
     path = PurePosixPath(name)
     for pattern in patterns:
         if path.match(pattern):
@@ -244,7 +244,3 @@ def _said(error: Exception) -> str:
     if isinstance(error, httpx.HTTPStatusError):
         return f"HTTP {error.response.status_code} {error.response.reason_phrase}"
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
-
-
-def _ignore_progress(done: int, total: int) -> None:
-    """Show nothing."""

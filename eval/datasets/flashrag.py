@@ -12,13 +12,13 @@ from .rows import DatasetRow, Filled, PooledRow, language_tag, load_pooled, uniq
 
 
 def load_flashrag(path: Path) -> Dataset:
-    """Questions of a FlashRAG file: rows of ``id``, ``question``, ``golden_answers`` and ``metadata``.
+    """Read the questions of a FlashRAG file: rows of ``id``, ``question``, ``golden_answers`` and ``metadata``.
 
-    ``type`` is the metadata's, where there is one; ``lang`` goes by the question's letters. There are neither
-    documents nor supporting facts: only what needs no retrieval can be measured, or an index of one's own be asked.
+    ``type`` comes from the metadata, ``lang`` from the letters of the question. There are neither documents nor
+    supporting facts: use the set without retrieval, or over an index of your own.
 
     Raises:
-        LoadingError: The file cannot be read or has no good row.
+        LoadingError: The file cannot be read or has no valid row.
     """
     return load_pooled("flashrag", Path(path), _pooled)
 

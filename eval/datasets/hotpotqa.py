@@ -1,9 +1,9 @@
 """HotpotQA in the distractor setting (Yang et al. 2018, arXiv:1809.09600), and 2WikiMultihopQA (Ho et al. 2020,
-arXiv:2011.01060), which has the same shape.
+arXiv:2011.01060), which has the same layout.
 
-A row is ``_id``, ``question``, ``answer``, ``type``, ``context`` ``[[title, [sentence]]]`` and ``supporting_facts``
-``[[title, sentence number]]``. Exports also keep the latter two as strings of JSON, or by columns
-(``{"title": [...], "sentences": [...]}``), and call the first ``id``.
+A row has ``_id`` or ``id``, ``question``, ``answer``, ``type``, ``context`` ``[[title, [sentence]]]`` and
+``supporting_facts`` ``[[title, sentence number]]``. Exports may keep the latter two as JSON strings or by columns
+(``{"title": [...], "sentences": [...]}``).
 """
 
 from __future__ import annotations
@@ -33,41 +33,39 @@ from .rows import (
 logger = logging.getLogger(__name__)
 
 ALIAS_FILE = "id_aliases.json"
-"""Beside the files of 2WikiMultihopQA: JSON Lines of ``Q_id``, ``aliases`` and ``demonyms``."""
+"""Alias file beside 2WikiMultihopQA's: JSON Lines of ``Q_id``, ``aliases`` and ``demonyms``."""
 
 
 def load_hotpotqa(path: Path) -> Dataset:
-    """Questions and pooled paragraphs of a HotpotQA file: a JSON list or JSON Lines.
+    """Read the questions and pooled paragraphs of a HotpotQA file: a JSON list or JSON Lines.
 
-    ``type`` is the row's ("bridge", "comparison"), ``hops`` the number of supporting paragraphs, ``supporting`` in the
-    row's order, which need not be the order of the hops. Rows whose supporting paragraphs are not among their own are
-    malformed; the fullwiki files are full of them.
+    ``type`` is "bridge" or "comparison", ``hops`` the number of supporting paragraphs, ``supporting`` in row order,
+    which may differ from hop order. Rows whose supporting paragraphs are missing from their context are malformed;
+    fullwiki files have many.
 
     Raises:
-        LoadingError: The file cannot be read or has no good row (the test split has no answers).
+        LoadingError: The file cannot be read or has no valid row (the test split has no answers).
     """
     return load_pooled("hotpotqa", Path(path), partial(_pooled, joined="".join))
 
 
 def load_2wiki(path: Path) -> Dataset:
-    """Questions and pooled paragraphs of a 2WikiMultihopQA file: a JSON list or JSON Lines.
+    """Read the questions and pooled paragraphs of a 2WikiMultihopQA file: a JSON list or JSON Lines.
 
     Like ``load_hotpotqa``; ``type`` is "comparison", "inference", "compositional" or "bridge_comparison". Evidence
-    triples are passed over. Aliases and demonyms of an answer come from ``id_aliases.json`` beside the file, as in the
-    official evaluation, by the row's ``answer_id``; without that file a warning says that the answer alone counts.
+    triples are ignored. As in the official evaluation, aliases and demonyms of an answer come from ``id_aliases.json``
+    beside the file, by the row's ``answer_id``; without that file a warning is logged and only the answer counts.
 
     Raises:
-        LoadingError: The file, or that of the aliases, cannot be read or has no good row (the test split has no
-            answers).
+        LoadingError: A file cannot be read or has no valid row (the test split has no answers).
     """
     aliases = _read_aliases(Path(path).with_name(ALIAS_FILE))
     return load_pooled("2wiki", Path(path), partial(_pooled, joined=_joined_by_spaces, aliases=aliases))
 
 
 def _read_aliases(file: Path) -> Mapping[str, Sequence[str]]:
-    """Other names by Wikidata id, which are unknown where there is no file."""
     if not file.exists():
-        logger.warning("There is no %s, so that no alias of an answer counts as right. Put it beside the data.", file)
+        logger.warning("There is no %s, so aliases of answers do not count as right. Put it beside the data.", file)
         return {}
     reader = RowReader(file=file)
     known = list(reader.rows(_Aliases.model_validate, key=lambda row: row.id))
@@ -76,7 +74,7 @@ def _read_aliases(file: Path) -> Mapping[str, Sequence[str]]:
 
 
 def _pairs(value: object) -> object:
-    """``[[title, other]]`` of a value in any of the three ways of writing it."""
+    """Convert any of the three layouts to ``[[title, other]]``; leave other values to the validation."""
     if isinstance(value, str):
         value = parse_json(value)
     if isinstance(value, dict) and "title" in value and len(value) == 2:
@@ -137,10 +135,10 @@ def _supporting_place(row: _Row, fact: tuple[str, int]) -> int:
     ]
     if not titled:
         raise ValueError(f"supporting_facts: no paragraph of the context has the title {title!r}")
-    # Of two paragraphs with one title the first that has the sentence; sentence numbers beyond the last one occur.
+    # Of two paragraphs with one title, take the first with that sentence; numbers beyond the last sentence occur.
     return max(titled, key=lambda candidate: candidate[0])[1]
 
 
 def _joined_by_spaces(sentences: Sequence[str]) -> str:
-    # HotpotQA's sentences begin with their space; those of 2WikiMultihopQA are stripped.
+    # HotpotQA's sentences begin with a space; those of 2WikiMultihopQA are stripped.
     return " ".join(sentence.strip() for sentence in sentences)

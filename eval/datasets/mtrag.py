@@ -1,12 +1,12 @@
-"""MTRAG (Katsis et al. 2025, TACL, doi:10.1162/TACL.a.19): dialogues over four corpora, as tasks of generation.
+"""MTRAG (Katsis et al. 2025, TACL, doi:10.1162/TACL.a.19): dialogues over four corpora, as generation tasks.
 
 A task is a line: ``task_id`` (``<conversation>::<turn>``, or with ``<::>``), ``conversation_id``, ``turn``, ``input``
 ``[{speaker, text}]`` up to the question, ``targets`` ``[{text}]``, ``contexts`` ``[{document_id, title, text}]``,
-``answerability`` and ``collection`` (or both with a capital). A context is a reference if it says so (``reference``) or
-was marked as relevant (``feedback``).
+``answerability`` and ``collection`` (or both capitalised). A context is gold if ``reference`` is true or ``feedback``
+marks it as relevant.
 
-That is the layout of ``generation_tasks/*.jsonl`` in https://github.com/IBM/mt-rag-benchmark. Relevance judgements
-(``retrieval_tasks/**/qrels``), ``conversations.json`` and corpora that are still zipped are not read.
+This is the layout of ``generation_tasks/*.jsonl`` in https://github.com/IBM/mt-rag-benchmark. Relevance judgements
+(``retrieval_tasks/**/qrels``), ``conversations.json`` and zipped corpora are not read.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ from pydantic import AliasChoices, Field
 from ...modules.errors import LoadingError, SettingsError
 from .dialogue_turns import exchanges, in_line
 from .questions import CorpusDocument, Dataset, DialogueTurn, EvalQuestion
-from .rows import DatasetRow, Filled, RowReader, Text, language_tag, titled_text, unique_answers, with_digests
+from .rows import DatasetRow, Faults, Filled, RowReader, Text, language_tag, titled_text, unique_answers, with_digests
 
 TASKS = Path("generation_tasks", "reference.jsonl")
-"""Where a folder of the benchmark has the tasks."""
+"""Path of the tasks in a folder of the benchmark."""
 
 _DOMAINS = {"ibmcloud": "cloud"}
-"""What a collection calls a domain, where files call it otherwise."""
+"""Domain names by the name that collections use, where they differ."""
 _SPEAKER = "|user|:"
-"""Begins the questions of the tables of rewrites."""
+"""Prefix of the questions in the rewrite tables."""
 
 
 def load_mtrag(path: Path, *, domain: str | None = None) -> Dataset:
-    """Tasks of a file, or of a folder of the benchmark: the whole one, or that which holds ``generation_tasks``.
+    """Read the tasks of a file, or of the benchmark's folder or the one that holds ``generation_tasks``.
 
-    Ids are those of the tasks. Of a folder, ``generation_tasks/reference.jsonl`` is read, rewrites from
-    ``retrieval_tasks/<domain>/<domain>_rewrite.jsonl``, and the corpora from ``corpora/passage_level/<domain>.jsonl``
-    where they are unzipped; they are held in memory. Contexts of the tasks that no corpus has are added: without
-    corpora the documents are the contexts alone, among which the right ones are easily found.
+    Ids are those of the tasks. In a folder, tasks come from ``generation_tasks/reference.jsonl``, rewrites from
+    ``retrieval_tasks/<domain>/<domain>_rewrite.jsonl``, and corpora from ``corpora/passage_level/<domain>.jsonl`` if
+    unzipped; they are held in memory. Contexts that no corpus has are added to the documents. Without corpora the
+    documents are the contexts alone, which makes retrieval easy.
 
-    Where the rewrites are had it is not said who wrote them, and some ask for something else than the question does.
-    A score against them is agreement with their author, who need not be a human.
+    The benchmark does not say who wrote the rewrites, and some change the question, so a score against them measures
+    agreement with an unknown author.
 
-    ``type`` is the answerability in lower case. Answers are the targets, where a question can be answered at least in
-    part; one that cannot has none. Of other questions ("conversational") no answer is right or wrong: their
-    ``answers_known`` is False. The turn after one that is not among the tasks has no parent; its history is whole.
+    ``type`` is the answerability in lower case. Answers are the targets of questions that can be answered at least in
+    part; unanswerable questions have none. Other questions ("conversational") have ``answers_known`` False. A turn
+    whose predecessor is not among the tasks has no parent but a full history.
 
-    ``malformed`` speaks of several files; reasons begin with a file's name, but for those of the tasks.
+    Reasons in ``malformed`` begin with the file's name, except those of the tasks.
 
     Args:
         path: File or folder.
-        domain: "clapnq", "cloud", "fiqa" or "govt", for its tasks and its corpus alone; None for all.
+        domain: "clapnq", "cloud", "fiqa" or "govt" for its tasks and corpus alone; None for all.
 
     Raises:
-        SettingsError: There is no task of that domain.
-        LoadingError: A file cannot be read or has no good row, or the folder has no tasks.
+        SettingsError: No task has that domain.
+        LoadingError: A file cannot be read or has no valid row, or the folder has no tasks.
     """
     path = Path(path)
     folder = _folder_of_tasks(path) if path.is_dir() else None
@@ -76,9 +76,6 @@ def load_mtrag(path: Path, *, domain: str | None = None) -> Dataset:
             malformed=(*faults, *corpus_faults),
         )
     )
-
-
-Faults = list[tuple[int, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +102,7 @@ class _Context(DatasetRow):
 
     @property
     def is_reference(self) -> bool:
-        """Whether the question needs it."""
+        """Whether the context is gold."""
         marks = self.feedback.relevant.values() if self.feedback else ()
         return self.reference or any(mark.value == "yes" for mark in marks)
 
@@ -149,7 +146,7 @@ def _of_domain(tasks: list[_Task], domain: str | None) -> list[_Task]:
     if not chosen:
         known = ", ".join(sorted({task.domain for task in tasks if task.domain}))
         raise SettingsError(
-            f"split={domain!r} is no domain of these tasks. Allowed: {known or 'none, they name none'}."
+            f"split={domain!r} is not a domain of these tasks. Allowed: {known or 'none, they name none'}."
         )
     return chosen
 
@@ -161,12 +158,12 @@ def _rewrites(folder: Path) -> tuple[dict[str, str], Faults]:
         reader = RowReader(file=file)
         for passage in reader.rows(_Passage.model_validate, key=lambda passage: passage.id):
             rewrites[_task_name(passage.id)] = passage.text.removeprefix(_SPEAKER).strip()
-        faults += _named(reader)
+        faults += reader.named_faults()
     return rewrites, faults
 
 
 def _corpora(folder: Path, domains: Iterable[str]) -> tuple[dict[str, CorpusDocument], Faults]:
-    """The corpora of the domains by key, as far as they are there."""
+    """Read the corpora of the domains that are on disk, by key."""
     documents: dict[str, CorpusDocument] = {}
     faults: Faults = []
     for domain in domains:
@@ -175,7 +172,7 @@ def _corpora(folder: Path, domains: Iterable[str]) -> tuple[dict[str, CorpusDocu
             reader = RowReader(file=file)
             for passage in reader.rows(_Passage.model_validate, key=lambda passage: passage.id):
                 documents[passage.id] = _document(passage.id, passage.title, passage.text)
-            faults += _named(reader)
+            faults += reader.named_faults()
     return documents, faults
 
 
@@ -183,7 +180,7 @@ def _task(content: object, *, rewrites: Mapping[str, str]) -> _Task:
     row = _Row.model_validate(content)
     *history, (asked, reply) = exchanges((message.speaker, message.text) for message in row.input)
     if reply:
-        raise ValueError("input: its last message is no question of the user")
+        raise ValueError("input: the last message must be a question of the user")
     kind = row.answerability[0].casefold() if row.answerability else ""
     answers = unique_answers(target.text.strip() for target in row.targets)
     question = EvalQuestion(
@@ -206,7 +203,7 @@ def _task(content: object, *, rewrites: Mapping[str, str]) -> _Task:
 
 
 def _domain(collection: str) -> str:
-    """The domain of a collection such as ``mt-rag-clapnq-elser-512-100-20240503``; ``""`` if it has another form."""
+    """Extract the domain from a name like ``mt-rag-clapnq-elser-512-100-20240503``; ``""`` for other names."""
     name = collection.removeprefix("mt-rag-").partition("-")[0] if collection.startswith("mt-rag-") else ""
     return _DOMAINS.get(name, name)
 
@@ -218,7 +215,3 @@ def _task_name(identity: str) -> str:
 def _document(key: str, title: str, text: str) -> CorpusDocument:
     # Most passages begin with their title.
     return CorpusDocument(key=key, title=title, text=text if text.startswith(title) else titled_text(title, text))
-
-
-def _named(reader: RowReader) -> Faults:
-    return [(number, f"{reader.file.name}: {fault}") for number, fault in reader.checked()]

@@ -1,8 +1,8 @@
 """MuSiQue, answerable and full (Trivedi et al. 2022, arXiv:2108.00573).
 
-A row is ``id`` (its prefix names the kind: ``2hop__…``, ``3hop1__…``), ``question``, ``answer``, ``answer_aliases``,
+A row has ``id`` (its prefix names the kind: ``2hop__…``, ``3hop1__…``), ``question``, ``answer``, ``answer_aliases``,
 ``answerable``, ``paragraphs`` (``idx``, ``title``, ``paragraph_text``, ``is_supporting``) and
-``question_decomposition`` (a hop each, in order, with ``paragraph_support_idx``).
+``question_decomposition`` (one entry per hop, in order, with ``paragraph_support_idx``).
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ from .questions import Dataset, EvalQuestion
 from .rows import DatasetRow, Filled, PooledRow, Text, content_document, load_pooled, unique_answers
 
 UNANSWERABLE_SUFFIX = "__unanswerable"
-"""Ends the ids of unanswerable questions: in the full set each shares its id with an answerable twin."""
+"""Suffix of the ids of unanswerable questions, which share their id with an answerable twin in the full set."""
 
 
 def load_musique(path: Path) -> Dataset:
-    """Questions and pooled paragraphs of a MuSiQue file: a JSON list or JSON Lines.
+    """Read the questions and pooled paragraphs of a MuSiQue file: a JSON list or JSON Lines.
 
     ``type`` is the prefix of the id ("2hop", "3hop1", …), "unanswerable" for rows with ``answerable`` false; ``hops``
-    is the number of sub-questions. Supporting paragraphs stand in hop order. An unanswerable question has neither
+    is the number of sub-questions. Supporting paragraphs are in hop order. An unanswerable question has neither
     answers nor supporting paragraphs, and its id ends with ``UNANSWERABLE_SUFFIX``.
 
-    Caution: MuSiQue makes a question unanswerable by taking a paragraph out of *its own* context. Where the corpus is
-    pooled and the answerable twin is in the same file, that paragraph is in the corpus: such a question can be
-    answered, and refusal is not its right answer.
+    Caution: MuSiQue makes a question unanswerable by removing a paragraph from its own context. If the answerable twin
+    is in the same file, the pooled corpus contains that paragraph, so the question can be answered after all.
 
     Raises:
-        LoadingError: The file cannot be read or has no good row (the test split has no answers).
+        LoadingError: The file cannot be read or has no valid row (the test split has no answers).
     """
     return load_pooled("musique", Path(path), _pooled)
 
@@ -89,11 +88,11 @@ def _hops(row: _Row) -> int | None:
 
 
 def _supporting(row: _Row) -> list[int]:
-    """Supporting paragraphs in the order of the hops, then those that no hop names."""
+    """Order the supporting paragraphs by hop, then those that no hop names."""
     if not row.answerable:
         return []
     known = {paragraph.idx for paragraph in row.paragraphs}
     named = [hop.paragraph_support_idx for hop in row.question_decomposition if hop.paragraph_support_idx is not None]
     if strangers := [idx for idx in named if idx not in known]:
-        raise ValueError(f"question_decomposition: paragraph_support_idx {strangers[0]} is no paragraph's idx")
+        raise ValueError(f"question_decomposition: paragraph_support_idx {strangers[0]} is not the idx of a paragraph")
     return [*named, *(paragraph.idx for paragraph in row.paragraphs if paragraph.is_supporting)]

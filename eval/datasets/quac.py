@@ -1,22 +1,22 @@
-"""QuAC (Choi et al. 2018, arXiv:1808.07036), and dialogues of one's own in a layout like it.
+"""QuAC (Choi et al. 2018, arXiv:1808.07036), and your own dialogues in a similar layout.
 
-The official file is one JSON object: ``data`` ``[{title, section_title, paragraphs [{id, context, qas}]}]``, a question
-being ``id``, ``question``, ``orig_answer {text}`` and ``answers [{text}]``.
+The official file is one JSON object: ``data`` ``[{title, section_title, paragraphs [{id, context, qas}]}]`` with
+questions of ``id``, ``question``, ``orig_answer {text}`` and ``answers [{text}]``.
 
-One's own are JSON Lines (or a JSON list) of turns:
+Your own file is JSON Lines (or a JSON list) of turns with these keys:
 
-- ``dialogue_id``, ``turn`` (a number from 1 on, its own within the dialogue) and ``question`` are needed;
-- ``id``, else it is ``<dialogue_id>_<turn>``;
-- ``parent``, the id of the turn that it follows, which must have a lower number; ``""`` begins a path; without it, the
-  turn follows the one with the number before;
-- ``answer`` or ``answers`` (the first is the gold answer, the others aliases); "CANNOTANSWER", or an empty list, makes
-  the question unanswerable; with neither, the answer is not known;
-- ``rewrite``, ``type``, ``lang``, ``topic_switch``, ``from_history``;
-- ``context`` (a text, with ``title``), ``passages`` ``[{id, title, text}]``, or both: what is indexed;
-- ``supporting``, ids of its passages that answer it; without it, the context does.
+- ``dialogue_id``, ``turn`` (a number from 1, unique in the dialogue) and ``question`` are required.
+- ``id`` defaults to ``<dialogue_id>_<turn>``.
+- ``parent`` is the id of the preceding turn, which must have a lower number; ``""`` begins a path; by default the turn
+  follows the one with the previous number.
+- ``answer`` or ``answers``: the first is the gold answer, the others aliases. "CANNOTANSWER" or an empty list makes the
+  question unanswerable; with neither key, the answer is unknown.
+- ``rewrite``, ``type``, ``lang``, ``topic_switch``, ``from_history`` are optional.
+- ``context`` (a text, with ``title``), ``passages`` ``[{id, title, text}]``, or both are indexed.
+- ``supporting`` lists the ids of passages that answer the question; by default the context does.
 
-or of dialogues: ``id``, ``turns`` (as above, without ``dialogue_id``; ``turn`` may be left out) and whatever all turns
-share.
+A row may also be a dialogue: ``id``, ``turns`` (turns without ``dialogue_id``; ``turn`` is optional) and keys that all
+turns share.
 """
 
 from __future__ import annotations
@@ -43,19 +43,18 @@ from .rows import (
 )
 
 UNANSWERABLE = "CANNOTANSWER"
-"""Stands for the answer to a question that cannot be answered."""
+"""The official answer to a question that cannot be answered."""
 
 
 def load_quac(path: Path) -> Dataset:
-    """Questions and pooled passages of an official QuAC file, or of one's own dialogues (see the module).
+    """Read the questions and pooled passages of an official QuAC file, or of your own dialogues (see the module).
 
-    A question of QuAC is unanswerable if the one who answered it in the dialogue said so; the answers of others are
-    aliases. The section that it is asked of is its supporting document. Rows of an official file are the entries of
-    ``data``; in a file of dialogues, a dialogue with a malformed turn is left out whole; in a file of turns, so are
-    those that follow a malformed one. A file of one's own is read twice.
+    A question of QuAC is unanswerable if ``orig_answer`` says so; further answers are aliases. The section that it was
+    asked about is its supporting document. A malformed entry of ``data`` is left out; so is a dialogue with a malformed
+    turn; in a file of turns, so are the turns that follow a malformed one. Your own file is read twice.
 
     Raises:
-        LoadingError: The file cannot be read or has no good row (QuAC's test split is not public).
+        LoadingError: The file cannot be read or has no valid row (QuAC's test split is not public).
     """
     reader = RowReader(file=Path(path))
     articles = _official_data(reader.file)
@@ -73,7 +72,7 @@ def load_quac(path: Path) -> Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """What a row gives: questions, and the passages that it brings into the corpus."""
+    """The questions of a row, and the passages that it adds to the corpus."""
 
     questions: tuple[EvalQuestion, ...]
     documents: tuple[CorpusDocument, ...]
@@ -133,7 +132,7 @@ class _Turn(DatasetRow):
 
     @property
     def golds(self) -> tuple[str, ...] | None:
-        """The answers; none where it cannot be answered, None where they are not known."""
+        """The answers; empty if the question is unanswerable, None if they are unknown."""
         if self.answers is None and self.answer is None:
             return None
         given = (*((self.answer,) if self.answer is not None else ()), *(self.answers or ()))
@@ -141,12 +140,12 @@ class _Turn(DatasetRow):
 
 
 def _official_data(file: Path) -> list[object] | None:
-    """The entries of an official file; None if it is not one, or cannot be read."""
+    """Read the entries of an official file; None if it is not one, or cannot be read."""
     if file.suffix.lower() != ".json":
         return None
     try:
         content = parse_json(file.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError):  # the reader will say what is wrong
+    except (OSError, ValueError):  # RowReader reports the fault
         return None
     data = content.get("data") if isinstance(content, dict) else None
     return data if isinstance(data, list) else None
@@ -170,7 +169,7 @@ def _article(article: _Article) -> _Asked:
     questions: list[EvalQuestion] = []
     documents: list[CorpusDocument] = []
     for paragraph in article.paragraphs:
-        # The word stands at the end of every section, so that it can be pointed at like an answer.
+        # Every section of QuAC ends with the word, as a span that an answer can point at.
         document = content_document(title, paragraph.context.removesuffix(UNANSWERABLE).rstrip())
         documents.append(document)
         history: History = ()
@@ -197,16 +196,16 @@ def _official_question(asked: _OfficialQuestion, turn: DialogueTurn, section: st
 
 @dataclass(frozen=True, kw_only=True)
 class _KnownTurns:
-    """All turns of a file that are good by themselves."""
+    """All turns of a file that are valid by themselves."""
 
     by_id: Mapping[str, _Turn]
     by_number: Mapping[tuple[str, int], _Turn]
 
     def before(self, turn: _Turn) -> _Turn | None:
-        """The turn that one follows; None for the first of a path.
+        """Return the predecessor of a turn; None for the first of a path.
 
         Raises:
-            ValueError: It is not there, or is none that one can follow.
+            ValueError: The predecessor is missing, or is not an earlier turn of the same dialogue.
         """
         if turn.parent == "" or (turn.parent is None and turn.turn == 1):
             return None
@@ -215,16 +214,16 @@ class _KnownTurns:
         else:
             found = self.by_id.get(turn.parent)
         if found is None:
-            raise ValueError(f"parent: {turn.parent or f'turn {turn.turn - 1}'} is not there, or is malformed")
+            raise ValueError(f"parent: {turn.parent or f'turn {turn.turn - 1}'} is missing or malformed")
         if found.dialogue_id != turn.dialogue_id or found.turn >= turn.turn:
-            raise ValueError(f"parent: {found.key} is no earlier turn of the same dialogue")
+            raise ValueError(f"parent: {found.key} is not an earlier turn of the same dialogue")
         return found
 
     def path_to(self, turn: _Turn) -> list[_Turn]:
-        """The turns before one, the first one first.
+        """Return the turns before one, first turn first.
 
         Raises:
-            ValueError: One of them is not there, or is none that the next can follow.
+            ValueError: A predecessor is missing, or is not an earlier turn of the same dialogue.
         """
         path: list[_Turn] = []
         before = self.before(turn)
@@ -235,7 +234,7 @@ class _KnownTurns:
 
 
 def _own(reader: RowReader) -> Iterator[_Asked]:
-    # Whether the turns before one are there is known only when all are read.
+    # Two passes: whether the predecessors of a turn are valid is known only after all rows are read.
     seen: set[str] = set()
     rows = RowReader(file=reader.file).rows(lambda content: _turns(content, seen), key=lambda turns: turns[0].key)
     turns = [turn for row in rows for turn in row]
@@ -247,12 +246,12 @@ def _own(reader: RowReader) -> Iterator[_Asked]:
 
 
 def _turns(content: object, seen: set[str]) -> tuple[_Turn, ...]:
-    """The turns of a row, be it one or a dialogue; refuses those that were seen before."""
+    """Parse the turns of a row, which is one turn or a dialogue; rejects turns that were seen before."""
     turns = tuple(_Turn.model_validate(row) for row in _turn_rows(content))
     for turn in turns:
         passages = {passage.id for passage in turn.passages}
         if strangers := [name for name in turn.supporting or () if name not in passages]:
-            raise ValueError(f"supporting: {strangers[0]!r} is no id of its passages")
+            raise ValueError(f"supporting: {strangers[0]!r} is not the id of one of its passages")
     _refuse_known([turn.key for turn in turns] + [f"turn {turn.turn} of {turn.dialogue_id}" for turn in turns], seen)
     return turns
 
@@ -261,7 +260,7 @@ def _turn_rows(content: object) -> list[object]:
     if not (isinstance(content, dict) and isinstance(content.get("turns"), list)):
         return [content]
     if not content["turns"]:
-        raise ValueError("turns: there is none")
+        raise ValueError("turns: the list is empty")
     shared = {"dialogue_id": content.get("id"), **content}
     del shared["turns"]
     shared.pop("id", None)
@@ -274,7 +273,7 @@ def _turn_rows(content: object) -> list[object]:
 def _refuse_known(names: Sequence[str], seen: set[str]) -> None:
     again = [name for place, name in enumerate(names) if name in seen or name in names[:place]]
     if again:
-        raise ValueError(f"{again[0]!r} was there already")
+        raise ValueError(f"{again[0]!r} occurs twice")
     seen.update(names)
 
 

@@ -1,4 +1,4 @@
-"""What every data set becomes: questions with gold answers, and a corpus of documents with stable keys."""
+"""The common form of data sets: questions with gold answers, and a corpus of documents with stable keys."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ JsonScalar = str | int | float | bool | None
 
 @dataclass(frozen=True, kw_only=True)
 class DialogueTurn:
-    """Where a question stands in a dialogue. Dialogues may branch: what leads up to a question is its path."""
+    """Position of a question in a dialogue, which may branch: the turns that lead to it are its path."""
 
     dialogue_id: str
     """Unique within the data set."""
     number: int
-    """From 1 on; greater than that of the turn before it on its path."""
+    """Turn number from 1; greater than that of its predecessor."""
     parent: str = ""
-    """Id of the question before it on its path; ``""`` for a first turn, and where that question is not in the set."""
+    """Id of the preceding question on its path; ``""`` for a first turn, or if that question is not in the set."""
     history: tuple[tuple[str, str], ...] = ()
-    """(question, answer) from the first turn of its path on; an answer is ``""`` where there is none to tell."""
+    """(question, answer) pairs of the earlier turns of its path, oldest first; an unknown answer is ``""``."""
     rewrite: str = ""
-    """The question as a human put it to be understood alone; ``""`` where nobody did."""
+    """Stand-alone form of the question written by a human; ``""`` without one."""
     topic_switch: bool | None = None
-    """Whether it leaves the topic of the turn before it; None where the data set does not say."""
+    """Whether it changes the topic of the preceding turn; None if unknown."""
     relevant_turns: tuple[int, ...] | None = None
-    """Numbers of the earlier turns that it needs, ascending; None where the data set does not say."""
+    """Numbers of the earlier turns that it needs, ascending; None if unknown."""
     from_history: bool | None = None
-    """Whether what was found for earlier turns answers it; None where the data set does not say."""
+    """Whether the evidence of earlier turns answers it; None if unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,65 +36,65 @@ class EvalQuestion:
     """One question of a data set."""
 
     id: str
-    """Unique within the data set, the same at every loading."""
+    """Unique within the data set, and the same at every loading."""
     question: str
     answers: tuple[str, ...]
-    """The gold answer, then its aliases; empty for a question that cannot be answered, or whose answer is unknown."""
+    """The gold answer, then its aliases; empty for a question that is unanswerable or has unknown answers."""
     answers_known: bool = True
-    """False in sets made for retrieval alone: neither an answer nor a refusal can be marked right or wrong."""
+    """False in sets for retrieval alone, where neither an answer nor a refusal can be scored."""
     lang: str = "en"
-    """ISO 639-1 code; decides which of the two metric variants is used."""
+    """ISO 639-1 code; selects the variant of the answer metrics."""
     type: str = ""
-    """The data set's own name of the kind: "bridge", "comparison", "2hop", "unanswerable"; ``""`` where it has none."""
+    """The data set's name of the kind: "bridge", "comparison", "2hop", "unanswerable"; ``""`` without one."""
     hops: int | None = None
-    """Facts that the answer needs; None where the data set does not say."""
+    """Number of facts that the answer needs; None if unknown."""
     supporting: tuple[str, ...] = ()
-    """Keys of the documents that hold them, in hop order where that is known, each once."""
+    """Keys of the documents that hold the facts, each once, in hop order if known."""
     facts: tuple[tuple[str, str], ...] = ()
-    """(key of a supporting document, its words that hold a fact), as far as the data set knows these words."""
+    """(key of a supporting document, its words that state a fact); empty if the data set has no such words."""
     turn: DialogueTurn | None = None
-    """None for a question that stands alone."""
+    """Position in a dialogue; None for a question that stands alone."""
 
     @property
     def is_answerable(self) -> bool:
-        """False where a refusal is the right answer."""
+        """False if a refusal is the right answer."""
         return bool(self.answers) or not self.answers_known
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusDocument:
-    """One document that is indexed as it is."""
+    """One document to index."""
 
     key: str
-    """Unique within the corpus and derived from the content, so that pooled duplicates are one."""
+    """Unique within the corpus, and derived from the content, so that pooled duplicates become one document."""
     text: str
-    """What is indexed: title and body."""
+    """The text to index: title and body."""
     title: str = ""
     metadata: Mapping[str, JsonScalar] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """Questions and the corpus that they are asked of."""
+    """Questions, and the corpus to search for their answers."""
 
     name: str
     """"hotpotqa", "musique", …"""
     questions: tuple[EvalQuestion, ...]
-    """In file order; where they are turns, each dialogue's stand together, a parent before its children."""
+    """In file order; turns are grouped by dialogue, a parent before its children."""
     documents: tuple[CorpusDocument, ...] = ()
-    """Pooled over all questions, in order of first appearance; empty where ``folder`` holds the corpus."""
+    """Documents of all questions, in order of first appearance; empty if ``folder`` holds the corpus."""
     folder: Path | None = None
-    """Folder of documents to index, for data sets that come as files."""
+    """Folder of documents to index, for a corpus of files."""
     key_field: str = "document_key"
-    """Metadata field of an indexed chunk that holds the key which ``EvalQuestion.supporting`` names."""
+    """Metadata field of an indexed chunk that holds its key in ``EvalQuestion.supporting``."""
     corpus_digest: str = ""
-    """SHA-256 over the corpus alone, so it does not change with the choice of questions; ``""`` where there is none."""
+    """SHA-256 over the corpus, independent of the choice of questions; ``""`` without a corpus."""
     digest: str = ""
-    """SHA-256 over questions and corpus: two data sets with the same digest ask the same."""
+    """SHA-256 over questions and corpus; equal digests mean equal data sets."""
     malformed: tuple[tuple[int, str], ...] = ()
-    """(row number from 1 on, what is wrong) of the rows that were left out."""
+    """(row number from 1, fault) of the rows that were left out."""
 
     @property
     def is_conversational(self) -> bool:
-        """Whether there are turns of dialogues among the questions."""
+        """Whether some questions are turns of dialogues."""
         return any(question.turn is not None for question in self.questions)

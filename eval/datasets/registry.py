@@ -1,4 +1,4 @@
-"""The data sets that judgetree can read: what a spec such as ``hotpotqa:dev.json`` means, and where each is had."""
+"""The readable data set formats: what a spec such as ``hotpotqa:dev.json`` means, with licence and homepage."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from .rows import select_questions
 from .standards import load_standards
 
 SplitLoader = Callable[[Path, str | None], Dataset]
-"""Reads what stands at a path; None for the split asks for the set's default."""
+"""Loader of a path and a split; None for the split takes the format's default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetFormat:
-    """One kind of data set: how it is read, where it is had, and under which terms."""
+    """One data set format: its loader, licence and homepage."""
 
     load: SplitLoader
     licence: str
     homepage: str
-    """Where it is had."""
+    """Page where the data can be downloaded."""
     download: str = ""
-    """Address of a file that needs neither a form nor a choice; ``""`` where there is none."""
+    """Address of a file that needs neither a form nor a choice; ``""`` without one."""
 
 
 def _one_file(load: Callable[[Path], Dataset]) -> SplitLoader:
     def loaded(path: Path, split: str | None) -> Dataset:
         if split is not None:
             raise SettingsError(
-                f"split={split!r} does not fit: this set is one file a split. Leave it out; name the file."
+                f"split={split!r} is not allowed: this format has one file per split. Leave it out and name the file."
             )
         return load(path)
 
@@ -116,7 +116,7 @@ DATASETS: Mapping[str, DatasetFormat] = {
         homepage="data/standards_dialogues.jsonl in judgetree's own source",
     ),
 }
-"""By the name that stands before the colon of a spec."""
+"""By the name before the colon of a spec."""
 
 
 def load_dataset(
@@ -124,24 +124,23 @@ def load_dataset(
 ) -> Dataset:
     """Read a data set.
 
-    ``limit`` and ``ids`` leave out questions, never documents: the corpus stays that of the whole file, since with
-    fewer documents to confuse, retrieval would look better the fewer questions are asked.
+    ``limit`` and ``ids`` select questions, never documents: a corpus that shrank with the questions would make
+    retrieval look better.
 
     Args:
-        spec: ``NAME:PATH``, NAME being one of ``DATASETS``, PATH a file (a folder for ``beir``; for ``cast`` and
-            ``mtrag``, either); ``~`` is the home.
-        split: Split of a ``beir`` folder, None for "test"; domain of an ``mtrag`` set, None for all. The other sets
-            are a file each split.
-        limit: The first so many questions in file order, after ``ids`` have been chosen; None for all.
-        ids: Only these questions, in file order, each turn of a dialogue with those before it on its path; None for
-            all.
+        spec: ``NAME:PATH`` with a NAME of ``DATASETS``. PATH is a file; a folder for ``beir``; either for ``cast`` and
+            ``mtrag``. ``~`` is the home directory.
+        split: Split of a ``beir`` folder, None for "test"; domain of an ``mtrag`` set, None for all. Other formats have
+            one file per split.
+        limit: Number of questions to keep, in file order, after the choice of ``ids``; None for all.
+        ids: Ids of the questions to keep, in file order; turns bring the earlier turns of their path. None for all.
 
     Returns:
-        The data set with its digests; ``malformed`` tells which rows were left out and why.
+        The data set with its digests; ``malformed`` lists the rows that were left out, with reasons.
 
     Raises:
-        SettingsError: The spec, split, limit or ids do not fit; the message says what is allowed.
-        LoadingError: Nothing readable stands at PATH, or not one row of it is in the format that NAME says.
+        SettingsError: The spec, split, limit or ids are invalid; the message says what is allowed.
+        LoadingError: PATH cannot be read, or has no valid row in the format NAME.
     """
     name, path = _parse(spec)
     dataset = DATASETS[name].load(path, split)
@@ -154,7 +153,7 @@ def _parse(spec: str) -> tuple[str, Path]:
     name, _, path = spec.partition(":")
     if name not in DATASETS or not path.strip():
         raise SettingsError(
-            f"{spec!r} is no data set. Write NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json. "
+            f"{spec!r} is not a data set. Write NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json. "
             f"Allowed names: {', '.join(DATASETS)}."
         )
     return name, Path(path).expanduser()

@@ -1,6 +1,4 @@
-"""What the loaders of data sets share: rows with their numbers, paragraphs with stable keys, digests, and the choice
-of questions.
-"""
+"""Parts that data set loaders share: numbered rows, documents with stable keys, digests, choice of questions."""
 
 from __future__ import annotations
 
@@ -24,12 +22,15 @@ from .questions import CorpusDocument, Dataset, EvalQuestion
 logger = logging.getLogger(__name__)
 
 _SHOWN = 10
-"""Malformed rows, or ids, that a message names."""
+"""Number of malformed rows, or ids, that a message lists."""
 _FAULTS_OF_A_ROW = 3
 _KEY_DIGITS = 12
 
 T = TypeVar("T")
 _R = TypeVar("_R")
+
+Faults = list[tuple[int, str]]
+"""(row number from 1, fault) of malformed rows."""
 
 
 def _cleaned(value: object) -> object:
@@ -37,21 +38,21 @@ def _cleaned(value: object) -> object:
 
 
 Text = Annotated[str, BeforeValidator(_cleaned)]
-"""A string of a data set file, without what databases and UTF-8 refuse."""
-# The constraints stand next to str: behind the validator, pydantic would measure the length before it strips.
+"""A string of a data set file, without characters that databases and UTF-8 reject."""
+# The constraints are next to str: after the validator, pydantic would measure the length before stripping.
 Filled = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), BeforeValidator(_cleaned)]
-"""A ``Text`` without white space around it, and not empty."""
+"""A ``Text`` stripped of surrounding white space, and not empty."""
 
 
 class DatasetRow(BaseModel):
-    """A row as it stands in a file: unknown keys are passed over, and numbers may stand for strings (ids, answers)."""
+    """A row of a file: unknown keys are ignored, and numbers are accepted as strings (ids, answers)."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PooledRow:
-    """What one row gives: its question, and the paragraphs that it brings into the corpus."""
+    """The question of a row, and the paragraphs that it adds to the corpus."""
 
     question: EvalQuestion
     documents: tuple[CorpusDocument, ...] = ()
@@ -59,27 +60,27 @@ class PooledRow:
 
 @dataclass(kw_only=True)
 class RowReader:
-    """Reads one file row by row, and keeps what is wrong with the rows that it leaves out.
+    """Reader of one file, row by row, that collects the faults of malformed rows.
 
-    A UTF-8 byte order mark, CRLF line ends and blank lines are tolerated.
+    It accepts a UTF-8 byte order mark, CRLF line ends and blank lines.
     """
 
     file: Path
-    malformed: list[tuple[int, str]] = field(default_factory=list)
-    """(row number, what is wrong) in file order. Rows count from 1 on: lines, blank ones included, or list items."""
+    malformed: Faults = field(default_factory=list)
+    """(row number, fault) in file order. Rows are lines, blank ones included, or list items, counted from 1."""
     accepted: int = 0
 
     def rows(self, read: Callable[[object], T], *, key: Callable[[T], Hashable]) -> Iterator[T]:
-        """Rows of a JSON list or of JSON Lines in file order, as ``read`` understands them.
+        """Yield the rows of a JSON list or of JSON Lines in file order, converted by ``read``.
 
-        JSON Lines are read a line at a time; a JSON list is read whole.
+        JSON Lines are read line by line; a JSON list is read whole.
 
         Args:
-            read: Makes a value of a row's JSON; a ValueError says what is wrong with the row.
-            key: What no two rows may share; the later one is malformed.
+            read: Converts the JSON of a row; raises ValueError for a malformed one.
+            key: Returns the key of a row; a later row with the same key is malformed.
 
         Raises:
-            LoadingError: The file cannot be read, or is a JSON list with an error of syntax.
+            LoadingError: The file cannot be read, or is a JSON list with a syntax error.
         """
         if self._is_list():
             yield from self._taken(enumerate(self._list(), start=1), read, key)
@@ -87,7 +88,7 @@ class RowReader:
             yield from self.lines(lambda line: read(parse_json(line)), key=key)
 
     def lines(self, read: Callable[[str], T], *, key: Callable[[T], Hashable]) -> Iterator[T]:
-        """Like ``rows``, for a file whose rows are lines of text. Blank lines are passed over.
+        """Yield the lines of a text file, converted by ``read``; blank lines are skipped.
 
         Raises:
             LoadingError: The file cannot be read.
@@ -95,24 +96,27 @@ class RowReader:
         yield from self._taken(self._lines(), lambda line: read(line.decode("utf-8")), key)
 
     def checked(self) -> tuple[tuple[int, str], ...]:
-        """The malformed rows, once every row is read; some are logged as a warning.
+        """Return the malformed rows, once every row is read, and log a warning if there are any.
 
         Raises:
-            LoadingError: There is not one good row. The message names the first ten and what is wrong with them.
+            LoadingError: There is no valid row. The message lists the first ten faults.
         """
         if self.accepted and self.malformed:
             number, fault = self.malformed[0]
             counts = len(self.malformed), self.accepted + len(self.malformed)
             logger.warning("Left out %d of %d rows of %s; the first is row %d: %s", *counts, self.file, number, fault)
         if not self.accepted and not self.malformed:
-            raise LoadingError(f"{self.file} holds no row. Name a file that has some.")
+            raise LoadingError(f"{self.file} has no rows. Name a file that has some.")
         if not self.accepted:
             shown = "\n".join(f"  row {number}: {fault}" for number, fault in self.malformed[:_SHOWN])
             raise LoadingError(
-                f"All rows of {self.file} are malformed ({len(self.malformed)}). Is it in the format that was named?\n"
-                + shown
+                f"All rows of {self.file} are malformed ({len(self.malformed)}). Is the format right?\n" + shown
             )
         return tuple(self.malformed)
+
+    def named_faults(self) -> Faults:
+        """Return ``checked()`` with the file's name before each reason, for data sets of several files."""
+        return [(number, f"{self.file.name}: {fault}") for number, fault in self.checked()]
 
     def _taken(
         self, numbered: Iterable[tuple[int, _R]], read: Callable[[_R], T], key: Callable[[T], Hashable]
@@ -121,7 +125,7 @@ class RowReader:
         for number, raw in numbered:
             try:
                 row = read(raw)
-            except ValueError as error:  # pydantic's, json's and UnicodeDecodeError are such
+            except ValueError as error:  # also ValidationError, JSONDecodeError, UnicodeDecodeError
                 self.malformed.append((number, explain(error)))
                 continue
             if first_row.setdefault(key(row), number) != number:
@@ -143,7 +147,7 @@ class RowReader:
         return content if isinstance(content, list) else [content]
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
-        # Lines are cut as bytes: one that is not UTF-8 spoils itself alone, and U+2028 within a string ends none.
+        # Split as bytes: a line that is not UTF-8 spoils only itself, and U+2028 within a string ends no line.
         try:
             with self.file.open("rb") as stream:
                 for number, line in enumerate(stream, start=1):
@@ -151,14 +155,14 @@ class RowReader:
                     if content.strip():
                         yield number, content
         except OSError as error:
-            raise LoadingError(f"Cannot read {self.file}: {error.strerror}. Name a file that can be read.") from error
+            raise LoadingError(f"Cannot read {self.file}: {error.strerror}. Name a readable file.") from error
 
 
 def parse_json(text: str) -> object:
-    """The value of a JSON text.
+    """Parse a JSON text.
 
     Raises:
-        ValueError: It is none, or is nested too deeply to be a row.
+        ValueError: The text is not JSON, or is nested too deeply.
     """
     try:
         value: object = json.loads(text)
@@ -168,7 +172,7 @@ def parse_json(text: str) -> object:
 
 
 def explain(error: ValueError) -> str:
-    """What is wrong with a row in one line: the first three faults, each with its place in the row."""
+    """Describe the faults of a row in one line: the first three, each with its place in the row."""
     if not isinstance(error, ValidationError):
         return str(error)
     faults = faults_of(error, whole="row")
@@ -177,7 +181,7 @@ def explain(error: ValueError) -> str:
 
 
 def content_document(title: str, body: str) -> CorpusDocument:
-    """A paragraph as a document: equal title and body give the same key, anything else another one.
+    """Make a document of a paragraph; its key depends on title and body alone, so equal paragraphs share it.
 
     The key is the title and the first 12 digits of a SHA-256 over title and body: ``"Oslo [42a87a177b7c]"``.
     """
@@ -186,25 +190,25 @@ def content_document(title: str, body: str) -> CorpusDocument:
 
 
 def titled_text(title: str, body: str) -> str:
-    """``"title. body"``, or whichever of the two there is."""
+    """Join ``"title. body"``, or return the one that is not empty."""
     return f"{title}. {body}" if title and body.strip() else title or body
 
 
 def unique_answers(answers: Iterable[str]) -> tuple[str, ...]:
-    """The answers in their order, each once, without blank ones."""
+    """Drop blank and repeated answers, keeping the order."""
     return tuple(dict.fromkeys(answer for answer in answers if answer.strip()))
 
 
 def language_tag(question: str) -> str:
-    """``"zh"`` for a question in CJK letters (more than 5 %), else ``"en"``; for data sets that do not say."""
+    """Return ``"zh"`` for a question with more than 5 % CJK letters, else ``"en"``."""
     return "zh" if language_of(cjk_share(question)) == "cjk" else "en"
 
 
 def load_pooled(name: str, file: Path, read: Callable[[object], PooledRow]) -> Dataset:
-    """Questions of a file, and the paragraphs of all its good rows pooled: equal ones are one document.
+    """Read the questions of a file, and pool the paragraphs of all valid rows; equal ones become one document.
 
     Raises:
-        LoadingError: The file cannot be read or has no good row.
+        LoadingError: The file cannot be read or has no valid row.
     """
     reader = RowReader(file=file)
     questions: list[EvalQuestion] = []
@@ -220,7 +224,7 @@ def load_pooled(name: str, file: Path, read: Callable[[object], PooledRow]) -> D
 
 
 def with_digests(dataset: Dataset) -> Dataset:
-    """The data set with both of its digests; reads every file of ``folder`` where there is one.
+    """Fill in both digests; reads every file of ``folder``, if there is one.
 
     Raises:
         LoadingError: A file of the folder cannot be read.
@@ -229,16 +233,15 @@ def with_digests(dataset: Dataset) -> Dataset:
 
 
 def select_questions(dataset: Dataset, *, limit: int | None = None, ids: Collection[str] | None = None) -> Dataset:
-    """The data set with fewer questions, in file order, over the same whole corpus.
-
-    The corpus stays that of all questions: one that shrank with ``limit`` would make retrieval easier.
+    """Keep some of the questions, in file order, over the same whole corpus.
 
     Args:
-        limit: The first so many questions, after ``ids`` have been chosen; None for all.
-        ids: Only these questions; None for all.
+        dataset: The data set.
+        limit: Number of questions to keep, after the choice of ``ids``; None for all.
+        ids: Ids of the questions to keep; None for all.
 
     Raises:
-        SettingsError: ``limit`` is below 1, or ``ids`` is empty or names a question that the data set does not have.
+        SettingsError: ``limit`` is below 1, or ``ids`` is empty or names a question that the data set lacks.
     """
     if limit is not None and limit < 1:
         raise SettingsError(f"limit={limit} leaves no question. Give 1 or more, or leave it out for all.")

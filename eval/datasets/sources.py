@@ -1,4 +1,4 @@
-"""Where public data sets are had: the addresses, sizes and citations that their authors give."""
+"""Sources of public data sets: addresses, sizes and citations, as given by their authors."""
 
 from __future__ import annotations
 
@@ -45,29 +45,29 @@ _BEIR_MEMBERS = ("corpus.jsonl", "queries.jsonl", "qrels/*.tsv")
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSource:
-    """One public data set, in the split that it is mostly reported on unless its name says another."""
+    """One public data set; its split is the one usually reported unless its name says otherwise."""
 
     format: str
-    """Which of ``DATASETS`` reads it."""
+    """Name of its format in ``DATASETS``."""
     target: str
-    """Name of the file, for BEIR the folder, that it becomes."""
+    """Name of the file, or for BEIR the folder, to create."""
     size: str
-    """In words: questions, documents, and bytes where they are known."""
+    """Questions, documents and known bytes, in words."""
     citation: str
     homepage: str
     licence: str
     url: str = ""
-    """Address of the file or its zip archive; ``""`` where a program cannot get it."""
+    """Address of the file or zip archive; ``""`` if only a browser can get it."""
     members: tuple[str, ...] = ()
-    """What is taken out of the archive: patterns for the ends of paths; one for a target that is a file."""
+    """Files to take out of the archive, as patterns for path ends; one pattern if the target is a file."""
     sha256: str = ""
-    """Of what stands at ``url``; ``""`` where it changes, or is not known."""
+    """SHA-256 of the file at ``url``; ``""`` if it changes or is unknown."""
     md5: str = ""
-    """The same as its authors publish it, where they publish that one."""
+    """MD5 of the file at ``url``, if its authors publish it."""
     max_bytes: int = 2_000_000_000
-    """More is not downloaded, from ``url`` or a mirror; of an archive, 20 times as much is not taken out."""
+    """Limit of a download from ``url`` or a mirror; an archive may unpack to 20 times as much."""
     by_hand: str = ""
-    """How to get it with a browser, where that is not to open ``url``."""
+    """Instructions for a browser, if they differ from opening ``url``."""
 
     @property
     def is_folder(self) -> bool:

@@ -1,8 +1,9 @@
-"""``standards_qa.jsonl``: questions over a folder of files, with the quotes that answer them (see ``datasets``)."""
+"""The data set of ``standards_qa.jsonl``: questions over a folder of files."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,33 +19,33 @@ _ROW = TypeAdapter(Question)
 
 
 def load_standards(path: Path, *, folder: Path | None = None) -> Dataset:
-    """Questions of a file, over a folder of documents that is indexed and chunked like any other.
+    """Read the questions of a file, over a folder of documents to index.
 
-    ``supporting`` names sources (paths relative to the folder) in hop order, ``hops`` counts the quotes. A row that
-    names a source which is not in the folder is malformed. Reads every file of the folder for the digest.
+    ``supporting`` holds sources (paths relative to the folder) in hop order, ``hops`` the number of quotes. A row that
+    names a source missing from the folder is malformed. Reads every file of the folder for the digest.
 
     Args:
         path: The JSON Lines file.
         folder: Folder of the documents; None for ``standards`` beside the file.
 
     Raises:
-        LoadingError: File or folder cannot be read, or the file has no good row.
+        LoadingError: The file or folder cannot be read, or the file has no valid row.
     """
-    path = Path(path)
+    folder, sources = document_folder(Path(path), folder)
+    dataset = load_pooled("standards", Path(path), partial(_pooled, sources=sources))
+    return with_digests(replace(dataset, folder=folder, key_field="source"))
+
+
+def document_folder(path: Path, folder: Path | None) -> tuple[Path, frozenset[str]]:
+    """Return the folder of documents of a question file, by default ``standards`` beside it, and its sources.
+
+    Raises:
+        LoadingError: The folder does not exist.
+    """
     folder = folder or path.parent / "standards"
     if not folder.is_dir():
         raise LoadingError(f"There is no folder {folder} with the documents of {path.name}. Put it beside the file.")
-    sources = frozenset(file.source for file in scan_files(folder).files)
-    dataset = load_pooled("standards", path, partial(_pooled, sources=sources))
-    return with_digests(
-        Dataset(
-            name=dataset.name,
-            questions=dataset.questions,
-            folder=folder,
-            key_field="source",
-            malformed=dataset.malformed,
-        )
-    )
+    return folder, frozenset(file.source for file in scan_files(folder).files)
 
 
 def _pooled(content: object, *, sources: Collection[str]) -> PooledRow:

@@ -1,4 +1,4 @@
-"""Dialogues whose later turns lean on earlier ones, with a stand-alone question and the gold facts of every turn."""
+"""Dialogues with follow-up turns, and a stand-alone question with gold facts for every turn."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ class WrittenTurn:
     """
 
     turn: int
-    """Its number, from 1 on."""
+    """Turn number from 1."""
     parent: int | None
-    """The turn that it follows: not always the one before it; None for the first."""
+    """Number of the preceding turn, not always ``turn - 1``; None for the first turn."""
     question: Filled
-    """What the user says; it may need earlier turns to be understood."""
+    """The user's words; they may refer to earlier turns."""
     standalone: Filled
-    """The same question with everything named."""
+    """The same question without references to other turns."""
     answer: str
-    """Gold answer; may be ``""`` when the question is unanswerable."""
+    """Gold answer; may be ``""`` if the question is unanswerable."""
     aliases: tuple[str, ...] = ()
-    """Other spellings that count as right."""
+    """Other accepted answers."""
     type: QuestionType
     supporting: tuple[SupportingFact, ...] = ()
     """Gold facts of the stand-alone question, in hop order."""
     relevant_turns: tuple[int, ...] = ()
-    """Earlier turns of its path that are needed to understand or to answer it, ascending."""
+    """Numbers of the earlier turns of its path that it needs, ascending."""
     from_history: bool = False
     """Whether the quotes of earlier turns of its path hold all gold facts."""
     topic_switch: bool = False
-    """Whether it has nothing to do with the turns before it."""
+    """Whether it is unrelated to the turns before it."""
 
     def __post_init__(self) -> None:
         if problem := evidence_problem(self.type, self.answer, self.supporting):
@@ -50,26 +50,26 @@ class WrittenTurn:
 
     @property
     def is_follow_up(self) -> bool:
-        """True when it leans on earlier turns: it neither opens the dialogue nor switches the topic."""
+        """Whether it depends on earlier turns: it neither opens the dialogue nor switches the topic."""
         return self.parent is not None and not self.topic_switch
 
 
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, kw_only=True)
 class Dialogue:
-    """One row of the file: a tree of turns under the first one.
+    """One row of the file: a tree of turns with the first turn as root.
 
     Raises:
-        ValueError: The turns are not numbered from 1 on, a parent or a relevant turn is not where it may be, or a turn
-            that needs no other is worded otherwise than its stand-alone question.
+        ValueError: The turns are not numbered 1, 2, 3, …, a parent or relevant turn is not an earlier turn of the path,
+            or the question of a turn that depends on no other differs from its stand-alone question.
     """
 
     id: Filled
     lang: Filled
     kind: DialogueKind
-    """``plain``: one topic, turn after turn; ``switch``: a new topic comes up; ``branches``: a turn goes back."""
+    """``plain``: one topic, one path. ``switch``: the topic changes. ``branches``: a turn follows an older one."""
     turns: tuple[WrittenTurn, ...]
-    """In the order in which they were asked."""
+    """Turns in the order in which they were asked."""
 
     def __post_init__(self) -> None:
         if not self.turns:
@@ -87,17 +87,17 @@ class Dialogue:
 
 
 def load_dialogues(path: Path | str) -> tuple[Dialogue, ...]:
-    """Dialogues of a JSON Lines file, in file order; blank lines are skipped.
+    """Read the dialogues of a JSON Lines file, in file order; blank lines are skipped.
 
     Raises:
-        LoadingError: The file cannot be read, holds no dialogue, or some rows are malformed; the message names
-            the first ten of them by line number and says what is wrong with each.
+        LoadingError: The file cannot be read, has no dialogue, or has malformed rows; the message lists the first ten
+            by line number.
     """
     return tuple(load_faultless(path, _ROW, noun="dialogue"))
 
 
 def path_of(dialogue: Dialogue, turn: int) -> tuple[WrittenTurn, ...]:
-    """The turns from the first to this one, along the parents; other branches are not among them.
+    """Return the turns from the first to this one, along the parents.
 
     Raises:
         ValueError: The dialogue has no turn of this number.
@@ -111,7 +111,7 @@ def path_of(dialogue: Dialogue, turn: int) -> tuple[WrittenTurn, ...]:
 
 
 def standalone_question(dialogue: Dialogue, turn: int) -> Question:
-    """The stand-alone question of a turn with its gold, as a row of its own: ``en-dialogue-01-turn-2``.
+    """Make a row of a turn's stand-alone question and gold facts, with an id such as ``en-dialogue-01-turn-2``.
 
     Raises:
         ValueError: The dialogue has no turn of this number.
@@ -133,7 +133,7 @@ _ROW = TypeAdapter(Dialogue)
 
 def _number_problem(turn: WrittenTurn, place: int) -> str:
     if turn.turn != place:
-        return f"turns count from 1 on, got number {turn.turn}"
+        return f"turns count from 1, got number {turn.turn}"
     if place == 1 and turn.parent is not None:
         return f"the first turn has no parent, got {turn.parent}"
     if place > 1 and (turn.parent is None or not 1 <= turn.parent < place):

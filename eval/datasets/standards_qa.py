@@ -1,4 +1,4 @@
-"""Question-answer data sets as typed rows, with the gold facts that each answer rests on."""
+"""Typed rows of ``standards_qa.jsonl``: questions with the gold facts of their answers, and their loader."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _FAULTS_SHOWN = 10
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, kw_only=True)
 class SupportingFact:
-    """One hop: a quote out of a document, and the single-hop question that it answers by itself."""
+    """One hop: a quote from a document, and the single-hop question that it answers."""
 
     source: Filled
     """Path of the document, relative to the index root."""
     quote: Filled
-    """The words that hold the fact; line breaks may differ from the document's."""
+    """The words that state the fact; line breaks may differ from the document's."""
     question: Filled
     answer: Filled
     remaining_question: str = ""
-    """What is still open once this quote and the earlier ones are known; its answer is the row's answer.
+    """The question that remains open after this quote and the earlier ones, with the row's answer.
 
-    ``""`` for the last hop, and wherever hops do not build on each other.
+    ``""`` for the last hop, and for hops that do not build on each other.
     """
 
 
@@ -52,9 +52,9 @@ class Question:
     lang: Filled
     question: Filled
     answer: str
-    """Gold answer; may be ``""`` when the question is unanswerable."""
+    """Gold answer; may be ``""`` if the question is unanswerable."""
     aliases: tuple[str, ...] = ()
-    """Other spellings that count as right."""
+    """Other accepted answers."""
     type: QuestionType
     supporting: tuple[SupportingFact, ...] = ()
     """Gold facts, in hop order."""
@@ -65,12 +65,12 @@ class Question:
 
     @property
     def is_chained(self) -> bool:
-        """True when each hop needs the one before it."""
+        """Whether each hop needs the previous one."""
         return self.type in _CHAINED
 
 
 def evidence_problem(kind: QuestionType, answer: str, supporting: Sequence[SupportingFact]) -> str:
-    """Why answer and supporting facts do not fit a question of this type; ``""`` when they do."""
+    """Return why answer and supporting facts do not fit a question of this type; ``""`` if they do."""
     hops = len(supporting)
     if kind != "unanswerable" and not answer.strip():
         return "the answer is empty; only an unanswerable question may have none"
@@ -87,16 +87,16 @@ def evidence_problem(kind: QuestionType, answer: str, supporting: Sequence[Suppo
 
 @dataclass(frozen=True, kw_only=True)
 class KnownQuestion:
-    """A question whose gold facts are known: a row's own, or one that follows from it."""
+    """A question with known gold facts: a row's own, or one derived from it."""
 
     question: str
     answer: str
     facts: tuple[SupportingFact, ...]
-    """In hop order; empty when nothing answers it."""
+    """Gold facts in hop order; empty if the question is unanswerable."""
 
 
 def known_questions(row: Question) -> Iterator[KnownQuestion]:
-    """The row's question, each hop's own question, and what remains to be asked after each hop of a chain."""
+    """Yield the row's question, the question of each hop, and the remaining question after each hop of a chain."""
     if row.type == "unanswerable":
         yield KnownQuestion(question=row.question, answer="", facts=())
         return
@@ -108,14 +108,14 @@ def known_questions(row: Question) -> Iterator[KnownQuestion]:
 
 
 def gold_of(facts: Iterable[SupportingFact]) -> tuple[GoldFact, ...]:
-    """The facts as the oracle judge wants them, in their order."""
+    """Convert supporting facts to the oracle judge's, in the same order."""
     return tuple(
         GoldFact(quote=fact.quote, question=fact.question, remaining_question=fact.remaining_question) for fact in facts
     )
 
 
 def gold_facts(rows: Iterable[Question]) -> dict[str, tuple[GoldFact, ...]]:
-    """What an ``OracleJudge`` needs to know: the gold facts of every question that the rows lead to."""
+    """Collect the gold facts of every known question of the rows, as ``OracleJudge`` takes them."""
     return {known.question: gold_of(known.facts) for row in rows for known in known_questions(row)}
 
 
@@ -123,34 +123,34 @@ _ROW = TypeAdapter(Question)
 
 
 class Identified(Protocol):
-    """A row that a file holds once."""
+    """Protocol of a row with an id."""
 
     @property
     def id(self) -> str:
-        """What no two rows of a file share."""
+        """Id of the row, unique in its file."""
 
 
 T = TypeVar("T", bound=Identified)
 
 
 def load_standards_qa(path: Path | str) -> list[Question]:
-    """Questions of a JSON Lines file, in file order; blank lines are skipped.
+    """Read the questions of a JSON Lines file, in file order; blank lines are skipped.
 
     Raises:
-        LoadingError: The file cannot be read, holds no question, or some rows are malformed; the message names
-            the first ten of them by line number and says what is wrong with each.
+        LoadingError: The file cannot be read, has no question, or has malformed rows; the message lists the first ten
+            by line number.
     """
     return load_faultless(path, _ROW, noun="question")
 
 
 def load_faultless(path: Path | str, adapter: TypeAdapter[T], *, noun: str) -> list[T]:
-    """Rows of a JSON Lines file in file order, as ``adapter`` understands them; blank lines are skipped.
+    """Read the rows of a JSON Lines file with ``adapter``, in file order; blank lines are skipped.
 
-    ``noun`` says in a message what a row is.
+    Error messages call a row ``noun``.
 
     Raises:
-        LoadingError: The file cannot be read, holds no row, or some rows are malformed; the message names
-            the first ten of them by line number and says what is wrong with each.
+        LoadingError: The file cannot be read, has no row, or has malformed rows; the message lists the first ten by
+            line number.
     """
     file = Path(path)
     try:
@@ -161,9 +161,9 @@ def load_faultless(path: Path | str, adapter: TypeAdapter[T], *, noun: str) -> l
     if faults:
         shown = "\n".join(f"  line {number}: {fault}" for number, fault in faults[:_FAULTS_SHOWN])
         more = f"\n  and {len(faults) - _FAULTS_SHOWN} more" if len(faults) > _FAULTS_SHOWN else ""
-        raise LoadingError(f"Malformed rows in {file}: {len(faults)}. Mend them:\n{shown}{more}")
+        raise LoadingError(f"Malformed rows in {file}: {len(faults)}. Correct them:\n{shown}{more}")
     if not rows:
-        raise LoadingError(f"{file} holds no {noun}; give a JSON Lines file with one {noun} a line.")
+        raise LoadingError(f"{file} has no {noun}; give a JSON Lines file with one {noun} per line.")
     return rows
 
 

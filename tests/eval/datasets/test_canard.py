@@ -63,5 +63,5 @@ def test_a_malformed_row_is_reported_and_left_out(tmp_path: Path, changes: dict[
 
 
 def test_rows_of_another_format_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(LoadingError, match="Is it in the format that was named"):
+    with pytest.raises(LoadingError, match="Is the format right"):
         load_canard(write_list(tmp_path, {"text": "x"}))

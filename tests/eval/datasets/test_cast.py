@@ -76,11 +76,11 @@ def test_rewrites_within_a_topic_go_before_those_of_a_table(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("bad", "fault"),
     [
-        (row(2, history=[]), "turn 2 follows 1 questions, but 0 are there"),
+        (row(2, history=[]), "turn 2 needs 1 earlier questions, got 0"),
         (row(1), "'7_1' was already in row 1"),
         (row(2, question=" "), "question: "),
-        (row(2, history=[{"role": "system", "text": "Hello."}]), "the first message is of 'system'"),
-        (topic(8, *ASKED, turn=[{"number": 2, "raw_utterance": "Who?"}]), "must run from 1 on"),
+        (row(2, history=[{"role": "system", "text": "Hello."}]), "the first message is from 'system'"),
+        (topic(8, *ASKED, turn=[{"number": 2, "raw_utterance": "Who?"}]), "must be 1, 2, 3"),
         (topic(8), "turn: "),
         (topic(8, "What?", ""), "raw_utterance: "),
     ],
@@ -108,5 +108,5 @@ def test_a_folder_must_hold_one_file_of_topics(tmp_path: Path, names: tuple[str,
 
 
 def test_rows_of_another_format_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(LoadingError, match="Is it in the format that was named"):
+    with pytest.raises(LoadingError, match="Is the format right"):
         load_cast(write_list(tmp_path, {"text": "x"}))

@@ -41,7 +41,7 @@ def test_a_set_is_conversational_if_there_are_turns_in_it() -> None:
 
 
 def test_a_question_that_stands_alone_is_no_turn() -> None:
-    with pytest.raises(ValueError, match="'q' is no turn"):
+    with pytest.raises(ValueError, match="'q' is not a turn"):
         turn_of(EvalQuestion(id="q", question="Q?", answers=()))
 
 
@@ -49,7 +49,7 @@ def test_what_others_say_is_the_answer_to_the_users_last_message() -> None:
     said = [("User", " Who? "), ("agent", "Ann."), ("system", "Or Bo."), ("user", "When?")]
     assert exchanges(said) == (("Who?", "Ann. Or Bo."), ("When?", ""))
     assert exchanges([]) == ()
-    with pytest.raises(ValueError, match="the first message is of 'agent'"):
+    with pytest.raises(ValueError, match="the first message is from 'agent'"):
         exchanges(reversed(said[:2]))
 
 

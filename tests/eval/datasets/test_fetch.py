@@ -191,14 +191,14 @@ def test_content_other_than_published_is_refused(server: FileServer, sets: Path)
     server.content = archive(**BEIR)
     found = hashlib.md5(server.content, usedforsecurity=False).hexdigest()
     source = replace(source_of("beir-scifact"), url=server.base_url)
-    with pytest.raises(LoadingError, match=f"{found}, the authors' file has {source.md5}"):
+    with pytest.raises(LoadingError, match=f"{found}, but the authors' file has {source.md5}"):
         fetch_source(source, sets)
     assert list(sets.iterdir()) == []
 
 
 def test_other_file_of_the_same_length_is_refused(server: FileServer, sets: Path) -> None:
     source = replace(source_of("hotpotqa"), url=server.base_url)
-    with pytest.raises(LoadingError, match=f"{hashlib.sha256(HOTPOT).hexdigest()}, the authors' file has 4e9ecb5c"):
+    with pytest.raises(LoadingError, match=f"{hashlib.sha256(HOTPOT).hexdigest()}, but the authors' file has 4e9ecb5c"):
         fetch_source(source, sets)
     assert fetch_source(replace(source, sha256=hashlib.sha256(HOTPOT).hexdigest()), sets).questions == 2
 
@@ -224,7 +224,7 @@ def test_archive_that_unpacks_to_too_much_is_refused(server: FileServer, sets: P
 @pytest.mark.parametrize("loopback_http", [True, False])
 def test_plain_http_is_refused_at_every_hop(server: FileServer, sets: Path, loopback_http: bool) -> None:
     server.redirects_to = "http://elsewhere.example/file"
-    with pytest.raises(LoadingError, match="only https:// is taken"):
+    with pytest.raises(LoadingError, match="only https:// is allowed"):
         fetch.fetch_dataset("hotpotqa", sets, url=server.base_url, loopback_http=loopback_http)
     assert len(server.ranges) == loopback_http, "the redirection is not followed"
 

@@ -121,7 +121,7 @@ def test_a_task_may_bring_its_rewrite(tmp_path: Path) -> None:
 def test_a_split_is_a_domain(tmp_path: Path) -> None:
     file = write_lines(tmp_path, task(1), task(1, "d", domain="ibmcloud"))
     assert [question.id for question in load_dataset(f"mtrag:{file}", split="cloud").questions] == ["d<::>1"]
-    with pytest.raises(SettingsError, match=r"'fiqa' is no domain of these tasks\. Allowed: clapnq, cloud"):
+    with pytest.raises(SettingsError, match=r"'fiqa' is not a domain of these tasks\. Allowed: clapnq, cloud"):
         load_dataset(f"mtrag:{file}", split="fiqa")
 
 
@@ -131,7 +131,7 @@ def test_a_split_is_a_domain(tmp_path: Path) -> None:
         ({"input": []}, "input: "),
         (
             {"input": [{"speaker": "user", "text": "Who?"}, {"speaker": "agent", "text": "I."}]},
-            "no question of the user",
+            "must be a question of the user",
         ),
         ({"contexts": [{"text": "x"}]}, "document_id: "),
         ({"task_id": "c<::>1"}, "was already in row 1"),
@@ -148,5 +148,5 @@ def test_a_malformed_row_is_reported_and_left_out(tmp_path: Path, changes: dict[
 def test_a_folder_without_tasks_and_rows_of_another_format_are_refused(tmp_path: Path) -> None:
     with pytest.raises(LoadingError, match=r"has no generation_tasks/reference\.jsonl"):
         load_mtrag(tmp_path)
-    with pytest.raises(LoadingError, match="Is it in the format that was named"):
+    with pytest.raises(LoadingError, match="Is the format right"):
         load_mtrag(write_lines(tmp_path, {"text": "x"}))

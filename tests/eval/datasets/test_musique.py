@@ -63,7 +63,10 @@ def test_without_a_decomposition_the_id_tells_the_hops(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"question_decomposition": [{"paragraph_support_idx": 9}]}, "paragraph_support_idx 9 is no paragraph's idx"),
+        (
+            {"question_decomposition": [{"paragraph_support_idx": 9}]},
+            "paragraph_support_idx 9 is not the idx",
+        ),
         ({"paragraphs": [paragraph(1, True), paragraph(1, True)]}, "two have the same idx"),
         ({"answer": " "}, "an answerable question needs one"),
         ({"answer": None}, "an answerable question needs one"),

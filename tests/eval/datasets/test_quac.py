@@ -63,7 +63,7 @@ def test_a_malformed_article_is_reported_by_its_place(tmp_path: Path) -> None:
     dataset = load_quac(write_official(tmp_path, good, empty, again, article("C_3", "a")))
     assert [question.id for question in dataset.questions] == ["C_1_q#0", "C_3_q#0"]
     assert [number for number, _ in dataset.malformed] == [2, 3]
-    assert "'C_1_q#0' was there already" in dataset.malformed[1][1]
+    assert "'C_1_q#0' occurs twice" in dataset.malformed[1][1]
 
 
 def test_turns_follow_the_one_before_unless_they_name_another(tmp_path: Path) -> None:
@@ -125,14 +125,14 @@ def test_what_a_turn_tells_of_itself_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "fault"),
     [
-        (turn(2, supporting=["x"]), "'x' is no id of its passages"),
+        (turn(2, supporting=["x"]), "'x' is not the id of one of its passages"),
         (turn(2, question=""), "question: "),
-        (turn(2, parent="d_9"), "d_9 is not there"),
-        (turn(2, parent="d_2"), "d_2 is no earlier turn"),
-        (turn(2, parent="e_1"), "e_1 is no earlier turn of the same dialogue"),
-        (turn(1, id="other"), "'turn 1 of d' was there already"),
-        (turn(2, id="d_1"), "'d_1' was there already"),
-        ({"id": "d", "turns": []}, "there is none"),
+        (turn(2, parent="d_9"), "d_9 is missing or malformed"),
+        (turn(2, parent="d_2"), "d_2 is not an earlier turn"),
+        (turn(2, parent="e_1"), "e_1 is not an earlier turn of the same dialogue"),
+        (turn(1, id="other"), "'turn 1 of d' occurs twice"),
+        (turn(2, id="d_1"), "'d_1' occurs twice"),
+        ({"id": "d", "turns": []}, "turns: the list is empty"),
     ],
 )
 def test_a_malformed_turn_is_reported_with_those_that_follow_it(
@@ -155,5 +155,5 @@ def test_a_dialogue_with_a_malformed_turn_is_left_out_whole(tmp_path: Path) -> N
 def test_rows_of_another_format_are_refused(tmp_path: Path, content: str) -> None:
     file = tmp_path / "rows.json"
     file.write_text(content, encoding="utf-8")
-    with pytest.raises(LoadingError, match="Is it in the format that was named"):
+    with pytest.raises(LoadingError, match="Is the format right"):
         load_quac(file)

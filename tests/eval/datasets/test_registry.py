@@ -40,7 +40,7 @@ def test_a_spec_that_is_none_says_what_is_allowed(spec: str) -> None:
 
 
 def test_a_split_fits_only_sets_that_have_some(hotpot: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="split='dev' does not fit"):
+    with pytest.raises(SettingsError, match="split='dev' is not allowed"):
         load_dataset(hotpot, split="dev")
     with pytest.raises(LoadingError, match="no split 'dev'"):
         load_dataset(f"beir:{tmp_path}", split="dev")
@@ -54,7 +54,7 @@ def test_every_format_refuses_a_path_that_is_not_there(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", ["hotpotqa", "2wiki", "musique", "flashrag"])
 def test_every_format_refuses_rows_of_another(name: str, tmp_path: Path) -> None:
-    with pytest.raises(LoadingError, match="Is it in the format that was named"):
+    with pytest.raises(LoadingError, match="Is the format right"):
         load_dataset(f"{name}:{write_lines(tmp_path, {'text': 'x'})}")
 
 

@@ -94,7 +94,7 @@ def test_a_file_without_rows_is_refused(tmp_path: Path) -> None:
     for file in (write_list(tmp_path), write_lines(tmp_path, "", " ")):
         reader = RowReader(file=file)
         assert numbers(reader) == []
-        with pytest.raises(LoadingError, match="holds no row"):
+        with pytest.raises(LoadingError, match="has no rows"):
             reader.checked()
 
 

@@ -61,7 +61,7 @@ def test_a_stand_alone_question_is_a_row_of_its_own(tmp_path: Path) -> None:
     ("turns", "fault"),
     [
         ([], "a dialogue needs at least one turn"),
-        ([{**FIRST, "turn": 2}], "turn 1: turns count from 1 on, got number 2"),
+        ([{**FIRST, "turn": 2}], "turn 1: turns count from 1, got number 2"),
         ([{**FIRST, "parent": 1}], "turn 1: the first turn has no parent, got 1"),
         ([FIRST, follow_up(2, 2)], "turn 2: its parent must be an earlier turn, got 2"),
         ([FIRST, follow_up(2, 0)], "turn 2: its parent must be an earlier turn, got 0"),
@@ -81,7 +81,7 @@ def test_a_malformed_dialogue_is_named_by_its_line_and_fault(tmp_path: Path, tur
     file = write_lines(tmp_path, dialogue(FIRST, identity="good"), dialogue(*turns))
     with pytest.raises(LoadingError) as caught:
         load_dialogues(file)
-    assert f"{file}: 1. Mend them:\n  line 2: " in str(caught.value)
+    assert f"{file}: 1. Correct them:\n  line 2: " in str(caught.value)
     assert fault in str(caught.value)
 
 
@@ -92,7 +92,7 @@ def test_an_id_may_be_used_once(tmp_path: Path) -> None:
 
 def test_a_file_without_dialogues_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(LoadingError, match="holds no dialogue; give a JSON Lines file with one dialogue a line"):
+    with pytest.raises(LoadingError, match="has no dialogue; give a JSON Lines file with one dialogue per line"):
         load_dialogues(tmp_path / "empty.jsonl")
     with pytest.raises(LoadingError, match=r"Cannot read dialogues from .*missing\.jsonl"):
         load_dialogues(tmp_path / "missing.jsonl")

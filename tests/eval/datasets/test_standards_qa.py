@@ -76,14 +76,14 @@ def test_questions_are_frozen(tmp_path: Path) -> None:
 def test_a_malformed_row_is_named_by_its_line_and_fault(tmp_path: Path, row: object, fault: str) -> None:
     with pytest.raises(LoadingError) as caught:
         load_standards_qa(write(tmp_path, SINGLE, "", row))
-    assert "qa.jsonl: 1. Mend" in str(caught.value)
+    assert "qa.jsonl: 1. Correct" in str(caught.value)
     assert re.search(r"\n  line 3: (row: |)" + re.escape(fault), str(caught.value))
 
 
 def test_every_malformed_row_is_counted_and_the_first_ten_are_shown(tmp_path: Path) -> None:
     with pytest.raises(LoadingError) as caught:
         load_standards_qa(write(tmp_path, *["{}"] * 12))
-    assert "qa.jsonl: 12. Mend" in str(caught.value)
+    assert "qa.jsonl: 12. Correct" in str(caught.value)
     assert "line 10:" in str(caught.value)
     assert "line 11:" not in str(caught.value)
     assert "and 2 more" in str(caught.value)
@@ -97,7 +97,7 @@ def test_an_id_may_be_used_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\n \n"])
 def test_a_file_without_questions_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "qa.jsonl").write_bytes(content)
-    with pytest.raises(LoadingError, match="holds no question"):
+    with pytest.raises(LoadingError, match="has no question"):
         load_standards_qa(tmp_path / "qa.jsonl")
 
 
