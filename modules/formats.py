@@ -14,6 +14,11 @@ MAX_ID_BYTES = 1_024
 _SHOWN = 40
 
 
+def storable(text: str) -> str:
+    """The text without what checkpoint stores refuse: NUL characters, and halves of surrogate pairs, as ``?``."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
 def is_storable(text: str, *, max_bytes: int | None = None) -> bool:
     """Whether every store can keep a text of at most ``max_bytes`` bytes (None: of any length).
 

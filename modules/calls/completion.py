@@ -10,6 +10,7 @@ import httpx2
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 
+from ..formats import storable
 from .growing_text import Delta
 from .thinking import ThinkingText, whole_text
 
@@ -188,11 +189,6 @@ def _size(text: str) -> int:
 
 def _first_logprobs(metadata: Mapping[str, object]) -> dict[str, object]:
     return {"logprobs": metadata["logprobs"]} if metadata.get("logprobs") else {}
-
-
-def storable(text: str) -> str:
-    """The text without what checkpoint stores refuse: NUL characters, and halves of surrogate pairs, as ``?``."""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def _content(message: AIMessage) -> str:

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, cast, get_args
 
-from ..calls.completion import storable
 from ..calls.usage import CallMeter
+from ..formats import storable
 from ..reader.evidence import foreign_addresses, without_control_tokens
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Annotated
 from langchain_core.documents import Document
 from pydantic import BaseModel, BeforeValidator
 
-from ..calls.completion import storable
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, ModelCallError, ModelSetupError
+from ..formats import storable
 from ..llm.endpoint import ChatLLM
 from ..llm.json_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
 from .contract import Score, Verdict, sub_question_problem

@@ -13,11 +13,12 @@ from json_repair.json_parser import JSONParser
 from json_repair.utils.constants import JSONReturnType
 from pydantic import BaseModel, ValidationError
 
-from ..calls.completion import Completion, storable
+from ..calls.completion import Completion
 from ..calls.messages import JSON_REPAIR, Message
 from ..calls.thinking import split_thinking
 from ..calls.usage import CallMeter
 from ..errors import CacheMiss, ModelRequestError, faults_of
+from ..formats import storable
 from .endpoint import CallOptions, ChatLLM, JsonFormat
 
 MAX_STEPS = 150_000

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-
-from langchain_core.documents import Document
+from typing import TYPE_CHECKING
 
 from .refusals import is_refusal
+
+if TYPE_CHECKING:  # what imports verdicts stays light
+    from langchain_core.documents import Document
 
 LABELS = (
     "action",

@@ -19,8 +19,8 @@ from langchain_core.documents import Document
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FiniteFloat, ValidationError
 
 from ..addresses import Address
-from ..calls.completion import storable
 from ..errors import SearchArgumentError, SettingsError, faults_of
+from ..formats import storable
 from ..redaction import starred
 from ..settings import without_secrets
 

@@ -16,9 +16,10 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.calls.completion import Completion, storable
+from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError, ModelRequestError, ModelSetupError
+from judgetree.modules.formats import storable
 from judgetree.modules.llm.cache import CachedLLM, CompletionCache
 from judgetree.modules.llm.json_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
 from tests.modules.model_endpoints import as_new, chat_reply, llm_at, saying, serve_raw
