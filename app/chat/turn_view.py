@@ -23,7 +23,7 @@ from ...graphs.conversation.turn.events import (
 from ...graphs.conversation.turn.result import TurnResult
 from ...graphs.drawing.layout import one_line
 from ...graphs.drawing.words import usage_words
-from ...graphs.tree.printable import printable
+from ...modules.formats import printable
 from ...modules.reader.prompts import REFUSAL
 from ..terminal.live_tree import LiveQuery, LiveTree
 from ..terminal.terminal import fit, is_live, notes, say, write_result

@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from ...graphs.drawing.layout import columns, one_line, shorten
-from ...graphs.tree.printable import printable
+from ...modules.formats import printable
 
 STAGES: Mapping[str, str] = {
     "wait": "waiting for another writer",

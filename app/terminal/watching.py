@@ -16,7 +16,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from ...graphs.threads.context import RunEvent
-from ...graphs.tree.printable import printable
+from ...modules.formats import printable
 from .live_tree import LiveTree
 from .terminal import fit, is_live, notes, say, write_result
 

@@ -16,7 +16,7 @@ import pandas as pd
 from ...graphs.drawing.html import Json, SharedTexts, describe_chunk, pack, query_data
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.tree.nodes import ChunkNode
-from ...graphs.tree.printable import printable
+from ...modules.formats import printable
 from ..datasets.questions import DialogueTurn, EvalQuestion
 from ..metrics.retrieval import gold_mark
 from ..rows.store import RunRow

@@ -22,8 +22,8 @@ import pandas as pd
 from markdown_it import MarkdownIt
 
 from ...graphs.drawing.html import csp_hash, json_in_html, tree_asset
-from ...graphs.tree.printable import printable
 from ...modules.disk import write_whole
+from ...modules.formats import printable
 from ..calibration.judge_figures import judged_questions
 from .compare import Comparison, compare_systems
 from .data import page_data

@@ -10,8 +10,8 @@ import networkx as nx
 from ...modules.errors import UnknownThread
 from ...modules.memory.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of
 from ..rag.search_tree import SearchTree
+from ..tree.documents import Documents
 from ..tree.history import StateHistory
-from .drawing.document import dump_conversation, load_conversation
 from .drawing.dot import draw_conversation_dot, draw_conversation_svg
 from .drawing.graph import build_turn_graph
 from .drawing.html import draw_conversation_html, draw_conversation_notebook
@@ -73,7 +73,7 @@ class ConversationTree(TurnTree):
         Raises:
             LoadingError: The text is no JSON, no conversation tree, damaged, or of another format.
         """
-        return cls(**load_conversation(text))
+        return _DOCUMENTS.load(text)
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The tree as a JSON document that says its format; search trees are documents within it.
@@ -81,7 +81,7 @@ class ConversationTree(TurnTree):
         Raises:
             ValueError: A score or some metadata is a number that is not finite, which JSON cannot say.
         """
-        return dump_conversation(self, indent=indent)
+        return _DOCUMENTS.dump(self, indent=indent)
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """A ``networkx.MultiDiGraph``: turns to those that follow them, to those that reuse their evidence, and to
@@ -124,6 +124,9 @@ class ConversationTree(TurnTree):
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+_DOCUMENTS = Documents(ConversationTree, "conversation-tree", again="build it again from its conversation")
 
 
 async def read_conversation(

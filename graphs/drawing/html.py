@@ -22,8 +22,8 @@ from string import Template
 from typing import Literal
 
 from ...modules.errors import DependencyError
+from ...modules.formats import printable
 from ..tree.nodes import ChunkNode, QueryNode, count_verdicts, walk_queries
-from ..tree.printable import printable
 from .layout import one_line, shorten
 from .svg import draw_svg
 from .text import draw_text

@@ -12,8 +12,7 @@ from ..drawing.dot import draw_dot
 from ..drawing.html import draw_html, draw_notebook_html
 from ..drawing.svg import draw_svg
 from ..drawing.text import draw_text
-from ..tree.document import dump_tree, load_tree
-from ..tree.graphml import build_graph, draw_graphml
+from ..tree.documents import Documents, build_graph, draw_graphml
 from ..tree.history import StateHistory, aread_tree, read_tree
 from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries
 
@@ -32,9 +31,9 @@ class SearchTree:
     True
     """
 
-    root: QueryNode
     fingerprint: Mapping[str, str] = field(default_factory=dict)
     """Everything that determined the run, by name; empty where the run kept none."""
+    root: QueryNode
 
     @classmethod
     def from_history(cls, graph: StateHistory, thread_id: str) -> SearchTree:
@@ -61,8 +60,7 @@ class SearchTree:
         Raises:
             LoadingError: The text is no JSON, no search tree, damaged, or of another format.
         """
-        root, fingerprint = load_tree(text)
-        return cls(root=root, fingerprint=fingerprint)
+        return TREE_DOCUMENTS.load(text)
 
     def query_nodes(self) -> Iterator[QueryNode]:
         """Every query node, parents before children."""
@@ -110,7 +108,7 @@ class SearchTree:
         Raises:
             ValueError: Some metadata holds a number that is not finite, which JSON cannot say.
         """
-        return dump_tree(self.root, self.fingerprint, indent=indent)
+        return TREE_DOCUMENTS.dump(self, indent=indent)
 
     def to_networkx(self) -> nx.DiGraph:
         """A ``networkx.DiGraph``: queries to their chunks, chunks to their sub-questions; scalar attributes."""
@@ -157,3 +155,6 @@ class SearchTree:
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+TREE_DOCUMENTS = Documents(SearchTree, "search-tree", again="build the tree again from its checkpoints")

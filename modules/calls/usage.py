@@ -7,7 +7,9 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
 
 from ..errors import BudgetSpent
 from .record import CallKind, CallRecord

@@ -10,7 +10,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from ..calls.tokens import message_tokens
 from ..calls.usage import UsageTotals, total_usage

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import networkx as nx
 
+from ....modules.formats import printable
 from ....modules.memory.turns import OpenTurn, QaPair
 from ...threads.state import JsonScalar
-from ...tree.graphml import build_graph
-from ...tree.printable import printable
+from ...tree.documents import build_graph
 from .turn_tree import TurnTree
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from importlib import resources
 from string import Template
 
+from ....modules.formats import printable
 from ....modules.memory.turns import ChunkRef, OpenTurn, QaPair
 from ...drawing.html import (
     Json,
@@ -29,7 +30,6 @@ from ...drawing.layout import one_line, shorten
 from ...drawing.words import VERDICT_MARKS, VERDICT_WORDS, usage_words
 from ...rag.search_tree import SearchTree
 from ...tree.nodes import ChunkNode, VerdictLabel
-from ...tree.printable import printable
 from .dot import draw_conversation_svg
 from .text import draw_conversation_text
 from .turn_tree import Lane, TurnTree

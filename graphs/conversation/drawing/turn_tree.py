@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
+
+from pydantic import PlainSerializer, PlainValidator
 
 from ....modules.calls.usage import UsageTotals
 from ....modules.memory.turns import MAIN_BRANCH, Branch, ChunkRef, OpenTurn, QaPair, rag_thread_of
-from ...rag.search_tree import SearchTree
+from ...rag.search_tree import TREE_DOCUMENTS, SearchTree
+
+_TreeDocument = Annotated[
+    SearchTree, PlainValidator(TREE_DOCUMENTS.from_json_object), PlainSerializer(TREE_DOCUMENTS.to_json_object)
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +53,7 @@ class TurnTree:
     """The first one first."""
     turns: tuple[QaPair, ...]
     """In the order in which they were answered."""
-    trees: Mapping[str, SearchTree | None] = field(default_factory=dict)
+    trees: Mapping[str, _TreeDocument | None] = field(default_factory=dict)
     """By root thread; None for a tree that is gone. The open turn's stands here once its search has begun."""
     active_branch: str = MAIN_BRANCH
     """Id of the branch that is spoken in."""

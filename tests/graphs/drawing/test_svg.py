@@ -15,8 +15,8 @@ from judgetree.graphs.drawing.boxes import CARD_WIDTH_PT
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import VERDICT_LABELS, ChunkNode, QueryNode
-from judgetree.graphs.tree.printable import printable
 from judgetree.modules.errors import DependencyError
+from judgetree.modules.formats import printable
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,7 +10,7 @@ from judgetree.graphs.drawing.layout import columns, glyph_ems, one_line, shorte
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
-from judgetree.graphs.tree.printable import printable
+from judgetree.modules.formats import printable
 
 
 @pytest.mark.parametrize(("text", "width"), [("", 0), ("abc", 3), ("红楼梦", 6), ("e\u0301", 1), ("。", 2), ("→", 1)])

@@ -322,10 +322,10 @@ RECORDS = st.builds(
     prompt_tokens=st.integers(0),
     completion_tokens=st.integers(0),
     estimated=st.booleans(),
-    cut_off=st.booleans(),
     seconds=st.floats(0, 1e6),
     attempts=st.integers(1),
     cached=st.booleans(),
+    cut_off=st.booleans(),
     error=st.text(),
 )
 
@@ -394,6 +394,20 @@ def test_networkx_graph_leads_from_query_over_chunk_to_sub_question(tmp_path: Pa
     assert graph.nodes["root/b"]["score"] == 1
     assert graph.nodes["root-b"]["llm_calls"] == 3
     assert nx.is_arborescence(graph)
+
+
+def test_networkx_graph_takes_any_metadata_key() -> None:
+    chunk = ChunkNode(chunk_id="c", text="t", metadata={"node_for_adding": 1, "kind": "mine"})
+    graph = SearchTree(root=QueryNode(thread_id="t", query="q", chunks=(chunk,))).to_networkx()
+
+    assert graph.nodes["t/c"] == {
+        "node_for_adding": 1,
+        "kind": "chunk",
+        "thread_id": "t",
+        "chunk_id": "c",
+        "text": "t",
+        "verdict": "pending",
+    }
 
 
 def test_json_says_its_format_and_keeps_chinese_readable() -> None:

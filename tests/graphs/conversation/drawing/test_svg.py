@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judgetree.graphs.tree.printable import printable
+from judgetree.modules.formats import printable
 from tests.graphs.conversation.drawing.talks import ATTACK, conversation, long_talk
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -1,0 +1,162 @@
+"""Trees for other programs: JSON documents that are read back without loss, and graphs in networkx and GraphML."""
+
+from __future__ import annotations
+
+import json
+import re
+import reprlib
+from collections.abc import Mapping
+from typing import Generic, TypeVar, cast
+
+import networkx as nx
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, SchemaValidator
+
+from ...modules.errors import LoadingError
+from ...modules.formats import FORMAT_KEY, Thing, format_of, printable, refuse_other_format
+from .nodes import QueryNode, walk_chunks, walk_queries
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_QUERY_ATTRIBUTES = (
+    "thread_id",
+    "depth",
+    "query",
+    "answer",
+    "status",
+    "answer_status",
+    "error",
+    "started_at",
+    "ended_at",
+)
+# Where pydantic speaks of Python's arguments and types, in the words of JSON.
+_FAULTS = {
+    "dataclass_type": "Input should be an object",
+    "dict_type": "Input should be an object",
+    "extra_forbidden": "Unknown field",
+    "missing": "Missing field",
+    "tuple_type": "Input should be a list",
+    "unexpected_keyword_argument": "Unknown field",
+}
+T = TypeVar("T")
+
+
+class Documents(Generic[T]):
+    """The JSON documents of one dataclass: its format, then its fields in their order."""
+
+    def __init__(self, kind: type[T], thing: Thing, *, again: str) -> None:
+        """Prepare writing and reading.
+
+        Args:
+            kind: The dataclass. What it holds are dataclasses, typed dictionaries, lists, tuples and scalars.
+            thing: What ``format`` names.
+            again: What a user does with a document of another format, as the end of a sentence.
+        """
+        self._thing: Thing = thing
+        self._what = thing.replace("-", " ")
+        self._again = again
+        self._fields = TypeAdapter(kind)
+        self._strict_fields = SchemaValidator(cast(CoreSchema, _strict(self._fields.core_schema)))
+
+    def dump(self, value: T, *, indent: int | None) -> str:
+        """The document as text; Chinese stays readable.
+
+        Raises:
+            ValueError: A number in it is not finite, which JSON cannot say, or it nests more than 250 questions.
+        """
+        text = json.dumps(self.to_json_object(value), ensure_ascii=False, allow_nan=False, indent=indent)
+        return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+    def to_json_object(self, value: T) -> dict[str, object]:
+        """The document as what JSON is made of, to stand by itself or in a larger one."""
+        return {FORMAT_KEY: format_of(self._thing), **self._fields.dump_python(value, warnings=False)}
+
+    def load(self, text: str) -> T:
+        """What ``dump`` wrote.
+
+        Raises:
+            LoadingError: The text is no JSON, or see ``from_json_object``.
+        """
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise LoadingError(f"This is not a {self._what}: no JSON ({error}).") from error
+        return self.from_json_object(document)
+
+    def from_json_object(self, document: object) -> T:
+        """What ``to_json_object`` gave. A missing field is refused as a foreign one is.
+
+        Raises:
+            LoadingError: It is something else, of another format, or damaged.
+        """
+        if not isinstance(document, dict):
+            raise LoadingError(f"This is not a {self._what}: the JSON holds no object.")
+        refuse_other_format(
+            document.get(FORMAT_KEY),
+            self._thing,
+            where=f"This {self._what}",
+            remedy=f"Read it with the judgetree that wrote it, or {self._again}.",
+        )
+        fields = {key: value for key, value in document.items() if key != FORMAT_KEY}
+        try:
+            return cast(T, self._strict_fields.validate_python(fields))
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            place = ".".join(str(part) for part in fault["loc"])
+            words = _FAULTS.get(fault["type"], fault["msg"])
+            raise LoadingError(
+                f"This {self._what} is damaged at {place}: {words}, found {reprlib.repr(fault['input'])} "
+                f"({error.error_count()} faults in all)."
+            ) from error
+
+
+def _strict(schema: object) -> object:
+    """A pydantic schema that takes neither a number in quotes nor a default for what is missing, but JSON's lists."""
+    if isinstance(schema, list):
+        return [_strict(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    strict = {key: _strict(part) for key, part in schema.items()}
+    match strict.get("type"):
+        case "default":
+            return strict["schema"]
+        case "dataclass" | "typed-dict":
+            strict |= {"strict": False, "config": {"strict": True, "extra_fields_behavior": "forbid"}}
+            strict.pop("extra_behavior", None)
+        case "tuple":
+            strict["strict"] = False
+    return strict
+
+
+def build_graph(root: QueryNode) -> nx.DiGraph:
+    """A directed graph from queries to their chunks and from chunks to their sub-questions.
+
+    A query node is named by its thread id, a chunk node by ``thread id/chunk id`` (two queries may find one chunk).
+    ``kind`` is "query" or "chunk". Attributes are scalars that GraphML can hold; what is None is left out, and
+    characters that XML forbids are replaced.
+    """
+    graph = nx.DiGraph()
+    for query in walk_queries(root):
+        attributes = {name: getattr(query, name) for name in _QUERY_ATTRIBUTES}
+        _add_node(graph, query.thread_id, {"kind": "query", **attributes, **query.cost})
+    for parent, chunk in walk_chunks(root):
+        name = f"{parent.thread_id}/{chunk.chunk_id}"
+        own = {"chunk_id": chunk.chunk_id, "text": chunk.text, "verdict": chunk.verdict}
+        _add_node(graph, name, {**chunk.metadata, "kind": "chunk", "thread_id": parent.thread_id, **own})
+        graph.add_edge(printable(parent.thread_id), printable(name), kind="retrieved")
+        if chunk.child is not None:
+            graph.add_edge(printable(name), printable(chunk.child.thread_id), kind="asked")
+    return graph
+
+
+def draw_graphml(root: QueryNode) -> str:
+    """The graph of ``build_graph`` as GraphML text; metadata keys are the attribute names."""
+    return "\n".join(nx.generate_graphml(build_graph(root)))
+
+
+def _add_node(graph: nx.DiGraph, name: str, attributes: Mapping[str, object]) -> None:
+    shown = {
+        printable(key): printable(value) if isinstance(value, str) else value
+        for key, value in attributes.items()
+        if value is not None
+    }
+    graph.add_nodes_from([(printable(name), shown)])  # add_node takes no attribute of the name of its own argument
