@@ -9,7 +9,7 @@ ifneq ($(JUDGETREE_LLM),)
 OTHER_MODEL := $(filter-out local:%,$(JUDGETREE_LLM))
 endif
 
-.PHONY: demo test test-local check bench lock notebooks clean
+.PHONY: demo test test-local check bench lock docs notebooks clean
 
 demo: $(VENV)/$(if $(OTHER_MODEL),.dev,.local)
 	$(BIN)/judgetree demo $(DEMO_ARGS)
@@ -26,8 +26,12 @@ check: $(VENV)/.dev
 	rm -rf build && $(PIP) install --no-deps --no-build-isolation --target build/types .
 	cd build/types && MYPYPATH=. $(abspath $(BIN))/python -m mypy --strict --config-file $(abspath pyproject.toml) -p judgetree
 	$(BIN)/python tests/links.py README.md CHANGELOG.md docs data
+	$(MAKE) docs
 	$(MAKE) notebooks
 	rm -rf build
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -q -W --keep-going -n -b html -d build/doctrees docs build/docs
 
 notebooks: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n 2 tests/notebooks
@@ -39,7 +43,7 @@ UV_COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --no-annotate --n
 # For make, with digests: all but the local model, and what the demo needs. For pip, the same versions as constraints.
 lock:
 	$(PIP) install "uv>=0.9,<1"
-	$(UV_COMPILE) --generate-hashes --extra dev --extra embedders --extra eval --extra postgres --extra server \
+	$(UV_COMPILE) --generate-hashes --extra dev --extra docs --extra embedders --extra eval --extra postgres --extra server \
 	  -o requirements.lock
 	$(UV_COMPILE) --generate-hashes --extra embedders --extra local -c requirements.lock -o requirements-local.lock
 	$(UV_COMPILE) --all-extras -c requirements.lock -c requirements-local.lock -o constraints.txt
