@@ -70,15 +70,15 @@ class Address(str):
         return self.partition("#")[2]
 
     def joined(self, path: str) -> Address:
-        """The address with ``path`` added to its own, secrets included."""
+        """Return the address with ``path`` added to its own, secrets included."""
         return self._with_text(f"{self.rstrip('/')}/{path}")
 
     def with_secrets_of(self, other: Address) -> Address:
-        """The same address with the secrets of another one, if it has none itself."""
+        """Return the same address with the secrets of another one, if it has none itself."""
         return self if self._user or self._query else other._with_text(str.__str__(self))
 
     def revealed(self) -> str:
-        """The whole address, for clients that take user and password from nowhere else."""
+        """Return the whole address, for clients that take user and password from nowhere else."""
         scheme, mark, rest = self.partition("://")
         rest, hash_mark, model = rest.partition("#")
         user, query = self._user.get_secret_value(), self._query.get_secret_value()
@@ -89,7 +89,7 @@ class Address(str):
         return unquote(self._user.get_secret_value())
 
     def headers(self) -> dict[str, str]:
-        """The HTTP header that says user and password; none without them."""
+        """Return the HTTP header that says user and password; none without them."""
         if not self._user:
             return {}
         user, _, password = self._user.get_secret_value().partition(":")
@@ -97,7 +97,7 @@ class Address(str):
         return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
 
     def query_params(self) -> dict[str, str]:
-        """The query string, by name."""
+        """Return the query string, by name."""
         return dict(parse_qsl(self._query.get_secret_value(), keep_blank_values=True))
 
     def secrets(self) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class Address(str):
 
 
 def with_addresses(params: Mapping[str, T]) -> dict[str, T | Address]:
-    """The same parameters, each URL among them as an ``Address``."""
+    """Return the same parameters, each URL among them as an ``Address``."""
     return {name: Address(value) if isinstance(value, str) else value for name, value in params.items()}
 
 

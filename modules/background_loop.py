@@ -187,7 +187,7 @@ _lock = threading.Lock()
 
 
 def background_loop() -> BackgroundLoop:
-    """The process's one loop, started at first use; a forked child starts its own."""
+    """Return the process's one loop, started at first use; a forked child starts its own."""
     global _shared  # noqa: PLW0603 - one per process is the point
     with _lock:
         if _shared is None or _shared.pid != os.getpid():

@@ -58,13 +58,13 @@ def refusing_full_disk(path: Path) -> Iterator[None]:
 
 
 def writing_error(what: str, error: BaseException) -> WritingError:
-    """The error for the user: what could not be written, why, and what to do."""
+    """Return the error for the user: what could not be written, why, and what to do."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return WritingError(f"{what} could not be written: {reason}. Make room or mend the disk, its quota or its rights.")
 
 
 def is_full_disk(error: BaseException | None) -> bool:
-    """Whether an error, or one that it came from, is a disk's or database's that cannot take more."""
+    """Return whether an error, or one that it came from, is a disk's or database's that cannot take more."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True

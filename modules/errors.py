@@ -162,7 +162,7 @@ def _first(errors: BaseExceptionGroup[Exception]) -> Exception:
 
 
 def faults_of(error: ValidationError, *, whole: str = "") -> list[str]:
-    """Each fault behind its place, such as ``"facts.0.quote: Field required"``, in the order of the fields.
+    """Return each fault behind its place, such as ``"facts.0.quote: Field required"``, in the order of the fields.
 
     ``whole`` is the place of a fault that belongs to no single field.
     """

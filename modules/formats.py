@@ -29,7 +29,7 @@ def storable(text: str) -> str:
 
 
 def is_storable(text: str, *, max_bytes: int | None = None) -> bool:
-    """Whether every store can keep a text of at most ``max_bytes`` bytes (None: of any length).
+    """Return whether every store can keep a text of at most ``max_bytes`` bytes (None: of any length).
 
     >>> is_storable("汉字"), is_storable("a\\x00"), is_storable("\\ud800"), is_storable("汉字", max_bytes=5)
     (True, False, False, False)
@@ -91,7 +91,7 @@ FORMAT_KEY = "format"
 
 
 def format_of(thing: Thing) -> str:
-    """The format that this judgetree writes.
+    """Return the format that this judgetree writes.
 
     >>> format_of("search-tree")
     'judgetree-search-tree/3'

@@ -31,5 +31,5 @@ def language_of(share: float) -> Language:
 
 
 def choose_language(documents: Sequence[Document]) -> Language:
-    """The language of a corpus, counted over all its text."""
+    """Return the language of a corpus, counted over all its text."""
     return language_of(cjk_share(document.page_content for document in documents))

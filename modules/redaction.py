@@ -18,7 +18,7 @@ _URL_ALPHABET = str.maketrans("-_", "+/")
 
 
 def starred(text: str, secrets: Iterable[str]) -> str:
-    """The text with each secret replaced by ``***``: as it is, escaped for URLs, JSON or HTML, or in base64.
+    """Return the text with each secret replaced by ``***``: as it is, escaped for URLs, JSON or HTML, or in base64.
 
     >>> starred("Bearer hunter2 (aHVudGVyMg==)", ["hunter2"])
     'Bearer *** (***)'

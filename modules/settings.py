@@ -163,7 +163,7 @@ class Settings(BaseSettings):
         embeddings: str | None = None,
         temperature: float | None = None,
     ) -> Settings:
-        """The same settings with other models, or another temperature; None keeps what there is."""
+        """Return the same settings with other models, or another temperature; None keeps what there is."""
         specs = {"llm": llm, "judge_llm": judge_llm, "embeddings": embeddings}
         chosen: dict[str, object] = {name: Address(spec) for name, spec in specs.items() if spec is not None}
         if temperature is not None:

@@ -61,7 +61,7 @@ def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int) -> None:
 
 
 async def cut_error_short(response: httpx2.Response) -> None:
-    """A hook of an HTTP client: the body of an error ends after ``LONGEST_ERROR`` bytes."""
+    """Return a hook of an HTTP client: the body of an error ends after ``LONGEST_ERROR`` bytes."""
     if response.is_error and isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = CappedStream(response.stream, limit=LONGEST_ERROR, max_bytes=0)
 
@@ -94,7 +94,7 @@ class Completion:
 
 
 def completion_of(message: AIMessage) -> Completion:
-    """The completion that a message holds.
+    """Return the completion that a message holds.
 
     A reasoning parser may swallow the whole answer: where a message that ended by itself has no text, its reasoning
     (``additional_kwargs["reasoning"]``) is the answer. Where it was cut off, it had not come to one.
@@ -164,7 +164,7 @@ class StreamedMessage:
         return Delta(reasoned.text, restarted=is_first)
 
     def message(self) -> AIMessage:
-        """The message; its metadata has no ``finish_reason`` where the stream broke off."""
+        """Return the message; its metadata has no ``finish_reason`` where the stream broke off."""
         return AIMessage(
             content="".join(self._contents),
             additional_kwargs={"reasoning": "".join(self._reasonings)} if self._reasonings else {},

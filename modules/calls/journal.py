@@ -46,7 +46,7 @@ class JournalFile(Protocol):
         ...
 
     def read(self, statement: Statement) -> list[tuple[object, ...]]:
-        """The rows of a query."""
+        """Return the rows of a query."""
         ...
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ class CallJournal:
         await self._write("DELETE FROM calls WHERE call_key = ?", (key,))
 
     async def calls_of(self, root: str) -> dict[bytes, JournaledCall]:
-        """The calls of a root thread and of the threads below it, by key."""
+        """Return the calls of a root thread and of the threads below it, by key."""
         rows = await self._read("SELECT call_key, booked_to, estimate, kept, lost FROM calls WHERE root = ?", (root,))
         return {bytes(row[0]): _call_of(row) for row in rows}  # type: ignore[call-overload]
 
@@ -227,11 +227,11 @@ class ThreadCalls:
         return {call.kept.record["call_id"] for call in self.known.values() if call.kept is not None}
 
     def of_thread(self, thread_id: str) -> ThreadCalls:
-        """The same for another thread of the tree."""
+        """Return the same for another thread of the tree."""
         return replace(self, thread_id=thread_id)
 
     def slot(self, node: str, chunk_id: str, request: bytes, number: int) -> CallSlot:
-        """The place of a call: the ``number``-th, from 0, that a node makes of a request."""
+        """Return the place of a call: the ``number``-th, from 0, that a node makes of a request."""
         place = "\x00".join((self.thread_id, node, chunk_id, str(number))).encode()
         key = hashlib.sha256(request + place).digest()
         return CallSlot(key=key, call=self.known.get(key, _UNKNOWN), calls=self)
@@ -270,7 +270,7 @@ class CallSlot:
 
 
 async def thread_calls(journal: CallJournal | None, root: str, *, is_new: bool = False) -> ThreadCalls | None:
-    """The journal for a run of a root thread; what it has of a thread that ``is_new`` is not looked for."""
+    """Return the journal for a run of a root thread; what it has of a thread that ``is_new`` is not looked for."""
     if journal is None:
         return None
     known = {} if is_new else await journal.calls_of(root)

@@ -29,7 +29,7 @@ async def complete_journaled(
     meter: CallMeter,
     listeners: Listeners,
 ) -> Completion:
-    """The journal's reply to a call if it has one, at no cost, else that of ``call``, which is made once.
+    """Return the journal's reply to a call if it has one, at no cost, else that of ``call``, which is made once.
 
     The meter gets the record that the call had when it was made, and records of tries that a kill cut off. Tokens that
     the endpoint does not report are estimated, and marked so.
@@ -103,7 +103,7 @@ def expected_record(
 
 
 def _counted(record: CallRecord, messages: Sequence[Message], completion: Completion) -> CallRecord:
-    """The record with tokens: those that the endpoint reported, or estimates where it reported none."""
+    """Return the record with tokens: those that the endpoint reported, or estimates where it reported none."""
     if record["prompt_tokens"] or record["completion_tokens"]:
         return record
     written = text_tokens(completion.text) + text_tokens(completion.thinking)

@@ -20,7 +20,7 @@ def version_of(*templates: str) -> str:
 
 
 def texts_of(messages: Iterable[Message]) -> tuple[str, ...]:
-    """The texts without their roles."""
+    """Return the texts without their roles."""
     return tuple(text for _, text in messages)
 
 

@@ -92,7 +92,7 @@ class ModelUsage:
         return self.prompt_tokens + self.completion_tokens
 
     def as_if_uncached(self) -> ModelUsage:
-        """The same usage if every call had had to be paid for, and no process had been killed."""
+        """Return the same usage if every call had had to be paid for, and no process had been killed."""
         cut_off = self.interrupted_calls
         return ModelUsage(
             model=self.model,
@@ -143,7 +143,7 @@ UNKNOWN = Cost(is_whole=False)
 
 
 def dollars(usd: float) -> str:
-    """An amount with cents, or as many digits as it takes to show two that are not 0.
+    """Return an amount with cents, or as many digits as it takes to show two that are not 0.
 
     >>> dollars(12.3), dollars(0.000123), dollars(0)
     ('$12.30', '$0.00012', '$0.00')
@@ -159,7 +159,7 @@ class Prices:
         self._by_kind = by_kind
 
     def of(self, model: str, kind: CallKind = "chat") -> Price | None:
-        """The price of a model; None if it is unknown.
+        """Return the price of a model; None if it is unknown.
 
         The service that a spec names (``dashscope:``, ``http://host/v1#``) is left aside. Then the name is looked up as
         it is, and if it has no entry, without a date at its end: ``gpt-4o-mini-2024-07-18`` costs what ``gpt-4o-mini``
@@ -188,7 +188,7 @@ class Prices:
 
 
 def load_prices(home: Path | None = None) -> Prices:
-    """The table that comes with judgetree, under the entries of ``prices.toml`` in ``home`` if there is one.
+    """Return the table that comes with judgetree, under the entries of ``prices.toml`` in ``home`` if there is one.
 
     Raises:
         SettingsError: That file cannot be read, or an entry is not of the table's form; the message names each fault.

@@ -58,7 +58,7 @@ class ThinkingText:
             self._take(part)
 
     def finish(self) -> None:
-        """The text ends here: what was held back as the beginning of a tag is none."""
+        """Return the text ends here: what was held back as the beginning of a tag is none."""
         self._take(self._held)
         self._held = ""
 
@@ -93,7 +93,7 @@ class ThinkingText:
 
 
 def whole_text(text: str) -> ThinkingText:
-    """A text that has been written to its end."""
+    """Return a text that has been written to its end."""
     whole = ThinkingText()
     whole.feed(text)
     whole.finish()

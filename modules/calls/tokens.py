@@ -54,7 +54,7 @@ def message_tokens(messages: Iterable[Message]) -> int:
 
 
 def is_longer(text: str, max_tokens: int) -> bool:
-    """Whether the text has more tokens than that; of a much longer one only the length is looked at."""
+    """Return whether the text has more tokens than that; of a much longer one only the length is looked at."""
     return len(text) > _MOST_CHARACTERS_A_TOKEN * max(max_tokens, 0) or text_tokens(text) > max_tokens
 
 
@@ -70,7 +70,7 @@ def shortened(text: str, max_tokens: int) -> str:
 
 
 def beginning(text: str, max_tokens: int) -> str:
-    """The text if it fits, else its beginning, up to the end of a line or of a sentence where there is one."""
+    """Return the text if it fits, else its beginning, up to the end of a line or of a sentence where there is one."""
     if not is_longer(text, max_tokens):
         return text
     kept = _most_that_fits(lambda size: text[:size], len(text), max_tokens)
@@ -84,7 +84,7 @@ def _ends_of(text: str, size: int) -> str:
 
 
 def _most_that_fits(cut: Callable[[int], str], length: int, max_tokens: int) -> int:
-    """The greatest number of characters that ``cut`` may keep within so many tokens; 0 if there is none."""
+    """Return the greatest number of characters that ``cut`` may keep within so many tokens; 0 if there is none."""
     low, high = 0, min(length, _MOST_CHARACTERS_A_TOKEN * max(max_tokens, 0))
     while low < high:
         middle = (low + high + 1) // 2

@@ -135,7 +135,7 @@ class CallMeter:
         return self.calls.slot(self.node, self.chunk_id, key, self.claimed[key]).kept is not None
 
     def claim(self, request: bytes) -> CallSlot | None:
-        """The journal's place for the next call of a request; None without a journal."""
+        """Return the journal's place for the next call of a request; None without a journal."""
         if self.calls is None:
             return None
         slot = self.calls.slot(self.node, self.chunk_id, request, self.claimed[request])

@@ -39,7 +39,7 @@ class VectorCache(SqliteCache):
         super().__init__(path, _SCHEMA, thing="vector-cache")
 
     def get_many(self, embedder: str, texts: Sequence[str]) -> dict[str, Vector]:
-        """The vectors that are there, by text; a text without one is left out."""
+        """Return the vectors that are there, by text; a text without one is left out."""
         texts_by_digest = {_digest(text): text for text in texts}
 
         def select(connection: sqlite3.Connection) -> dict[str, Vector]:
@@ -84,7 +84,7 @@ class RecentVectors:
         self._lock = threading.Lock()
 
     def get(self, text: str) -> Vector | None:
-        """The vector of a text, which thereby becomes the most recent one."""
+        """Return the vector of a text, which thereby becomes the most recent one."""
         with self._lock:
             if text not in self._vectors:
                 return None

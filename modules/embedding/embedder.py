@@ -56,11 +56,11 @@ class Embedder(Embeddings):
         """Length of a vector. An endpoint finds it out by one call, once."""
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of one text."""
+        """Return the vector of one text."""
         return self.embed_documents([text])[0]
 
     async def aembed_query(self, text: str) -> list[float]:
-        """The vector of one text, without blocking the event loop."""
+        """Return the vector of one text, without blocking the event loop."""
         return (await self.aembed_documents([text]))[0]
 
 
@@ -70,7 +70,7 @@ def spec_for_language(cjk_share: float) -> str:
 
 
 def create_embeddings(spec: str, settings: Settings, *, cache: bool = True) -> Embedder:
-    """The embedder that ``spec`` names (see the module's head); nothing is loaded, opened or called yet.
+    """Return the embedder that ``spec`` names (see the module's head); nothing is loaded, opened or called yet.
 
     With ``cache`` its vectors are kept in ``settings.home``, over all runs. Retries and time-outs of endpoints are
     those of the settings.
@@ -136,7 +136,7 @@ class MiniLMEmbedder(Embedder):
         self._files = find_minilm()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text, in the order of the texts; about 25 ms a paragraph."""
+        """Return one vector a text, in the order of the texts; about 25 ms a paragraph."""
         encode = load_minilm(self._files)
         return [_as_list(encode(text)) for text in texts]
 
@@ -155,7 +155,7 @@ class MultilingualEmbedder(Embedder):
         self._files = find_multilingual()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text, in the order of the texts; about 6 ms a paragraph."""
+        """Return one vector a text, in the order of the texts; about 6 ms a paragraph."""
         vectors: list[list[float]] = load_multilingual(self._files)(texts).tolist()
         return vectors
 
@@ -184,7 +184,7 @@ class EndpointEmbedder(Embedder):
         return len(self.embed_query("dimension"))
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text, in the order of the texts.
+        """Return one vector a text, in the order of the texts.
 
         Raises:
             ModelCallError: The endpoint failed after the last attempt, or sent something else.
@@ -243,7 +243,7 @@ class CachedEmbedder(Embedder):
         return self._cache.dimension_of(self.name) or self.inner.dimension
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text, in the order of the texts; what was embedded is kept even if a later text fails."""
+        """Return one vector a text, in the order of the texts; what was embedded is kept even if a later text fails."""
         vectors = self._lookup(texts)
         for batch in self._missing(texts, vectors):
             vectors |= self._keep(batch, self.inner.embed_documents(batch))
@@ -257,7 +257,7 @@ class CachedEmbedder(Embedder):
         return [_as_list(vectors[text]) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of one text; microseconds for one of the last queries."""
+        """Return the vector of one text; microseconds for one of the last queries."""
         vector = self._recall(text)
         return vector if vector is not None else self._remember(text, self.embed_documents([text])[0])
 

@@ -47,7 +47,7 @@ class MultilingualFiles:
 
 
 def find_minilm() -> MiniLMFiles:
-    """The files of all-MiniLM-L6-v2, without importing anything.
+    """Return the files of all-MiniLM-L6-v2, without importing anything.
 
     Raises:
         DependencyError: A package they need is not installed.
@@ -61,7 +61,7 @@ def find_minilm() -> MiniLMFiles:
 
 
 def find_multilingual() -> MultilingualFiles:
-    """The files of the multilingual Universal Sentence Encoder, without importing anything.
+    """Return the files of the multilingual Universal Sentence Encoder, without importing anything.
 
     Raises:
         DependencyError: Its package is not installed.
@@ -73,7 +73,7 @@ def find_multilingual() -> MultilingualFiles:
 
 
 def load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]:
-    """A function from a text to its vector of length 1, shape (384,); safe between threads.
+    """Return a function from a text to its vector of length 1, shape (384,); safe between threads.
 
     The first call of a process reads both files twice, once for their digests: some 15 ms.
 
@@ -85,7 +85,7 @@ def load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]:
 
 
 def load_multilingual(files: MultilingualFiles) -> Callable[[list[str]], npt.NDArray[np.float32]]:
-    """A function from n texts to their vectors of length 1, shape (n, 512); safe between threads.
+    """Return a function from n texts to their vectors of length 1, shape (n, 512); safe between threads.
 
     ``files`` are those of ``find_multilingual``. The first call of a process checks their digests: some 20 ms.
 
@@ -153,7 +153,7 @@ _WITHOUT_THEM = "Or set JUDGETREE_EMBEDDINGS to openai:MODEL, dashscope:MODEL or
 
 
 def _package_file(package: str, path: str) -> Path:
-    """A file of an installed package, found without importing the package."""
+    """Return a file of an installed package, found without importing the package."""
     spec = importlib.util.find_spec(package)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         if (Path(folder) / path).is_file():

@@ -86,7 +86,7 @@ def chunk_id(source: str, text: str, ordinal: int) -> str:
 
 
 def _capped(chunk: Document) -> Iterator[Document]:
-    """The chunk, in as many pieces as its bytes need. Nothing is lost."""
+    """Return the chunk, in as many pieces as its bytes need. Nothing is lost."""
     if len(chunk.page_content) * 4 <= MAX_TEXT_BYTES or len(chunk.page_content.encode()) <= MAX_TEXT_BYTES:
         yield chunk
         return

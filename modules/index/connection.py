@@ -73,7 +73,7 @@ _OTHER_REMEDY = "Look into the server's log, and check that it is Milvus 2.5 or 
 
 
 def explained(client: MilvusClient) -> MilvusClient:
-    """The client, with ``MilvusFailure`` in place of ``MilvusException`` and of errors of its connection."""
+    """Return the client, with ``MilvusFailure`` in place of ``MilvusException`` and of errors of its connection."""
     return cast("MilvusClient", _ExplainedClient(client))
 
 
@@ -206,7 +206,7 @@ def is_lite(client: MilvusClient) -> bool:
 
 
 def is_address(uri: str) -> bool:
-    """Whether a server is meant; else it is the path of a Lite folder."""
+    """Return whether a server is meant; else it is the path of a Lite folder."""
     return bool(_ADDRESS.match(uri))
 
 
@@ -258,7 +258,7 @@ def _why_not_open(folder: Path) -> str:
 
 
 def lock_holder(lock: Path) -> str | None:
-    """The process that holds a lock on a file, as ``process 123 (python -m ipykernel_launcher)``.
+    """Return the process that holds a lock on a file, as ``process 123 (python -m ipykernel_launcher)``.
 
     None where it holds none or the system does not tell (only Linux does, and not across containers).
     """

@@ -43,7 +43,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\
 
 
 def quoted(text: str) -> str:
-    r"""A string literal that stands for exactly this text.
+    r"""Return a string literal that stands for exactly this text.
 
     >>> print(quoted('say "no"'))
     "say \"no\""
@@ -52,7 +52,7 @@ def quoted(text: str) -> str:
 
 
 def text_in(field: str, values: Iterable[str]) -> str:
-    """A filter that keeps rows whose field equals one of the values.
+    """Return a filter that keeps rows whose field equals one of the values.
 
     >>> print(text_in("source", ["a.md", "b.md"]))
     source in ["a.md", "b.md"]
@@ -257,7 +257,7 @@ def _count(client: MilvusClient, name: str) -> int:
 
 
 def _rows(client: MilvusClient, name: str, fields: list[str], *, page_rows: int = _PAGE_ROWS) -> Iterator[Row]:
-    """All rows in order of their ids, read in pages."""
+    """Return all rows in order of their ids, read in pages."""
     last = ""
     while True:
         # What pymilvus's query_iterator asks (iterator: in order of the key), without the timestamp that it fetches

@@ -30,7 +30,7 @@ _BATCH = 64
 
 
 def resolve_embedders(source: EmbedderSource, cjk_share: float) -> Embedders:
-    """The embedders by field; a single one fills the field ``dense``."""
+    """Return the embedders by field; a single one fills the field ``dense``."""
     if isinstance(source, Embeddings):
         return {DENSE_FIELD: source}
     if isinstance(source, Mapping):
@@ -77,7 +77,7 @@ def plan_collection(chunks: Sequence[Document], source: EmbedderSource) -> tuple
 def with_dimensions(
     collection: str, info: CollectionInfo, vectors: Mapping[str, Mapping[str, Vector]]
 ) -> CollectionInfo:
-    """The description with the length of each field's vectors.
+    """Return the description with the length of each field's vectors.
 
     Args:
         collection: Its name, for messages.

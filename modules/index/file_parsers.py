@@ -198,7 +198,7 @@ def _parse_docx(data: bytes) -> Iterable[Parsed]:
 
 
 def _refuse_large_xml(data: bytes) -> None:
-    """A zip's directory may lie about sizes, but zipfile then stops at the size that it names."""
+    """Return a zip's directory may lie about sizes, but zipfile then stops at the size that it names."""
     with zipfile.ZipFile(io.BytesIO(data)) as parts:
         size = sum(part.file_size for part in parts.infolist() if part.filename.lower().endswith((".xml", ".rels")))
     if size > MAX_DOCX_XML_BYTES:
@@ -250,7 +250,7 @@ def _json_document(item: object, place: str) -> Parsed:
 
 
 def _storable(value: object, place: str, depth: int = 1) -> object:
-    """The value as Milvus and PostgreSQL take it.
+    """Return the value as Milvus and PostgreSQL take it.
 
     Raises:
         LoadingError: It is nested too deep, or holds an integer of more than 64 bits.

@@ -39,7 +39,7 @@ class SourceFile:
     """POSIX path relative to the index root."""
 
     def read(self, *, max_bytes: int) -> bytes:
-        """The file's bytes.
+        """Return the file's bytes.
 
         Raises:
             LoadingError: It is larger, or no regular file; the message is the reason alone.
@@ -74,7 +74,7 @@ class SourceFile:
 
 
 def _read(stream: BufferedReader, *, at_most: int) -> bytes:
-    """The first bytes of a stream. Read in blocks, since one large read sets all of its memory aside first."""
+    """Return the first bytes of a stream. Read in blocks, since one large read sets all of its memory aside first."""
     blocks: list[bytes] = []
     left = at_most
     while left and (block := stream.read(min(left, _BLOCK_BYTES))):
@@ -261,7 +261,7 @@ def _with_folders(source: str) -> list[str]:
 
 
 def existing_path(path: Path | str) -> Path:
-    """The absolute path of a file or folder.
+    """Return the absolute path of a file or folder.
 
     Raises:
         LoadingError: There is none.
@@ -276,7 +276,7 @@ def existing_path(path: Path | str) -> Path:
 
 
 def _judged(path: Path) -> _Entry:
-    """An entry with the reason why a path that is no folder cannot be read as a file."""
+    """Return an entry with the reason why a path that is no folder cannot be read as a file."""
     try:
         status = path.stat()
     except OSError as error:

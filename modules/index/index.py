@@ -161,7 +161,7 @@ class Index:
         return self.content_state()[1]
 
     def content_state(self) -> tuple[str, str]:
-        """A text that changes whenever any process writes to the collection, and the content digest.
+        """Return a text that changes whenever any process writes to the collection, and the content digest.
 
         One request; threads that ask at once share one that was made after they asked.
         """

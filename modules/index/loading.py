@@ -74,7 +74,7 @@ def to_documents(file: SourceFile, data: bytes, parser: ParserProcess) -> list[D
 
 
 def skipped_file(file: SourceFile, error: LoadingError | OSError) -> SkippedFile:
-    """The record of a file that could not be read, which is also logged."""
+    """Return the record of a file that could not be read, which is also logged."""
     reason = str(error) if isinstance(error, LoadingError) else f"it cannot be read ({error.strerror or error})"
     skipped = SkippedFile(source=file.source, reason=reason)
     log_skipped([skipped])
@@ -82,7 +82,7 @@ def skipped_file(file: SourceFile, error: LoadingError | OSError) -> SkippedFile
 
 
 def log_skipped(files: Iterable[SkippedFile]) -> None:
-    """One warning a file."""
+    """Return one warning a file."""
     for file in files:
         logger.warning("Skipped %s: %s", file.source, file.reason)
 

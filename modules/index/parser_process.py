@@ -36,7 +36,7 @@ _SERVE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} impor
 
 
 def needs_process(suffix: str, size: int) -> bool:
-    """Whether the parser of a file may take time or memory without measure."""
+    """Return whether the parser of a file may take time or memory without measure."""
     return suffix in _ALWAYS or (suffix in _WHEN_LARGE and size >= LARGE_BYTES)
 
 
@@ -199,7 +199,7 @@ def _send(stream: BinaryIO, frame: bytes) -> None:
 
 
 def _receive(stream: BinaryIO, *, at_most: int = 1 << 62) -> bytes:
-    """The next frame; ``b""`` at the end of the stream, and for a frame that ends too early or is too long."""
+    """Return the next frame; ``b""`` at the end of the stream, and for a frame that ends too early or is too long."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return b""

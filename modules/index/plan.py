@@ -37,7 +37,7 @@ class SourceNames:
     """First parts of the sources that were given."""
 
     def name(self, found: FolderScan, *, prefix: str | None = None) -> FileScan:
-        """The scan of a folder with the sources that the collection gives its files.
+        """Return the scan of a folder with the sources that the collection gives its files.
 
         The first folder's files are named relative to it, and those of a folder inside a known one as in that one. A
         new folder's sources begin with its name, numbered where another folder has it. A folder that is not where it
@@ -202,7 +202,7 @@ def name_sources(
     prefix: str | None,
     max_bytes: int,
 ) -> tuple[FileScan, Mapping[str, str]]:
-    """All that was found under the names that the collection gives it, and the folders it remembers from now on.
+    """Return all that was found under the names that the collection gives it, and the folders it remembers from now on.
 
     Args:
         found: Scans of folders.
@@ -231,14 +231,14 @@ def name_sources(
 
 
 def none_readable(skipped: Sequence[SkippedFile]) -> str:
-    """The message when not one file could be read, with the first reasons."""
+    """Return the message when not one file could be read, with the first reasons."""
     reasons = "; ".join(f"{file.source}: {file.reason}" for file in skipped[:_REASONS_SHOWN])
     more = f"; and {rest} more" if (rest := len(skipped) - _REASONS_SHOWN) > 0 else ""
     return f"None of the {len(skipped)} files could be read. {reasons}{more}."
 
 
 def to_row(chunk: Document, vectors: Mapping[str, Vector]) -> Row:
-    """A chunk as Milvus takes it. Metadata that is called like a field gets a trailing underscore."""
+    """Return a chunk as Milvus takes it. Metadata that is called like a field gets a trailing underscore."""
     fields = {PK_FIELD, TEXT_FIELD, SPARSE_FIELD, DYNAMIC_FIELDS, *vectors}
     metadata = {f"{key}_" if key in fields else key: value for key, value in chunk.metadata.items()}
     return {**metadata, PK_FIELD: metadata.pop("chunk_id"), TEXT_FIELD: chunk.page_content, **vectors}

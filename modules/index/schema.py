@@ -73,7 +73,7 @@ class CollectionInfo:
     """What sources begin with (``""`` for the first folder), to the folder that they are relative to."""
 
     def to_json(self, thing: Thing = "collection") -> str:
-        """The description to store, with the format of what the collection holds."""
+        """Return the description to store, with the format of what the collection holds."""
         return json.dumps({FORMAT_KEY: format_of(thing), PROPERTY: asdict(self)})
 
     @classmethod
@@ -110,12 +110,12 @@ def check_name(name: str) -> None:
 
 
 def new_physical_name(name: str) -> str:
-    """A fresh name for a physical collection behind ``name``."""
+    """Return a fresh name for a physical collection behind ``name``."""
     return f"{name}__{uuid.uuid4().hex[:8]}"
 
 
 def physical_name(client: MilvusClient, name: str) -> str | None:
-    """The physical collection that a name points to; None when there is no such collection."""
+    """Return the physical collection that a name points to; None when there is no such collection."""
     return str(client.describe_collection(name)["collection_name"]) if client.has_collection(name) else None
 
 
@@ -131,7 +131,7 @@ def lock_number(alias: str, name: str) -> int | None:
 
 
 def new_lock_name(name: str) -> str:
-    """A fresh name for the collection behind such an alias."""
+    """Return a fresh name for the collection behind such an alias."""
     return new_physical_name(f"{name}__lock")
 
 
@@ -141,7 +141,7 @@ def lock_collections(client: MilvusClient, name: str) -> list[str]:
 
 
 def revision(client: MilvusClient, name: str) -> str:
-    """A text that changes whenever the content of a collection does; one request.
+    """Return a text that changes whenever the content of a collection does; one request.
 
     Raises:
         CollectionError: There is no such collection.

@@ -213,7 +213,7 @@ def _acquire(client: MilvusClient, name: str, options: LockOptions, on_wait: Cal
 
 
 def _taken(client: MilvusClient, name: str, lease_s: float, *, stale: list[_Writer]) -> _Held | None:
-    """The lock, if nobody else was as fast."""
+    """Return the lock, if nobody else was as fast."""
     alias = lock_alias(name, 1 + max((lock_number(writer.alias, name) or 0 for writer in stale), default=0))
     own = new_lock_name(name)
     _make_lock_collection(client, own, lease_s)
@@ -316,4 +316,4 @@ def _busy(name: str, owner: str, options: LockOptions) -> CollectionError:
 
 
 def _always_ours() -> None:
-    """A Lite folder has one process, and its lock needs no lease."""
+    """Return a Lite folder has one process, and its lock needs no lease."""

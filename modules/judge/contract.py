@@ -100,7 +100,7 @@ def _normalised(text: str) -> str:
 
 
 def checked_verdict(given: object) -> Verdict:
-    """The verdict with Python's own numbers and storable texts; an unknown one that names what cannot be used.
+    """Return the verdict with Python's own numbers and storable texts; an unknown one that names what cannot be used.
 
     Numbers of numpy and whole floats are converted. A score must be 0, 1 or 2, a confidence None or in [0, 1].
 

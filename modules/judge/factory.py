@@ -31,7 +31,7 @@ JUDGES: dict[str, Callable[[ChatLLM, Settings | None], Judge]] = {"generated": _
 
 
 def create_judge(kind: str, llm: ChatLLM, *, spec: str, settings: Settings | None = None) -> Judge:
-    """The judge of a kind; ``auto`` takes ``logprob`` for a local model and ``generated`` for any other.
+    """Return the judge of a kind; ``auto`` takes ``logprob`` for a local model and ``generated`` for any other.
 
     Args:
         kind: "auto", "generated" or "logprob".

@@ -36,7 +36,7 @@ class _Reply(BaseModel):
 
 
 def parse_verdict(reply: str, query: str, *, expand: bool = True, cut_off: bool = False) -> Verdict:
-    """The verdict that a reply holds.
+    """Return the verdict that a reply holds.
 
     A 0 or a 2 loses its ``next_query``. A 1 whose question cannot be asked comes without it, and with a ``problem``
     that says why; with ``expand=False`` it needs none. ``cut_off`` says that the endpoint cut the reply short: its
@@ -82,7 +82,7 @@ class GeneratedJudge:
         }
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-        """One verdict, in 1 to ``1 + max_repairs`` calls; see ``judge.Judge.judge``."""
+        """Return one verdict, in 1 to ``1 + max_repairs`` calls; see ``judge.Judge.judge``."""
         messages = judge_messages(query, chunk.page_content)
         incomplete: Verdict | None = None
         problem = ""

@@ -89,7 +89,7 @@ class LogprobJudge:
         return own | {f"fallback_{name}": value for name, value in inner.items()}
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-        """One verdict, in 1 to 4 calls; see ``judge.Judge.judge``.
+        """Return one verdict, in 1 to 4 calls; see ``judge.Judge.judge``.
 
         ``confidence`` is 1 - P(needed) for a 0, P(needed) for a 1, P(alone) for a 2.
         """
@@ -202,7 +202,7 @@ class _WithoutLogprobs(Exception):
 
 
 def question_in(reply: str) -> str:
-    """The question that a small model wrote: its first line that is not empty, without label, bullet or quotes.
+    """Return the question that a small model wrote: its first line that is not empty, without label, bullet or quotes.
 
     >>> question_in('Missing fact: "Where was Irene Maddow born?"')
     'Where was Irene Maddow born?'

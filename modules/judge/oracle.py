@@ -27,7 +27,7 @@ class GoldFact:
 
 
 def oracle_verdict(facts: Sequence[GoldFact], passage: str, *, expand: bool = True) -> Verdict:
-    """The verdict on ``passage`` for a query that needs ``facts``, in this order: all held 2, some 1, none 0.
+    """Return the verdict on ``passage`` for a query that needs ``facts``, in this order: all held 2, some 1, none 0.
 
     A 1 asks what remains, if the passage holds the first facts and no other; else for the first fact that it lacks.
     """

@@ -89,7 +89,7 @@ _KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
 
 
 def model_key(model: str) -> str:
-    """A model's name or file as thresholds know it: lower case, without folder and ``.gguf``.
+    """Return a model's name or file as thresholds know it: lower case, without folder and ``.gguf``.
 
     >>> model_key("/models/Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf")
     'qwen2.5-coder-1.5b-instruct-q4_k_m'
@@ -98,7 +98,7 @@ def model_key(model: str) -> str:
 
 
 def thresholds_for(model: str) -> LogprobThresholds:
-    """The thresholds that ship for a model by its name or file, else ``UNCALIBRATED``.
+    """Return the thresholds that ship for a model by its name or file, else ``UNCALIBRATED``.
 
     >>> thresholds_for("/models/Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf").needed
     0.45
@@ -109,7 +109,7 @@ def thresholds_for(model: str) -> LogprobThresholds:
 
 
 def find_thresholds(model: str, settings: Settings) -> LogprobThresholds:
-    """The thresholds of a model: those set, else those calibrated in the home folder, else ``thresholds_for``.
+    """Return the thresholds of a model: those set, else those calibrated in the home folder, else ``thresholds_for``.
 
     Each of the two settings wins by itself: the other threshold still comes from calibration.
 

@@ -55,7 +55,7 @@ def sampled(llm: ChatLLM, temperature: float) -> ChatLLM:
 
 
 def temperature_of(llm: ChatLLM) -> float:
-    """The temperature of ``SampledLLM.temperature``; 0 for a model that has none of its own."""
+    """Return the temperature of ``SampledLLM.temperature``; 0 for a model that has none of its own."""
     return float(getattr(llm, "temperature", 0.0))
 
 
@@ -84,12 +84,12 @@ class Endpoint:
 
 
 def is_local(spec: str) -> bool:
-    """True for the model that is run in this process."""
+    """Return True for the model that is run in this process."""
     return spec.startswith("local:")
 
 
 def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
-    """The endpoint that a spec other than ``local:`` names, with its key from the settings or the environment.
+    """Return the endpoint that a spec other than ``local:`` names, with its key from the settings or the environment.
 
     Raises:
         SettingsError: The spec has another form, names no model, or its endpoint's key is missing.
@@ -158,7 +158,7 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
 def create_judge_llm(
     reader: EndpointLLM, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None
 ) -> EndpointLLM:
-    """The model that judges: ``reader`` itself where the settings name the same one for both.
+    """Return the model that judges: ``reader`` itself where the settings name the same one for both.
 
     Raises:
         UserError: See ``create_llm``.
@@ -170,7 +170,7 @@ def create_judge_llm(
 
 @functools.cache
 def _rates_at(loop: BackgroundLoop, base_url: str | None, model: str, requests: int, tokens: int) -> RateLimit:
-    """One for each endpoint and model, since all sessions of a process draw on the same allowance."""
+    """Return one for each endpoint and model, since all sessions of a process draw on the same allowance."""
     return RateLimit(requests_per_minute=requests, tokens_per_minute=tokens)
 
 

@@ -130,7 +130,7 @@ class JsonChat:
     async def complete(
         self, messages: Sequence[Message], schema: Mapping[str, object], *, meter: CallMeter
     ) -> Completion:
-        """One reply, as the model wrote it: ``parse_json_reply`` reads it.
+        """Return one reply, as the model wrote it: ``parse_json_reply`` reads it.
 
         Raises:
             ModelCallError: The endpoint failed after its last attempt.
@@ -194,7 +194,7 @@ async def ask_until_usable(
 
 
 def closed_schema(reply: type[BaseModel]) -> dict[str, object]:
-    """The model's JSON schema as strict endpoints want it: closed objects of which every key is required."""
+    """Return the model's JSON schema as strict endpoints want it: closed objects of which every key is required."""
     schema: dict[str, object] = reply.model_json_schema()
     definitions = schema.get("$defs")
     for part in (schema, *(definitions.values() if isinstance(definitions, dict) else ())):
@@ -203,7 +203,7 @@ def closed_schema(reply: type[BaseModel]) -> dict[str, object]:
 
 
 def asked_again(messages: Sequence[Message], unusable: Completion, problem: str) -> list[Message]:
-    """The messages that led to an unusable reply, the reply, and what is wrong with it."""
+    """Return the messages that led to an unusable reply, the reply, and what is wrong with it."""
     repair = JSON_REPAIR.format(problem=problem)
     return [*messages, ("assistant", unusable.text or "(nothing)"), ("user", repair)]
 
@@ -271,7 +271,7 @@ def _fenced(text: str) -> str:
 
 
 def _first_object(text: str) -> str:
-    """The text from its first brace to the one that closes it, or to the end; ``""`` without one. Linear.
+    """Return the text from its first brace to the one that closes it, or to the end; ``""`` without one. Linear.
 
     Raises:
         ReplyProblem: It is nested more deeply than may be repaired.

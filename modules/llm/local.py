@@ -44,7 +44,7 @@ _starting = threading.Lock()
 
 
 def open_local_model(path: str, home: Path, *, on_progress: Progress | None = None) -> LocalModel:
-    """The model of ``local:PATH``, running; with an empty path the one whose weights are installed.
+    """Return the model of ``local:PATH``, running; with an empty path the one whose weights are installed.
 
     The first time its weights are joined into ``home`` (seconds, 1.1 GB), which ``on_progress`` is told of.
 
@@ -57,7 +57,7 @@ def open_local_model(path: str, home: Path, *, on_progress: Progress | None = No
 
 
 def start_local_model(path: Path, *, context_tokens: int = CONTEXT_TOKENS) -> LocalModel:
-    """The server of a GGUF file, started unless this process runs it already; then its context stays as it was.
+    """Return the server of a GGUF file, started unless this process runs it already; then its context stays as it was.
 
     Starting takes seconds, during which no other Python thread runs, since xllamacpp keeps the interpreter's lock.
 

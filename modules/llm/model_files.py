@@ -85,7 +85,7 @@ def ensure_weights(home: Path, *, on_progress: Progress | None = None, weights: 
 
 
 def find_own_weights(path: str) -> Path:
-    """The GGUF file that a user names in ``local:PATH``; its content is not checked beyond its first bytes.
+    """Return the GGUF file that a user names in ``local:PATH``; its content is not checked beyond its first bytes.
 
     Raises:
         SettingsError: There is no such file, or it is not GGUF.
@@ -151,7 +151,7 @@ def _blocks(files: list[Path]) -> Iterator[bytes]:
 
 
 def _is_intact(target: Path, weights: Weights) -> bool:
-    """Whether a file without a valid stamp is the right one nevertheless; reads all of it."""
+    """Return whether a file without a valid stamp is the right one nevertheless; reads all of it."""
     if not target.is_file() or target.stat().st_size != weights.size_bytes:
         return False
     with target.open("rb") as opened:
@@ -168,7 +168,7 @@ def _stamp(target: Path, weights: Weights) -> str:
 
 
 def _is_stamped(target: Path, weights: Weights) -> bool:
-    """Whether the file is, by its size and time, the one whose digest was checked."""
+    """Return whether the file is, by its size and time, the one whose digest was checked."""
     try:
         return _stamp_path(target).read_text(encoding="utf-8") == _stamp(target, weights)
     except OSError:

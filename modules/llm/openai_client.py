@@ -118,7 +118,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
                     yield chunk
 
     async def _post(self, body: dict[str, Any]) -> openai.AsyncStream[Any]:
-        """The response, before its body has been read."""
+        """Return the response, before its body has been read."""
         stream: openai.AsyncStream[Any] = await self.root_async_client.post(
             "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object]
         )
@@ -146,7 +146,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
 
 
 def was_not_streamed(message: AIMessage) -> bool:
-    """Whether the endpoint had been asked to stream this message and has sent it whole."""
+    """Return whether the endpoint had been asked to stream this message and has sent it whole."""
     return _WHOLE in message.response_metadata
 
 

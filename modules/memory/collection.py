@@ -57,7 +57,7 @@ class MemoryCollection:
         """Closing waits for them."""
 
     def open(self, *, dimension: int | None = None) -> bool:
-        """Whether the collection is there and loaded; with a dimension it is made where there is none.
+        """Return whether the collection is there and loaded; with a dimension it is made where there is none.
 
         Raises:
             CollectionError: The database cannot be used, the collection holds something else, or its vectors come
@@ -85,7 +85,7 @@ class MemoryCollection:
                 self._connection = None
 
     def rows(self, condition: str, columns: Sequence[str]) -> Iterator[Row]:
-        """The rows that a filter (``""``: none) keeps, in order of their keys, read in pages."""
+        """Return the rows that a filter (``""``: none) keeps, in order of their keys, read in pages."""
         page_rows = _PAGE_RECORDS if RECORD_FIELD in columns or "*" in columns else _PAGE_ROWS
         last = ""
         while True:
@@ -98,7 +98,7 @@ class MemoryCollection:
     def search(
         self, vector: Sequence[float], condition: str, columns: Sequence[str], limit: int
     ) -> list[tuple[Row, float]]:
-        """The rows nearest to a vector among those that the filter keeps, with their cosines, best first."""
+        """Return the rows nearest to a vector among those that the filter keeps, with their cosines, best first."""
         with self._explained("be searched"):
             ef = LITE_EF if self._lite else SERVER_EF
             hits = self._client.search(

@@ -179,7 +179,7 @@ class ConversationMemory:
         return sorted(found, key=lambda hit: (-hit[1], hit[0]["turn_id"]))
 
     def turns_of(self, conversation_id: str, turn_ids: Iterable[str] | None = None) -> list[QaPair]:
-        """All turns of a conversation, or those of them with these ids; oldest first."""
+        """Return all turns of a conversation, or those of them with these ids; oldest first."""
         ids = None if turn_ids is None else sorted(set(turn_ids))
         return sorted(map(to_turn, self._read(conversation_id, ids, TURN_COLUMNS)), key=by_time)
 

@@ -128,7 +128,7 @@ def history_text(
 
 
 def fitting_turns(turns: Sequence[QaPair], max_tokens: int) -> list[QaPair]:
-    """The turns, their texts shortened as far as need be; without the oldest where there is no room for all."""
+    """Return the turns, their texts shortened as far as need be; without the oldest where there is no room for all."""
     bounded = [_bounded(turn, max_tokens) for turn in turns]
     if sum(map(_cost, bounded)) <= max_tokens:
         return bounded
@@ -153,7 +153,7 @@ def fair_shares(wanted: Sequence[int], room: int) -> list[int]:
 
 
 def _bounded(turn: QaPair, max_tokens: int) -> QaPair:
-    """The turn without what no share of the room could show, so that everything after this is quick."""
+    """Return the turn without what no share of the room could show, so that everything after this is quick."""
     return turn | {
         "query": shortened(turn["query"], max_tokens),
         "standalone_query": shortened(turn["standalone_query"], max_tokens),
@@ -236,7 +236,7 @@ def build_context_messages(
 
 
 def _fitting_turns(turns: Iterable[QaPair], left: int) -> tuple[list[QaPair], int]:
-    """The turns that fit, tried in their order, each id once; and the tokens left then."""
+    """Return the turns that fit, tried in their order, each id once; and the tokens left then."""
     kept: dict[str, QaPair] = {}
     for turn in turns:
         cost = count_tokens(*(text for _, text in _turn_messages([turn])))

@@ -104,7 +104,7 @@ Reply with one JSON object and nothing else: {"route": "rag" | "web"}."""
 
 
 def both_forms(query: str, standalone: str) -> str:
-    """A question in the user's words, and below it how it was understood where that says something else."""
+    """Return a question in the user's words, and below it how it was understood where that says something else."""
     if not standalone or standalone == query:
         return query
     return f"{query}\n{UNDERSTOOD}{as_line(standalone)}"

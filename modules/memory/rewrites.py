@@ -60,7 +60,7 @@ class Rewrite:
 
 
 def read_rewrite(reply: str, query: str, *, max_tokens: int, cut_off: bool = False) -> Rewrite:
-    """The one question that a reply holds.
+    """Return the one question that a reply holds.
 
     Args:
         reply: What the model wrote.
@@ -88,7 +88,7 @@ def read_rewrite(reply: str, query: str, *, max_tokens: int, cut_off: bool = Fal
 
 
 def _from_json(reply: str) -> str:
-    """The only text of a JSON object, for models that answer everything with one; else the reply."""
+    """Return the only text of a JSON object, for models that answer everything with one; else the reply."""
     if not reply.startswith("{") or not reply.endswith("}"):
         return reply
     try:
@@ -100,7 +100,7 @@ def _from_json(reply: str) -> str:
 
 
 def _without_chatter(reply: str, *, keep_all: bool) -> list[str]:
-    """The lines of the question itself; ``keep_all`` lets lines follow that look like an afterword."""
+    """Return the lines of the question itself; ``keep_all`` lets lines follow that look like an afterword."""
     lines: list[str] = []
     for raw in reply.splitlines():
         line = raw.strip()
@@ -114,7 +114,7 @@ def _without_chatter(reply: str, *, keep_all: bool) -> list[str]:
 
 
 def _unwrapped(line: str) -> str:
-    """A line without bullet, preface, remark and quotes around it; ``""`` where nothing else is in it."""
+    """Return a line without bullet, preface, remark and quotes around it; ``""`` where nothing else is in it."""
     text, before = line, ""
     while text != before:
         before = text

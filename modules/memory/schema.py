@@ -63,13 +63,13 @@ Row = Mapping[str, object]
 
 
 def row_key(conversation_id: str, turn_id: str) -> str:
-    """The key of a turn's row: no conversation can name a row of another one."""
+    """Return the key of a turn's row: no conversation can name a row of another one."""
     text = f"{len(conversation_id)}:{conversation_id}:{turn_id}"
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def moment_us(timestamp: str) -> int | None:
-    """A time in ISO 8601 (UTC where it does not say) as microseconds since 1970; None where it is no such text.
+    """Return a time in ISO 8601 (UTC where it does not say) as microseconds since 1970; None where it is no such text.
 
     >>> moment_us("1970-01-01T00:00:01Z")
     1000000
@@ -130,7 +130,7 @@ def memory_info(embedder: str, dimension: int) -> CollectionInfo:
 
 
 def is_memory(client: MilvusClient, name: str) -> bool:
-    """Whether a collection holds conversations, and no documents."""
+    """Return whether a collection holds conversations, and no documents."""
     return MEMORY_PROPERTY in (client.describe_collection(name).get("properties") or {})
 
 
@@ -151,7 +151,7 @@ def read_memory_info(client: MilvusClient, name: str) -> CollectionInfo:
 
 
 def to_row(conversation_id: str, turn: QaPair, vector: Vector) -> Row:
-    """A turn as Milvus takes it.
+    """Return a turn as Milvus takes it.
 
     Raises:
         CollectionError: An id or the timestamp is longer than ``MAX_ID_BYTES`` or no text that can be stored, or the
@@ -194,7 +194,7 @@ def to_turn(row: Row) -> QaPair:
 
 
 def linked(row: Row, turn: QaPair) -> Row:
-    """A row of another program with the place of ``turn`` in the conversation; all else is as it was."""
+    """Return a row of another program with the place of ``turn`` in the conversation; all else is as it was."""
     return {
         **row,
         TURN_FIELD: checked_id(TURN_FIELD, turn["turn_id"]),
@@ -205,7 +205,7 @@ def linked(row: Row, turn: QaPair) -> Row:
 
 
 def moved(row: Row, conversation_id: str) -> Row:
-    """A row as one of another conversation; all else is as it was."""
+    """Return a row as one of another conversation; all else is as it was."""
     turn_id = to_turn(row)["turn_id"]
     return {
         **row,
@@ -216,7 +216,7 @@ def moved(row: Row, conversation_id: str) -> Row:
 
 
 def in_conversation(conversation_id: str) -> str:
-    """A filter for the rows of one conversation.
+    """Return a filter for the rows of one conversation.
 
     Raises:
         CollectionError: The conversation's id is too long, or no text that can be stored.
@@ -225,7 +225,7 @@ def in_conversation(conversation_id: str) -> str:
 
 
 def on_path(spans: PathSpans) -> str:
-    """A filter for the turns on a path; the spans must not be empty."""
+    """Return a filter for the turns on a path; the spans must not be empty."""
     parts = (
         f"({BRANCH_FIELD} == {quoted(checked_id(BRANCH_FIELD, branch_id))} and {NUMBER_FIELD} <= {last:d})"
         for branch_id, last in spans.items()
@@ -234,13 +234,13 @@ def on_path(spans: PathSpans) -> str:
 
 
 def of_turns(turn_ids: Iterable[str]) -> str:
-    """A filter for turns by id, in which a row without one goes by its key."""
+    """Return a filter for turns by id, in which a row without one goes by its key."""
     ids = [checked_id(TURN_FIELD, turn_id) for turn_id in turn_ids]
     return f"({text_in(TURN_FIELD, ids)} or {text_in(PK_FIELD, ids)})"
 
 
 def checked_id(field: str, text: str) -> str:
-    """The text, if it can be a key.
+    """Return the text, if it can be a key.
 
     Raises:
         CollectionError: It is too long, or holds NUL or half a character.
@@ -287,7 +287,7 @@ def _cut(text: str) -> str:
 
 
 def _fitting_list(items: Iterable[Mapping[str, object]]) -> str:
-    """A JSON list of as many of the items, from the first on, as a column takes."""
+    """Return a JSON list of as many of the items, from the first on, as a column takes."""
     texts: list[str] = []
     size = 2
     for item in items:

@@ -120,7 +120,7 @@ PathSpans = Mapping[str, int]
 
 
 def new_branch(branch_id: str, name: str, *, forked_from: QaPair | None = None) -> Branch:
-    """A branch without turns of its own, which forks from a turn or begins a conversation."""
+    """Return a branch without turns of its own, which forks from a turn or begins a conversation."""
     return Branch(
         branch_id=branch_id,
         name=name,
@@ -145,7 +145,7 @@ def path_spans(branches: Branches, branch_id: str, last_number: int) -> dict[str
 
 
 def is_on_path(turn: QaPair, spans: PathSpans) -> bool:
-    """Whether a turn is on the path that the spans stand for."""
+    """Return whether a turn is on the path that the spans stand for."""
     return turn["turn_number"] <= spans.get(turn["branch_id"], 0)
 
 
@@ -161,7 +161,7 @@ def merge_refs(turns: Iterable[QaPair]) -> list[ChunkRef]:
 
 
 def best_refs(refs: Iterable[ChunkRef]) -> list[ChunkRef]:
-    """Each chunk once, with its best score; best first, of equals in their order."""
+    """Return each chunk once, with its best score; best first, of equals in their order."""
     best: dict[str, ChunkRef] = {}
     for ref in refs:
         known = best.get(ref["chunk_id"])
@@ -172,7 +172,7 @@ def best_refs(refs: Iterable[ChunkRef]) -> list[ChunkRef]:
 
 
 def _worth(ref: ChunkRef) -> tuple[float, float]:
-    """An unjudged chunk lies between one that was found useless and one that holds a part."""
+    """Return an unjudged chunk lies between one that was found useless and one that holds a part."""
     score, retrieval_score = ref["score"], ref["retrieval_score"]
     return 0.5 if score is None else float(score), float("-inf") if retrieval_score is None else retrieval_score
 
@@ -183,7 +183,7 @@ def count_tokens(*texts: str) -> int:
 
 
 def utc_now() -> str:
-    """The time as turns keep it: ISO 8601, UTC, to the microsecond."""
+    """Return the time as turns keep it: ISO 8601, UTC, to the microsecond."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
@@ -193,7 +193,7 @@ def given_id(number: int) -> str:
 
 
 def imported_turn(query: str, answer: str, *, parent: QaPair | None, turn_id: str, timestamp: str) -> QaPair:
-    """A turn of which no more is known than what was said: one of another program, or of an older record."""
+    """Return a turn of which no more is known than what was said: one of another program, or of an older record."""
     return QaPair(
         turn_id=turn_id,
         parent_turn_id=parent["turn_id"] if parent else "",

@@ -71,7 +71,7 @@ _INDENT = "    "
 
 
 def as_material(text: str) -> str:
-    """The text as one part of a prompt, which it cannot end; a text without such traps is only stripped.
+    """Return the text as one part of a prompt, which it cannot end; a text without such traps is only stripped.
 
     Blank lines become line ends, a line that begins like a part of a prompt is indented, and control tokens of chat
     templates are split by a blank. Takes time in proportion to the text.
@@ -89,7 +89,7 @@ def without_control_tokens(text: str) -> str:
 
 
 def as_line(text: str) -> str:
-    """The text as a part of one line: no line ends, no control tokens."""
+    """Return the text as a part of one line: no line ends, no control tokens."""
     return without_control_tokens(" ".join(text.split()))
 
 
@@ -121,7 +121,7 @@ def render_evidence(chunks: Iterable[Document]) -> str:
 
 
 def render_sub_answer(question: str, answer: str) -> str:
-    """A supplementary question with its answer, as evidence has them."""
+    """Return a supplementary question with its answer, as evidence has them."""
     return f"{_PAIR}{as_line(question)}\nAnswer: {as_material(answer)}"
 
 
@@ -146,7 +146,7 @@ def split_evidence(context: str, chunks: Iterable[Document]) -> tuple[str, ...]:
 
 
 def _opening(context: str, number: int, chunks: Iterable[Document]) -> tuple[str, Document] | None:
-    """The passage that a context begins with, the longest that fits; None if it begins with none."""
+    """Return the passage that a context begins with, the longest that fits; None if it begins with none."""
     rendered = ((_render(number, chunk), chunk) for chunk in chunks)
     fitting = [found for found in rendered if f"{context}\n\n".startswith(f"{found[0]}\n\n")]
     return max(fitting, key=lambda found: len(found[0]), default=None)

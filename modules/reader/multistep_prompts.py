@@ -153,7 +153,7 @@ _THOUGHT_LABEL = re.compile(r"(?:\bthought|思考)\s*\d*\W{0,5}[:：]\W{0,5}", r
 
 
 def parse_thought(reply: str) -> Thought:
-    """The first sentence of a reply; what a model writes after it rests on passages that it has not seen.
+    """Return the first sentence of a reply; what a model writes after it rests on passages that it has not seen.
 
     >>> parse_thought("The Dorsan gasket is described by Dr. Ruhl. So the answer is: 212 °C.")
     Thought(text='The Dorsan gasket is described by Dr. Ruhl.', is_last=False)
@@ -167,12 +167,12 @@ def parse_thought(reply: str) -> Thought:
 
 
 def parse_draft(reply: str) -> str:
-    """The draft on one line, at most ``LONGEST_QUERY`` characters."""
+    """Return the draft on one line, at most ``LONGEST_QUERY`` characters."""
     return _query(reply)
 
 
 def parse_follow_up(reply: str) -> str:
-    """The first follow-up question of a reply; ``""`` where it ends the questions, or holds none.
+    """Return the first follow-up question of a reply; ``""`` where it ends the questions, or holds none.
 
     Whatever stands before the question is passed over, and what a model goes on to make up after it. A reply that is
     nothing but a question is taken for one.
@@ -217,7 +217,7 @@ def _inside(text: str, opening: str) -> str:
 
 
 def _unlisted(line: str) -> str:
-    """The line without a bullet or number before it."""
+    """Return the line without a bullet or number before it."""
     return _LIST_MARK.sub("", line, count=1).strip()
 
 

@@ -164,7 +164,7 @@ _AROUND = " \t\r\n*_`"
 
 
 def parse_note(reply: str) -> Note | None:
-    """The note that a reply holds; None where the passage does not help. A reply without a label tells a fact.
+    """Return the note that a reply holds; None where the passage does not help. A reply without a label tells a fact.
 
     >>> parse_note("**Answer:** 40 mm")
     Note(text='40 mm', answers=True)

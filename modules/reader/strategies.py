@@ -59,7 +59,7 @@ async def digested(
 
 
 def _batches(passages: Sequence[str], room: int) -> list[list[str]]:
-    """The passages in their order, in as few prompts as hold them; one that is too long for any is shortened."""
+    """Return the passages in their order, in as few prompts as hold them; one that is too long for any is shortened."""
     batches: list[list[str]] = []
     left = 0
     for passage in (shortened(passage, room) for passage in passages):
@@ -206,7 +206,7 @@ class _Reading:
         return await self.stuff() if None in replies else self._tell(REFUSAL)
 
     async def _ask_each(self, messages: Callable[[str, str], list[Message]]) -> list[str | None]:
-        """The replies about each passage, in their order; None where the budget had no call for it."""
+        """Return the replies about each passage, in their order; None where the budget had no call for it."""
         asked = (self._ask(messages(self._query, passage)) for passage in self._passages)
         # All of them end before an error is raised, so that what is paid for can be kept in a cache.
         replies = await asyncio.gather(*asked, return_exceptions=True)
@@ -218,7 +218,7 @@ class _Reading:
         return found
 
     async def _ask(self, messages: list[Message]) -> str | None:
-        """The reply in a call that is not the last; None where the budget has none for it."""
+        """Return the reply in a call that is not the last; None where the budget has none for it."""
         try:
             return (await self._llm.complete(messages, meter=self._unheld)).text
         except BudgetSpent as spent:
@@ -226,14 +226,14 @@ class _Reading:
             return None
 
     async def _finish(self, messages: list[Message]) -> str:
-        """The answer in the last call."""
+        """Return the answer in the last call."""
         completion = await self._llm.complete(
             messages, meter=self._meter, on_text=self._on_text, on_thinking=self._on_thinking
         )
         return completion.text
 
     def _tell(self, answer: str) -> str:
-        """An answer that no further call gives."""
+        """Return an answer that no further call gives."""
         if self._on_text is not None:
             self._on_text(Delta(answer))
         return answer

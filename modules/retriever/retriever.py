@@ -109,7 +109,7 @@ class Retriever(BaseRetriever):
             raise TypeError(f"{cls.__name__} overrides {', '.join(own)}, but graphs search by asearch: override that.")
 
     def get_similar_chunk_with_score(self, query: str) -> Hits:
-        """The best chunks, best first, with their scores; higher is better whatever the backend and metric.
+        """Return the best chunks, best first, with their scores; higher is better whatever the backend and metric.
 
         Costs one query embedding (unless sparse), one Milvus request, and with the model ranker one rerank call.
         The range of a score depends on the search: cosine in [-1, 1], BM25 from 0 up, RRF in (0, fields / k),
@@ -127,7 +127,7 @@ class Retriever(BaseRetriever):
         return await asyncio.to_thread(self._search, query, meter)
 
     def check_args(self) -> list[VectorField]:
-        """The fields that a search will ask, in order.
+        """Return the fields that a search will ask, in order.
 
         Raises:
             SearchArgumentError: An attribute does not fit the collection or the search type.

@@ -154,7 +154,7 @@ def similarity(distance: float, metric: str, *, lite: bool) -> float:
 def chosen_fields(
     fields: Mapping[str, VectorField], names: Sequence[str] | None, search_type: str
 ) -> list[VectorField]:
-    """The fields that a search of this type asks, in the order of ``names``.
+    """Return the fields that a search of this type asks, in the order of ``names``.
 
     Raises:
         SearchArgumentError: The search type or a field is unknown, or the fields do not fit the type.

@@ -36,7 +36,7 @@ def test_file_that_llama_cpp_cannot_load_is_named(tmp_path: Path, capfd: pytest.
 
 
 def test_own_model_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="no model file"):
+    with pytest.raises(SettingsError, match="does not exist"):
         open_local_model(str(tmp_path / "absent.gguf"), tmp_path)
 
 
