@@ -1,1 +1,1 @@
-"""A model call: what it asks, what comes back, what it took, and the journal of it all."""
+"""Model calls: requests, completions, usage, budget, prices, and the journal of all calls."""

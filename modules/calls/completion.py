@@ -1,9 +1,9 @@
-"""What a model answered: the text apart from the thinking, the likeliest first tokens, and how much of it is read."""
+"""The completion of a model call: answer, thinking and first-token alternatives, with a limit on its bytes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import httpx2
@@ -17,23 +17,23 @@ from .thinking import ThinkingText, whole_text
 BYTES_A_BYTE_WHOLE = 10
 """Bytes on the wire for a byte of text in a reply that is sent at once: escapes and log probabilities."""
 BYTES_A_BYTE_STREAMED = 100
-"""The same in a stream, where 300 bytes carry one token."""
+"""Bytes on the wire for a byte of text in a stream, where 300 bytes carry one token."""
 LONGEST_ERROR = 64_000
 """Bytes of an error's body that are read."""
 
 
 class ReplyTooLong(ValueError):
-    """A reply is longer than the setting allows. The same call would end the same way."""
+    """A reply is longer than the setting allows; a repeated call would fail too."""
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(f"its reply is longer than {max_bytes:,} bytes. To allow more: JUDGETREE_MAX_REPLY_BYTES")
 
 
 class CappedStream(httpx2.AsyncByteStream):
-    """The bytes of a response, up to a number of them."""
+    """A response's bytes up to a limit."""
 
     def __init__(self, inner: AsyncIterator[bytes] | httpx2.AsyncByteStream, *, limit: int, max_bytes: int) -> None:
-        """Past ``limit`` bytes it ends; if ``max_bytes`` is not 0, with ``ReplyTooLong``, which names that setting."""
+        """Yield at most ``limit`` bytes; if ``max_bytes`` is not 0, raise ``ReplyTooLong(max_bytes)`` beyond them."""
         self._inner = inner
         self._limit = limit
         self._max_bytes = max_bytes
@@ -55,13 +55,13 @@ class CappedStream(httpx2.AsyncByteStream):
 
 
 def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int) -> None:
-    """Let no more than ``limit`` bytes of a response be read; one more is a ``ReplyTooLong``."""
+    """Limit a response to ``limit`` bytes: reading one more raises ``ReplyTooLong``."""
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = CappedStream(response.stream, limit=limit, max_bytes=max_bytes)
 
 
 async def cut_error_short(response: httpx2.Response) -> None:
-    """Return a hook of an HTTP client: the body of an error ends after ``LONGEST_ERROR`` bytes."""
+    """End the body of an error response after ``LONGEST_ERROR`` bytes; a response hook of the HTTP client."""
     if response.is_error and isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = CappedStream(response.stream, limit=LONGEST_ERROR, max_bytes=0)
 
@@ -76,16 +76,16 @@ class TokenLogprob:
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """What a model answered."""
+    """A model's reply, split into answer and thinking."""
 
     text: str
     """The answer, without its thinking, stripped."""
     thinking: str
-    """What stood in ``<think>`` or came in a reasoning field, without its tags, stripped; ``""`` if nothing did."""
+    """Text in ``<think>`` or in a reasoning field, without tags, stripped; ``""`` if there is none."""
     finish_reason: str
-    """"stop", "length" (cut off) or what else the endpoint said."""
+    """"stop", "length" (cut off) or another reason given by the endpoint."""
     first_token: tuple[TokenLogprob, ...] = ()
-    """Likeliest alternatives of the first token, as asked for by ``top_logprobs``; empty if the endpoint gives none."""
+    """Likeliest alternatives of the first token, requested by ``top_logprobs``; empty if the endpoint gives none."""
 
     @property
     def is_cut_off(self) -> bool:
@@ -96,11 +96,11 @@ class Completion:
 def completion_of(message: AIMessage) -> Completion:
     """Return the completion that a message holds.
 
-    A reasoning parser may swallow the whole answer: where a message that ended by itself has no text, its reasoning
-    (``additional_kwargs["reasoning"]``) is the answer. Where it was cut off, it had not come to one.
+    A server's reasoning parser may move the whole answer into the reasoning (``additional_kwargs["reasoning"]``). Where
+    a message without text ended by itself, the reasoning is therefore the answer; cut-off reasoning stays thinking.
     """
     finish_reason = str(message.response_metadata.get("finish_reason") or "")
-    content, reasoning = whole_text(_content(message)), whole_text(_reasoning(message))
+    content, reasoning = (whole_text(storable(text)) for text in _sent_texts(message))
     if reasoning.everything and not content.answer and finish_reason != "length":
         text, thinking = reasoning.answer, reasoning.thinking
     else:
@@ -114,13 +114,13 @@ def completion_of(message: AIMessage) -> Completion:
 
 
 class StreamedMessage:
-    """Puts a message together from the pieces of its stream, in linear time, and tells what each piece adds.
+    """A message built from the pieces of its stream, in linear time, with the text that each piece adds.
 
-    ``completion_of`` the message has the last word: until then reasoning counts as thinking.
+    Reasoning counts as thinking until ``completion_of`` is given the whole message.
     """
 
     def __init__(self, max_bytes: int) -> None:
-        """``max_bytes``: most that content and reasoning may have, encoded."""
+        """Limit content and reasoning together to ``max_bytes`` of UTF-8."""
         self._max_bytes = self._bytes_left = max_bytes
         self._contents: list[str] = []
         self._reasonings: list[str] = []
@@ -134,9 +134,9 @@ class StreamedMessage:
         """Take the next piece.
 
         Raises:
-            ReplyTooLong: There have been too many bytes.
+            ReplyTooLong: All pieces together have too many bytes.
         """
-        content, reasoning = str(piece.text), str(piece.additional_kwargs.get("reasoning", ""))
+        content, reasoning = _sent_texts(piece)
         self._bytes_left -= _size(content) + _size(reasoning)
         if self._bytes_left < 0:
             raise ReplyTooLong(self._max_bytes)
@@ -148,15 +148,17 @@ class StreamedMessage:
                 texts.append(text)
                 growing.feed(storable(text))
         known = {key: value for key, value in piece.response_metadata.items() if value}
-        self._metadata = {**self._metadata, **known, **_first_logprobs(self._metadata or known)}
+        if "logprobs" in self._metadata:  # the first token's are kept
+            known.pop("logprobs", None)
+        self._metadata |= known
         self._usage = piece.usage_metadata or self._usage
 
     def new_text(self) -> Delta:
-        """What the answer has gained since the last call of this."""
+        """Return what the answer has gained since the last call."""
         return self._content.new_answer()
 
     def new_thinking(self) -> Delta:
-        """What the thinking has gained since the last call of this; it starts over where reasoning follows thinking."""
+        """Return what the thinking has gained since the last call; it restarts where reasoning follows thinking."""
         reasoned = self._reasoning.new_everything()
         if not reasoned.text:
             return Delta("") if self._has_reasoned else self._content.new_thinking()
@@ -174,12 +176,12 @@ class StreamedMessage:
 
 
 def refuse_too_long(message: AIMessage, max_bytes: int) -> None:
-    """Check a message that was sent at once.
+    """Check the length of a message that was not streamed.
 
     Raises:
-        ReplyTooLong: Its content and reasoning have more bytes than that.
+        ReplyTooLong: Its content and reasoning have more than ``max_bytes`` bytes.
     """
-    if _size(str(message.text)) + _size(str(message.additional_kwargs.get("reasoning", ""))) > max_bytes:
+    if sum(map(_size, _sent_texts(message))) > max_bytes:
         raise ReplyTooLong(max_bytes)
 
 
@@ -187,16 +189,8 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _first_logprobs(metadata: Mapping[str, object]) -> dict[str, object]:
-    return {"logprobs": metadata["logprobs"]} if metadata.get("logprobs") else {}
-
-
-def _content(message: AIMessage) -> str:
-    return storable(str(message.text))
-
-
-def _reasoning(message: AIMessage) -> str:
-    return storable(str(message.additional_kwargs.get("reasoning", "")))
+def _sent_texts(message: AIMessage) -> tuple[str, str]:
+    return str(message.text), str(message.additional_kwargs.get("reasoning", ""))
 
 
 def _first_token(logprobs: object) -> tuple[TokenLogprob, ...]:

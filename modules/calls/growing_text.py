@@ -1,4 +1,4 @@
-"""Texts that grow while a model writes them, and those who listen: they get pieces, not the whole text each time."""
+"""Texts that grow while a model writes them, and listeners that receive them piece by piece."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PARAGRAPH = "\n\n"
 
 
 class Delta(NamedTuple):
-    """What a growing text gains.
+    """A piece added to a growing text.
 
     >>> said = ""
     >>> for text, restarted in (Delta("six by"), Delta(" nine"), Delta("42", restarted=True)):
@@ -21,11 +21,11 @@ class Delta(NamedTuple):
     text: str
     """The piece to append; may be ``""`` where ``restarted`` is set."""
     restarted: bool = False
-    """True where all that came before is void, and ``text`` is how the text begins anew."""
+    """True where all earlier pieces are void and ``text`` is the new beginning."""
 
 
 TextListener = Callable[[Delta], None]
-"""Is called with each piece of a text, in order."""
+"""A callback for each piece of a text, in order."""
 
 
 class Paragraphs:
@@ -59,47 +59,47 @@ class Paragraphs:
             self._gap.append(text[len(body) :])
 
     def end_paragraph(self) -> None:
-        """What follows begins a new one."""
+        """End the present paragraph; the next text starts a new one."""
         self._is_new = True
 
     def take(self) -> str:
-        """What has been added since the last call of this."""
+        """Return what has been added since the last call."""
         new = "".join(self._pieces[self._taken :])
         self._taken = len(self._pieces)
         return new
 
 
 class _Channel:
-    """What one listener has been given."""
+    """One listener and the text that it has received."""
 
     def __init__(self, listener: TextListener | None) -> None:
         self.listener = listener
-        self._given: list[str] = []
+        self._sent: list[str] = []
 
     def add(self, delta: Delta | None) -> None:
         if self.listener is None or delta is None:
             return
-        restarted = delta.restarted and bool(self._given)
+        restarted = delta.restarted and bool(self._sent)
         if restarted:
-            self._given = []
+            self._sent = []
         if delta.text:
-            self._given.append(delta.text)
+            self._sent.append(delta.text)
         if delta.text or restarted:
             self.listener(Delta(delta.text, restarted))
 
     def settle(self, text: str) -> None:
         if self.listener is None:
             return
-        given = "".join(self._given)
-        continues = text.startswith(given)
-        self.add(Delta(text[len(given) :] if continues else text, restarted=not continues))
+        sent = "".join(self._sent)
+        continues = text.startswith(sent)
+        self.add(Delta(text[len(sent) :] if continues else text, restarted=not continues))
 
 
 class Listeners:
-    """Those who listen to a call's thinking and answer."""
+    """The listeners to a call's thinking and answer."""
 
     def __init__(self, *, on_text: TextListener | None = None, on_thinking: TextListener | None = None) -> None:
-        """None for a text that is not listened to."""
+        """Listen to the answer, the thinking, or both; None for a text without a listener."""
         self._text = _Channel(on_text)
         self._thinking = _Channel(on_thinking)
 
@@ -109,16 +109,16 @@ class Listeners:
         return self._text.listener is not None or self._thinking.listener is not None
 
     def start_over(self) -> None:
-        """Void all that was given, as another attempt begins."""
+        """Void all text sent so far, before the next attempt."""
         self._thinking.add(Delta("", restarted=True))
         self._text.add(Delta("", restarted=True))
 
     def add(self, *, text: Delta | None = None, thinking: Delta | None = None) -> None:
-        """Pass pieces on; None for no change."""
+        """Send the listeners the next pieces; None for no change."""
         self._thinking.add(thinking)
         self._text.add(text)
 
     def settle(self, *, text: str, thinking: str) -> None:
-        """Give what is still missing of the final texts; one that turned out otherwise starts over."""
+        """Send what is still missing of the final texts; a text that differs from what was sent starts over."""
         self._thinking.settle(thinking)
         self._text.settle(text)

@@ -1,8 +1,8 @@
-"""The journal of model calls: each is on the disk before it is made, and its reply before that is used.
+"""The journal of model calls: each call is on disk before it is made, and each reply before it is used.
 
-A question whose process was killed is resumed from its checkpoints, which lag behind what was paid for. What they miss
-stands here: a call of the same thread, node and chunk that asks the same is answered from the journal, with the record
-that it had. So a resume makes only the calls that were in flight, and a model that samples cannot answer twice.
+The checkpoints from which a killed question resumes lag behind the calls that were paid for. The journal answers those
+calls again: the same request of the same thread, node and chunk gets the saved reply with its record. A resume makes
+only the calls that were in flight, and a sampling model cannot give a second answer.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .kept import KeptCall
 from .record import CallRecord
 
 BOOKED_TO: ContextVar[str] = ContextVar("booked_to", default="")
-"""Who keeps the books of the calls of a task, such as a question of a batch run; ``""`` where nobody does.
+"""Name of the account of a task's calls, such as a question of a batch run; ``""`` for none.
 
-Calls that are booked stay in the journal until ``CallJournal.forget_booked``; others go with their finished thread.
+Booked calls stay in the journal until ``CallJournal.forget_booked``; others are deleted with their finished thread.
 """
 
 Statement = tuple[str, Sequence[object]]
@@ -32,17 +32,17 @@ Statement = tuple[str, Sequence[object]]
 
 
 class JournalFile(Protocol):
-    """A database with the table ``calls``; its methods block, but for the first, and are called by one thread."""
+    """A database with the table ``calls``. All but ``write_at_once`` block, and are called by a single thread."""
 
     name: str
-    """As messages call it."""
+    """The file's name in error messages."""
 
     def write_at_once(self, statement: Statement) -> bool:
-        """Execute it in a transaction of its own if nothing has to be waited for; whether it was executed."""
+        """Execute a statement in its own transaction if that needs no waiting; return whether it was executed."""
         ...
 
     def write(self, statements: Iterable[Statement]) -> None:
-        """Execute all in one transaction; they outlive the process as soon as this returns."""
+        """Execute all statements in one transaction; on return they survive the end of the process."""
         ...
 
     def read(self, statement: Statement) -> list[tuple[object, ...]]:
@@ -56,19 +56,19 @@ class JournalFile(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class JournaledCall:
-    """A call as the journal has it."""
+    """One call in the journal."""
 
     kept: KeptCall | None = None
-    """None until its reply was kept."""
+    """The saved reply; None if there is none."""
     estimate: CallRecord | None = None
-    """What it was expected to take, as the record of a call that was cut off."""
+    """Expected usage, as the record of an interrupted call."""
     lost: int = 0
-    """How often it was made without its reply being kept."""
+    """Number of times it was made without a saved reply."""
     booked_to: str = ""
 
     @property
     def records(self) -> list[CallRecord]:
-        """The records of the call: those of tries that were cut off first, then that of its reply."""
+        """Records of the interrupted tries, then that of the reply."""
         cut_off = (
             []
             if self.estimate is None
@@ -84,15 +84,14 @@ _UNKNOWN = JournaledCall()
 
 
 class CallJournal:
-    """Writes calls down. Use it on judgetree's own loop.
+    """The journal of a checkpoint store; use it on judgetree's own loop.
 
-    A write that has to wait for nothing is made on the loop: a trip to a thread costs several times as much, and on a
-    busy core the thread waits for the interpreter at each of its statements. What has to wait goes to a thread of its
-    own, many writes in one commit.
+    A write that need not wait is made on the loop itself: a trip to a thread costs several times as much, and on a busy
+    core the thread waits for the interpreter at each statement. Writes that must wait go to one thread, many a commit.
     """
 
     def __init__(self, open_file: Callable[[], JournalFile]) -> None:
-        """``open_file`` is called at the first use, in the journal's own thread."""
+        """Open the file with ``open_file`` at the first use, in the journal's own thread."""
         self._open_file = open_file
         self._file: JournalFile | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="call-journal")
@@ -100,7 +99,7 @@ class CallJournal:
         self._committing: asyncio.Task[None] | None = None
 
     async def begin(self, key: bytes, root: str, booked_to: str, estimate: CallRecord) -> None:
-        """Note a call that is about to be made. One that stands there without a reply was lost, and is counted."""
+        """Note a call before it is made; a call noted earlier without a reply is counted as lost."""
         call = KeptCall.record_to_json(estimate)
         await self._write(
             "INSERT INTO calls (call_key, root, booked_to, estimate, kept, lost) VALUES (?, ?, ?, ?, NULL, 0) "
@@ -109,11 +108,11 @@ class CallJournal:
         )
 
     async def keep(self, key: bytes, kept: KeptCall) -> None:
-        """Note the reply of a call."""
+        """Save the reply of a call."""
         await self._write("UPDATE calls SET kept = ? WHERE call_key = ?", (kept.to_json(), key))
 
     async def drop(self, key: bytes) -> None:
-        """Take out a call that has failed: it may be made again."""
+        """Delete a failed call, which may be made again."""
         await self._write("DELETE FROM calls WHERE call_key = ?", (key,))
 
     async def calls_of(self, root: str) -> dict[bytes, JournaledCall]:
@@ -122,23 +121,23 @@ class CallJournal:
         return {bytes(row[0]): _call_of(row) for row in rows}  # type: ignore[call-overload]
 
     async def booked_calls(self, name: str | None = None) -> list[JournaledCall]:
-        """The calls that are booked to a name, or to any, as if none was in flight: those without a reply are lost."""
+        """Return the calls booked to ``name`` (None: to any name), those without a reply counted as lost."""
         of_name, names = ("<> ''", ()) if name is None else ("= ?", (name,))
         sql = f"SELECT call_key, booked_to, estimate, kept, lost FROM calls WHERE booked_to {of_name}"
         rows = await self._read(sql, names)
         return [_call_of(row) for row in rows]
 
     async def forget(self, roots: Iterable[str]) -> None:
-        """Delete the calls of root threads, which are finished or deleted, but for those that are booked."""
+        """Delete the calls of finished or deleted root threads, except booked ones."""
         sql = "DELETE FROM calls WHERE root = ? AND booked_to = ''"
         await asyncio.gather(*(self._write(sql, (root,)) for root in roots))
 
     async def forget_booked(self, names: Collection[str]) -> None:
-        """Delete the calls that are booked to these, whose books are closed."""
+        """Delete the calls that are booked to these names."""
         await asyncio.gather(*(self._write("DELETE FROM calls WHERE booked_to = ?", (name,)) for name in names))
 
     async def aclose(self) -> None:
-        """Write what is waiting, and close the file."""
+        """Write what is waiting and close the file."""
         if self._committing is not None:
             await asyncio.wait([self._committing])
         if self._file is not None:
@@ -147,22 +146,19 @@ class CallJournal:
         self._thread.shutdown(wait=False)
 
     async def _write(self, sql: str, parameters: Sequence[object]) -> None:
-        if self._file is not None and self._written_at_once(self._file, (sql, parameters)):
-            return
+        try:
+            if self._file is not None and self._file.write_at_once((sql, parameters)):
+                return
+        except Exception as error:
+            raise self._journal_error(error) from error
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(((sql, parameters), written))
         if self._committing is None:
             self._committing = asyncio.create_task(self._commit_all())
         await written
 
-    def _written_at_once(self, file: JournalFile, statement: Statement) -> bool:
-        try:
-            return file.write_at_once(statement)
-        except Exception as error:
-            raise self._unusable(error) from error
-
     async def _commit_all(self) -> None:
-        """Commit what waits, and what has come meanwhile, until nothing does."""
+        """Commit waiting writes in batches until none is left."""
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
@@ -177,7 +173,7 @@ class CallJournal:
                     if error is None:
                         written.set_result(None)
                     else:
-                        written.set_exception(self._unusable(error))
+                        written.set_exception(self._journal_error(error))
         finally:
             self._committing = None
 
@@ -186,7 +182,7 @@ class CallJournal:
         try:
             await self._in_thread(lambda file: rows.extend(file.read((sql, parameters))))
         except Exception as error:
-            raise self._unusable(error) from error
+            raise self._journal_error(error) from error
         return rows
 
     async def _in_thread(self, work: Callable[[JournalFile], None]) -> None:
@@ -197,7 +193,7 @@ class CallJournal:
 
         await asyncio.get_running_loop().run_in_executor(self._thread, with_file)
 
-    def _unusable(self, error: Exception) -> UserError:
+    def _journal_error(self, error: Exception) -> UserError:
         if isinstance(error, UserError):
             return error
         name = f"The call journal {self._file.name}" if self._file else "The journal of model calls"
@@ -211,27 +207,27 @@ class CallJournal:
 
 @dataclass(kw_only=True)
 class ThreadCalls:
-    """The journal as one thread of a search tree sees it."""
+    """One thread's view of the journal."""
 
     journal: CallJournal
     root: str
-    """The root thread, with which its calls are read and forgotten."""
+    """Root thread, by which the calls of a tree are read and deleted."""
     thread_id: str
     known: dict[bytes, JournaledCall] = field(default_factory=dict)
-    """What stood in the journal when the run began."""
+    """Calls in the journal when the run began, by key."""
     booked_to: str = field(default_factory=BOOKED_TO.get)
 
     @property
     def known_ids(self) -> set[str]:
-        """Ids of the calls of the whole tree whose replies stood in the journal when the run began."""
+        """Ids of the calls of the whole tree whose replies were in the journal when the run began."""
         return {call.kept.record["call_id"] for call in self.known.values() if call.kept is not None}
 
     def of_thread(self, thread_id: str) -> ThreadCalls:
-        """Return the same for another thread of the tree."""
+        """Return the journal for another thread of the tree."""
         return replace(self, thread_id=thread_id)
 
     def slot(self, node: str, chunk_id: str, request: bytes, number: int) -> CallSlot:
-        """Return the place of a call: the ``number``-th, from 0, that a node makes of a request."""
+        """Return the entry of a call: the ``number``-th, from 0, that a node makes of a request."""
         place = "\x00".join((self.thread_id, node, chunk_id, str(number))).encode()
         key = hashlib.sha256(request + place).digest()
         return CallSlot(key=key, call=self.known.get(key, _UNKNOWN), calls=self)
@@ -239,38 +235,38 @@ class ThreadCalls:
 
 @dataclass(frozen=True, kw_only=True)
 class CallSlot:
-    """The journal's place for one call."""
+    """The journal's entry for one call."""
 
     key: bytes
     call: JournaledCall
-    """As it stood there when the run began."""
+    """The call in the journal when the run began."""
     calls: ThreadCalls
 
     @property
     def kept(self) -> KeptCall | None:
-        """The reply, if it was kept."""
+        """The saved reply; None if there is none."""
         return self.call.kept
 
     @property
     def cut_off(self) -> list[CallRecord]:
-        """Records of the tries that a kill has cut off."""
+        """Records of the interrupted tries."""
         return replace(self.call, kept=None).records
 
     async def begin(self, estimate: CallRecord) -> None:
-        """Write down that the call is about to be made."""
+        """Note the call before it is made."""
         await self.calls.journal.begin(self.key, self.calls.root, self.calls.booked_to, estimate)
 
     async def keep(self, kept: KeptCall) -> None:
-        """Write down its reply."""
+        """Save the reply of the call."""
         await self.calls.journal.keep(self.key, kept)
 
     async def drop(self) -> None:
-        """Forget the call, which has failed."""
+        """Delete the call, which has failed."""
         await self.calls.journal.drop(self.key)
 
 
 async def thread_calls(journal: CallJournal | None, root: str, *, is_new: bool = False) -> ThreadCalls | None:
-    """Return the journal for a run of a root thread; what it has of a thread that ``is_new`` is not looked for."""
+    """Return the journal for a run of a root thread; None without a journal, and no lookup for a new thread."""
     if journal is None:
         return None
     known = {} if is_new else await journal.calls_of(root)
@@ -278,7 +274,7 @@ async def thread_calls(journal: CallJournal | None, root: str, *, is_new: bool =
 
 
 async def forget_calls(calls: ThreadCalls | None) -> None:
-    """Delete the journaled calls of a tree whose root thread is finished, unless somebody else keeps their books."""
+    """Delete the journaled calls of a tree whose root thread is finished, unless they are booked."""
     if calls is not None and not calls.booked_to:
         await calls.journal.forget([calls.root])
 

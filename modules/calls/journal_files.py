@@ -1,4 +1,4 @@
-"""Where the journal of model calls is kept: a SQLite file, or a table in PostgreSQL."""
+"""Files of the journal of model calls: in SQLite, or as a table in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ _TABLES = (
 )
 _BUSY_TIMEOUT_S = 30.0
 _WRITES_A_CHECKPOINT = 500
-"""After so many writes without one, SQLite's log is moved into the file, which waits for the disk."""
-_REMEDY = "Move it away; questions that are not finished are then asked anew."
+"""Writes after which SQLite's log is moved into the file, which waits for the disk."""
+_FORMAT = format_of("call-journal")
+_REMEDY = "Move it away; unfinished questions then start over."
 
 
 class SqliteJournal:
     """A journal in a SQLite file, which processes may share."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, which is made if it is not there.
+        """Open the file, created if missing.
 
         Raises:
             SettingsError: It has another format.
@@ -45,14 +46,14 @@ class SqliteJournal:
         self._connection = _connect_sqlite(path, timeout=_BUSY_TIMEOUT_S)
         with FileLock(path.with_name(path.name + ".lock")):
             self._connection.execute("PRAGMA journal_mode = WAL")  # does not wait for others, whatever the timeout
-            self.write((table.format(prefix="", bytes="BLOB", format=_format()), ()) for table in _TABLES)
+            self.write((table.format(prefix="", bytes="BLOB", format=_FORMAT), ()) for table in _TABLES)
         self._at_once = _connect_sqlite(path, timeout=0)
         self._at_once.execute("PRAGMA wal_autocheckpoint = 0")  # which would wait for the disk
         self._until_checkpoint = _WRITES_A_CHECKPOINT
         _refuse_other(self.read(("SELECT format FROM format", ())), self.name)
 
     def write_at_once(self, statement: Statement) -> bool:
-        """See ``JournalFile.write_at_once``; every so often it declines, and ``write`` moves the log into the file."""
+        """Execute one statement unless another writer or a due checkpoint of SQLite's log would make it wait."""
         self._until_checkpoint -= 1
         if self._until_checkpoint <= 0:
             return False
@@ -65,7 +66,7 @@ class SqliteJournal:
         return True
 
     def write(self, statements: Iterable[Statement]) -> None:
-        """See ``JournalFile.write``."""
+        """Execute the statements in one transaction, which also makes a due checkpoint."""
         self._until_checkpoint = _WRITES_A_CHECKPOINT
         self._connection.execute("BEGIN IMMEDIATE")
         try:
@@ -77,12 +78,12 @@ class SqliteJournal:
         self._connection.execute("COMMIT")
 
     def read(self, statement: Statement) -> list[tuple[object, ...]]:
-        """See ``JournalFile.read``."""
+        """Return all rows of a query."""
         sql, parameters = statement
         return self._connection.execute(sql, parameters).fetchall()
 
     def close(self) -> None:
-        """See ``JournalFile.close``."""
+        """Close both connections."""
         self._at_once.close()
         self._connection.close()
 
@@ -93,7 +94,7 @@ class PostgresJournal:
     name = "in PostgreSQL"
 
     def __init__(self, url: str) -> None:
-        """Connect; the tables ``judgetree_calls`` and ``judgetree_format`` are made if they are not there.
+        """Connect, and create the tables ``judgetree_calls`` and ``judgetree_format`` if they are missing.
 
         Raises:
             SettingsError: They have another format.
@@ -103,15 +104,15 @@ class PostgresJournal:
         with self._connection.transaction():
             self._connection.execute("SELECT pg_advisory_xact_lock(hashtext('judgetree call journal'))")
             for table in _TABLES:
-                self._connection.execute(table.format(prefix="judgetree_", bytes="BYTEA", format=_format()))
+                self._connection.execute(table.format(prefix="judgetree_", bytes="BYTEA", format=_FORMAT))
         _refuse_other(self.read(("SELECT format FROM format", ())), self.name)
 
     def write_at_once(self, statement: Statement) -> bool:
-        """Never: the server is waited for."""
+        """Return False: every write waits for the server."""
         return False
 
     def write(self, statements: Iterable[Statement]) -> None:
-        """See ``JournalFile.write``."""
+        """Execute the statements in one transaction, over a new connection if the server has closed the last."""
         connection, several = self._open(), list(statements)
         # A transaction's own statements would be two more round trips.
         with connection.transaction() if len(several) > 1 else nullcontext():
@@ -119,16 +120,16 @@ class PostgresJournal:
                 connection.execute(_in_postgres(sql), parameters)
 
     def read(self, statement: Statement) -> list[tuple[object, ...]]:
-        """See ``JournalFile.read``."""
+        """Return all rows of a query."""
         sql, parameters = statement
         return self._open().execute(_in_postgres(sql), parameters).fetchall()
 
     def close(self) -> None:
-        """See ``JournalFile.close``."""
+        """Close the connection."""
         self._connection.close()
 
     def _open(self) -> psycopg.Connection:
-        if self._connection.closed:  # the server was started anew
+        if self._connection.closed:  # the server was restarted
             self._connection = self._connect()
         return self._connection
 
@@ -151,10 +152,6 @@ def _connect_sqlite(path: Path, *, timeout: float) -> sqlite3.Connection:
 
 def _in_postgres(sql: str) -> str:
     return sql.replace("?", "%s").replace("calls", "judgetree_calls").replace("FROM format", "FROM judgetree_format")
-
-
-def _format() -> str:
-    return format_of("call-journal")
 
 
 def _refuse_other(found: list[tuple[object, ...]], name: str) -> None:

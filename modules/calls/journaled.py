@@ -1,4 +1,4 @@
-"""One model call, made with the journal: written down before it is made, and its reply before it is used."""
+"""Model calls made under the journal: noted before they are made, replies saved before they are used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .tokens import message_tokens, text_tokens
 from .usage import CallMeter
 
 LIKELY_COMPLETION_TOKENS = 256
-"""What a reply is expected to take that nothing is known of."""
+"""Expected tokens of a reply of unknown length."""
 
 
 async def complete_journaled(
@@ -29,24 +29,24 @@ async def complete_journaled(
     meter: CallMeter,
     listeners: Listeners,
 ) -> Completion:
-    """Return the journal's reply to a call if it has one, at no cost, else that of ``call``, which is made once.
+    """Return the journal's reply to a call, at no cost, or make the call once and journal its reply.
 
-    The meter gets the record that the call had when it was made, and records of tries that a kill cut off. Tokens that
-    the endpoint does not report are estimated, and marked so.
+    The meter gets the record of the call from when it was made, and the records of interrupted tries. Tokens that the
+    endpoint does not report are estimated, and marked as estimates.
 
     Args:
-        call: Makes the call, with its retries; its meter is for this call alone, needs no reservation, and is to be
-            told ``about_to_send`` before the first request.
-        messages: What is asked, for estimates.
-        options: As they are asked for.
+        call: Makes the call, with its retries. Its meter is for this call alone, is already reserved, and has
+            ``about_to_send`` to be awaited before the first request.
+        messages: The prompt, for estimates.
+        options: Options of the call, for estimates.
         model: Name of the model.
         request: ``call_key`` of the call.
-        meter: Of the node that asks.
-        listeners: Told of a reply that comes from the journal; ``call`` tells of its own.
+        meter: Meter of the node that makes the call.
+        listeners: Receive a reply from the journal; ``call`` serves them for a reply of its own.
 
     Raises:
         BudgetSpent: The tree may make no more calls; none was made.
-        ModelCallError: See ``ChatLLM.complete``.
+        ModelCallError: The endpoint failed after the last attempt, or refused the call.
         SettingsError: The journal cannot be written; no call was made.
     """
     slot = meter.claim(request)
@@ -83,7 +83,7 @@ async def _begin(
 def expected_record(
     messages: Sequence[Message], options: CallOptions, *, model: str, meter: CallMeter, call_id: str = ""
 ) -> CallRecord:
-    """What a call is expected to take, as the record of one that was cut off."""
+    """Return the estimated usage of a call as the record of an interrupted call."""
     likely = min(options.max_tokens or LIKELY_COMPLETION_TOKENS, LIKELY_COMPLETION_TOKENS)
     return CallRecord(
         call_id=call_id,
@@ -103,7 +103,7 @@ def expected_record(
 
 
 def _counted(record: CallRecord, messages: Sequence[Message], completion: Completion) -> CallRecord:
-    """Return the record with tokens: those that the endpoint reported, or estimates where it reported none."""
+    """Return the record with the tokens that the endpoint reported, or else with estimates."""
     if record["prompt_tokens"] or record["completion_tokens"]:
         return record
     written = text_tokens(completion.text) + text_tokens(completion.thinking)

@@ -1,4 +1,4 @@
-"""What a chat call asks: its messages, its options, and the key that tells it apart from any other call."""
+"""The request of a chat call: its messages, its options, and the key that identifies it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 Message = tuple[str, str]
-"""(role, text), role being "system", "user" or, for what a model said before, "assistant"."""
+"""(role, text); the role is "system", "user" or, for an earlier reply of the model, "assistant"."""
 
 JSON_REPAIR = "That reply cannot be used: {problem} Reply again with the JSON object alone."
 
 
 def version_of(*templates: str) -> str:
-    """Eight hexadecimal digits that change whenever one of the templates does."""
+    """Return eight hexadecimal digits that change whenever one of the templates does."""
     return hashlib.sha256("\x00".join(templates).encode()).hexdigest()[:8]
 
 
@@ -25,21 +25,21 @@ def texts_of(messages: Iterable[Message]) -> tuple[str, ...]:
 
 
 JsonFormat = Literal["json_schema", "json_object", "text"]
-"""How an endpoint is asked for JSON: constrained by a schema, constrained to JSON, or by the prompt alone."""
+"""Constraint on a JSON reply: a schema, any JSON object, or the prompt alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallOptions:
-    """What a call asks for besides its messages."""
+    """Options of a call besides its messages."""
 
     max_tokens: int | None = None
     """Most tokens to generate; None leaves it to the endpoint."""
     temperature: float = 0.0
-    """0 for the likeliest answer; see ``sampling.SampledLLM``."""
+    """Sampling temperature; 0 for the likeliest answer."""
     top_logprobs: int | None = None
-    """How many alternatives of the first token to ask for; None for none."""
+    """Number of alternatives of the first token to return; None for none."""
     json_format: JsonFormat | None = None
-    """How to ask for JSON; None for plain text."""
+    """Constraint on a JSON reply; None for plain text."""
     json_schema: Mapping[str, object] | None = None
     """The schema of ``json_format="json_schema"``."""
 
@@ -48,7 +48,7 @@ PLAIN_TEXT = CallOptions()
 
 
 def call_key(endpoint: str, model: str, messages: Sequence[Message], options: CallOptions, repeat: int = 0) -> bytes:
-    """SHA-256 over all that decides an answer: endpoint, model, messages, options with their schema, and the repeat.
+    """Return a SHA-256 over all that decides an answer: endpoint, model, messages, options and the repeat.
 
     ``endpoint`` is ``EndpointLLM.endpoint``: a name without user, password or key.
     """

@@ -1,4 +1,4 @@
-"""What model calls cost in money: a table of prices per model, and sums that know what they do not know.
+"""The cost of model calls: a table of prices per model, and sums that say whether a part is unknown.
 
 The table is ``prices.toml`` beside this file; a ``prices.toml`` in the settings' home adds to it and overrides it.
 """
@@ -22,7 +22,7 @@ from .usage import CallKind, CallRecord
 
 FILE_NAME = "prices.toml"
 LOCAL = "local:"
-"""Before the names of models that run in this process, which cost nothing."""
+"""Prefix of the names of models that run in this process, which cost nothing."""
 
 _SERVICE = re.compile(r"^(?:openai:|dashscope:|https?://[^#]*#)")
 _DATED = re.compile(r"-\d{4}-\d{2}-\d{2}$")
@@ -30,16 +30,16 @@ _MILLION = 1_000_000
 
 
 class Price(BaseModel):
-    """What one model costs, in US dollars per million tokens."""
+    """The price of one model in US dollars per million tokens."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     prompt: float = Field(ge=0, allow_inf_nan=False)
     completion: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     source: str = ""
-    """Where the price was read."""
+    """Where the price was published."""
     date: dt.date | None = None
-    """When."""
+    """Day on which the price was read."""
 
 
 class _ChatPrice(Price):
@@ -59,15 +59,15 @@ class _Table(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelUsage:
-    """What one model was asked for: a fact, which prices are applied to when it is looked at."""
+    """The usage of one model, without prices: these are applied when it is shown."""
 
     model: str
-    """As call records name it; ``local:…`` for one that runs in this process."""
+    """Name in call records; ``local:…`` for a model that runs in this process."""
     kind: CallKind
     calls: int = 0
-    """Calls that were made, failed ones included; those that a cache answered are apart."""
+    """Calls that were made: failed ones included, cached ones not."""
     uncounted_calls: int = 0
-    """Those of ``calls`` that were answered without saying how many tokens that took."""
+    """Answered calls among ``calls`` whose tokens the endpoint did not report."""
     estimated_calls: int = 0
     """Those of ``calls`` whose tokens are estimates, since the endpoint reported none."""
     prompt_tokens: int = 0
@@ -75,7 +75,7 @@ class ModelUsage:
     seconds: float = 0.0
     """Sum of the calls' own times, which overlap where calls run at once."""
     cached_calls: int = 0
-    """Calls that the cache answered; their tokens and seconds are those that had once been paid for them."""
+    """Calls that the cache answered; their tokens and seconds are those that were once paid."""
     cached_estimated_calls: int = 0
     """Those of ``cached_calls`` whose tokens are estimates."""
     cached_prompt_tokens: int = 0
@@ -88,11 +88,11 @@ class ModelUsage:
 
     @property
     def tokens(self) -> int:
-        """Prompt and completion tokens that were paid."""
+        """Prompt and completion tokens that were paid for."""
         return self.prompt_tokens + self.completion_tokens
 
     def as_if_uncached(self) -> ModelUsage:
-        """Return the same usage if every call had had to be paid for, and no process had been killed."""
+        """Return the usage if every call had been paid for once: no cache, no interrupted calls."""
         cut_off = self.interrupted_calls
         return ModelUsage(
             model=self.model,
@@ -113,15 +113,15 @@ class Cost:
     """A sum of money of which a part may be unknown."""
 
     known_usd: float = 0.0
-    """What is known of it, in US dollars; a lower bound of the whole."""
+    """The known part in US dollars; a lower bound of the sum."""
     is_whole: bool = True
-    """Whether that is all."""
+    """True if no part is unknown."""
     is_estimated: bool = False
-    """Whether tokens of it are estimates, since an endpoint reported none."""
+    """True if tokens are estimates, since an endpoint reported none."""
 
     @property
     def usd(self) -> float | None:
-        """The whole sum; None while a part of it is unknown."""
+        """The sum in US dollars; None if a part is unknown."""
         return self.known_usd if self.is_whole else None
 
     def __add__(self, other: Cost) -> Cost:
@@ -143,7 +143,7 @@ UNKNOWN = Cost(is_whole=False)
 
 
 def dollars(usd: float) -> str:
-    """Return an amount with cents, or as many digits as it takes to show two that are not 0.
+    """Return an amount with cents, or with as many digits as show two that are not 0.
 
     >>> dollars(12.3), dollars(0.000123), dollars(0)
     ('$12.30', '$0.00012', '$0.00')
@@ -171,7 +171,7 @@ class Prices:
         return table.get(name) or table.get(_DATED.sub("", name))
 
     def cost_of(self, usage: Iterable[ModelUsage]) -> Cost:
-        """What was paid. Unknown are calls without a price, and calls of a model that is not free without tokens."""
+        """Return the money paid; unknown for calls without a price, and for uncounted calls of models that cost."""
         return sum((self._cost(one) for one in usage), FREE)
 
     def _cost(self, usage: ModelUsage) -> Cost:
@@ -188,10 +188,10 @@ class Prices:
 
 
 def load_prices(home: Path | None = None) -> Prices:
-    """Return the table that comes with judgetree, under the entries of ``prices.toml`` in ``home`` if there is one.
+    """Return the packaged prices, overridden by the entries of ``prices.toml`` in ``home`` if there is one.
 
     Raises:
-        SettingsError: That file cannot be read, or an entry is not of the table's form; the message names each fault.
+        SettingsError: ``prices.toml`` cannot be read, or entries are malformed; the message names each fault.
     """
     table = _read(resources.files(__package__).joinpath(FILE_NAME).read_text(encoding="utf-8"), where=FILE_NAME)
     file = home / FILE_NAME if home else None
@@ -205,7 +205,7 @@ def load_prices(home: Path | None = None) -> Prices:
 
 
 def usage_by_model(records: Iterable[CallRecord]) -> tuple[ModelUsage, ...]:
-    """Call records summed up for each kind and model, in order of first use."""
+    """Sum call records for each kind and model, in order of first use."""
     sums: dict[tuple[str, CallKind], ModelUsage] = {}
     for record in records:
         key = (record["model"], record["kind"])
@@ -233,7 +233,7 @@ def _plus(usage: ModelUsage, record: CallRecord) -> ModelUsage:
     return replace(
         usage,
         calls=usage.calls + 1,
-        # A prompt has a token at least, so 0 means that none were told; a call that failed is not billed.
+        # A prompt has at least one token, so 0 means unreported; a failed call is not billed.
         uncounted_calls=usage.uncounted_calls + (not record["error"] and record["prompt_tokens"] == 0),
         estimated_calls=usage.estimated_calls + record["estimated"],
         prompt_tokens=usage.prompt_tokens + record["prompt_tokens"],
@@ -246,7 +246,7 @@ def _read(text: str, *, where: str) -> dict[CallKind, Mapping[str, Price]]:
     try:
         return _Table.model_validate(tomllib.loads(text)).by_kind()
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{where} is no TOML: {error}. {_FORM}") from error
+        raise SettingsError(f"{where} is not valid TOML: {error}. {_FORM}") from error
     except ValidationError as error:
         raise SettingsError(f"{where} is not usable: {'; '.join(faults_of(error))}. {_FORM}") from error
 

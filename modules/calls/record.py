@@ -1,4 +1,4 @@
-"""One model call as plain data: who made it, and what it took."""
+"""One model call as plain data: its node and its usage."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class CallRecord(TypedDict):
     node: str
     """Graph node that made the call."""
     chunk_id: str
-    """Chunk the call was about; ``""`` where it was about none."""
+    """Chunk the call was about; ``""`` for none."""
     model: str
     prompt_tokens: int
     completion_tokens: int
     estimated: bool
-    """True where the endpoint reported no tokens, so that the numbers above are estimates from the lengths of texts."""
+    """True where the endpoint reported no tokens, so that both counts are estimates from the texts."""
     seconds: float
-    """Wall time from the first attempt to the answer, back-off included; of a cached call, what it took when made."""
+    """Wall time from the first attempt to the answer, back-off included; for a cached call, that of the paid one."""
     attempts: int
     """1 when the first attempt succeeded."""
     cached: bool
-    """True for a call that the cache answered: tokens and seconds are those once paid for it."""
+    """True for a call that the cache answered: tokens and seconds are those of the paid call."""
     cut_off: bool
     """True where the endpoint ended the reply before the model did, for its length or by a filter."""
     error: str

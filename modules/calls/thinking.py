@@ -1,4 +1,4 @@
-"""Thinking apart from the answer, in a text that may still be being written."""
+"""Separation of thinking from the answer, in a text that a model may still be writing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _TAG = re.compile(f"({_OPENING}|{_CLOSING})")
 
 
 class ThinkingText:
-    """A text with thinking in it, taken in pieces that may be cut anywhere, also inside a tag. Takes linear time.
+    """A text with thinking in it, fed in pieces that may be cut anywhere, even inside a tag, in linear time.
 
-    The answer is what follows the last ``</think>``, up to a ``<think>`` that is not closed; all else is thinking, in
-    the order in which it turned out to be that. Models may leave out the opening tag, so that what was the answer turns
-    out to be thinking. No tag is part of either, nor the beginning of one while the next piece may complete it.
+    The answer is what follows the last ``</think>``, up to an unclosed ``<think>``; all else is thinking. A
+    ``</think>`` without its opening tag turns the answer so far into thinking. Tags are part of neither, and a possible
+    beginning of a tag is held back until the next piece.
 
     >>> text = ThinkingText()
     >>> text.feed("<think>six by nine</thi")
@@ -41,12 +41,12 @@ class ThinkingText:
 
     @property
     def thinking(self) -> str:
-        """The thinking so far, a paragraph for each part, stripped."""
+        """The thinking so far, one paragraph a part, stripped."""
         return str(self._thinking)
 
     @property
     def everything(self) -> str:
-        """All of the text in its order, a paragraph for each part, without the tags."""
+        """The whole text in its order, one paragraph a part, without the tags."""
         return str(self._everything)
 
     def feed(self, piece: str) -> None:
@@ -58,22 +58,22 @@ class ThinkingText:
             self._take(part)
 
     def finish(self) -> None:
-        """Return the text ends here: what was held back as the beginning of a tag is none."""
+        """End the text: a held-back beginning of a tag becomes part of it."""
         self._take(self._held)
         self._held = ""
 
     def new_answer(self) -> Delta:
-        """What the answer has gained since the last call of this."""
+        """Return what the answer has gained since the last call."""
         delta = Delta(self._answer.take(), restarted=self._answer_is_void)
         self._answer_is_void = False
         return delta
 
     def new_thinking(self) -> Delta:
-        """What the thinking has gained since the last call of this; it never starts over."""
+        """Return what the thinking has gained since the last call; it never starts over."""
         return Delta(self._thinking.take())
 
     def new_everything(self) -> Delta:
-        """What the text without its tags has gained since the last call of this."""
+        """Return what the text without its tags has gained since the last call."""
         return Delta(self._everything.take())
 
     def _take(self, part: str) -> None:
@@ -93,7 +93,7 @@ class ThinkingText:
 
 
 def whole_text(text: str) -> ThinkingText:
-    """Return a text that has been written to its end."""
+    """Parse a complete text."""
     whole = ThinkingText()
     whole.feed(text)
     whole.finish()
@@ -101,7 +101,7 @@ def whole_text(text: str) -> ThinkingText:
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """(answer, thinking) of a whole text, as ``ThinkingText`` tells them apart.
+    """Split a complete text into (answer, thinking), both stripped.
 
     >>> split_thinking("<think>six by nine</think> 42")
     ('42', 'six by nine')
@@ -111,7 +111,7 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 def _unfinished_tag_at(text: str) -> int:
-    """Where a text that holds no tag ends, or where the beginning of one stands at its end."""
+    """Return where an unfinished tag starts at the end of a text that holds no tag; its length if none does."""
     start = text.rfind("<")
     is_unfinished = start >= 0 and (_OPENING.startswith(text[start:]) or _CLOSING.startswith(text[start:]))
     return start if is_unfinished else len(text)

@@ -1,9 +1,9 @@
-"""About how many tokens a text has, and texts cut down to a number of tokens.
+"""Estimates of the tokens of texts, and texts shortened to a number of tokens.
 
-One estimate serves rate limits, prompt budgets and the limits of what is kept. It needs no vocabulary and no network,
-reads a megabyte in a few milliseconds, and is meant to be a little high rather than low. Against Qwen's tokenizer it
-gives 1.0 to 1.15 times the tokens of English, Chinese, Japanese and Korean, up to 1.5 times those of code, Russian and
-Arabic, 0.8 times those of tables of numbers, and half of those of random letters (keys, base64).
+One estimate serves rate limits, prompt budgets and the limits of memories. It needs no vocabulary and no network, reads
+a megabyte in a few milliseconds, and errs on the high side. Against Qwen's tokenizer it gives 1.0 to 1.15 times the
+tokens of English, Chinese, Japanese and Korean, up to 1.5 times those of code, Russian and Arabic, 0.8 times those of
+tables of numbers, and half of those of random letters (keys, base64).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from .messages import Message
 
 TOKENS_A_MESSAGE = 4
-"""What role and delimiters of a message take."""
+"""Tokens of a message's role and delimiters."""
 CUT_MARK = " […] "
-"""Stands where a text was cut."""
+"""Mark in place of the removed middle of a text."""
 
 _LETTERS = b" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DIGITS = b"0123456789"
@@ -29,13 +29,13 @@ _A_SIGN = 0.65
 _A_HIGH_BYTE = 0.3
 """0.9 a Chinese character, which has three bytes in UTF-8."""
 _MOST_CHARACTERS_A_TOKEN = 5
-"""No text has more characters a token than one of ASCII letters, by this estimate."""
+"""Upper bound of characters a token by this estimate, reached by ASCII letters."""
 
 _ENDS = re.compile(r"\n|(?<=[.!?])\s|(?<=[。！？])")
 
 
 def text_tokens(text: str) -> int:
-    """About how many tokens the text has; 0 for an empty one."""
+    """Estimate the number of tokens of a text; 0 for an empty one."""
     data = text.encode("utf-8", "replace")
     without_letters = data.translate(None, _LETTERS)
     without_digits = without_letters.translate(None, _DIGITS)
@@ -49,19 +49,19 @@ def text_tokens(text: str) -> int:
 
 
 def message_tokens(messages: Iterable[Message]) -> int:
-    """About how many tokens a prompt of these messages has."""
+    """Estimate the number of tokens of a prompt of these messages."""
     return sum(text_tokens(text) + TOKENS_A_MESSAGE for _, text in messages)
 
 
 def is_longer(text: str, max_tokens: int) -> bool:
-    """Return whether the text has more tokens than that; of a much longer one only the length is looked at."""
+    """Return whether a text has more than ``max_tokens`` tokens; long texts are decided by their length alone."""
     return len(text) > _MOST_CHARACTERS_A_TOKEN * max(max_tokens, 0) or text_tokens(text) > max_tokens
 
 
 def shortened(text: str, max_tokens: int) -> str:
-    """The text if it fits, else its beginning and its end with ``CUT_MARK`` between; ``""`` where not even that fits.
+    """Return a text that fits, else its start and its end with ``CUT_MARK`` between; ``""`` if neither fits.
 
-    Two thirds of what is left are the beginning, since a question or an answer is mostly named there.
+    Two thirds of the rest are the start, which mostly names the question or the answer.
     """
     if not is_longer(text, max_tokens):
         return text
@@ -70,7 +70,7 @@ def shortened(text: str, max_tokens: int) -> str:
 
 
 def beginning(text: str, max_tokens: int) -> str:
-    """Return the text if it fits, else its beginning, up to the end of a line or of a sentence where there is one."""
+    """Return a text that fits, else its start, cut at the end of a line or of a sentence where there is one."""
     if not is_longer(text, max_tokens):
         return text
     kept = _most_that_fits(lambda size: text[:size], len(text), max_tokens)
@@ -84,7 +84,7 @@ def _ends_of(text: str, size: int) -> str:
 
 
 def _most_that_fits(cut: Callable[[int], str], length: int, max_tokens: int) -> int:
-    """Return the greatest number of characters that ``cut`` may keep within so many tokens; 0 if there is none."""
+    """Return the greatest number of characters that ``cut`` may keep in ``max_tokens``; 0 if there is none."""
     low, high = 0, min(length, _MOST_CHARACTERS_A_TOKEN * max(max_tokens, 0))
     while low < high:
         middle = (low + high + 1) // 2

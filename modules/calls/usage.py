@@ -1,4 +1,4 @@
-"""What model calls cost: one record a call, and the budget that a whole search tree shares."""
+"""The accounting of model calls: one record a call, and the budget that a whole search tree shares."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from .journal import CallSlot, ThreadCalls
 
 _MOST_TOKENS = 1_000_000_000
-"""More than any model takes in or gives; more is a mistake of the endpoint's."""
+"""More than any model reads or writes; a larger count is an error of the endpoint."""
 
 
 def keep_known_usage(reply: MutableMapping[str, object]) -> None:
-    """Replace the reply's ``usage`` by its two counts and their sum; by None where one of them cannot be.
+    """Replace a reply's ``usage`` by its two counts and their sum, or by None where a count is impossible.
 
-    Strings, negative numbers, fractions, 2**64 and 1e30 are among what cannot be: such a call's usage is unknown.
+    Strings, negative numbers, fractions, 2**64 and 1e30 are impossible counts; the call's usage is then unknown.
     """
     if reply.get("usage") is None:
         return
@@ -58,7 +58,7 @@ class UsageTotals(TypedDict):
 
 
 def total_usage(records: Iterable[CallRecord]) -> UsageTotals:
-    """Sum chat calls that were really made: failed ones count, cached ones do not."""
+    """Sum the chat calls that were made: failed ones count, cached ones do not."""
     totals = UsageTotals(llm_calls=0, prompt_tokens=0, completion_tokens=0, seconds=0.0)
     for record in records:
         if record["kind"] != "chat" or record["cached"]:
@@ -72,10 +72,10 @@ def total_usage(records: Iterable[CallRecord]) -> UsageTotals:
 
 @dataclass(kw_only=True)
 class CallBudget:
-    """Model calls that one search tree may still make; shared by all of its threads.
+    """The model calls that one search tree may still make, shared by all of its threads.
 
-    A call is reserved before it is made. Every run that has begun holds one call for its answer, so that a tree whose
-    budget is spent can still answer from what it has.
+    A call is reserved before it is made. Every started run holds one call for its answer, so that a tree with a spent
+    budget can still answer from its evidence.
     """
 
     limit: int
@@ -84,7 +84,7 @@ class CallBudget:
     """Threads that hold a call for their answer."""
 
     def hold(self, thread_id: str) -> bool:
-        """Set a call aside for the answer of ``thread_id``; False when none is left. Holding twice holds once."""
+        """Set a call aside for the answer of ``thread_id``; False when none is left. A second hold has no effect."""
         if thread_id in self.held:
             return True
         if self.used + len(self.held) >= self.limit:
@@ -93,14 +93,14 @@ class CallBudget:
         return True
 
     def release(self, thread_id: str) -> None:
-        """Give the call held by ``thread_id`` back, if it still holds one."""
+        """Release the call held by ``thread_id``, if it holds one."""
         self.held.discard(thread_id)
 
     def take(self, *, held_by: str = "") -> None:
-        """Reserve one call that is about to be made, from the one held by ``held_by`` if it still holds one.
+        """Reserve one call before it is made, using the call held by ``held_by`` if there is one.
 
         Raises:
-            BudgetSpent: None is left.
+            BudgetSpent: No call is left.
         """
         if held_by in self.held:
             self.held.remove(held_by)
@@ -111,7 +111,7 @@ class CallBudget:
 
 @dataclass(kw_only=True)
 class CallMeter:
-    """Stands between one graph node and the models: asks the budget before each call and keeps its record."""
+    """The accounting of one graph node's model calls: reserves each in the budget and keeps its record."""
 
     node: str
     chunk_id: str = ""
@@ -122,12 +122,14 @@ class CallMeter:
     """The journal of the thread's calls; None where none is kept."""
     records: list[CallRecord] = field(default_factory=list)
     claimed: Counter[bytes] = field(default_factory=Counter)
-    """How many calls of each request were made so far."""
+    """Number of calls made so far, by request."""
+    begin: Callable[[], Awaitable[None]] | None = None
+    """Journals the call; awaited once, before its first request. None without a journal."""
 
     def holds(self, request: Callable[[], bytes]) -> bool:
-        """Whether the journal has the reply to the next call of a request: it will be answered without being made.
+        """Return whether the journal has the reply to the next call of a request, which will then not be made.
 
-        ``request`` gives its key; it is not asked where the journal was empty when the run began.
+        ``request`` computes its key, and is called only if the journal held calls when the run began.
         """
         if self.calls is None or not self.calls.known:
             return False
@@ -135,22 +137,19 @@ class CallMeter:
         return self.calls.slot(self.node, self.chunk_id, key, self.claimed[key]).kept is not None
 
     def claim(self, request: bytes) -> CallSlot | None:
-        """Return the journal's place for the next call of a request; None without a journal."""
+        """Return the journal's entry for the next call of a request; None without a journal."""
         if self.calls is None:
             return None
         slot = self.calls.slot(self.node, self.chunk_id, request, self.claimed[request])
         self.claimed[request] += 1
         return slot
 
-    begin: Callable[[], Awaitable[None]] | None = None
-    """Writes the call down; awaited once, when its first request is about to be sent. None where nothing is written."""
-
     def for_one_call(self, begin: Callable[[], Awaitable[None]] | None) -> CallMeter:
-        """A meter of the same node and chunk with records of its own, for a call whose reservation is made already."""
+        """Return a meter of the same node and chunk with its own records, for a call that is already reserved."""
         return CallMeter(node=self.node, chunk_id=self.chunk_id, begin=begin)
 
     async def about_to_send(self) -> None:
-        """Write the call down, at the first of its attempts."""
+        """Journal the call, before the first of its attempts."""
         begin, self.begin = self.begin, None
         if begin is not None:
             await begin()
@@ -176,7 +175,7 @@ class CallMeter:
         cut_off: bool = False,
         error: str = "",
     ) -> None:
-        """Keep the record of a call that ended now; ``started`` is its ``time.perf_counter()``."""
+        """Append the record of a call that ended now; ``started`` is its ``time.perf_counter()``."""
         self.records.append(
             CallRecord(
                 call_id=uuid.uuid4().hex,
@@ -196,7 +195,7 @@ class CallMeter:
         )
 
     def record_cached(self, paid: CallRecord) -> None:
-        """Keep the record of a call that the cache answered, with what ``paid`` says that it once took."""
+        """Append the record of a call that the cache answered, with the usage in ``paid``."""
         own = CallRecord(
             **{**paid, "call_id": uuid.uuid4().hex, "node": self.node, "chunk_id": self.chunk_id, "cached": True}
         )

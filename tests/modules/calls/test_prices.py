@@ -173,7 +173,7 @@ def test_own_table_adds_and_overrides(tmp_path: Path) -> None:
         ("[chat.m]\nprompt = -1\ncompletion = 1\n", "chat.m.prompt"),
         ("[chat.m]\nprompt = 1\ncompletion = 1\ncompletions = 2\n", "chat.m.completions"),
         ("[chats.m]\nprompt = 1\ncompletion = 1\n", "chats"),
-        ("[chat.m\n", "no TOML"),
+        ("[chat.m\n", "not valid TOML"),
     ],
 )
 def test_faulty_table_is_refused_with_what_to_write(tmp_path: Path, text: str, named: str) -> None:
