@@ -1,4 +1,4 @@
-"""Why a call to a model endpoint failed, when it is made again, and when it is given up."""
+"""Failures of calls to model endpoints: their causes, and the waits between further attempts."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _REMEDIES = {
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointFailure:
-    """What an exception of an HTTP client says about the endpoint."""
+    """The cause of a failed call, read from the exception of an HTTP client."""
 
     error_class: type[ModelCallError]
     is_final: bool
-    """True where the same request would fail again: it is not worth another attempt."""
+    """True where the same request would fail again."""
     what: str
-    """One line without line breaks; ``""`` where only the exception's own text is known."""
+    """The cause in one line; ``""`` where the exception's own text has to do."""
     remedy: str
-    """What to do, as a clause; ``""`` where waiting is all that can be done."""
+    """What to do, as a clause; ``""`` if only waiting helps."""
     status: int | None = None
-    """HTTP status of the reply; None where there was none."""
+    """HTTP status of the reply; None without a reply."""
 
 
 def endpoint_failure(error: BaseException) -> EndpointFailure:
-    """Read an exception of the OpenAI client, httpx or aiohttp, down to the socket error that it stands for.
+    """Classify an exception of the OpenAI client, httpx or aiohttp, by the socket error underneath if there is one.
 
-    A refused connection and an unknown host are setup errors that are worth further attempts: servers restart.
+    A refused connection or an unknown host is a setup error that further attempts may cure: servers restart.
     """
     if (connection := _connection_failure(error)) is not None:
         return connection
@@ -64,7 +64,7 @@ def _connection_failure(error: BaseException) -> EndpointFailure | None:
             return _unreachable("its host name is unknown", "correct the address in the settings, or check the network")
         if isinstance(cause, ssl.SSLCertVerificationError):
             what = f"its TLS certificate is not accepted ({cause.verify_message})"
-            return _unreachable(what, "mend the certificate, or name its authority in SSL_CERT_FILE", is_final=True)
+            return _unreachable(what, "replace the certificate, or name its authority in SSL_CERT_FILE", is_final=True)
         if isinstance(cause, ssl.SSLError):
             what = f"no TLS connection can be made ({cause.reason or cause})"
             return _unreachable(what, "check whether the address begins with https:// or http://", is_final=True)
@@ -76,7 +76,7 @@ def _unreachable(what: str, remedy: str, *, is_final: bool = False) -> EndpointF
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Return the exception and those that it was raised from or during, outermost first."""
+    """Yield the exception and those that it was raised from or during, outermost first."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -84,20 +84,20 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 LONGEST_WAIT_S = 600.0
-"""How long in all a call waits for an endpoint that says it has had enough (HTTP 429)."""
+"""Most seconds that a call waits in all for an endpoint's rate limit (HTTP 429)."""
 _LONGEST_REST_S = 60.0
-"""How long at most between two attempts."""
+"""Most seconds between two attempts."""
 _SPREAD = 0.25
-"""The share of a wait by which those that were asked to wait at once are spread out."""
+"""Share of a wait over which calls that were asked to wait together are spread out."""
 
 
 class Attempts:
-    """The attempts of one call. A wait that the endpoint's rate limit asks for costs none, up to ``LONGEST_WAIT_S``."""
+    """The attempts of one call. Waits for a rate limit cost no attempt, up to ``LONGEST_WAIT_S`` in all."""
 
     def __init__(self, most: int, *, backoff_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Allow ``most`` attempts that fail; ``backoff_s`` is the mean wait after the first, doubled with each."""
         self.made = 1
-        """The attempt that is under way, those that were asked to wait included."""
+        """Number of the current attempt; those refused by the rate limit count."""
         self._most = most
         self._backoff_s = backoff_s
         self._clock = clock
@@ -107,7 +107,7 @@ class Attempts:
         self._waited_s = 0.0
 
     def wait_s(self, failure: EndpointFailure, *, asked_s: float) -> float | None:
-        """Seconds to wait before the next attempt, about ``asked_s`` where that is not 0; None to give up."""
+        """Return the seconds before the next attempt, about ``asked_s`` if that is not 0; None to give up."""
         if failure.status == 429 and not failure.is_final:
             return self._rate_limited(asked_s)
         self._failed += 1
@@ -118,7 +118,7 @@ class Attempts:
 
     @property
     def in_words(self) -> str:
-        """How far it has come, for messages."""
+        """The state of the attempts, for messages."""
         if self._failed:
             return f"attempt {self._failed} of {self._most}"
         return f"attempt {self.made}, after {self._waited_s:.0f} s of waiting for its rate limit"
@@ -140,7 +140,7 @@ class Attempts:
 
 
 def spread_s(asked_s: float) -> float:
-    """Seconds over which those come back that were asked to wait ``asked_s``."""
+    """Return the seconds over which calls that were asked to wait ``asked_s`` come back."""
     return asked_s * _SPREAD
 
 
@@ -149,7 +149,7 @@ def _spread(asked_s: float) -> float:
 
 
 def retry_after_s(error: Exception) -> float:
-    """Seconds that the endpoint asked to wait, at most 60; 0 if it did not say."""
+    """Return the seconds that the endpoint asked to wait, at most 60; 0 if it gave none."""
     response = getattr(error, "response", None)
     value = response.headers.get("retry-after") if response is not None else None
     if not value:

@@ -1,4 +1,4 @@
-"""Model calls kept by what was asked, so that a repeated run pays for nothing and says the same."""
+"""A cache of model calls by request, so that a repeated run costs nothing and gives the same answers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ..sqlite_cache import SqliteCache, transaction
 from .endpoint import ChatLLM
 
 CacheMode = Literal["off", "read", "write", "refresh", "replay"]
-"""``off`` pays for each call, ``read`` keeps nothing new, ``write`` keeps what it pays for, ``refresh`` does so in
-place of what was kept before the run, ``replay`` pays nothing."""
+"""``off`` makes every call, ``read`` saves nothing new, ``write`` saves the calls it makes, ``refresh`` saves them in
+place of those saved before the run, ``replay`` makes no calls."""
 
 _WITHOUT_READING: Mapping[CacheMode, CacheMode] = {"write": "refresh", "read": "off"}
 
@@ -35,16 +35,16 @@ CREATE TABLE IF NOT EXISTS kept_calls (
 
 
 class CompletionCache(SqliteCache):
-    """Completions by everything that was asked for them."""
+    """A file of completions by their requests."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SCHEMA, thing="model-cache")
         self._renewed: set[bytes] = set()
         self.under_way: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
-        """Held by who asks for a call, by its key, whichever model object asks; of judgetree's own loop."""
+        """Locks by key, held while a call is answered, for all model objects; on judgetree's own loop."""
 
     def get(self, key: bytes) -> KeptCall | None:
-        """What is kept under a key; None if nothing is."""
+        """Return the call saved under a key; None if there is none."""
 
         def select(connection: sqlite3.Connection) -> str | None:
             row = connection.execute("SELECT kept FROM kept_calls WHERE key = ?", (key,)).fetchone()
@@ -54,16 +54,16 @@ class CompletionCache(SqliteCache):
         return None if kept is None else KeptCall.from_json(kept)
 
     def get_renewed(self, key: bytes) -> KeptCall | None:
-        """What this object has renewed under a key; None if it has not."""
+        """Return the call that this object has renewed under a key; None if it has not."""
         return self.get(key) if key in self._renewed else None
 
     def put(self, key: bytes, endpoint: str, model: str, kept: KeptCall) -> KeptCall:
-        """Keep a call and give back what is now kept: another process's, if that was faster."""
+        """Save a call unless its key has one, and return the call that is now saved under it."""
         self._insert("INSERT OR IGNORE", (key, endpoint, model, kept.to_json()))
         return self.get(key) or kept
 
     def renew(self, key: bytes, endpoint: str, model: str, kept: KeptCall) -> None:
-        """Keep a call in place of what is kept under its key."""
+        """Save a call in place of the one under its key."""
         self._insert("INSERT OR REPLACE", (key, endpoint, model, kept.to_json()))
         self._renewed.add(key)
 
@@ -76,21 +76,21 @@ class CompletionCache(SqliteCache):
 
 
 def without_reading(mode: CacheMode) -> CacheMode:
-    """The mode that keeps as much as ``mode`` and answers with nothing that was kept before; a replay stays one."""
+    """Return the mode that saves as much as ``mode`` but reads nothing saved before; ``replay`` stays."""
     return _WITHOUT_READING.get(mode, mode)
 
 
 class CachedLLM:
-    """A chat model whose answers are kept. Calls that fail are not, and are made again.
+    """A chat model whose successful calls are saved and answered from the cache.
 
-    The same call made twice at once is paid for once. A call that is answered from the cache takes its place in the
-    budget like any other, so that a repeated run goes the same way; its record says ``cached``, and what it once took.
+    Simultaneous equal calls are made once. A cached call takes its place in the budget, so that a repeated run takes
+    the same course; its record says ``cached``, and has the usage of the call that was made.
     """
 
     def __init__(
         self, inner: ChatLLM, cache: CompletionCache, *, endpoint: str, mode: CacheMode = "write", repeat: int = 0
     ) -> None:
-        """``endpoint`` and ``repeat`` tell apart models of one name, and repeats of a run with answers of their own."""
+        """Cache ``inner``; ``endpoint`` and ``repeat`` are part of the keys of its calls."""
         self._inner = inner
         self._cache = cache
         self._endpoint = endpoint
@@ -111,10 +111,10 @@ class CachedLLM:
         on_text: TextListener | None = None,
         on_thinking: TextListener | None = None,
     ) -> Completion:
-        """See ``ChatLLM.complete``.
+        """Return the saved completion of a call, or make the call.
 
         Raises:
-            CacheMiss: The mode is ``replay`` and the call is not kept.
+            CacheMiss: The mode is ``replay`` and the call is not saved.
         """
         call = functools.partial(
             self._inner.complete, messages, meter=meter, options=options, on_text=on_text, on_thinking=on_thinking
@@ -123,7 +123,7 @@ class CachedLLM:
             return await call()
         key = call_key(self._endpoint, self.model, messages, options, self._repeat)
         if meter.holds(lambda: call_key(self._endpoint, self.model, messages, options)):
-            # Paid for by this very question before it was killed: no answer of another question may take its place.
+            # This question paid for the call before it was killed; another question's answer must not replace it.
             completion = await call()
             await self._keep(key, completion, meter)
             return completion
@@ -142,14 +142,14 @@ class CachedLLM:
     async def _pay(self, key: bytes, call: Callable[[], Awaitable[Completion]], meter: CallMeter) -> Completion:
         if self._mode == "replay":
             raise CacheMiss(
-                f"A call to {self.model!r} is not in the cache {self._cache.path}, and replaying pays for nothing. "
+                f"A call to {self.model!r} is not in the cache {self._cache.path}, and a replay makes no calls. "
                 "Repeat the run with --cache write, or check that data, prompts and settings are those of the run."
             )
         completion = await call()
         return await self._keep(key, completion, meter)
 
     async def _keep(self, key: bytes, completion: Completion, meter: CallMeter) -> Completion:
-        """What is kept from now on: the completion, or another process's if that was faster."""
+        """Save a completion and return the one that is now saved: another process may have been faster."""
         if self._mode not in ("write", "refresh"):
             return completion
         kept = KeptCall(completion=completion, record=meter.records[-1])

@@ -1,4 +1,4 @@
-"""Chat models: any OpenAI-compatible endpoint, its retries, its thinking, and what each call used."""
+"""Chat models behind OpenAI-compatible endpoints: retries, streaming, and the usage of each call."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ logger = logging.getLogger(__name__)
 
 
 class ChatLLM(Protocol):
-    """A chat model as judges and readers use it."""
+    """A chat model for judges and readers."""
 
     @property
     def model(self) -> str:
-        """Name of the model, as fingerprints and records give it."""
+        """Name of the model in fingerprints and records."""
         ...
 
     async def complete(
@@ -64,19 +64,20 @@ class ChatLLM(Protocol):
         on_text: TextListener | None = None,
         on_thinking: TextListener | None = None,
     ) -> Completion:
-        """Make one call, which ``meter`` books, and give back its completion.
+        """Make one call, accounted by ``meter``, and return its completion.
 
         Args:
             messages: System and user messages, in order.
-            meter: Asks the budget, keeps the record.
+            meter: Reserves the call in the budget and keeps its record.
             options: Length, temperature and form of the answer.
-            on_text: Is called with each piece of the answer, thinking left out. It starts over (``Delta.restarted``)
-                when a call is tried again, and when ``</think>`` comes from a model that left out ``<think>``. All
-                pieces since then are the completion's text. An endpoint that does not stream gives one piece.
-            on_thinking: The same for the thinking. It starts over also when reasoning turns out to be the answer.
+            on_text: Receives each piece of the answer, without thinking. The text starts over (``Delta.restarted``)
+                when a call is retried, and at a ``</think>`` without ``<think>``. All pieces since then are the
+                completion's text. An endpoint that does not stream gives one piece.
+            on_thinking: Receives each piece of the thinking, which also starts over when reasoning turns out to be the
+                answer.
 
         Raises:
-            ModelCallError: The last attempt failed too.
+            ModelCallError: The last attempt failed.
             ModelSetupError: The endpoint can serve no request: key, account, model or address are wrong.
             ModelRequestError: The endpoint refused this request for good.
             BudgetSpent: The tree may make no more calls; none was made.
@@ -85,7 +86,7 @@ class ChatLLM(Protocol):
 
 
 class CallGate:
-    """The one cap on simultaneous model calls: share it between models that share an endpoint."""
+    """The cap on simultaneous model calls, shared by the models of an endpoint."""
 
     def __init__(self, max_concurrency: int) -> None:
         self.max_concurrency = max_concurrency
@@ -96,7 +97,7 @@ class CallGate:
         await self._slots.acquire()
 
     def release(self) -> None:
-        """Give it back."""
+        """Free a slot."""
         self._slots.release()
 
 
@@ -109,11 +110,11 @@ _NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
 
 
 class _CutOff(ValueError):
-    """Every token went into thinking. The same call would end the same way."""
+    """Every token went into thinking; a repeated call would fail too."""
 
 
 class EndpointLLM:
-    """A model behind an OpenAI-compatible endpoint, with the project's retries around every call."""
+    """A chat model behind an OpenAI-compatible endpoint, with judgetree's retries around every call."""
 
     def __init__(
         self,
@@ -127,17 +128,17 @@ class EndpointLLM:
         secrets: Sequence[str] = (),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``chat`` must be made with ``max_retries=0``: attempts are counted, and waited between, here alone.
+        """Wrap a client.
 
         Args:
-            chat: The client.
+            chat: The client, made with ``max_retries=0``.
             gate: Cap on simultaneous calls; a call that waits for its next attempt, or for its rate, does not count.
-            endpoint: Its name in caches; empty takes host, port and path of its address.
-            rates: The endpoint's limits a minute, shared by all that ask it; None for none.
+            endpoint: Its name in caches; ``""`` for host, port and path of its address.
+            rates: The endpoint's limits a minute, shared by all its callers; None for none.
             retries: Further attempts after a failed one.
-            backoff_s: Mean wait before the second attempt; it doubles with each further one. Retry-After overrides it.
+            backoff_s: Mean seconds before the second attempt; doubled with each further one. Retry-After overrides it.
             secrets: Keys and passwords, which are starred out of error messages.
-            sleep: Waits so many seconds.
+            sleep: Waits the given seconds.
         """
         self._chat = chat
         self._endpoint = endpoint
@@ -147,7 +148,7 @@ class EndpointLLM:
         self._backoff_s = backoff_s
         self._secrets = (*secrets, *_secrets_of(chat))
         self._sleep = sleep
-        self._streams = True  # until it is known better
+        self._streams = True  # until the endpoint refuses a stream
 
     @property
     def model(self) -> str:
@@ -161,7 +162,7 @@ class EndpointLLM:
 
     @property
     def endpoint(self) -> str:
-        """What the endpoint is called in caches: host, port and path, or a name of its own; never user or key."""
+        """Name of the endpoint in caches: host, port and path, or a name of its own, without user and key."""
         return self._endpoint or endpoint_name(self.base_url)
 
     async def complete(
@@ -173,9 +174,9 @@ class EndpointLLM:
         on_text: TextListener | None = None,
         on_thinking: TextListener | None = None,
     ) -> Completion:
-        """See ``ChatLLM.complete``. An empty answer counts as a failed attempt, unless ``top_logprobs`` are wanted.
+        """Return the journal's reply to the call, or make the call, as ``ChatLLM.complete`` says.
 
-        A call that the meter's journal has the reply to is not made again.
+        An empty answer counts as a failed attempt, unless ``top_logprobs`` are requested.
         """
         listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
         return await complete_journaled(
@@ -216,12 +217,12 @@ class EndpointLLM:
                     self._record(meter, started, attempts.made, used, error=str(failure))
                     raise failure from error
                 listeners.start_over()
-        is_cut_off = completion.is_cut_off and options.top_logprobs is None  # of one word all is there
+        is_cut_off = completion.is_cut_off and options.top_logprobs is None  # its one word is complete
         self._record(meter, started, attempts.made, used, cut_off=is_cut_off)
         return completion
 
     async def _back_off(self, error: Exception, attempts: Attempts) -> ModelCallError | None:
-        """Wait for the next attempt; what to raise if there is to be none."""
+        """Wait before the next attempt; return the error to raise if there is none."""
         found, asked_s = endpoint_failure(error), retry_after_s(error)
         would_repeat = isinstance(error, _CutOff | ReplyTooLong)
         wait_s = attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=asked_s)
@@ -229,7 +230,7 @@ class EndpointLLM:
         if wait_s is None:
             return failure
         logger.info("%s; the next attempt follows in %.1f s", failure, wait_s)
-        # What it asks of one call it asks of all.
+        # A wait that the endpoint asks of one call holds for all calls.
         with self._rates.paused(spread_s=spread_s(asked_s)) if asked_s else nullcontext():
             await self._sleep(wait_s)
         return None
@@ -288,7 +289,7 @@ class EndpointLLM:
 
     def _stop_streaming(self) -> None:
         if self._streams:
-            logger.info("Model %r at %s does not stream; it is asked without from now on", self.model, self.base_url)
+            logger.info("Model %r at %s does not stream; further calls do not ask for it", self.model, self.base_url)
         self._streams = False
 
     def _params(self, options: CallOptions) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From the name of a model in the settings to the model itself, and to one that draws its answers at a temperature."""
+"""Chat models by their specs in the settings, and models that draw their answers at a temperature."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .rate_limit import RateLimit
 
 
 class SampledLLM:
-    """A chat model whose replies are drawn at a temperature. Around a cache: its keys have the temperature then."""
+    """A chat model whose replies are drawn at a temperature. It goes around a cache, whose keys hold the temperature."""
 
     def __init__(self, inner: ChatLLM, temperature: float) -> None:
-        """``temperature``: 0 takes the likeliest answer, 1 draws as the model was trained."""
+        """Draw replies at ``temperature``: 0 takes the likeliest answer, 1 draws as the model was trained."""
         self._inner = inner
         self.temperature = temperature
 
@@ -42,7 +42,7 @@ class SampledLLM:
         on_text: TextListener | None = None,
         on_thinking: TextListener | None = None,
     ) -> Completion:
-        """See ``ChatLLM.complete``; the temperature of ``options`` does not count."""
+        """Make one call at the own temperature, in place of that of ``options``."""
         drawn = replace(options, temperature=self.temperature)
         return await self._inner.complete(
             messages, meter=meter, options=drawn, on_text=on_text, on_thinking=on_thinking
@@ -50,7 +50,7 @@ class SampledLLM:
 
 
 def sampled(llm: ChatLLM, temperature: float) -> ChatLLM:
-    """``llm`` with its replies drawn at a temperature; at 0 ``llm`` itself."""
+    """Return ``llm`` with its replies drawn at a temperature; at 0, ``llm`` itself."""
     return SampledLLM(llm, temperature) if temperature else llm
 
 
@@ -63,22 +63,22 @@ DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 Progress = Callable[[int, int, str], None]
 SPEC_FORMS = "openai:MODEL, dashscope:MODEL, local: (or local:/path/to/model.gguf), URL#MODEL"
 LOCAL_CALLS_AT_ONCE = 1
-"""The embedded model works on one call at a time; others would wait there with their time-out running."""
+"""The embedded model serves one call at a time; others would wait in it with their time-out running."""
 NO_KEY = "no-key"
-"""Sent where an endpoint asks for none, since the client insists on a key."""
+"""Placeholder for endpoints without a key, since the client requires one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Where a model is reached. Its secrets do not show in ``repr``."""
+    """The address, name and key of a model. Its secrets do not show in ``repr``."""
 
     base_url: Address | None
-    """None for OpenAI's own."""
+    """None for OpenAI's own address."""
     model: str
     api_key: str = field(repr=False)
 
     def secrets(self) -> tuple[str, ...]:
-        """What no message may repeat; see ``redaction.starred``."""
+        """Return keys and passwords, for ``redaction.starred``."""
         key = () if self.api_key == NO_KEY else (self.api_key,)
         return key + (self.base_url.secrets() if self.base_url is not None else ())
 
@@ -126,13 +126,13 @@ def _required(key: str, spec: str, variable: str) -> str:
 
 
 def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None) -> EndpointLLM:
-    """The chat model that ``spec`` names, behind the project's retries, its rate limits and the shared cap on calls.
+    """Return the chat model that ``spec`` names, with retries, rate limits and the shared cap on calls.
 
-    ``local:`` assembles the weights at first use and starts the embedded server: seconds, the first time minutes, told
-    to ``on_progress`` as (done, total, stage).
+    ``local:`` joins the weights at first use and starts the embedded server, which takes seconds, the first time
+    minutes; ``on_progress`` receives (done, total, stage).
 
     Raises:
-        SettingsError: See ``resolve_endpoint``.
+        SettingsError: The spec has another form, names no model, or its endpoint's key is missing.
         DependencyError: ``local:`` without the extra ``local``.
     """
     if is_local(spec):
@@ -158,10 +158,10 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
 def create_judge_llm(
     reader: EndpointLLM, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None
 ) -> EndpointLLM:
-    """Return the model that judges: ``reader`` itself where the settings name the same one for both.
+    """Return the judging model: ``reader`` itself if the settings name the same model for both.
 
     Raises:
-        UserError: See ``create_llm``.
+        UserError: The model cannot be created, as in ``create_llm``.
     """
     if settings.judge_spec == settings.llm_spec:
         return reader
@@ -170,23 +170,19 @@ def create_judge_llm(
 
 @functools.cache
 def _rates_at(loop: BackgroundLoop, base_url: str | None, model: str, requests: int, tokens: int) -> RateLimit:
-    """Return one for each endpoint and model, since all sessions of a process draw on the same allowance."""
+    """Return the rate limit that all sessions of the process share for an endpoint and model."""
     return RateLimit(requests_per_minute=requests, tokens_per_minute=tokens)
 
 
 def _local_endpoint(spec: str, settings: Settings, on_progress: Progress | None) -> Endpoint:
     from .local import open_local_model  # noqa: PLC0415 - an optional extra
 
-    tell = on_progress or _ignore_progress
-    tell(0, 0, "starting the local model")
+    report = on_progress or (lambda done, total, stage: None)
+    report(0, 0, "starting the local model")
     running = open_local_model(
         spec.removeprefix("local:"),
         settings.home,
-        on_progress=lambda done, total: tell(done, total, "joining the local model's weights"),
+        on_progress=lambda done, total: report(done, total, "joining the local model's weights"),
     )
-    tell(1, 1, "starting the local model")
+    report(1, 1, "starting the local model")
     return Endpoint(base_url=Address(running.base_url), model=running.model_name, api_key=NO_KEY)
-
-
-def _ignore_progress(done: int, total: int, stage: str) -> None:
-    pass

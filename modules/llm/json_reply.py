@@ -1,4 +1,4 @@
-"""A reply as JSON of a schema: asking for it as constrained as an endpoint allows, and reading it tolerantly."""
+"""Replies in JSON of a schema: requested as constrained as an endpoint allows, and parsed tolerantly."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from ..formats import storable
 from .endpoint import CallOptions, ChatLLM, JsonFormat
 
 MAX_STEPS = 150_000
-"""Characters that the parser may look at, again and again included: at most 0.3 s."""
+"""Characters that the parser may look at, repeated looks included: at most 0.3 s."""
 
 
 class TooMuchWork(ValueError):
-    """The text is broken in a way that would take too long to repair."""
+    """A broken text would take too long to repair."""
 
 
 def repaired_json(text: str, *, max_steps: int = MAX_STEPS) -> object:
-    """What a text that is almost JSON means, as ``json_repair.loads`` reads it.
+    """Parse a text that is almost JSON, as ``json_repair.loads`` does.
 
     Raises:
-        TooMuchWork: It was not read after looking at ``max_steps`` characters.
-        RecursionError: It is nested too deeply; check that before.
-        ValueError: It holds a number that is too long.
+        TooMuchWork: ``max_steps`` characters were looked at without reaching the end.
+        RecursionError: The text is nested too deeply, which the caller should check.
+        ValueError: The text holds a number that is too long.
     """
     return _BoundedParser(text, max_steps).parse()
 
 
 class _Steps:
-    """How many are left; shared by all texts that the parser makes of the one it was given."""
+    """The steps left, shared by all texts that the parser makes of its input."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -53,7 +53,7 @@ class _Steps:
 
 
 class _CountedText(str):
-    """A text that counts how often it is looked into."""
+    """A text that counts its lookups as steps."""
 
     __slots__ = ("steps",)
     steps: _Steps
@@ -65,7 +65,7 @@ class _CountedText(str):
 
 
 class _BoundedParser(JSONParser):
-    """The library's parser on a text that counts; the parser reads and replaces it as ``json_str``."""
+    """The library's parser on a counted text, which it reads and replaces as ``json_str``."""
 
     def __init__(self, text: str, max_steps: int) -> None:
         self._steps = _Steps(max_steps)
@@ -97,25 +97,26 @@ T = TypeVar("T")
 _WEAKER: dict[JsonFormat, JsonFormat] = {"json_schema": "json_object", "json_object": "text"}
 _FENCE = "```"
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[][{}]', re.DOTALL)
-"""A bracket, or a string with all brackets in it; to the end where it has none, so that no search starts over."""
+"""A bracket, or a string with all brackets in it; an open string runs to the end, so that no search starts over."""
 _DEEPEST = 20
+"""Most nesting of JSON that is repaired."""
 _LONGEST = 32_000
-"""Nesting and bytes of JSON that is repaired; JSON without a fault may be longer."""
+"""Most bytes of JSON that is repaired."""
 
 
 class ReplyProblem(ValueError):
-    """What is wrong with a reply, in words that a model can act on."""
+    """A reply cannot be used; the message tells the model why."""
 
 
 class JsonChat:
-    """A chat model that is asked for JSON, in the most constrained format that its endpoint takes.
+    """A chat model that replies in JSON, in the most constrained format that its endpoint accepts.
 
-    The first call finds that out: ``json_schema``, else ``json_object``, else plain text; each step down costs one
-    refused call. Calls that are made meanwhile wait for it.
+    The first call finds the format: ``json_schema``, else ``json_object``, else plain text; each step down costs one
+    refused call, and simultaneous calls wait.
     """
 
     def __init__(self, llm: ChatLLM, *, max_tokens: int) -> None:
-        """``max_tokens``: most tokens of one reply."""
+        """Limit each reply to ``max_tokens`` tokens."""
         self._llm = llm
         self._max_tokens = max_tokens
         self._format: JsonFormat = "json_schema"
@@ -130,13 +131,13 @@ class JsonChat:
     async def complete(
         self, messages: Sequence[Message], schema: Mapping[str, object], *, meter: CallMeter
     ) -> Completion:
-        """Return one reply, as the model wrote it: ``parse_json_reply`` reads it.
+        """Return one reply as the model wrote it, for ``parse_json_reply``.
 
         Raises:
             ModelCallError: The endpoint failed after its last attempt.
-            ModelSetupError: It can serve no request.
-            ModelRequestError: It refused the call in every format.
-            CacheMiss: Replaying, and the call is not kept in any format.
+            ModelSetupError: The endpoint can serve no request.
+            ModelRequestError: The endpoint refused the call in every format.
+            CacheMiss: The run is a replay, and the call is not cached in any format.
             BudgetSpent: The tree may make no more calls.
         """
         if not self._probed:
@@ -175,11 +176,11 @@ async def ask_until_usable(
     meter: CallMeter,
     max_repairs: int,
 ) -> T:
-    """What ``read`` makes of the reply, in 1 to ``1 + max_repairs`` calls: an unusable one is asked for again.
+    """Call the model until ``read`` accepts its reply, at most ``1 + max_repairs`` times, and return what it reads.
 
     Raises:
-        ReplyProblem: ``read`` raised it at the last reply too.
-        ModelCallError, CacheMiss, BudgetSpent: See ``JsonChat.complete``.
+        ReplyProblem: ``read`` refused the last reply too.
+        ModelCallError, CacheMiss, BudgetSpent: A call could not be made, as in ``JsonChat.complete``.
     """
     asked = list(messages)
     for left in range(max_repairs, -1, -1):
@@ -194,7 +195,7 @@ async def ask_until_usable(
 
 
 def closed_schema(reply: type[BaseModel]) -> dict[str, object]:
-    """Return the model's JSON schema as strict endpoints want it: closed objects of which every key is required."""
+    """Return the JSON schema as strict endpoints require it: closed objects with every key required."""
     schema: dict[str, object] = reply.model_json_schema()
     definitions = schema.get("$defs")
     for part in (schema, *(definitions.values() if isinstance(definitions, dict) else ())):
@@ -203,22 +204,21 @@ def closed_schema(reply: type[BaseModel]) -> dict[str, object]:
 
 
 def asked_again(messages: Sequence[Message], unusable: Completion, problem: str) -> list[Message]:
-    """Return the messages that led to an unusable reply, the reply, and what is wrong with it."""
+    """Return the messages for a retry: the earlier ones, the unusable reply, and its problem."""
     repair = JSON_REPAIR.format(problem=problem)
     return [*messages, ("assistant", unusable.text or "(nothing)"), ("user", repair)]
 
 
 def parse_json_reply(text: str, schema: type[Reply]) -> Reply:
-    """What a text holds: thinking off, fence off, JSON, repaired JSON, then the schema.
+    """Validate the JSON object in a reply, whatever thinking, fences or small faults are around it.
 
-    A text that was cut off is repaired too, and its last value may be half of one.
+    A text that was cut off is repaired too; its last value may be incomplete.
 
     Raises:
-        ReplyProblem: It holds no JSON object, or none that fits the schema.
+        ReplyProblem: The reply holds no JSON object, or none that fits the schema.
     """
-    found = _load_object(text)
     try:
-        return schema.model_validate(found)
+        return schema.model_validate(_load_object(text))
     except ValidationError as error:
         raise ReplyProblem(f"It does not fit the schema ({'; '.join(faults_of(error))}).") from error
 
@@ -252,7 +252,7 @@ def _loaded(text: str) -> object:
 
 
 def _cleaned(value: object) -> object:
-    """The value with what stores refuse taken out of its strings: JSON may write NUL and half a pair as escapes."""
+    """Remove what stores refuse from the value's strings: JSON escapes may write NUL and lone surrogates."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, list):
@@ -263,7 +263,7 @@ def _cleaned(value: object) -> object:
 
 
 def _fenced(text: str) -> str:
-    """What stands between the first fence that has an end and that end; ``""`` if there is none. Linear."""
+    """Return the text inside the first closed fence, ``""`` if there is none, in linear time."""
     opening = text.find(_FENCE)
     start = text.find("\n", opening) + 1 if opening >= 0 else 0
     end = text.find(_FENCE, start) if start else -1
@@ -271,10 +271,10 @@ def _fenced(text: str) -> str:
 
 
 def _first_object(text: str) -> str:
-    """Return the text from its first brace to the one that closes it, or to the end; ``""`` without one. Linear.
+    """Return the text from its first brace to the closing one, or to the end; ``""`` without one. Linear.
 
     Raises:
-        ReplyProblem: It is nested more deeply than may be repaired.
+        ReplyProblem: The object is nested more deeply than may be repaired.
     """
     start = text.find("{")
     if start < 0:

@@ -21,15 +21,15 @@ CONTEXT_TOKENS = 4096
 _CACHE_RAM_MIB = 512
 """Memory for the states of earlier prompts, about 28 kB a token: some 18,000 tokens of prefixes."""
 _SILENT = -1
-"""llama.cpp writes hundreds of lines to stderr at a start, and some at each call."""
+"""Keeps llama.cpp from writing hundreds of lines to stderr at its start, and some at each call."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalModel:
-    """A model that answers at an address of this machine, as long as this process lives."""
+    """A model served on this machine until the process ends."""
 
     base_url: str
-    """Of an OpenAI-compatible endpoint, with ``/v1``; it asks for no key."""
+    """Address of its OpenAI-compatible endpoint, with ``/v1``; no key is needed."""
     model_name: str
 
 
@@ -44,22 +44,22 @@ _starting = threading.Lock()
 
 
 def open_local_model(path: str, home: Path, *, on_progress: Progress | None = None) -> LocalModel:
-    """Return the model of ``local:PATH``, running; with an empty path the one whose weights are installed.
+    """Start the model of ``local:PATH``; an empty path takes the model whose weights are installed.
 
-    The first time its weights are joined into ``home`` (seconds, 1.1 GB), which ``on_progress`` is told of.
+    The first call joins the installed weights into ``home`` (1.1 GB, seconds), with its progress to ``on_progress``.
 
     Raises:
         DependencyError: The extra ``local`` is not installed.
-        SettingsError: The file is missing or not GGUF, or the home folder has no room.
+        SettingsError: The file is missing or not GGUF, or the home folder is full.
     """
     weights = find_own_weights(path) if path else ensure_weights(home, on_progress=on_progress)
     return start_local_model(weights)
 
 
 def start_local_model(path: Path, *, context_tokens: int = CONTEXT_TOKENS) -> LocalModel:
-    """Return the server of a GGUF file, started unless this process runs it already; then its context stays as it was.
+    """Start the server of a GGUF file unless this process runs it already, which keeps its context size.
 
-    Starting takes seconds, during which no other Python thread runs, since xllamacpp keeps the interpreter's lock.
+    A start takes seconds, during which no other Python thread runs, since xllamacpp holds the interpreter's lock.
 
     Raises:
         DependencyError: xllamacpp is not installed.
@@ -73,12 +73,12 @@ def start_local_model(path: Path, *, context_tokens: int = CONTEXT_TOKENS) -> Lo
 
 
 def stop_local_models() -> None:
-    """Stop all servers of this process and free their memory; happens by itself at exit."""
+    """Stop all servers of this process and free their memory; also done at exit."""
     with _starting:
         _running.clear()
 
 
-# A server that the interpreter's end takes apart may hang or crash there.
+# A server that is destroyed at the interpreter's shutdown may hang or crash.
 atexit.register(stop_local_models)
 
 
@@ -96,7 +96,7 @@ def _start(path: Path, context_tokens: int) -> _Running:
         raise SettingsError(
             f"llama.cpp cannot load {path}: {error} Give a complete GGUF file of a chat model."
         ) from error
-    # Besides warming up: a server that is stopped before its loop has begun never ends, and an answer proves the loop.
+    # A server that is stopped before its loop runs hangs for ever; an answer proves that the loop runs, and warms it up.
     server.handle_completions({"prompt": ".", "max_tokens": 1})
     logger.info("%s answers at %s", path.name, server.listening_address)
     return _Running(server=server, model=LocalModel(base_url=f"{server.listening_address}/v1", model_name=path.stem))
@@ -105,7 +105,7 @@ def _start(path: Path, context_tokens: int) -> _Running:
 def _parameters(parameters: xllamacpp.CommonParams, path: Path, context_tokens: int) -> xllamacpp.CommonParams:
     parameters.model.path = str(path)
     parameters.n_ctx = context_tokens
-    # One prompt at a time: a second one shares the cores, and makes both slower than one after the other.
+    # Two prompts at once share the cores, and take longer than one after the other.
     parameters.n_parallel = 1
     parameters.cache_ram_mib = _CACHE_RAM_MIB
     parameters.model_alias = {path.stem}
@@ -113,7 +113,7 @@ def _parameters(parameters: xllamacpp.CommonParams, path: Path, context_tokens: 
     parameters.port = 0
     parameters.warmup = False  # see _start
     parameters.verbosity = _SILENT
-    # What a browser page on this machine could reach otherwise.
+    # Browser pages on this machine could reach these.
     parameters.ui = False
     parameters.endpoint_slots = False
     parameters.cors_origins = ""

@@ -1,4 +1,4 @@
-"""The weights of the embedded language model: joined once from installed packages, checked, kept in the home folder."""
+"""The weights of the embedded language model, joined once from installed packages into the home folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GGUF_MAGIC = b"GGUF"
 _BLOCK = 1 << 22
 
 Progress = Callable[[int, int], None]
-"""Is called with the bytes done and the bytes in all."""
+"""A callback with the bytes done and the bytes in all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class WeightsPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """A file that is the parts joined in order."""
+    """A file that is joined from parts in order."""
 
     file_name: str
     parts: tuple[WeightsPart, ...]
@@ -52,16 +52,16 @@ QWEN_CODER = Weights(
         for number in range(1, 23)
     ),
     size_bytes=1_117_320_768,
-    # Of the file in Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF (Apache-2.0); whoever made the packages, this is that file.
+    # The file in Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF (Apache-2.0), so that the packagers need not be trusted.
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
 )
 
 
 def ensure_weights(home: Path, *, on_progress: Progress | None = None, weights: Weights = QWEN_CODER) -> Path:
-    """The joined file in ``home/models``, whose digest was checked when it was made and whenever it has changed since.
+    """Return the joined file in ``home/models``, its digest checked when it was made and after any change.
 
-    Nothing is downloaded. The first call copies 1.1 GB and takes seconds; later ones cost two ``stat``. Several
-    processes may call at once: one works, the others wait for it. After a kill the next call starts over.
+    Nothing is downloaded. The first call copies 1.1 GB in seconds; later ones cost two ``stat``. Of several processes
+    one works while the others wait. After a kill the next call starts over.
 
     Raises:
         DependencyError: A part is not installed, or the parts are not the expected ones.
@@ -74,7 +74,7 @@ def ensure_weights(home: Path, *, on_progress: Progress | None = None, weights: 
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.with_suffix(".lock")):
             if not _is_stamped(target, weights) and not _is_intact(target, weights):
-                _assemble(target, weights, on_progress or _no_progress)
+                _join(target, weights, on_progress or (lambda done, total: None))
             _write_stamp(target, weights)
     except OSError as error:
         raise SettingsError(
@@ -85,22 +85,22 @@ def ensure_weights(home: Path, *, on_progress: Progress | None = None, weights: 
 
 
 def find_own_weights(path: str) -> Path:
-    """Return the GGUF file that a user names in ``local:PATH``; its content is not checked beyond its first bytes.
+    """Return the GGUF file of ``local:PATH``; only its first bytes are checked.
 
     Raises:
         SettingsError: There is no such file, or it is not GGUF.
     """
     file = Path(path).expanduser()
     if not file.is_file():
-        raise SettingsError(f"There is no model file {path!r}. Write local:/path/to/model.gguf, or local: alone.")
+        raise SettingsError(f"Model file {path!r} does not exist. Write local:/path/to/model.gguf, or local: alone.")
     with file.open("rb") as opened:
         magic = opened.read(len(GGUF_MAGIC))
     if magic != GGUF_MAGIC:
-        raise SettingsError(f"{path!r} is no GGUF file (it starts with {magic!r}). Give one that llama.cpp can read.")
+        raise SettingsError(f"{path!r} is not a GGUF file: it starts with {magic!r}. Give one that llama.cpp can read.")
     return file.resolve()
 
 
-def _assemble(target: Path, weights: Weights, on_progress: Progress) -> None:
+def _join(target: Path, weights: Weights, on_progress: Progress) -> None:
     files = [_find_part(part) for part in weights.parts]
     _check_space(target.parent, weights.size_bytes)
     logger.info("Joining %d parts to %s", len(files), target)
@@ -151,7 +151,7 @@ def _blocks(files: list[Path]) -> Iterator[bytes]:
 
 
 def _is_intact(target: Path, weights: Weights) -> bool:
-    """Return whether a file without a valid stamp is the right one nevertheless; reads all of it."""
+    """Return whether a file without a valid stamp is the right one; reads all of it."""
     if not target.is_file() or target.stat().st_size != weights.size_bytes:
         return False
     with target.open("rb") as opened:
@@ -168,7 +168,7 @@ def _stamp(target: Path, weights: Weights) -> str:
 
 
 def _is_stamped(target: Path, weights: Weights) -> bool:
-    """Return whether the file is, by its size and time, the one whose digest was checked."""
+    """Return whether the file has the size and time of the one whose digest was checked."""
     try:
         return _stamp_path(target).read_text(encoding="utf-8") == _stamp(target, weights)
     except OSError:
@@ -179,7 +179,3 @@ def _write_stamp(target: Path, weights: Weights) -> None:
     fresh = _stamp_path(target).with_suffix(".partial")
     fresh.write_text(_stamp(target, weights), encoding="utf-8")
     fresh.replace(_stamp_path(target))
-
-
-def _no_progress(done: int, total: int) -> None:
-    """For callers who show none."""

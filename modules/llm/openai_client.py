@@ -1,4 +1,4 @@
-"""The HTTP side of chat models: one pool of connections a process, plain data both ways, reasoning kept."""
+"""The HTTP client of chat models: one connection pool a process, plain data both ways, reasoning preserved."""
 
 from __future__ import annotations
 
@@ -26,27 +26,25 @@ from ..calls.usage import keep_known_usage
 from ..settings import MAX_REPLY_BYTES
 
 _WHOLE = "was_not_streamed"
-"""Key in the metadata of a message that was asked for as a stream."""
+"""Metadata key of a message that was sent whole although a stream was requested."""
 _CLOSING_S = 2.0
-"""How long the end of the process waits for connections to be closed."""
-
-
+"""Most seconds that closing the connections may delay the end of the process."""
 _CONNECTING_S = 20.0
-"""How long a connection may take to be made, where the whole call may take longer."""
+"""Most seconds for making a connection."""
 
 
 def open_chat(
     model: str, *, base_url: str | None, api_key: str, timeout_s: float, max_reply_bytes: int = MAX_REPLY_BYTES
 ) -> ReasoningChatOpenAI:
-    """A client to be used on the background loop, where it shares the connections of all others; it never tries again.
+    """Return a client without retries for the background loop, sharing the connections of all other clients.
 
-    It reads the proxy variables of the environment.
+    The proxy variables of the environment apply.
 
     Args:
-        model: Its name at the endpoint.
-        base_url: None for OpenAI's own. User and password that came with it are sent in place of the key, and its query
+        model: Name of the model at the endpoint.
+        base_url: None for OpenAI's own address. User and password in it are sent in place of the key, and its query
             string with every request.
-        api_key: Sent with each call.
+        api_key: Key, sent with each call.
         timeout_s: Seconds that a call may take from its request to the end of its reply, streamed or not.
         max_reply_bytes: Most bytes of a reply's text and thinking.
     """
@@ -69,15 +67,15 @@ def open_chat(
 class ReasoningChatOpenAI(ChatOpenAI):
     """``ChatOpenAI`` that keeps the reasoning field of compatible servers, which langchain-openai drops.
 
-    It lands in ``additional_kwargs["reasoning"]``. Servers may put the whole answer there and leave the content empty.
-    A server that answers a request for a stream with a whole completion is understood too: ``was_not_streamed`` tells.
-    A reply that is too long is a ``ReplyTooLong``; usage that cannot be is None.
+    The reasoning is in ``additional_kwargs["reasoning"]``. Servers may put the whole answer there and leave the content
+    empty. A whole completion in place of a stream is accepted; ``was_not_streamed`` detects it. A reply that is too
+    long raises ``ReplyTooLong``; impossible usage becomes None.
     """
 
     call_timeout_s: float = 600.0
-    """Seconds that a call may take; whoever makes it sees to that."""
+    """Seconds that a call may take; enforced by the caller."""
     max_reply_bytes: int = MAX_REPLY_BYTES
-    """Most bytes of text and thinking of one reply; whoever puts a stream together counts them."""
+    """Most bytes of text and thinking of one reply; in a stream they are counted by the caller."""
 
     async def _agenerate(
         self,
@@ -86,7 +84,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        # Plain data both ways: to walk request and reply against the SDK's types takes a quarter of a call's CPU.
+        # Plain data both ways: the SDK's type conversion takes a quarter of a call's CPU time.
         payload = self._get_request_payload(messages, stop=stop, **kwargs)
         extra = payload.pop("extra_body", None) or {}
         async with await self._post(payload | extra) as stream:
@@ -118,7 +116,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
                     yield chunk
 
     async def _post(self, body: dict[str, Any]) -> openai.AsyncStream[Any]:
-        """Return the response, before its body has been read."""
+        """Return the response before its body has been read."""
         stream: openai.AsyncStream[Any] = await self.root_async_client.post(
             "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object]
         )
@@ -146,16 +144,16 @@ class ReasoningChatOpenAI(ChatOpenAI):
 
 
 def was_not_streamed(message: AIMessage) -> bool:
-    """Return whether the endpoint had been asked to stream this message and has sent it whole."""
+    """Return whether the endpoint sent this message whole although a stream was requested."""
     return _WHOLE in message.response_metadata
 
 
 async def _whole_completion(response: httpx2.Response) -> Any:
-    """The reply to a request for a stream, if it is none: a completion; else None, and the events can be read."""
+    """Return the completion if the endpoint answered without a stream; else None, with the events unread."""
     if "json" not in response.headers.get("content-type", ""):
         return None
     body = await response.aread()
-    return json.loads(body) if body.lstrip().startswith(b"{") else None  # there are events that call themselves JSON
+    return json.loads(body) if body.lstrip().startswith(b"{") else None  # some servers label events as JSON
 
 
 def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
@@ -178,7 +176,8 @@ def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) ->
 
 @functools.cache
 def _http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
-    # Over aiohttp: a third less CPU a call than the SDK's own transport. Plain, since a few bytes can unpack to many.
+    # aiohttp takes a third less CPU a call than the SDK's own transport; no compression, since few bytes may unpack to
+    # many.
     plain = {"Accept-Encoding": "identity"}
     client = openai.DefaultAioHttpClient(event_hooks={"response": [cut_error_short]}, headers=plain)
     atexit.register(_close, client, loop)

@@ -1,7 +1,7 @@
-"""How fast an endpoint may be asked: requests and tokens a minute, and a pause when it says that it has had enough.
+"""Rate limits of an endpoint: requests and tokens a minute, and pauses after an HTTP 429.
 
-Own code, since no library was found that fits: a leaky bucket (aiolimiter) lets twice the limit through in its first
-minute, prefers small calls to large ones, cannot take back tokens that were reserved in vain, and knows no pause.
+No library fits: a leaky bucket (aiolimiter) lets twice the limit through in its first minute, prefers small calls to
+large ones, cannot take back reserved tokens, and has no pauses.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..calls.tokens import message_tokens
 
 MINUTE_S = 60.0
 LONGEST_REST_S = 1.0
-"""How long at most a waiting call goes without looking whether others have given tokens back."""
+"""Most seconds that a waiting call sleeps before it checks whether other calls gave tokens back."""
 _SHORTEST_REST_S = 0.001
-"""A rest that the clock is too coarse to show would be taken for ever."""
+"""A rest below the resolution of the clock would be repeated for ever."""
 
 _COMPLETION_TOKENS = 256
-"""Reserved for an answer whose length the call does not limit."""
+"""Tokens reserved for an answer of unlimited length."""
 
 
 class Slots(Protocol):
@@ -36,31 +36,31 @@ class Slots(Protocol):
         ...
 
     def release(self) -> None:
-        """Give it back."""
+        """Free a slot."""
         ...
 
 
 @dataclass(kw_only=True)
 class Amount:
-    """What one call uses of a window."""
+    """The use of a window by one call."""
 
     at_s: float
     amount: int
     is_past: bool = False
-    """Whether it lies a minute back, and so counts no more."""
+    """True once it lies more than a minute back and no longer counts."""
 
 
 class SlidingWindow:
-    """What the last minute has used, against what any minute may use."""
+    """The use of the last minute, against a limit for any minute."""
 
     def __init__(self, limit: int) -> None:
-        """``limit``: most that 60 seconds may use, whichever they are; at least 1."""
+        """Allow at most ``limit`` (at least 1) in any 60 seconds."""
         self._limit = limit
         self._amounts: deque[Amount] = deque()
         self._used = 0
 
     def wait_s(self, amount: int, now_s: float) -> float:
-        """Seconds until ``amount`` more fits; 0 if it does now. One over the limit fits into an empty minute."""
+        """Return the seconds until ``amount`` more fits. An amount over the limit fits into an empty minute."""
         self._forget(now_s)
         surplus = self._used + min(amount, self._limit) - self._limit
         free_at_s = now_s
@@ -72,13 +72,13 @@ class SlidingWindow:
         return free_at_s - now_s
 
     def add(self, amount: int, now_s: float) -> Amount:
-        """Use ``amount`` now, whether it fits or not."""
+        """Record the use of ``amount`` now, whether it fits or not."""
         self._amounts.append(used := Amount(at_s=now_s, amount=amount))
         self._used += amount
         return used
 
     def correct(self, used: Amount, amount: int) -> None:
-        """Put what was really used in place of what was assumed."""
+        """Replace an estimated amount by the real one."""
         if not used.is_past:
             self._used += amount - used.amount
         used.amount = amount
@@ -91,9 +91,9 @@ class SlidingWindow:
 
 
 class RateLimit:
-    """Lets attempts at one model endpoint through, in the order in which they came: share it between all its callers.
+    """The rate limits of one model endpoint, shared by all its callers, who are served in order.
 
-    Like the cap on calls it belongs to the event loop on which it is first waited for.
+    It belongs to the event loop on which it is first awaited.
     """
 
     def __init__(
@@ -104,38 +104,38 @@ class RateLimit:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Limits of 0 are none.
+        """Set the limits; 0 for none.
 
         Args:
             requests_per_minute: Most attempts in any 60 seconds.
-            tokens_per_minute: Most tokens in any 60 seconds, reserved as estimated and then corrected.
-            clock: Seconds since some moment.
-            sleep: Waits so many seconds.
+            tokens_per_minute: Most tokens in any 60 seconds, reserved by estimate and then corrected.
+            clock: Returns monotonic seconds.
+            sleep: Waits the given seconds.
         """
         self._requests = SlidingWindow(requests_per_minute) if requests_per_minute else None
         self._tokens = SlidingWindow(tokens_per_minute) if tokens_per_minute else None
         self._clock = clock
         self._sleep = sleep
-        self._turn = asyncio.Lock()  # fair: whoever waits longest is next
+        self._turn = asyncio.Lock()  # fair: the longest waiter is next
         self._resumed = asyncio.Event()
         self._pauses = 0
         self._spread_s = 0.0
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether an estimate of tokens is of any use."""
+        """Whether tokens are limited, so that calls need an estimate."""
         return self._tokens is not None
 
     @asynccontextmanager
     async def admitted(self, slots: Slots, tokens: int) -> AsyncIterator[Callable[[int], None]]:
-        """Make one attempt in here, within the limits, outside of pauses, in one of the slots; none is held meanwhile.
+        """Wait until the rate limits allow one attempt, then hold a concurrency slot while it runs.
 
         Args:
-            slots: Cap on simultaneous calls.
-            tokens: Estimate of what the attempt uses.
+            slots: Cap on simultaneous calls; no slot is held while waiting.
+            tokens: Estimated tokens of the attempt.
 
         Yields:
-            What to tell the number of tokens that were really used; untold, the estimate stands.
+            A callback that replaces the token estimate by the real number.
         """
         if self._requests is None and self._tokens is None:
             await self._take(slots)
@@ -149,7 +149,7 @@ class RateLimit:
 
     @contextmanager
     def paused(self, *, spread_s: float = 0.0) -> Iterator[None]:
-        """Let no attempt through while in here; those that wait for its end then come back over ``spread_s``."""
+        """Stop all attempts inside the block; those that waited for its end come back over ``spread_s`` seconds."""
         self._pauses += 1
         self._spread_s = spread_s
         self._resumed.clear()
@@ -172,7 +172,7 @@ class RateLimit:
         async with self._turn:
             await self._rest_until_it_fits(tokens)
             await self._take(slots)
-            while self._wait_s(tokens) > 0:  # for the slot came late, and others have used more than they had reserved
+            while self._wait_s(tokens) > 0:  # others used more than they had reserved, while this call had no slot
                 slots.release()
                 await self._rest_until_it_fits(tokens)
                 await self._take(slots)
@@ -197,5 +197,5 @@ class RateLimit:
 
 
 def estimated_tokens(messages: Sequence[Message], max_tokens: int | None) -> int:
-    """About what a call uses, prompt and completion: enough to reserve by, and corrected by what the endpoint says."""
+    """Estimate the tokens of a call, prompt and completion, to reserve them before the real number is known."""
     return message_tokens(messages) + (_COMPLETION_TOKENS if max_tokens is None else max_tokens)
