@@ -1,4 +1,4 @@
-"""Addresses of services: the secrets that they ask for kept apart, and their names in caches and records."""
+"""Addresses of services, with their secrets kept apart, and the names of endpoints in caches and records."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ T = TypeVar("T")
 _NETLOC_END = re.compile(r"[/?#]")
 _HOST_AND_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")
 _PATHS = frozenset({"sqlite", "file"})
-"""Schemes of files, whose names may hold ``@`` and ``?``."""
+"""Schemes of files, whose names may contain ``@`` and ``?``."""
 _SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|auth|sig|cred", re.IGNORECASE)
 _LONG_VALUE = 16
-"""Characters from which any value in a query string counts as a secret."""
+"""Least length of a query value that counts as a secret whatever its name."""
 
 
 class Address(str):
-    """A URL, or the spec of a model such as ``URL#MODEL``, whose text is scheme, host, port, path and model only.
+    """A URL, or a model spec such as ``URL#MODEL``, whose text is only scheme, host, port, path and model.
 
-    User, password and query string are cut off and travel with the object, so that whatever is printed, compared,
-    hashed or saved of it holds no secret. Text that is no URL stays as it is. String methods give plain text, without
-    the secrets.
+    User, password and query string are hidden attributes, so that no secret is printed, compared, hashed or saved. Text
+    that is not a URL is unchanged. String methods return plain text without the secrets.
 
     >>> address = Address("http://ada:lovelace@127.0.0.1:8000/v1?api_key=k#qwen")
     >>> address, address.endpoint, address.headers()
@@ -39,7 +38,7 @@ class Address(str):
     _query: SecretStr
 
     def __new__(cls, text: str = "") -> Self:
-        """Cut the secrets off a text; an ``Address`` comes back as it is."""
+        """Separate the secrets from a text; an ``Address`` is returned unchanged."""
         if isinstance(text, cls):
             return text
         clean, user, query = _cut(text)
@@ -66,30 +65,30 @@ class Address(str):
 
     @property
     def model(self) -> str:
-        """What stands behind ``#``; empty if nothing does."""
+        """The part after ``#``; ``""`` without one."""
         return self.partition("#")[2]
 
     def joined(self, path: str) -> Address:
-        """Return the address with ``path`` added to its own, secrets included."""
+        """Return the address with ``path`` appended, secrets included."""
         return self._with_text(f"{self.rstrip('/')}/{path}")
 
     def with_secrets_of(self, other: Address) -> Address:
-        """Return the same address with the secrets of another one, if it has none itself."""
+        """Return the address with the secrets of ``other`` if it has none itself."""
         return self if self._user or self._query else other._with_text(str.__str__(self))
 
     def revealed(self) -> str:
-        """Return the whole address, for clients that take user and password from nowhere else."""
+        """Return the whole address with its secrets, for clients that need it in one text."""
         scheme, mark, rest = self.partition("://")
         rest, hash_mark, model = rest.partition("#")
         user, query = self._user.get_secret_value(), self._query.get_secret_value()
         return f"{scheme}{mark}{user}{'@' * bool(user)}{rest}{'?' * bool(query)}{query}{hash_mark}{model}"
 
     def credentials(self) -> str:
-        """``user:password``, or the one word that stands there; empty if the address has none."""
+        """Return ``user:password``, or the single word in their place; ``""`` without either."""
         return unquote(self._user.get_secret_value())
 
     def headers(self) -> dict[str, str]:
-        """Return the HTTP header that says user and password; none without them."""
+        """Return the HTTP header of user and password; empty without them."""
         if not self._user:
             return {}
         user, _, password = self._user.get_secret_value().partition(":")
@@ -97,11 +96,11 @@ class Address(str):
         return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
 
     def query_params(self) -> dict[str, str]:
-        """Return the query string, by name."""
+        """Return the parameters of the query string by name."""
         return dict(parse_qsl(self._query.get_secret_value(), keep_blank_values=True))
 
     def secrets(self) -> tuple[str, ...]:
-        """What must not be shown of it; see ``redaction.starred``."""
+        """Return the texts that must not be shown, for ``redaction.starred``."""
         user, colon, password = self._user.get_secret_value().partition(":")
         words = {self.credentials(), unquote(password) if colon else unquote(user)}
         words |= {header.partition(" ")[2] for header in self.headers().values()}
@@ -119,19 +118,19 @@ class Address(str):
 
 
 def with_addresses(params: Mapping[str, T]) -> dict[str, T | Address]:
-    """Return the same parameters, each URL among them as an ``Address``."""
+    """Return the parameters with each text as an ``Address``."""
     return {name: Address(value) if isinstance(value, str) else value for name, value in params.items()}
 
 
 def _cut(text: str) -> tuple[str, str, str]:
-    """Text without secrets, user part, query string."""
+    """Return the text without secrets, the user part, and the query string."""
     scheme, mark, rest = text.partition("://")
     if not mark or scheme.lower() in _PATHS:
         return text, "", ""
     netloc, tail = _split_netloc(rest)
     user, at, host = netloc.rpartition("@")
     if not at and "@" in tail and not _HOST_AND_PORT.fullmatch(netloc):
-        # A password with /, ? or # that are not escaped: its first piece stands where a port should.
+        # A password with an unescaped /, ? or #: its first piece is in the place of a port.
         user, _, rest = rest.rpartition("@")
         host, tail = _split_netloc(rest)
     before_model, hash_mark, model = tail.partition("#")
@@ -147,16 +146,16 @@ def _split_netloc(rest: str) -> tuple[str, str]:
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 """Address of OpenAI's own endpoint."""
 LOCAL_ENDPOINT = "local:"
-"""Name of the model that runs in this process, whose address is another one in every process."""
+"""Name of the model that runs in this process, whose address differs between processes."""
 
 _PORTS = {"http": 80, "https": 443}
 
 
 def endpoint_name(address: str, names: Iterable[tuple[str, str]] = ()) -> str:
-    """Host, port and path of an address, or the name that ``names`` gives to it.
+    """Return host, port and path of an address, or its name in ``names``.
 
-    User, password, query and model are left out. ``names`` are pairs of such an address, with
-    or without ``http://``, and a name, under which an endpoint that moves is the same one.
+    User, password, query and model are left out. ``names`` are pairs of such an address, with or without
+    ``http://``, and a name that stays when the endpoint moves.
 
     >>> endpoint_name("https://ada:secret@Example.org/v1/?key=k#model")
     'example.org:443/v1'

@@ -1,7 +1,7 @@
-"""One event loop on a thread of its own, which owns every async client: savers, HTTP connections, graphs.
+"""The event loop of the process on its own thread, which owns all async clients: savers, HTTP connections, graphs.
 
-A client made on one loop fails on the next, and in a notebook each ``asyncio.run`` is a new one. So all async work hops
-here, from scripts, notebook cells, threads and other event loops alike.
+A client works only on the loop that made it, and in a notebook each ``asyncio.run`` is a new loop. All async work
+therefore runs here, whether started from scripts, notebook cells, threads or other event loops.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ T = TypeVar("T")
 
 
 class _End:
-    """Marks the end of a stream on its queue."""
+    """The end of a stream on its queue."""
 
 
 _END: Final = _End()
 
 
 class _Work(Generic[T]):
-    """A coroutine that runs on the loop; ``outcome`` is set only when it has really ended, also after a cancel.
+    """A coroutine on the loop; ``outcome`` is set when it has ended, also after a cancel.
 
-    Start it inside of the ``try`` that cancels it: Ctrl-C can come before ``start`` has returned.
+    Call ``start`` inside the ``try`` that cancels: Ctrl-C may arrive before it has returned.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[object, object, T]) -> None:
         self.outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
-        self.outcome.set_running_or_notify_cancel()  # so that a waiter which gives up cannot settle it
+        self.outcome.set_running_or_notify_cancel()  # a waiter that is cancelled cannot cancel it any more
         self._loop = loop
         self._coroutine = coroutine
         self._task: asyncio.Task[T] | None = None
@@ -46,8 +46,8 @@ class _Work(Generic[T]):
     def cancel(self) -> None:
         self._loop.call_soon_threadsafe(self._cancel)
 
-    async def wind_up(self) -> None:
-        """Cancel, and wait on the caller's own loop until the work has ended, however it ends."""
+    async def cancel_and_wait(self) -> None:
+        """Cancel, and wait on the caller's own loop for the end of the work."""
         self.cancel()
         await asyncio.gather(asyncio.wrap_future(self.outcome), return_exceptions=True)
 
@@ -72,7 +72,7 @@ class _Work(Generic[T]):
 
 
 class BackgroundLoop:
-    """An event loop that runs on a daemon thread until the process ends."""
+    """An event loop on a daemon thread, which runs until the process ends."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -82,7 +82,7 @@ class BackgroundLoop:
 
     def _serve(self) -> None:
         while True:
-            # asyncio hands SystemExit and KeyboardInterrupt of a task to its waiter, and stops the loop with them too.
+            # asyncio raises a task's SystemExit or KeyboardInterrupt in its waiter, and stops the loop as well.
             with contextlib.suppress(SystemExit, KeyboardInterrupt):
                 self._loop.run_forever()
 
@@ -92,12 +92,12 @@ class BackgroundLoop:
         return threading.current_thread() is self._thread
 
     def run(self, coroutine: Coroutine[object, object, T]) -> T:
-        """Run to the end from any other thread and give back the result.
+        """Run a coroutine from another thread and return its result.
 
-        Ctrl-C cancels the work, waits until it has wound up (checkpoints written), then raises KeyboardInterrupt.
+        Ctrl-C cancels the work, waits for its end (checkpoints written), then raises KeyboardInterrupt.
 
         Raises:
-            LoopReentryError: Called on the loop's own thread, where it would wait for itself for ever.
+            LoopReentryError: Called on the loop's own thread, where it would wait for itself.
         """
         work = self._work(coroutine)
         try:
@@ -109,7 +109,7 @@ class BackgroundLoop:
             raise
 
     async def arun(self, coroutine: Coroutine[object, object, T]) -> T:
-        """Run to the end from a coroutine on any loop; cancelling the caller cancels the work and waits for its end."""
+        """Run a coroutine from any loop; cancelling the caller cancels the work and waits for its end."""
         if self.is_current:
             return await coroutine
         work = self._work(coroutine)
@@ -117,11 +117,11 @@ class BackgroundLoop:
             work.start()
             return await asyncio.wrap_future(work.outcome)
         except asyncio.CancelledError:
-            await work.wind_up()
+            await work.cancel_and_wait()
             raise
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        """Iterate from any other thread; leaving early cancels the producer and waits for its end.
+        """Iterate from another thread; leaving early cancels the producer and waits for its end.
 
         Raises:
             LoopReentryError: Called on the loop's own thread.
@@ -153,7 +153,7 @@ class BackgroundLoop:
                 yield item
             await asyncio.wrap_future(work.outcome)
         finally:
-            await work.wind_up()
+            await work.cancel_and_wait()
 
     def _work(self, coroutine: Coroutine[object, object, T]) -> _Work[T]:
         if self.is_current:
@@ -187,7 +187,7 @@ _lock = threading.Lock()
 
 
 def background_loop() -> BackgroundLoop:
-    """Return the process's one loop, started at first use; a forked child starts its own."""
+    """Return the loop of the process, started at first use; a forked child starts its own."""
     global _shared  # noqa: PLW0603 - one per process is the point
     with _lock:
         if _shared is None or _shared.pid != os.getpid():

@@ -1,12 +1,12 @@
-"""Files that are written whole or not at all, and what a full disk is told by.
+"""Atomic writes, the detection of full disks, and files of installed packages.
 
-A file that is replaced is on the disk before it takes the old one's place, so that a full disk or a power cut leaves
-either of the two, never half of one.
+New content is on disk before it replaces the old file, so that a full disk or a power cut leaves one of the two whole.
 """
 
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -16,18 +16,18 @@ from pathlib import Path
 from .errors import WritingError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
-"""No space, no quota, too large a file, a disk that fails, and one that was made read-only since it had failed."""
+"""No space, no quota, too large a file, a failing disk, and one that became read-only after a failure."""
 _SQLITE_FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY})
 _POSTGRES_FULL = "53100"
 _PRIMARY = 0xFF
-"""Of an extended result code of SQLite, the bits that are its primary one."""
+"""Bits of the primary result code in an extended one of SQLite."""
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file in one step: another process sees what it held before, or all of ``content``.
+    """Replace a file atomically: other processes see its old content, or all of ``content``.
 
     Raises:
-        WritingError: It could not be written; what stood there still does.
+        WritingError: The file could not be written, and is unchanged.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     half = path.with_name(f"{path.name}.half")
@@ -46,10 +46,10 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def refusing_full_disk(path: Path) -> Iterator[None]:
-    """Around the writing of a file: what the system refuses is raised as a ``WritingError`` that names the file.
+    """Raise the system's errors inside the block as a ``WritingError`` that names the file.
 
     Raises:
-        WritingError: See above.
+        WritingError: The file could not be written.
     """
     try:
         yield
@@ -58,13 +58,22 @@ def refusing_full_disk(path: Path) -> Iterator[None]:
 
 
 def writing_error(what: str, error: BaseException) -> WritingError:
-    """Return the error for the user: what could not be written, why, and what to do."""
+    """Return the error of a failed write: the file, the cause, and what to do."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return WritingError(f"{what} could not be written: {reason}. Make room or mend the disk, its quota or its rights.")
+    return WritingError(
+        f"{what} could not be written: {reason}. Make room or check the disk, its quota and its rights."
+    )
+
+
+def installed_file(package: str, path: str) -> Path | None:
+    """Return a file of an installed package, without importing the package; None if there is none."""
+    spec = importlib.util.find_spec(package)
+    folders = (spec.submodule_search_locations or ()) if spec else ()
+    return next((file for folder in folders if (file := Path(folder) / path).is_file()), None)
 
 
 def is_full_disk(error: BaseException | None) -> bool:
-    """Return whether an error, or one that it came from, is a disk's or database's that cannot take more."""
+    """Return whether an error, or one of its causes, means a disk or database that accepts no more data."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True

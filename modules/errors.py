@@ -1,24 +1,24 @@
-"""Every error that judgetree raises on purpose, and what others find wrong with a value, in words.
+"""The errors of judgetree, and the wording of validation errors.
 
     JudgetreeError
-    ├── UserError                 the caller can mend it; the command line exits 2 with the message alone
+    ├── UserError                 the user can correct it; the command line prints the message and exits 2
     │   ├── SettingsError         a setting, key or model name is missing or malformed
-    │   ├── LoadingError          nothing readable at a path
+    │   ├── LoadingError          a path has nothing readable
     │   ├── CollectionError       the collection is missing, locked, or made by another embedder
     │   │   └── MilvusFailure     Milvus refused a call, or did not answer
     │   ├── SearchArgumentError   a retriever attribute that does not fit the collection or the search type
     │   ├── ThreadMismatch        a thread id that belongs to another question or other settings
-    │   ├── UnknownThread         a thread id that was never written
+    │   ├── UnknownThread         no checkpoint has the thread id
     │   ├── RunLimitReached       a batch run may make no further model call; its open questions can be resumed
-    │   ├── CacheMiss             a replayed run asked something that no earlier run had paid for
-    │   ├── ConversationBusy      a conversation is answering another question, which was not to be waited for
-    │   ├── WritingError          the disk is full, its quota is used up, or it takes no file
+    │   ├── CacheMiss             a replayed run needs a model call that is not in the cache
+    │   ├── ConversationBusy      a conversation is answering another question, and the caller chose not to wait
+    │   ├── WritingError          a file could not be written: full disk, used-up quota, or missing rights
     │   ├── SessionError          a session was closed under a question, or is used in a forked process
     │   ├── LoopReentryError      a sync call made from judgetree's own event loop
-    │   └── DependencyError       an optional package that is not installed
+    │   └── DependencyError       an optional package is not installed
     ├── ModelCallError            a model endpoint failed after the last attempt
     │   ├── ModelSetupError       (also a UserError) it can serve no request: key, model, account or address are wrong
-    │   └── ModelRequestError     it refused this one request for good; others may be answered
+    │   └── ModelRequestError     it refused one request for good; others may succeed
     └── BudgetSpent               the tree's allowance of model calls is used up (caught inside the graphs)
 
 A message says what failed, which value, what is allowed and what to do. Errors of other libraries are wrapped once,
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 _SETUP_STATUS = frozenset({401, 402, 403, 404, 405, 407, 410})
-"""HTTP statuses about the key, the account, the address or the model, whatever was asked."""
+"""HTTP statuses about the key, the account, the address or the model."""
 _SETUP_CODES = frozenset(
     {"arrearage", "billing_hard_limit_reached", "billing_not_active", "insufficient_quota", "invalid_api_key"}
 )
-"""Error codes that say the same behind an HTTP 400 or 429: DashScope's and OpenAI's, in lower case."""
+"""Error codes of DashScope and OpenAI with the same meaning behind an HTTP 400 or 429, in lower case."""
 _LATER_STATUS = frozenset({408, 409, 425, 429})
-"""HTTP statuses of the 400s with which the same request may succeed later."""
+"""HTTP statuses from 400 to 499 after which the same request may succeed later."""
 
 
 class JudgetreeError(Exception):
-    """The root of the tree above."""
+    """The base class of all errors."""
 
 
 class UserError(JudgetreeError):
-    """Something the caller can mend; shown without a traceback."""
+    """An error that the user can correct; shown without a traceback."""
 
 
 class SettingsError(UserError):
@@ -57,7 +57,7 @@ class SettingsError(UserError):
 
 
 class LoadingError(UserError):
-    """Nothing readable stands at a path."""
+    """A path has nothing readable."""
 
 
 class CollectionError(UserError):
@@ -77,7 +77,7 @@ class ThreadMismatch(UserError):
 
 
 class UnknownThread(UserError):
-    """A thread id that no checkpoint knows."""
+    """No checkpoint has the thread id."""
 
 
 class RunLimitReached(UserError):
@@ -85,15 +85,15 @@ class RunLimitReached(UserError):
 
 
 class CacheMiss(UserError):
-    """A replayed run asked a model something that no earlier run had asked."""
+    """A replayed run needs a model call that is not in the cache."""
 
 
 class ConversationBusy(UserError):
-    """A conversation is answering another question, and that was not to be waited for."""
+    """A conversation is answering another question, and the caller chose not to wait."""
 
 
 class WritingError(UserError):
-    """A file could not be written: the disk is full, a quota is used up, or the file may not be written."""
+    """A file could not be written: full disk, used-up quota, or missing rights."""
 
 
 class SessionError(UserError):
@@ -112,17 +112,17 @@ class ModelCallError(JudgetreeError):
     """A model endpoint failed after the last attempt; trying again later may help."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
-        """``status`` is the HTTP status of the last reply; None where there was none."""
+        """Create an error; ``status`` is the HTTP status of the last reply, None without one."""
         super().__init__(message)
         self.status = status
 
 
 class ModelSetupError(ModelCallError, UserError):
-    """A model endpoint can serve no request at all: its key, account, model or address must be mended first."""
+    """A model endpoint can serve no request: its key, account, model or address is wrong."""
 
 
 class ModelRequestError(ModelCallError):
-    """A model endpoint refused one request for good, such as for its length or content; others may be answered."""
+    """A model endpoint refused one request for good, for example for its length; others may succeed."""
 
 
 class BudgetSpent(JudgetreeError):
@@ -130,7 +130,7 @@ class BudgetSpent(JudgetreeError):
 
 
 def error_class_of(status: int | None, code: str = "") -> type[ModelCallError]:
-    """What an HTTP status of a model endpoint means, with the error's own code where it has one.
+    """Return the error class for an HTTP status of a model endpoint and the error code of its body, if any.
 
     ``ModelSetupError`` and ``ModelRequestError`` are refusals for good; after a plain ``ModelCallError`` the same
     request may succeed.
@@ -149,7 +149,7 @@ def error_class_of(status: int | None, code: str = "") -> type[ModelCallError]:
 
 @contextmanager
 def ungrouped(kind: type[Exception]) -> Iterator[None]:
-    """Around an ``asyncio.TaskGroup``: of a group of errors of a kind, the first is raised by itself."""
+    """Raise the first error of an ``asyncio.TaskGroup`` by itself, if all are of one kind."""
     try:
         yield
     except* kind as errors:
@@ -162,9 +162,9 @@ def _first(errors: BaseExceptionGroup[Exception]) -> Exception:
 
 
 def faults_of(error: ValidationError, *, whole: str = "") -> list[str]:
-    """Return each fault behind its place, such as ``"facts.0.quote: Field required"``, in the order of the fields.
+    """Return each fault after its place, as in ``"facts.0.quote: Field required"``, in the order of the fields.
 
-    ``whole`` is the place of a fault that belongs to no single field.
+    ``whole`` is the place of a fault of the value as a whole.
     """
     return [
         f"{'.'.join(map(str, fault['loc'])) or whole}: {fault['msg'].removeprefix('Value error, ')}"
@@ -174,11 +174,11 @@ def faults_of(error: ValidationError, *, whole: str = "") -> list[str]:
 
 @contextmanager
 def needs_extra(extra: str, *, what: str = "This") -> Iterator[None]:
-    """Around an import: what is missing is told with the extra that brings it. ``what`` begins the message.
+    """Raise a missing package inside the block as an error that names its extra; ``what`` starts the message.
 
     Raises:
-        DependencyError: A package is not installed. Modules of judgetree itself belong to no extra: one that is
-            missing stays a ``ModuleNotFoundError``.
+        DependencyError: A package is not installed. A missing module of judgetree itself stays a
+            ``ModuleNotFoundError``.
     """
     try:
         yield

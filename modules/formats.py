@@ -1,6 +1,6 @@
-"""What text can be saved and shown, and what saved data says of itself: ``"format": "judgetree-<thing>/3"``.
+"""Texts that stores accept and terminals can show, and the format of saved data: ``"format": "judgetree-<thing>/3"``.
 
-The number rises when the shape of a thing changes. Nothing older is converted.
+The number rises when the shape of the data changes; older data is not converted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def printable(text: str) -> str:
 
 
 def storable(text: str) -> str:
-    """The text without what checkpoint stores refuse: NUL characters, and halves of surrogate pairs, as ``?``."""
+    """Return the text as checkpoint stores accept it: without NUL, and with lone surrogates replaced by ``?``."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def is_storable(text: str, *, max_bytes: int | None = None) -> bool:
-    """Return whether every store can keep a text of at most ``max_bytes`` bytes (None: of any length).
+    """Return whether every store accepts a text of at most ``max_bytes`` bytes (None: of any length).
 
     >>> is_storable("汉字"), is_storable("a\\x00"), is_storable("\\ud800"), is_storable("汉字", max_bytes=5)
     (True, False, False, False)
@@ -42,10 +42,10 @@ def is_storable(text: str, *, max_bytes: int | None = None) -> bool:
 
 
 def check_text(what: str, text: object, *, max_bytes: int | None = None) -> None:
-    """Do nothing if every store can keep a text that a caller has given.
+    """Check that every store accepts a text from a caller.
 
     Raises:
-        SettingsError: It cannot be kept, or is no text; the message names ``what`` and where the fault is.
+        SettingsError: The text cannot be stored, or is not a ``str``; the message names ``what`` and the place.
     """
     if not isinstance(text, str):
         raise SettingsError(f"{what} is {text!r:.{_SHOWN}}. Allowed: text.")
@@ -62,10 +62,10 @@ def check_text(what: str, text: object, *, max_bytes: int | None = None) -> None
 
 
 def check_id(what: str, text: object) -> None:
-    """``check_text`` for an id or a name, of at most ``MAX_ID_BYTES`` bytes.
+    """Check an id or a name, of at most ``MAX_ID_BYTES`` bytes, with ``check_text``.
 
     Raises:
-        SettingsError: See ``check_text``.
+        SettingsError: The text cannot be stored, is too long, or is not a ``str``.
     """
     check_text(what, text, max_bytes=MAX_ID_BYTES)
 
@@ -91,7 +91,7 @@ FORMAT_KEY = "format"
 
 
 def format_of(thing: Thing) -> str:
-    """Return the format that this judgetree writes.
+    """Return the format that this version writes.
 
     >>> format_of("search-tree")
     'judgetree-search-tree/3'
@@ -102,17 +102,17 @@ def format_of(thing: Thing) -> str:
 def refuse_other_format(
     found: object, thing: Thing, *, where: str, remedy: str = "", error: type[UserError] = LoadingError
 ) -> None:
-    """Do nothing if saved data has the format that this judgetree reads.
+    """Check that saved data has the format that this version reads.
 
     Args:
-        found: What the data gives as its format; None where it gives none.
-        thing: What it should be.
+        found: The format that the data declares; None without one.
+        thing: The expected kind of data.
         where: Name of the data, as the subject of the message.
-        remedy: What the user can do, as whole sentences.
-        error: Class of the error that is raised.
+        remedy: Advice to the user, in whole sentences.
+        error: Class of the error.
 
     Raises:
-        UserError: ``found`` is another format; the message names both, and the error is an ``error``.
+        UserError: ``found`` is another format; the message names both, and the class is ``error``.
     """
     if found == format_of(thing):
         return

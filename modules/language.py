@@ -1,4 +1,4 @@
-"""What language texts are in, as far as analyzers and embedders differ by it."""
+"""The language of texts, as far as analyzers and embedders depend on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_LETTER = re.compile(r"[\W\d_]+")
 
 
 def cjk_share(texts: str | Iterable[str]) -> float:
-    """Chinese, Japanese and Korean letters among all letters, in [0, 1]; 0 where there are no letters."""
+    """Return the share of Chinese, Japanese and Korean letters among all, in [0, 1]; 0 without letters."""
     cjk = letters = 0
     for text in [texts] if isinstance(texts, str) else texts:
         only_letters = _NO_LETTER.sub("", text)
@@ -26,10 +26,10 @@ def cjk_share(texts: str | Iterable[str]) -> float:
 
 
 def language_of(share: float) -> Language:
-    """``"cjk"`` when more than 5 % of the letters are, else ``"other"``; decides the analyzer and the embedder."""
+    """Return ``"cjk"`` for a share over 5 %, else ``"other"``; it decides analyzer and embedder."""
     return "cjk" if share > CJK_THRESHOLD else "other"
 
 
 def choose_language(documents: Sequence[Document]) -> Language:
-    """Return the language of a corpus, counted over all its text."""
+    """Return the language of a corpus by all its text."""
     return language_of(cjk_share(document.page_content for document in documents))

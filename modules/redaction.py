@@ -1,4 +1,4 @@
-"""Starring out secrets that somebody else's text repeats: error bodies of servers, messages of libraries."""
+"""Removal of secrets from foreign texts: error bodies of servers, messages of libraries."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from urllib.parse import quote, quote_plus
 
 STARS = "***"
 _SHORTEST_ANYWHERE = 4
-"""Characters from which a secret is starred inside words too; a shorter one only where it stands alone."""
+"""Least length of a secret that is starred inside words too; a shorter one is starred as a whole word."""
 _BASE64_RUN = re.compile(r"[\w+/-]{2,}={0,2}", re.ASCII)
 _URL_ALPHABET = str.maketrans("-_", "+/")
 
 
 def starred(text: str, secrets: Iterable[str]) -> str:
-    """Return the text with each secret replaced by ``***``: as it is, escaped for URLs, JSON or HTML, or in base64.
+    """Replace each secret in a text by ``***``: plain, escaped for URLs, JSON or HTML, or in base64.
 
     >>> starred("Bearer hunter2 (aHVudGVyMg==)", ["hunter2"])
     'Bearer *** (***)'
@@ -50,7 +50,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _hides(run: str, secrets: Sequence[bytes]) -> bool:
-    """Whether a run of base64's characters holds a secret, from whichever of its first four characters it is read."""
+    """Return whether base64 characters hold a secret, read from any of their first four places."""
     run = run.rstrip("=").translate(_URL_ALPHABET)
     for start in range(4):
         piece = run[start:]

@@ -22,13 +22,13 @@ _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _KEY_IN_QUERY = re.compile(r"(?<=[?&])([\w-]*(?:key|token|secret|passw|pwd)[\w-]*)=[^&#\s'\"]+", re.IGNORECASE)
 _KEY = re.compile(r"\bsk-[\w-]{8,}")
 _LONGEST_ECHO = 20
-"""Characters of a wrong value that a message repeats: a key that was pasted into the wrong variable is longer."""
+"""Longest wrong value that a message repeats: a key pasted into the wrong variable is longer."""
 MAX_REPLY_BYTES = 200_000
-"""Of text and thinking, unless a setting says otherwise: about 50,000 tokens."""
+"""Default limit of text and thinking of a reply: about 50,000 tokens."""
 
 
 def find_home(start: Path | None = None) -> Path:
-    """The ``.judgetree`` folder of the nearest parent that has one, else that of the current folder (not created)."""
+    """Return the nearest ``.judgetree`` folder above, else the one to create in the current folder."""
     here = (start or Path.cwd()).resolve()
     for folder in (here, *here.parents):
         if (folder / HOME_NAME).is_dir():
@@ -37,7 +37,7 @@ def find_home(start: Path | None = None) -> Path:
 
 
 def without_secrets(text: str) -> str:
-    """A text of any kind in which users and keys of addresses, and what looks like a key (``sk-…``), are starred out.
+    """Star out users and keys in the addresses of a text, and whatever looks like a key (``sk-…``).
 
     >>> without_secrets("postgresql://ada:secret@localhost/trees answers 500")
     'postgresql://***@localhost/trees answers 500'
@@ -46,10 +46,10 @@ def without_secrets(text: str) -> str:
 
 
 class Settings(BaseSettings):
-    """What a run needs to know of its surroundings.
+    """The settings of a run: models, stores, limits and folders.
 
-    Secrets never show in ``repr``, logs or JSON: keys are ``SecretStr``, and addresses are without user, password and
-    query string, which the client that opens them gets from the ``Address`` itself.
+    Secrets do not show in ``repr``, logs or JSON: keys are ``SecretStr``, and the text of an ``Address`` has no user,
+    password and query string.
     """
 
     model_config = SettingsConfigDict(
@@ -163,7 +163,7 @@ class Settings(BaseSettings):
         embeddings: str | None = None,
         temperature: float | None = None,
     ) -> Settings:
-        """Return the same settings with other models, or another temperature; None keeps what there is."""
+        """Return the settings with other models or another temperature; None keeps the present value."""
         specs = {"llm": llm, "judge_llm": judge_llm, "embeddings": embeddings}
         chosen: dict[str, object] = {name: Address(spec) for name, spec in specs.items() if spec is not None}
         if temperature is not None:
@@ -171,7 +171,7 @@ class Settings(BaseSettings):
         return self.model_copy(update=chosen)
 
     def secrets(self) -> tuple[str, ...]:
-        """All keys and passwords of the settings and of the environment that models take; see ``redaction.starred``."""
+        """Return all keys and passwords in the settings and the environment, for ``redaction.starred``."""
         values = [getattr(self, name) for name in type(self).model_fields]
         values += [Address(os.environ.get("OPENAI_BASE_URL", "")), *self.endpoint_names]
         keys = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
@@ -209,11 +209,11 @@ class Settings(BaseSettings):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Settings from the environment and ``.env``; keyword arguments that are not None win.
+    """Load settings from the environment and ``.env``; keyword arguments that are not None override them.
 
     Raises:
-        SettingsError: There is no such setting, or a value is not allowed; the message names the variable, the value's
-            fault and what is allowed. It repeats short values only, and of secrets none.
+        SettingsError: A setting is unknown, or a value is not allowed; the message names the variable, the fault and
+            what is allowed. It repeats only short values, and no secrets.
     """
     given = {key: value for key, value in overrides.items() if value is not None}
     if unknown := sorted(given.keys() - Settings.model_fields.keys()):

@@ -1,4 +1,4 @@
-"""One SQLite file that many threads and processes keep things in, and that is never a reason to fail."""
+"""Caches in SQLite files, which degrade to empty where a file cannot be used."""
 
 from __future__ import annotations
 
@@ -26,17 +26,15 @@ _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 class SqliteCache:
-    """A file of things that could be had again, at a cost.
+    """A SQLite file of recomputable data, shared by threads and processes.
 
-    Threads may share an object, processes may share the file; an object must not cross a ``fork``. A corrupt file is
-    warned about and made anew, and one that cannot be read or written (rights, full disk) is warned about and left
-    alone from then on, as if it were empty. Only a file of another format is refused, with a ``SettingsError``.
-
-    The file is opened, and its folder made, at the first use.
+    An object must not cross a ``fork``. A corrupt file is rebuilt with a warning. A file that cannot be read or written
+    (rights, full disk) counts as empty from then on, with a warning. A file of another format raises a
+    ``SettingsError``. File and folder are created at first use.
     """
 
     def __init__(self, path: Path, schema: str, *, thing: Thing) -> None:
-        """``schema``: a CREATE TABLE IF NOT EXISTS; ``thing``: what the file holds, in its format and in warnings."""
+        """Use a file with the table of ``schema`` (CREATE TABLE IF NOT EXISTS); ``thing`` names its format."""
         self.path = path
         self._schema = schema
         self._thing: Thing = thing
@@ -59,7 +57,7 @@ class SqliteCache:
             self._closer()
 
     def attempt(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
-        """What ``work`` gives, tried again once on a file made anew if this one is corrupt, else ``otherwise``."""
+        """Return the result of ``work``, retried once on a rebuilt file if this one is corrupt, else ``otherwise``."""
         with self._lock:
             for may_rebuild in (True, False):
                 if not self._usable:
@@ -82,14 +80,14 @@ class SqliteCache:
                 self._closer = weakref.finalize(self, connection.close)
                 self._check_format(connection)
                 self._connection = connection
-                # Switching to WAL does not wait for other processes, whatever the busy timeout; hence the file lock.
+                # The switch to WAL ignores the busy timeout, so a file lock makes other processes wait.
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
                 self._connection.execute(self._schema)
         return self._connection
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
-        """Refuse a file of another format; a file without tables gets the format."""
+        """Refuse a file of another format; a file without tables gets the present one."""
         tables = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables:
             connection.execute(_FORMAT_TABLE)
@@ -133,8 +131,8 @@ def _is_sound(path: Path) -> bool:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is written inside, or nothing of it."""
-    # IMMEDIATE, since a transaction that turns from reading to writing fails at once where it should wait.
+    """Commit all writes inside the block, or none if it raises."""
+    # A deferred transaction that turns from reading to writing fails at once; an IMMEDIATE one waits.
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

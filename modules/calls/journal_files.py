@@ -12,6 +12,7 @@ from filelock import FileLock
 
 from ..errors import SettingsError
 from ..formats import format_of, refuse_other_format
+from ..sqlite_cache import transaction
 from .journal import Statement
 
 if TYPE_CHECKING:
@@ -68,14 +69,9 @@ class SqliteJournal:
     def write(self, statements: Iterable[Statement]) -> None:
         """Execute the statements in one transaction, which also makes a due checkpoint."""
         self._until_checkpoint = _WRITES_A_CHECKPOINT
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(self._connection):
             for sql, parameters in statements:
                 self._connection.execute(sql, parameters)
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
 
     def read(self, statement: Statement) -> list[tuple[object, ...]]:
         """Return all rows of a query."""

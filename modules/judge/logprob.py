@@ -1,4 +1,4 @@
-"""The judge for small models: it reads how likely they say yes, since the verdicts that they write are worth little."""
+"""The judge for small models: it reads the probability of a yes, since the verdicts that they write are unreliable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .thresholds import LogprobThresholds, thresholds_for
 logger = logging.getLogger(__name__)
 
 TOP_LOGPROBS = 20
-"""Alternatives asked for: the most that OpenAI and vLLM give, and enough for every spelling of both words."""
+"""Alternatives requested: the most that OpenAI and vLLM give, and enough for every spelling of both words."""
 
 YES_WORDS = frozenset({"yes", "是", "是的", "有", "能", "可以"})
 NO_WORDS = frozenset({"no", "否", "不", "不是", "没有", "不能"})
@@ -40,9 +40,9 @@ _SUB_QUESTION_TRIES = 2
 
 
 def yes_probability(alternatives: Sequence[TokenLogprob]) -> float | None:
-    """P(yes) against P(no), each summed over its spellings (case, blanks, English, Chinese); in [0, 1].
+    """Return P(yes) against P(no), each summed over its spellings (case, blanks, English, Chinese), in [0, 1].
 
-    None if neither word is among the alternatives. A word that is missing counts as impossible.
+    None if neither word is among the alternatives; a missing word has probability 0.
 
     >>> yes_probability([TokenLogprob(token=" Yes", logprob=-0.7), TokenLogprob(token="no", logprob=-0.7)])
     0.5
@@ -59,16 +59,16 @@ def _mass(alternatives: Sequence[TokenLogprob], words: frozenset[str]) -> float:
 
 
 class LogprobJudge:
-    """Asks for one word, yes or no, and scores a chunk by the probability of yes.
+    """Asks a yes-or-no question and scores a chunk by the probability of yes.
 
-    A 0 takes one call of one token; a 1 takes one more for each question that it asks on, and one more where the
-    thresholds allow a 2. All calls about a chunk share their beginning, which providers and llama.cpp reuse.
+    A 0 takes one call of one token; a 1 takes one or two more for its sub-question, and one more where the thresholds
+    allow a 2. All calls about a chunk share their prefix, which providers and llama.cpp reuse.
     """
 
     def __init__(
         self, llm: ChatLLM, *, thresholds: LogprobThresholds | None = None, fallback: Judge | None = None
     ) -> None:
-        """``thresholds``: None takes those of the model. ``fallback``: judges where no log probabilities are given."""
+        """Judge by ``thresholds`` (None: the model's), or by ``fallback`` where there are no log probabilities."""
         self._llm = llm
         self._thresholds = thresholds or thresholds_for(llm.model)
         self._fallback = fallback
@@ -76,7 +76,7 @@ class LogprobJudge:
         self._deciding = asyncio.Lock()
 
     def fingerprint(self) -> dict[str, str]:
-        """Kind, model, prompt version and thresholds, and those of the fallback under ``fallback_…``."""
+        """Return kind, model, prompt version and thresholds, with those of the fallback as ``fallback_…``."""
         alone = self._thresholds.alone
         own = {
             "kind": "logprob",
@@ -89,7 +89,7 @@ class LogprobJudge:
         return own | {f"fallback_{name}": value for name, value in inner.items()}
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-        """Return one verdict, in 1 to 4 calls; see ``judge.Judge.judge``.
+        """Return one verdict, in 1 to 4 calls.
 
         ``confidence`` is 1 - P(needed) for a 0, P(needed) for a 1, P(alone) for a 2.
         """
@@ -108,13 +108,13 @@ class LogprobJudge:
     async def probabilities(
         self, query: str, passage: str, *, meter: CallMeter, alone: bool
     ) -> tuple[float | None, float | None]:
-        """P(needed) and, if ``alone``, P(alone), without a verdict; a call each. Thresholds and fallback play no part.
+        """Return P(needed) and, if ``alone``, P(alone), one call each, without thresholds and fallback.
 
-        None where neither yes nor no was among the likeliest replies, and for P(alone) where it is not asked for.
+        None if neither yes nor no was among the likeliest replies; P(alone) is also None if not requested.
 
         Raises:
             ModelSetupError: The endpoint gives no log probabilities, or can serve no request.
-            ModelCallError: It failed after the last attempt.
+            ModelCallError: The endpoint failed after the last attempt.
         """
         try:
             needed = await self._probability(needed_messages(query, passage), meter)
@@ -140,10 +140,10 @@ class LogprobJudge:
         return Verdict(status="judged", score=1, confidence=needed, reason=reason)
 
     async def _probability(self, messages: Sequence[Message], meter: CallMeter) -> float | None:
-        """P(yes), or None if the model would say neither word. Calls made before the first reply wait for it.
+        """Return P(yes), None if neither word is likely. Calls before the first reply wait for it.
 
         Raises:
-            _WithoutLogprobs: The endpoint's first reply held no log probabilities, or refused to give any.
+            _WithoutLogprobs: The endpoint gives no log probabilities, or refuses the request for them.
         """
         if self._gives_logprobs is None:
             async with self._deciding:
@@ -179,7 +179,7 @@ class LogprobJudge:
         return f"{_NO_LOGPROBS} of model {self._llm.model!r}; use the judge 'generated' with it."
 
     async def _with_sub_question(self, verdict: Verdict, query: str, passage: str, meter: CallMeter) -> Verdict:
-        """``verdict`` with its sub-question, or with the problem why it has none: the score is paid for and stays."""
+        """Return the verdict with its sub-question, or with the problem of finding one; the score stays."""
         rejected = problem = ""
         try:
             for _ in range(_SUB_QUESTION_TRIES):
@@ -202,7 +202,7 @@ class _WithoutLogprobs(Exception):
 
 
 def question_in(reply: str) -> str:
-    """Return the question that a small model wrote: its first line that is not empty, without label, bullet or quotes.
+    """Return the first non-empty line of a small model's reply, without label, bullet or quotes.
 
     >>> question_in('Missing fact: "Where was Irene Maddow born?"')
     'Where was Irene Maddow born?'

@@ -1,4 +1,4 @@
-"""The judge that knows: verdicts from gold supporting facts, for upper bounds and for tests."""
+"""The oracle judge: verdicts from gold supporting facts, for upper bounds and for tests."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class GoldFact:
     """One fact that a query needs."""
 
     quote: str
-    """A passage that holds it, word for word but for white space."""
+    """Text that a passage must contain, white space aside."""
     question: str
     """The question that this fact alone answers."""
     remaining_question: str = ""
-    """What is still to be asked once this fact and those before it are known; ``""`` where each stands alone."""
+    """The question that is left once this fact and those before it are known; ``""`` if facts are independent."""
 
 
 def oracle_verdict(facts: Sequence[GoldFact], passage: str, *, expand: bool = True) -> Verdict:
-    """Return the verdict on ``passage`` for a query that needs ``facts``, in this order: all held 2, some 1, none 0.
+    """Return the verdict on ``passage`` by the facts in it: all give 2, some 1, none 0.
 
-    A 1 asks what remains, if the passage holds the first facts and no other; else for the first fact that it lacks.
+    A 1 has the remaining question if the passage holds exactly the first facts, else that of its first missing fact.
     """
     text = _folded(passage)
     held = [_folded(fact.quote) in text for fact in facts]
@@ -50,21 +50,21 @@ def oracle_verdict(facts: Sequence[GoldFact], passage: str, *, expand: bool = Tr
 
 
 class OracleJudge:
-    """Scores by the gold facts of each known query: all of them in the chunk 2, some 1, none 0. Calls no model."""
+    """A judge that scores by the gold facts of each query and calls no model."""
 
     def __init__(self, facts: Mapping[str, Sequence[GoldFact]]) -> None:
-        """``facts``: for each query, and each sub-question that may be asked, its facts in the order they are needed.
+        """Judge by the facts of each query and sub-question, given in the order in which they are needed.
 
-        For a query that is not there every chunk scores 0.
+        For an unknown query every chunk scores 0.
         """
         self._facts = {_folded(query): tuple(gold) for query, gold in facts.items()}
 
     def fingerprint(self) -> dict[str, str]:
-        """Kind, and a digest of the gold facts."""
+        """Return the kind and a digest of the gold facts."""
         return {"kind": "oracle", "facts": version_of(repr(sorted(self._facts.items())))}
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-        """See ``judge.Judge.judge``; ``meter`` is not used."""
+        """Return the verdict by the gold facts of ``query``; ``meter`` is not used."""
         return oracle_verdict(self._facts.get(_folded(query), ()), chunk.page_content, expand=expand)
 
 

@@ -1,15 +1,15 @@
 """Prompts of the judges, and the versions that go into fingerprints.
 
-The scale of verdicts has one direction everywhere: 2 = answers the query alone, 1 = holds a needed fact, 0 = does not
-help. In each prompt what stays the same comes first (instructions, then query, then passage), so that providers and
-llama.cpp can reuse the prefix.
+The scale of verdicts is the same everywhere: 2 = answers the query alone, 1 = holds a needed fact, 0 = does not help.
+Each prompt starts with its constant parts (instructions, then query, then passage), so that providers and llama.cpp can
+reuse the prefix.
 """
 
 from __future__ import annotations
 
 import json
 
-from ..calls.messages import JSON_REPAIR, Message, texts_of, version_of
+from ..calls.messages import JSON_REPAIR, Message, texts_of, version_of, version_of_prompts
 from ..reader.evidence import as_line, as_material
 
 SCALE = """\
@@ -54,19 +54,19 @@ def judge_messages(query: str, passage: str) -> list[Message]:
 
 
 def needed_messages(query: str, passage: str) -> list[Message]:
-    """Ask, for yes or no, whether the passage is needed; the query stands before the passage and after it."""
+    """Ask whether the passage is needed, for yes or no; the query precedes and follows the passage."""
     question = NEEDED_QUESTION.replace("{query}", query)  # not format: a query may hold braces
     return [("system", NEEDED_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{as_material(passage)}\n\n{question}")]
 
 
 def alone_messages(query: str, passage: str) -> list[Message]:
-    """Ask, for yes or no, whether the passage alone answers; shares its prefix with ``needed_messages``."""
+    """Ask whether the passage answers alone, for yes or no; the prefix is that of ``needed_messages``."""
     user = f"Query: {query}\n\nPassage:\n{as_material(passage)}\n\n{ALONE_QUESTION}"
     return [("system", NEEDED_SYSTEM), ("user", user)]
 
 
 def sub_question_messages(query: str, passage: str, *, rejected: str = "") -> list[Message]:
-    """Ask for the question about the missing fact; ``rejected`` is an earlier try that could not be used."""
+    """Ask for a question about the missing fact; ``rejected`` is an earlier, unusable question."""
     again = f"\n\nNot usable, write another one: {as_line(rejected)}" if rejected else ""
     return [("system", SUB_QUESTION_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{as_material(passage)}{again}")]
 
@@ -74,8 +74,8 @@ def sub_question_messages(query: str, passage: str, *, rejected: str = "") -> li
 GENERATED_JUDGE_VERSION = version_of(
     *texts_of(judge_messages("{query}", "{passage}")), JSON_REPAIR, json.dumps(JUDGE_SCHEMA)
 )
-LOGPROB_JUDGE_VERSION = version_of(
-    *texts_of(needed_messages("{query}", "{passage}")),
-    *texts_of(alone_messages("{query}", "{passage}")),
-    *texts_of(sub_question_messages("{query}", "{passage}", rejected="{rejected}")),
+LOGPROB_JUDGE_VERSION = version_of_prompts(
+    needed_messages("{query}", "{passage}"),
+    alone_messages("{query}", "{passage}"),
+    sub_question_messages("{query}", "{passage}", rejected="{rejected}"),
 )

@@ -1,6 +1,6 @@
-"""From which probability of yes the ``logprob`` judge gives a 1 and a 2: shipped, calibrated by the user, or set.
+"""Thresholds of the ``logprob`` judge: packaged, calibrated by the user, or set.
 
-``judgetree eval calibrate`` keeps what it has fitted in the home folder, by model and version of the prompts.
+``judgetree eval calibrate`` saves fitted thresholds in the home folder, by model and version of the prompts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 
-from ..calls.messages import version_of
+from ..calls.messages import version_of_prompts
 from ..disk import write_whole
 from ..errors import SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
@@ -25,13 +25,13 @@ logger = logging.getLogger(__name__)
 
 THRESHOLDS_NAME = "judge_thresholds.json"
 
-YES_NO_VERSION = version_of(*(text for _, text in (*needed_messages("q", "p"), *alone_messages("q", "p"))))
-"""Version of the two yes-or-no prompts that thresholds belong to: another wording moves the probabilities."""
+YES_NO_VERSION = version_of_prompts(needed_messages("q", "p"), alone_messages("q", "p"))
+"""Version of the two yes-or-no prompts of the thresholds: another wording shifts the probabilities."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogprobThresholds:
-    """From which probability of yes a passage rises to a 1 and to a 2; both in [0, 1].
+    """Least probabilities of yes, in [0, 1], for a score of 1 and of 2.
 
     Raises:
         SettingsError: A threshold lies outside of [0, 1].
@@ -40,41 +40,41 @@ class LogprobThresholds:
     needed: float
     """t1: least P(yes) of "is the passage needed?" for a score of 1."""
     alone: float | None = None
-    """t2: least P(yes) of "does it suffice alone?" for a score of 2; None: that is not asked, and nothing scores 2."""
+    """t2: least P(yes) of "does it suffice alone?" for a score of 2; None skips the question and gives no 2."""
 
     def __post_init__(self) -> None:
         for name, value in (("needed", self.needed), ("alone", self.alone)):
             if value is not None and not 0.0 <= value <= 1.0:
-                raise SettingsError(f"Judge threshold {name}={value!r} is no probability. Allowed: 0 to 1.")
+                raise SettingsError(f"Judge threshold {name}={value!r} is not a probability. Allowed: 0 to 1.")
 
 
 UNCALIBRATED = LogprobThresholds(needed=0.5)
-"""For models that nobody has calibrated."""
+"""Thresholds of models without a calibration."""
 
 CALIBRATED: Mapping[str, LogprobThresholds] = {
     # Of 43 training questions 93 % of the gold paragraphs are at or above it: docs/decisions/0005-judges.md.
     "qwen2.5-coder-1.5b-instruct-q4_k_m": LogprobThresholds(needed=0.45),
 }
-"""What ships with judgetree, by ``model_key``."""
+"""Packaged thresholds by ``model_key``."""
 
 CALIBRATED_PROMPT = "69a647b3"
-"""The ``YES_NO_VERSION`` that ``CALIBRATED`` belongs to; a test compares them."""
+"""The ``YES_NO_VERSION`` of ``CALIBRATED``; a test compares them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """The thresholds that were fitted for a model, and what on."""
+    """Fitted thresholds of a model and the data of the fit."""
 
     thresholds: LogprobThresholds
     dataset: str
-    """Spec of the data set, as the user wrote it."""
+    """Spec of the data set."""
     dataset_digest: str
-    """SHA-256 over the questions that were asked and their corpus."""
+    """SHA-256 over the questions and their corpus."""
     questions: int
     passages: int
-    """Judged in all."""
+    """Number of judged passages."""
     target_recall: float
-    """Share of the needed passages that t1 was to keep."""
+    """Share of the needed passages that t1 keeps."""
     auc: float
     """P(a needed passage is rated above one that is not), mean over questions."""
     auc_low: float | None
@@ -89,7 +89,7 @@ _KEPT: TypeAdapter[_Kept] = TypeAdapter(_Kept)
 
 
 def model_key(model: str) -> str:
-    """Return a model's name or file as thresholds know it: lower case, without folder and ``.gguf``.
+    """Return the key of a model in the thresholds: its name or file in lower case, without folder and ``.gguf``.
 
     >>> model_key("/models/Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf")
     'qwen2.5-coder-1.5b-instruct-q4_k_m'
@@ -98,7 +98,7 @@ def model_key(model: str) -> str:
 
 
 def thresholds_for(model: str) -> LogprobThresholds:
-    """Return the thresholds that ship for a model by its name or file, else ``UNCALIBRATED``.
+    """Return the packaged thresholds of a model by its name or file, else ``UNCALIBRATED``.
 
     >>> thresholds_for("/models/Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf").needed
     0.45
@@ -109,15 +109,15 @@ def thresholds_for(model: str) -> LogprobThresholds:
 
 
 def find_thresholds(model: str, settings: Settings) -> LogprobThresholds:
-    """Return the thresholds of a model: those set, else those calibrated in the home folder, else ``thresholds_for``.
+    """Return a model's thresholds from the settings, else from its calibration, else ``thresholds_for``.
 
-    Each of the two settings wins by itself: the other threshold still comes from calibration.
+    Each of the two settings overrides its own threshold only.
 
     Raises:
         SettingsError: The calibration file is damaged.
     """
-    kept = _usable(model, thresholds_file(settings))
-    found = kept.thresholds if kept is not None else thresholds_for(model)
+    calibration = _current_calibration(model, thresholds_file(settings))
+    found = calibration.thresholds if calibration is not None else thresholds_for(model)
     if settings.judge_needed_threshold is not None:
         found = replace(found, needed=settings.judge_needed_threshold)
     if settings.judge_alone_threshold is not None:
@@ -126,12 +126,12 @@ def find_thresholds(model: str, settings: Settings) -> LogprobThresholds:
 
 
 def thresholds_file(settings: Settings) -> Path:
-    """Where calibrations are kept; need not exist."""
+    """Return the file of the calibrations, which may not exist."""
     return settings.home / THRESHOLDS_NAME
 
 
 def read_calibrations(file: Path) -> Mapping[str, Mapping[str, Calibration]]:
-    """What is kept, by ``model_key`` and then by ``YES_NO_VERSION``; empty where there is no file.
+    """Return the calibrations by ``model_key`` and ``YES_NO_VERSION``; empty without a file.
 
     Raises:
         SettingsError: The file cannot be read, is damaged, or has another format.
@@ -146,19 +146,19 @@ def read_calibrations(file: Path) -> Mapping[str, Mapping[str, Calibration]]:
     except (OSError, ValueError, SettingsError) as error:
         fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise SettingsError(
-            f"The judge's thresholds in {file} cannot be used: {fault} Mend the file, or delete it and run "
+            f"The judge's thresholds in {file} cannot be used: {fault} Correct the file, or delete it and run "
             "`judgetree eval calibrate` again."
         ) from error
 
 
 def keep_calibration(file: Path, model: str, calibration: Calibration) -> None:
-    """Keep a calibration of the present prompts in place of the model's earlier one; that of others stays.
+    """Save a calibration for the present prompts, in place of the model's earlier one.
 
-    Processes may do so at the same time.
+    A lock serialises processes that save at the same time.
 
     Raises:
-        SettingsError: See ``read_calibrations``.
-        WritingError: The file could not be written; it is as it was.
+        SettingsError: The file cannot be read, is damaged, or has another format.
+        WritingError: The file could not be written, and is unchanged.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(file.with_suffix(".lock")):
@@ -168,7 +168,7 @@ def keep_calibration(file: Path, model: str, calibration: Calibration) -> None:
         write_whole(file, json.dumps(document, indent=2) + "\n")
 
 
-def _usable(model: str, file: Path) -> Calibration | None:
+def _current_calibration(model: str, file: Path) -> Calibration | None:
     versions = read_calibrations(file).get(model_key(model), {})
     if versions and YES_NO_VERSION not in versions:
         logger.warning(

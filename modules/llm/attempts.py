@@ -6,11 +6,13 @@ import random
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from ..errors import ModelCallError, ModelSetupError, error_class_of
+from ..redaction import starred
+from ..settings import without_secrets
 
 _REMEDIES = {
     401: "check the API key",
@@ -35,6 +37,11 @@ class EndpointFailure:
     status: int | None = None
     """HTTP status of the reply; None without a reply."""
 
+    @property
+    def to_do(self) -> str:
+        """The remedy as the end of a message; ``""`` without one."""
+        return f". To do: {self.remedy}." if self.remedy else ""
+
 
 def endpoint_failure(error: BaseException) -> EndpointFailure:
     """Classify an exception of the OpenAI client, httpx or aiohttp, by the socket error underneath if there is one.
@@ -53,6 +60,11 @@ def endpoint_failure(error: BaseException) -> EndpointFailure:
         remedy=_REMEDIES.get(status or 0, "check the request and the model's limits") if is_final else "",
         status=status,
     )
+
+
+def redacted_line(error: BaseException, secrets: Iterable[str]) -> str:
+    """Return an error's text without secrets on one line of at most 300 characters; its class name if it is empty."""
+    return " ".join(without_secrets(starred(str(error), secrets)).split())[:300] or type(error).__name__
 
 
 def _connection_failure(error: BaseException) -> EndpointFailure | None:

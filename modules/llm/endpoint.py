@@ -27,9 +27,7 @@ from ..calls.journaled import complete_journaled
 from ..calls.messages import PLAIN_TEXT, CallOptions, JsonFormat, Message, call_key
 from ..calls.usage import CallMeter
 from ..errors import ModelCallError
-from ..redaction import starred
-from ..settings import without_secrets
-from .attempts import Attempts, EndpointFailure, endpoint_failure, retry_after_s, spread_s
+from .attempts import Attempts, EndpointFailure, endpoint_failure, redacted_line, retry_after_s, spread_s
 from .openai_client import ReasoningChatOpenAI, was_not_streamed
 from .rate_limit import RateLimit, estimated_tokens
 
@@ -313,7 +311,7 @@ class EndpointLLM:
 
     def _failure(self, error: Exception, found: EndpointFailure, attempts: Attempts) -> ModelCallError:
         where = f"Model {self.model!r} at {self.base_url}"
-        said = " ".join(without_secrets(starred(str(error), self._secrets)).split())[:300] or type(error).__name__
+        said = redacted_line(error, self._secrets)
         if isinstance(error, _MALFORMED_REPLY) and not isinstance(error, ValueError):
             said = f"its reply is no chat completion ({type(error).__name__}: {said})"
         if found.is_final and found.status is not None:
@@ -325,8 +323,7 @@ class EndpointLLM:
             what = f"failed in {attempts.in_words}: no whole reply came within {allowed}"
         else:
             what = f"failed in {attempts.in_words}: {said}"
-        to_do = f". To do: {found.remedy}." if found.remedy else ""
-        return found.error_class(f"{where} {what}{to_do}", status=found.status)
+        return found.error_class(f"{where} {what}{found.to_do}", status=found.status)
 
 
 def _secrets_of(chat: ChatOpenAI) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from .rate_limit import RateLimit
 
 
 class SampledLLM:
-    """A chat model whose replies are drawn at a temperature. It goes around a cache, whose keys hold the temperature."""
+    """A chat model whose replies are drawn at a temperature. It wraps a cache, whose keys hold the temperature."""
 
     def __init__(self, inner: ChatLLM, temperature: float) -> None:
         """Draw replies at ``temperature``: 0 takes the likeliest answer, 1 draws as the model was trained."""

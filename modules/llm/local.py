@@ -96,7 +96,7 @@ def _start(path: Path, context_tokens: int) -> _Running:
         raise SettingsError(
             f"llama.cpp cannot load {path}: {error} Give a complete GGUF file of a chat model."
         ) from error
-    # A server that is stopped before its loop runs hangs for ever; an answer proves that the loop runs, and warms it up.
+    # A server that is stopped before its loop runs hangs for ever; an answer proves that it runs, and warms it up.
     server.handle_completions({"prompt": ".", "max_tokens": 1})
     logger.info("%s answers at %s", path.name, server.listening_address)
     return _Running(server=server, model=LocalModel(base_url=f"{server.listening_address}/v1", model_name=path.stem))

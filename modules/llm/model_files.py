@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import importlib.util
 import json
 import logging
 import os
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from ..disk import installed_file
 from ..errors import DependencyError, SettingsError
 
 logger = logging.getLogger(__name__)
@@ -126,10 +126,8 @@ def _join(target: Path, weights: Weights, on_progress: Progress) -> None:
 
 
 def _find_part(part: WeightsPart) -> Path:
-    spec = importlib.util.find_spec(part.package)
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        if (Path(folder) / part.path).is_file():
-            return Path(folder) / part.path
+    if (file := installed_file(part.package, part.path)) is not None:
+        return file
     raise DependencyError(
         f"The embedded language model is not installed ({part.package}/{part.path} is missing). Run: "
         'pip install "judgetree[local]". Or name another model: set JUDGETREE_LLM to openai:MODEL, dashscope:MODEL, '

@@ -1,9 +1,8 @@
-"""Prompts of the systems that search in rounds, how their replies are read, and the versions for fingerprints.
+"""Prompts of the systems that search in rounds, the parsers of their replies, and versions for fingerprints.
 
 IRCoT writes a chain of thought sentence by sentence, Iter-RetGen a draft answer a round, Self-Ask follow-up questions,
-ReAct a thought and an action in turn.
-The papers show demonstrations; here instructions do, in English for every language, so that all systems of a comparison
-are told what to do in the same way. Parsers take whatever a model writes: none of them raises.
+ReAct a thought and an action in turn. The papers use demonstrations; here all systems of a comparison get instructions
+of one style, in English for every language. The parsers accept any reply and raise nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..calls.messages import Message, version_of
+from ..calls.messages import Message, version_of_prompts
 
 QuestionAnswer = tuple[str, str]
 """A follow-up question and its intermediate answer."""
@@ -27,7 +26,7 @@ FINISH = "Action: Finish"
 OBSERVATION = "Observation:"
 NOTHING_OBSERVED = "(nothing found)"
 LONGEST_QUERY = 600
-"""Characters of a model's reply that are searched for: a reply that never ends must not become a query."""
+"""Most characters of a query that is taken from a model's reply."""
 
 THOUGHT_SYSTEM = f"""\
 You reason towards the answer of a question, one sentence at a time. You are given passages found so far and the
@@ -85,16 +84,16 @@ class Observed:
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """What an agent does next; both fields stand on one line and have at most ``LONGEST_QUERY`` characters."""
+    """An agent's next step; both fields are one line of at most ``LONGEST_QUERY`` characters."""
 
     thought: str
-    """What was written before a search; the whole reply where there is none."""
+    """The text before a search; the whole reply without one."""
     query: str
-    """What to search for; ``""`` where the agent finishes or does nothing."""
+    """The search query; ``""`` where the agent finishes or does nothing."""
 
 
 def thought_messages(query: str, context: str, thoughts: Sequence[str]) -> list[Message]:
-    """Ask for the next sentence of the chain of thought (IRCoT); ``thoughts`` are those before it, in order."""
+    """Ask for the next sentence of the chain of thought (IRCoT) after ``thoughts``."""
     so_far = "\n".join(thoughts) or "(none yet)"
     user = f"Question: {query}\n\nEvidence:\n{context}\n\nQuestion: {query}\n\nSentences so far:\n{so_far}"
     return [("system", THOUGHT_SYSTEM), ("user", user)]
@@ -106,13 +105,13 @@ def draft_messages(query: str, context: str) -> list[Message]:
 
 
 def follow_up_messages(query: str, answered: Sequence[QuestionAnswer]) -> list[Message]:
-    """Ask for the next follow-up question or the end of them (Self-Ask); ``answered``: those before it, in order."""
+    """Ask for the next follow-up question, or the end, after those in ``answered`` (Self-Ask)."""
     so_far = "\n".join(f"{FOLLOW_UP} {question}\nIntermediate answer: {answer}" for question, answer in answered)
     return [("system", FOLLOW_UP_SYSTEM), ("user", f"Question: {query}\n\n{so_far or NO_FOLLOW_UP_YET}")]
 
 
 def react_messages(query: str, observed: Sequence[Observed]) -> list[Message]:
-    """Ask an agent for its next thought and action (ReAct); ``observed``: its searches, in order, one at least."""
+    """Ask an agent for its next thought and action after its searches, at least one (ReAct)."""
     so_far = "\n\n".join(map(_observation, observed))
     return [("system", REACT_SYSTEM), ("user", f"Question: {query}\n\n{so_far}\n\nQuestion: {query}")]
 
@@ -127,7 +126,7 @@ _SAYS_ANSWER = re.compile(
 )
 _SENTENCE_END = re.compile(r"[.!?][\"”’)\]]*(?=\s+[^\sa-z])|[。！？][”」』）]*")
 _ABBREVIATION = re.compile(r"(?:^|[\s(.])(?:[A-Z]|[A-Z][a-z]{1,2}|Prof|vs|approx)$")
-"""What stands before a full stop that ends no sentence: an initial, "Dr", "No". A few real ends are missed with it."""
+"""Text before a full stop that ends no sentence: an initial, "Dr", "No". A few real ends are missed."""
 
 _LIST_MARK = re.compile(r"^\s*(?:[-*•>#]+\s+|\d+[.)]\s+)")
 _SECTION = re.compile(
@@ -147,13 +146,13 @@ _ACTION = re.compile(
     r"(?:\s*(?P<opening>[\[(［【（])|\s*[:：]|\s+(?:action\s+)?input\W{0,5}[:：])\s*(?P<rest>.*)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Also as other agents write it: ``Action: Search(…)``, or ``Action: Search`` and ``Action Input: …`` below it."""
+"""An action, also in the styles ``Action: Search(…)``, and ``Action: Search`` above ``Action Input: …``."""
 _CLOSING = {"[": "]", "(": ")", "［": "］", "【": "】", "（": "）"}
 _THOUGHT_LABEL = re.compile(r"(?:\bthought|思考)\s*\d*\W{0,5}[:：]\W{0,5}", re.IGNORECASE)
 
 
 def parse_thought(reply: str) -> Thought:
-    """Return the first sentence of a reply; what a model writes after it rests on passages that it has not seen.
+    """Return the first sentence of a reply; later ones rest on passages that the model has not seen.
 
     >>> parse_thought("The Dorsan gasket is described by Dr. Ruhl. So the answer is: 212 °C.")
     Thought(text='The Dorsan gasket is described by Dr. Ruhl.', is_last=False)
@@ -167,15 +166,14 @@ def parse_thought(reply: str) -> Thought:
 
 
 def parse_draft(reply: str) -> str:
-    """Return the draft on one line, at most ``LONGEST_QUERY`` characters."""
+    """Return the draft on one line of at most ``LONGEST_QUERY`` characters."""
     return _query(reply)
 
 
 def parse_follow_up(reply: str) -> str:
-    """Return the first follow-up question of a reply; ``""`` where it ends the questions, or holds none.
+    """Return the first follow-up question of a reply; ``""`` if there is none or the model is done.
 
-    Whatever stands before the question is passed over, and what a model goes on to make up after it. A reply that is
-    nothing but a question is taken for one.
+    Text before and after the question is ignored. A reply that is a single question counts as one.
 
     >>> parse_follow_up("Are follow up questions needed here: Yes.\\n**Follow up:** Who founded Rome?")
     'Who founded Rome?'
@@ -191,7 +189,7 @@ def parse_follow_up(reply: str) -> str:
 
 
 def parse_action(reply: str) -> Action:
-    """The first action of a reply; what a model goes on to make up after it is passed over, observations above all.
+    """Return the first action of a reply; the rest is invented, such as observations.
 
     >>> parse_action("Thought: The class is missing.\\nAction: Search[class of KS-1]\\nObservation: [1] Delta")
     Action(thought='The class is missing.', query='class of KS-1')
@@ -207,7 +205,7 @@ def parse_action(reply: str) -> Action:
 
 
 def _inside(text: str, opening: str) -> str:
-    """What stands before the bracket that closes ``opening``, pairs of its kind included; all where none closes it."""
+    """Return the text before the bracket that closes ``opening``, nested pairs included; all if none does."""
     closing, depth = _CLOSING.get(opening, ""), 1
     for at, character in enumerate(text):
         depth += (character == opening) - (character == closing)
@@ -217,7 +215,6 @@ def _inside(text: str, opening: str) -> str:
 
 
 def _unlisted(line: str) -> str:
-    """Return the line without a bullet or number before it."""
     return _LIST_MARK.sub("", line, count=1).strip()
 
 
@@ -225,21 +222,17 @@ def _query(text: str) -> str:
     return " ".join(text.split())[:LONGEST_QUERY].rstrip()
 
 
-def _texts(*conversations: list[Message]) -> tuple[str, ...]:
-    return tuple(text for messages in conversations for _, text in messages)
-
-
 STEP_VERSIONS: Mapping[str, str] = {
-    "ircot": version_of(
-        *_texts(thought_messages("{query}", "{context}", []), thought_messages("{query}", "{context}", ["{thought}"]))
+    "ircot": version_of_prompts(
+        thought_messages("{query}", "{context}", []), thought_messages("{query}", "{context}", ["{thought}"])
     ),
-    "iter_retgen": version_of(*_texts(draft_messages("{query}", "{context}"))),
-    "self_ask": version_of(
-        *_texts(follow_up_messages("{query}", []), follow_up_messages("{query}", [("{question}", "{answer}")]))
+    "iter_retgen": version_of_prompts(draft_messages("{query}", "{context}")),
+    "self_ask": version_of_prompts(
+        follow_up_messages("{query}", []), follow_up_messages("{query}", [("{question}", "{answer}")])
     ),
-    "react": version_of(
-        *_texts(react_messages("{query}", [Observed(query="{query}", passages="{context}")])),
-        *_texts(react_messages("{query}", [Observed(query="{next_query}", passages="", thought="{thought}")])),
+    "react": version_of_prompts(
+        react_messages("{query}", [Observed(query="{query}", passages="{context}")]),
+        react_messages("{query}", [Observed(query="{next_query}", passages="", thought="{thought}")]),
     ),
 }
-"""Version of the prompt that makes a system's queries, by system; it goes into fingerprints and manifests."""
+"""Version of the query prompts by system, for fingerprints and manifests."""

@@ -1,7 +1,7 @@
-"""Prompts of the reader and of its strategies: answers from evidence and without any, passage by passage, digests.
+"""Prompts of the reader and of its strategies, the parsers of their replies, and their versions.
 
-The reader's rules hold for all of them: from the evidence only, the answer alone and short, and the same refusal.
-Parsers take whatever a model writes: none of them raises.
+All have the reader's rules: from the evidence only, the answer alone and short, and the same refusal. The parsers accept
+any reply and raise nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..calls.messages import Message, texts_of, version_of
+from ..calls.messages import Message, version_of_prompts
 from .refusals import is_refusal
 
 REFUSAL = "I cannot answer this question."
@@ -38,17 +38,17 @@ def reader_messages(query: str, context: str) -> list[Message]:
 
 
 def closed_book_messages(query: str) -> list[Message]:
-    """Ask for the answer from what the model knows."""
+    """Ask for the answer without evidence."""
     return [("system", CLOSED_BOOK_SYSTEM), ("user", f"Question: {query}")]
 
 
 def digest_messages(passages: str, query: str) -> list[Message]:
-    """Ask for what passages say of a question, in short."""
+    """Ask for a short digest of what the passages say about the question."""
     return [("system", DIGEST_SYSTEM), ("user", f"Passages:\n{passages}\n\nQuestion: {query}")]
 
 
-READER_VERSION = version_of(*texts_of(reader_messages("{query}", "{context}")))
-CLOSED_BOOK_VERSION = version_of(*texts_of(closed_book_messages("{query}")))
+READER_VERSION = version_of_prompts(reader_messages("{query}", "{context}"))
+CLOSED_BOOK_VERSION = version_of_prompts(closed_book_messages("{query}"))
 
 
 ANSWER = "Answer:"
@@ -119,11 +119,11 @@ class ScoredAnswer:
     text: str
     """May be a refusal, or empty."""
     confidence: float
-    """In [0, 100], higher is surer; ``NO_CONFIDENCE`` where the reply tells none."""
+    """In [0, 100], higher is surer; ``NO_CONFIDENCE`` if the reply has none."""
 
 
 def note_messages(query: str, passage: str) -> list[Message]:
-    """Ask what one passage gives for the question (map_reduce)."""
+    """Ask for a note of what one passage gives for the question (map_reduce)."""
     return _asked(NOTE_SYSTEM, query, f"Passage:\n{passage}")
 
 
@@ -133,17 +133,17 @@ def combine_messages(query: str, notes: Sequence[str]) -> list[Message]:
 
 
 def refine_messages(query: str, known: str, passage: str) -> list[Message]:
-    """Ask what is known after one more passage (refine); ``known`` is what was before it, maybe ``""``."""
+    """Ask what is known after one more passage (refine); ``known`` is the state before it, or ``""``."""
     return _asked(REFINE_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nPassage:\n{passage}")
 
 
 def finish_messages(query: str, known: str, context: str) -> list[Message]:
-    """Ask for the answer from what is known and the passages that are left (refine)."""
+    """Ask for the answer from the known facts and the unread passages (refine)."""
     return _asked(FINISH_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nEvidence:\n{context}")
 
 
 def scored_messages(query: str, passage: str) -> list[Message]:
-    """Ask one passage for the answer and how sure it is (map_rerank)."""
+    """Ask for an answer from one passage and its confidence (map_rerank)."""
     return _asked(SCORED_SYSTEM, query, f"Passage:\n{passage}")
 
 
@@ -164,7 +164,7 @@ _AROUND = " \t\r\n*_`"
 
 
 def parse_note(reply: str) -> Note | None:
-    """Return the note that a reply holds; None where the passage does not help. A reply without a label tells a fact.
+    """Return the note in a reply; None where the passage does not help. Unlabelled text is a fact.
 
     >>> parse_note("**Answer:** 40 mm")
     Note(text='40 mm', answers=True)
@@ -172,16 +172,16 @@ def parse_note(reply: str) -> Note | None:
     'Fact: Norm A names the drum.'
     """
     sections = _sections(reply) or [("fact", reply)]
-    told = [(label, " ".join(text.split()).strip(_AROUND)) for label, text in sections if not is_refusal(text)]
-    answer = next((text for label, text in told if label == "answer"), "")
+    useful = [(label, " ".join(text.split()).strip(_AROUND)) for label, text in sections if not is_refusal(text)]
+    answer = next((text for label, text in useful if label == "answer"), "")
     if answer:
         return Note(text=answer, answers=True)
-    facts = " ".join(text for _, text in told if text)
+    facts = " ".join(text for _, text in useful if text)
     return Note(text=facts, answers=False) if facts else None
 
 
 def parse_scored(reply: str) -> ScoredAnswer:
-    """Answer and confidence of a reply; without labels the answer is what is left beside the confidence.
+    """Return answer and confidence of a reply; without labels the answer is the text beside the confidence.
 
     A number up to 1 with a decimal point counts as a share of 1, one over 100 as 100.
 
@@ -206,24 +206,22 @@ def _percent(number: str) -> float:
 
 
 def _sections(reply: str) -> list[tuple[str, str]]:
-    """(label, text) of each labelled part: an answer's first line, all lines of a fact."""
+    """Return (label, text) of each labelled part: an answer's first line, all lines of a fact."""
     labels = list(_LABEL.finditer(reply))
     ends = [*(label.start() for label in labels), len(reply)][1:]
     parts = [(label, reply[label.end() : end].strip()) for label, end in zip(labels, ends, strict=True)]
     return [("answer", part.partition("\n")[0]) if label["answer"] else ("fact", part) for label, part in parts]
 
 
-def _version(*conversations: list[Message]) -> str:
-    return version_of(*(text for messages in conversations for _, text in messages))
-
-
 STRATEGY_VERSIONS: Mapping[str, str] = {
-    "map_reduce": _version(note_messages("{query}", "{passage}"), combine_messages("{query}", ["{note}", "{note}"])),
-    "refine": _version(
+    "map_reduce": version_of_prompts(
+        note_messages("{query}", "{passage}"), combine_messages("{query}", ["{note}", "{note}"])
+    ),
+    "refine": version_of_prompts(
         refine_messages("{query}", "", "{passage}"),
         refine_messages("{query}", "{known}", "{passage}"),
         finish_messages("{query}", "{known}", "{context}"),
     ),
-    "map_rerank": _version(scored_messages("{query}", "{passage}")),
+    "map_rerank": version_of_prompts(scored_messages("{query}", "{passage}")),
 }
-"""Version of a strategy's prompts by its name, for fingerprints and manifests; "stuff" has the reader's alone."""
+"""Version of a strategy's prompts by its name, for fingerprints and manifests; "stuff" has the reader's only."""

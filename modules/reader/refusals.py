@@ -1,12 +1,12 @@
-"""Whether a reply is a refusal: that the answer is not known or cannot be had, in English or Chinese.
+"""Detection of refusals: replies that the answer is unknown or unavailable, in English or Chinese.
 
-A reply is read sentence by sentence. It refuses where the first sentence that says anything does, and nothing after it
-answers all the same ("The text does not say so, but he was born in 1950"). What the evidence is about says nothing.
-Titles ("I Don't Know How She Does It", 《不知道》) are answers, and so is what only begins like a refusal ("unknown to
-the public until 1950").
+A reply is read sentence by sentence. It is a refusal if its first meaningful sentence refuses and no later one answers
+("The text does not say so, but he was born in 1950"). Sentences that only describe the evidence have no meaning here.
+Titles ("I Don't Know How She Does It", 《不知道》) are answers, and so are texts that only begin like a refusal
+("unknown to the public until 1950").
 
-Every repetition in the patterns is bounded, and what may stand before a refusal is taken off piece by piece, so that no
-reply, however odd, takes long.
+Every repetition in the patterns is bounded, and openings are removed piece by piece, so that every reply takes little
+time.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import re
 from collections.abc import Sequence
 
 _LONGEST = 2_000
-"""Characters that are read: a refusal comes early, or there is none."""
+"""Characters that are read: a refusal comes early."""
 _AROUND_AN_ANSWER = " \t\r\n\"'“”‘’「」*_`"
 _LABEL = re.compile(r"(?:(?:the |my |final ){0,2}answer(?: is)? ?[:：]|答案是?[:：])\s*")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\s*\n\s*|\s+[-–—]+\s+")
 _CHINESE_CLAUSE_END = re.compile(r"[，,。；;！!？?：:\s]+")
 
-# What speaks of the evidence: "the provided passages", "none of the documents", "it".
+# References to the evidence: "the provided passages", "none of the documents", "it".
 _SOURCE = (
     r"(?:evidence|contexts?|passages?|texts?|documents?|documentation|information|info|articles?|sources?|excerpts?"
     r"|extracts?|materials?|data|snippets?|paragraphs?|results?|knowledge base|records?|references|content|chunks?"
@@ -212,7 +212,7 @@ _CHINESE_CONCESSION = re.compile(r"(?:虽然|尽管|虽)")
 
 
 def is_refusal(answer: str) -> bool:
-    """True for an empty answer, and for one that says that it is not known or cannot be given; English or Chinese.
+    """Return True for an empty answer, and for one, in English or Chinese, that says it is unknown.
 
     >>> is_refusal("The passages do not mention his birthplace."), is_refusal("Unknown Pleasures")
     (True, False)
@@ -254,7 +254,7 @@ def _refusing(clause: str) -> re.Match[str] | None:
 
 
 def _main_clause(sentence: str) -> str:
-    """The sentence without "unfortunately,", "based on the evidence," and whatever else may stand before a refusal."""
+    """Remove "unfortunately,", "based on the evidence," and other openings of a refusal."""
     sentence = sentence.strip(_AROUND_AN_ANSWER)
     while found := _BEFORE.match(sentence):
         sentence = sentence[found.end() :].lstrip()
@@ -269,7 +269,7 @@ def _answers_still(clause: str) -> bool:
 
 
 def _is_title(text: str) -> bool:
-    """Whether words have capitals that no sentence would give them: "I Don't Know", but not "NOT ENOUGH INFO"."""
+    """Return whether words are capitalised as no sentence is: "I Don't Know", but not "NOT ENOUGH INFO"."""
     words = re.findall(r"[^\W\d_][\w']*", re.sub(r"\s*\([^()]*\)$", "", text))
     if len(words) < 2 or text.isupper() or text[-1] in ".;" or len(words) > 20:
         return False
@@ -282,9 +282,7 @@ def _refuses_in_chinese(text: str) -> bool:
         return False
     clauses = [clause.strip(_AROUND_AN_ANSWER) for clause in _CHINESE_CLAUSE_END.split(text)]
     clauses = [_CHINESE_SOURCE.sub("", clause) for clause in clauses]
-    told = [clause for clause in clauses if clause and not _CHINESE_BEFORE.match(clause)]
-    if not told:
+    main = [clause for clause in clauses if clause and not _CHINESE_BEFORE.match(clause)]
+    if not main or not any(pattern.match(main[0]) for pattern in _CHINESE):
         return False
-    if not any(pattern.match(told[0]) for pattern in _CHINESE):
-        return False
-    return not any(_CHINESE_STILL.search(clause) for clause in told[1:])
+    return not any(_CHINESE_STILL.search(clause) for clause in main[1:])

@@ -1,4 +1,4 @@
-"""How the reader takes in its evidence: at once, passage by passage, or shortened first."""
+"""Strategies of reading evidence: at once, passage by passage, or as a digest."""
 
 from __future__ import annotations
 
@@ -28,23 +28,22 @@ from .prompts import (
 from .refusals import is_refusal
 
 AskForDigest = Callable[[list[Message]], Awaitable[str | None]]
-"""One model call; None where it failed or may not be made."""
+"""A function that makes one model call; None if it failed or the budget is spent."""
 
 
 async def digested(
     passages: Sequence[str], query: str, ask: AskForDigest, *, max_prompt_tokens: int, max_tokens: int
 ) -> str:
-    """What the passages say of the question, in ``max_tokens`` at most; behind each fact its passage's number.
+    """Digest the passages for a question in ``max_tokens`` at most, with a passage's number behind each fact.
 
-    Each call reads as many passages as its prompt has room for, so that there are as many calls as there are
-    prompts full. Passages of a call that fails are cut instead; where all fail, this is what fits of each.
+    Each call reads as many passages as its prompt holds. Passages of a failed call are shortened instead.
 
     Args:
-        passages: Best first; they are numbered from 1 on.
+        passages: Best first; they are numbered from 1.
         query: The question.
         ask: Makes a call.
-        max_prompt_tokens: Tokens of one call's prompt.
-        max_tokens: Tokens of the outcome.
+        max_prompt_tokens: Most tokens of one call's prompt.
+        max_tokens: Most tokens of the digest.
     """
     query = shortened(query, max_prompt_tokens // 4)
     room = max(1, max_prompt_tokens - message_tokens(digest_messages("", query)))
@@ -59,7 +58,7 @@ async def digested(
 
 
 def _batches(passages: Sequence[str], room: int) -> list[list[str]]:
-    """Return the passages in their order, in as few prompts as hold them; one that is too long for any is shortened."""
+    """Group the passages, in order, into as few prompts as hold them; too long ones are shortened."""
     batches: list[list[str]] = []
     left = 0
     for passage in (shortened(passage, room) for passage in passages):
@@ -77,11 +76,11 @@ AnswerStrategy = Literal["stuff", "map_reduce", "refine", "map_rerank"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderAnswer:
-    """What the reader made of its evidence."""
+    """The reader's answer."""
 
     text: str
     problem: str = ""
-    """Why passages were not read as the strategy says, the budget being spent; ``""`` where all were."""
+    """Why the spent budget cut the strategy short; ``""`` if it did not."""
 
 
 async def read_evidence(
@@ -95,33 +94,32 @@ async def read_evidence(
     on_text: TextListener | None = None,
     on_thinking: TextListener | None = None,
 ) -> ReaderAnswer:
-    """The answer to ``query`` from n passages, the best first; fewer than two are read at once by every strategy.
+    """Answer ``query`` from n passages, best first; fewer than two are read at once by every strategy.
 
     - ``stuff``: all at once, in one call.
-    - ``map_reduce``: a note of each passage in parallel, then the answer from the notes: n + 1 calls. Without a note of
-      use it is the refusal, and where the only one is an answer it is that; then the last call is not made.
-    - ``refine``: passage by passage, what is known growing; the last passage's call gives the answer: n calls.
-    - ``map_rerank``: an answer from each passage in parallel; the surest wins, of equals the better passage's: n calls.
-      A refusal never wins over an answer.
+    - ``map_reduce``: a note of each passage in parallel, then the answer from the notes: n + 1 calls. No useful note
+      gives the refusal, and a single note with an answer gives that answer, both without the last call.
+    - ``refine``: passage by passage, with growing knowledge; the last passage's call gives the answer: n calls.
+    - ``map_rerank``: an answer from each passage in parallel; the one of highest confidence wins, of equals that of the
+      better passage: n calls. Answers win over refusals.
 
-    The call that ``meter`` may take from those held is kept for the last one. Where the budget has none for another:
-    map_reduce and refine read what is left in full in the last call; map_rerank goes by the answers that it has, and
-    reads all at once if it has none. So it needs no more than the held call.
+    The call that ``meter`` holds is kept for the last call and suffices for an answer. With a spent budget, map_reduce
+    and refine read the remaining passages in the last call; map_rerank takes the answers so far, or reads all at once.
 
     Args:
-        strategy: Its name.
+        strategy: Name of the strategy.
         llm: The reader.
         query: The question.
-        context: The evidence as ``stuff`` reads it.
-        passages: The same, a text a passage; see ``evidence.split_evidence``.
-        meter: Books all calls.
-        on_text: Is called with each piece of the answer in the call that gives it; once where no single call does.
-        on_thinking: Is called with each piece of the thinking of that call.
+        context: The evidence for ``stuff``.
+        passages: The same evidence, one text a passage, as from ``evidence.split_evidence``.
+        meter: Accounts for all calls.
+        on_text: Receives each piece of the answer from the last call, or the whole answer without a last call.
+        on_thinking: Receives each piece of the thinking of the last call.
 
     Raises:
-        ModelCallError: A call failed after its last attempt; those that ran beside it have been made.
+        ModelCallError: A call failed after its last attempt; parallel calls are completed first.
         ModelSetupError: The endpoint refused the key, the model's name or the request.
-        BudgetSpent: Not even the last call could be made.
+        BudgetSpent: The last call could not be made.
     """
     reading = _Reading(llm, query, context, passages, meter, on_text, on_thinking)
     ways: Mapping[AnswerStrategy, Callable[[], Awaitable[str]]] = {
@@ -135,7 +133,7 @@ async def read_evidence(
 
 
 class _Reading:
-    """One question to one evidence."""
+    """One question answered from one evidence."""
 
     def __init__(
         self,
@@ -156,7 +154,7 @@ class _Reading:
         self._on_text = on_text
         self._on_thinking = on_thinking
         self.spent = ""
-        """What the budget said to a call that was not made; ``""`` if all were."""
+        """The budget's error for a call that was not made; ``""`` if all were made."""
 
     async def stuff(self) -> str:
         return await self._finish(reader_messages(self._query, self._context))
@@ -168,9 +166,9 @@ class _Reading:
         notes = [None if reply is None else parse_note(reply) for reply in replies]
         useful = [note for note in notes if note is not None]
         if None not in replies and not useful:
-            return self._tell(REFUSAL)
+            return self._answer(REFUSAL)
         if None not in replies and len(useful) == 1 and useful[0].answers:
-            return self._tell(useful[0].text)
+            return self._answer(useful[0].text)
         # A passage that was not read is a note of its own; one that gave none is left out.
         texts = [
             passage if reply is None else str(note or "")
@@ -194,7 +192,7 @@ class _Reading:
 
     async def map_rerank(self) -> str:
         replies = await self._ask_each(scored_messages)
-        if replies.count(None) == 1:  # all have their call, the last one from those held
+        if replies.count(None) == 1:  # the held call is enough for it
             last = replies.index(None)
             messages = scored_messages(self._query, self._passages[last])
             replies[last] = (await self._llm.complete(messages, meter=self._meter)).text
@@ -202,13 +200,13 @@ class _Reading:
         scored = [parse_scored(reply) for reply in replies if reply is not None]
         answers = [answer for answer in scored if not is_refusal(answer.text)]
         if answers:
-            return self._tell(max(answers, key=lambda answer: answer.confidence).text)  # the first of equals
-        return await self.stuff() if None in replies else self._tell(REFUSAL)
+            return self._answer(max(answers, key=lambda answer: answer.confidence).text)  # the first of equals
+        return await self.stuff() if None in replies else self._answer(REFUSAL)
 
     async def _ask_each(self, messages: Callable[[str, str], list[Message]]) -> list[str | None]:
-        """Return the replies about each passage, in their order; None where the budget had no call for it."""
+        """Return one reply a passage, in order; None where the budget is spent."""
         asked = (self._ask(messages(self._query, passage)) for passage in self._passages)
-        # All of them end before an error is raised, so that what is paid for can be kept in a cache.
+        # All calls end before an error is raised, so that the cache can save those that were paid for.
         replies = await asyncio.gather(*asked, return_exceptions=True)
         found: list[str | None] = []
         for reply in replies:
@@ -218,7 +216,7 @@ class _Reading:
         return found
 
     async def _ask(self, messages: list[Message]) -> str | None:
-        """Return the reply in a call that is not the last; None where the budget has none for it."""
+        """Return the reply of a call before the last; None if the budget is spent."""
         try:
             return (await self._llm.complete(messages, meter=self._unheld)).text
         except BudgetSpent as spent:
@@ -226,19 +224,18 @@ class _Reading:
             return None
 
     async def _finish(self, messages: list[Message]) -> str:
-        """Return the answer in the last call."""
         completion = await self._llm.complete(
             messages, meter=self._meter, on_text=self._on_text, on_thinking=self._on_thinking
         )
         return completion.text
 
-    def _tell(self, answer: str) -> str:
-        """Return an answer that no further call gives."""
+    def _answer(self, answer: str) -> str:
+        """Send an answer that no further call gives to the listener."""
         if self._on_text is not None:
             self._on_text(Delta(answer))
         return answer
 
 
 def _numbered(texts: Sequence[str]) -> list[str]:
-    """Those that are not empty, each with the number of its place."""
+    """Return the texts that are not empty, each with the number of its place."""
     return [f"[{number}] {text}" for number, text in enumerate(texts, start=1) if text]

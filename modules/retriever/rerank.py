@@ -1,7 +1,6 @@
-"""How the hits of several fields become one list: fusion inside Milvus (``RANKERS``) and models that read the texts.
+"""Fusion of the hits of several fields inside Milvus (``RANKERS``), and rerank models (``RERANK_SERVICES``).
 
-A further fusion is a function and a line in ``RANKERS``; a further rerank service a class and a line in
-``RERANK_SERVICES``.
+A new fusion is a function and a line in ``RANKERS``; a new rerank service a class and a line in ``RERANK_SERVICES``.
 """
 
 from __future__ import annotations
@@ -25,20 +24,22 @@ MAX_RRF_K = 16_383
 RERANK_TIMEOUT_S = 30.0
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/api/v1"
 
+_MALFORMED_REPLY = (ValueError, TypeError, KeyError, AttributeError)
+
 RankerParams = Mapping[str, object]
 
 
 @runtime_checkable
 class RerankModel(Protocol):
-    """Reads query and texts together and scores how well they fit; slower and better than comparing vectors."""
+    """A model that reads query and text together to score their fit: slower and better than vectors."""
 
     @property
     def name(self) -> str:
-        """What stands in fingerprints and call records; no key in it."""
+        """Name in fingerprints and call records, without a key."""
         ...
 
     def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[tuple[int, float]]:
-        """At most ``top_n`` pairs (position in ``documents``, score), best first; the score's range is the model's.
+        """Return at most ``top_n`` pairs (position in ``documents``, score), best first, on the model's own scale.
 
         Raises:
             ModelCallError: The service failed.
@@ -47,7 +48,7 @@ class RerankModel(Protocol):
 
 
 def reciprocal_rank_fusion(params: RankerParams, fields: Sequence[str]) -> BaseRanker:
-    """Sum over the fields of 1 / (k + rank), rank from 1; ``k`` is 60 unless given. Scores lie in (0, fields / k).
+    """Sum 1 / (k + rank) over the fields, ranks from 1; ``k`` defaults to 60. Scores are in (0, fields / k).
 
     Source: Cormack, Clarke and Büttcher, Reciprocal rank fusion outperforms Condorcet (SIGIR 2009).
 
@@ -64,12 +65,12 @@ def reciprocal_rank_fusion(params: RankerParams, fields: Sequence[str]) -> BaseR
 
 
 def weighted_sum(params: RankerParams, fields: Sequence[str]) -> BaseRanker:
-    """Sum of weight times score, every score first brought into [0, 1] by Milvus. Weights are equal unless given.
+    """Sum weight times score, each score scaled to [0, 1] by Milvus; weights default to equal.
 
     Raises:
         SearchArgumentError: The weights do not fit the fields, or another parameter is given.
     """
-    from pymilvus import WeightedRanker  # noqa: PLC0415 - as above
+    from pymilvus import WeightedRanker  # noqa: PLC0415 - takes a second to import
 
     _refuse_unknown(params, {"weights"}, "weighted")
     weights = params.get("weights", [1 / len(fields)] * len(fields))
@@ -89,14 +90,14 @@ RANKERS: Mapping[str, Callable[[RankerParams, Sequence[str]], BaseRanker]] = {
     "rrf": reciprocal_rank_fusion,
     "weighted": weighted_sum,
 }
-"""Fusions by ``ranker_type``; besides them there is ``model``, which reorders what one of these has found."""
+"""Fusions by ``ranker_type``; the further type ``model`` reorders the hits of one of these."""
 
 
 class HttpReranker:
-    """The ``/rerank`` shape that Jina, Cohere, vLLM and llama.cpp share."""
+    """A rerank model behind the ``/rerank`` API that Jina, Cohere, vLLM and llama.cpp share."""
 
     def __init__(self, url: str, model: str, *, api_key: str = "", timeout_s: float = RERANK_TIMEOUT_S) -> None:
-        """User and password in ``url`` are sent in place of the key."""
+        """Use an endpoint; user and password in ``url`` are sent in place of the key."""
         self._url = Address(url)
         self._model = model
         self._api_key = api_key
@@ -108,7 +109,7 @@ class HttpReranker:
         return f"{self._url}#{self._model}"
 
     def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[tuple[int, float]]:
-        """See ``RerankModel.rerank``. One HTTP request."""
+        """Return (position, score) pairs, best first, at the cost of one HTTP request."""
         body = {"model": self._model, "query": query, "documents": list(documents), "top_n": top_n}
         secrets = (self._api_key, *self._url.secrets())
         headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
@@ -140,7 +141,7 @@ class DashScopeReranker:
         return f"dashscope:{self._model}"
 
     def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[tuple[int, float]]:
-        """See ``RerankModel.rerank``. One HTTP request."""
+        """Return (position, score) pairs, best first, at the cost of one HTTP request."""
         import requests  # noqa: PLC0415 - comes with dashscope, which takes a second to import
         from dashscope import TextReRank  # noqa: PLC0415
         from dashscope.common.error import DashScopeException  # noqa: PLC0415
@@ -156,24 +157,16 @@ class DashScopeReranker:
                 base_address=self._base_url,
                 request_timeout=self._timeout_s,
             )
-        # The SDK lets its parser's errors through when a reply is not what it expects.
-        except (
-            requests.RequestException,
-            DashScopeException,
-            ValueError,
-            TypeError,
-            KeyError,
-            AttributeError,
-        ) as error:
+        # The SDK lets its parser's errors through on a malformed reply.
+        except (requests.RequestException, DashScopeException, *_MALFORMED_REPLY) as error:
             found = endpoint_failure(error)
             what = found.what or f"{type(error).__name__}: {starred(str(error), (self._api_key,))}"
-            raise found.error_class(f"{self.name} cannot be used: {what}{_to_do(found.remedy)}") from error
+            raise found.error_class(f"{self.name} cannot be used: {what}{found.to_do}") from error
         if reply.status_code != _OK:  # HTTP errors come back as replies
             failure = error_class_of(reply.status_code, str(reply.code))
             said = starred(f"{reply.code} {reply.message}", (self._api_key,))
             raise failure(f"{self.name} answered {reply.status_code}: {said}", status=reply.status_code)
-        output = reply.output
-        results = output.get("results") if isinstance(output, Mapping) else None
+        results = reply.output.get("results") if isinstance(reply.output, Mapping) else None
         return _read_results(results, len(documents), top_n, self.name, (self._api_key,))
 
 
@@ -192,17 +185,17 @@ RERANK_SERVICES: Mapping[str, Callable[[str, str, float], RerankModel]] = {
     "http": _http,
     "https": _http,
 }
-"""What stands before the colon of a spec, to a function of (spec, api_key, timeout_s)."""
+"""Functions of (spec, api_key, timeout_s) by the scheme of a spec."""
 
 
 def create_reranker(spec: str, *, api_key: str = "", timeout_s: float = RERANK_TIMEOUT_S) -> RerankModel:
-    """The rerank model that a spec names: ``dashscope:MODEL``, or ``URL#MODEL`` with the URL of a ``/rerank`` endpoint.
+    """Create the rerank model ``dashscope:MODEL`` or ``URL#MODEL``, with the URL of a ``/rerank`` endpoint.
 
     The key is ``api_key``, else DASHSCOPE_API_KEY or, for a URL, JUDGETREE_RERANK_API_KEY.
 
     Raises:
         SearchArgumentError: The spec names no service.
-        SettingsError: The service needs a key and there is none.
+        SettingsError: The key of the service is missing.
     """
     service = RERANK_SERVICES.get(spec.partition(":")[0])
     if service is None:
@@ -216,14 +209,10 @@ def create_reranker(spec: str, *, api_key: str = "", timeout_s: float = RERANK_T
 _OK = 200
 
 
-def _to_do(remedy: str) -> str:
-    return f". To do: {remedy}." if remedy else ""
-
-
 def _post(
     url: Address, body: Mapping[str, object], headers: Mapping[str, str], timeout_s: float, secrets: Sequence[str]
 ) -> Mapping[str, object]:
-    import httpx  # noqa: PLC0415 - keeps the package importable in a moment
+    import httpx  # noqa: PLC0415 - keeps the package's import fast
 
     try:
         response = httpx.post(url, params=url.query_params(), json=body, headers=headers, timeout=timeout_s)
@@ -236,7 +225,7 @@ def _post(
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         found = endpoint_failure(error)
         what = found.what or starred(str(error), secrets) or type(error).__name__
-        message = f"The rerank endpoint {url} cannot be reached: {what}{_to_do(found.remedy)}"
+        message = f"The rerank endpoint {url} cannot be reached: {what}{found.to_do}"
         raise found.error_class(message) from error
     except ValueError as error:
         raise ModelCallError(f"The rerank endpoint {url} did not answer with JSON.") from error
@@ -265,6 +254,6 @@ def _refuse_unknown(params: RankerParams, allowed: set[str], ranker: str) -> Non
     unknown = sorted(params.keys() - allowed)
     if unknown:
         raise SearchArgumentError(
-            f"ranker_params {', '.join(unknown)} mean nothing to ranker_type={ranker!r}. "
+            f"ranker_params {', '.join(unknown)} are unknown to ranker_type={ranker!r}. "
             f"Allowed: {', '.join(sorted(allowed))}."
         )

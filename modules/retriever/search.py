@@ -1,6 +1,6 @@
-"""One collection as a search sees it: its vector fields, how each is asked, and how hits become chunks.
+"""Searches of one collection: its vector fields, the requests to Milvus, and the chunks of the hits.
 
-Everything goes through ``MilvusClient``, since langchain-milvus sends search parameters that Milvus Lite refuses.
+Searches use ``MilvusClient``, since langchain-milvus sends search parameters that Milvus Lite refuses.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 FieldKind = Literal["dense", "sparse"]
 SearchParams = Mapping[str, object]
-"""``{"params": {"ef": 128}}``, as Milvus takes it; the metric is the index's own."""
+"""Search parameters of Milvus, such as ``{"params": {"ef": 128}}``; the metric is that of the index."""
 Hits = list[tuple[Document, float]]
 """Chunks with their scores, best first; higher is better."""
 QueryData = str | Sequence[float] | Mapping[int, float]
-"""What one field is asked: a text for BM25, else a vector."""
+"""The query of one field: a text for BM25, else a vector."""
 
 SEARCH_TYPES = ("dense", "sparse", "hybrid")
 HNSW_EF = 64
@@ -40,24 +40,24 @@ SEARCH_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class VectorField:
-    """One vector field."""
+    """A vector field of a collection."""
 
     name: str
     kind: FieldKind
     metric: str
     index_type: str
     embedder: Embeddings | BaseSparseEmbedding | None
-    """None for BM25, which is asked with the text."""
+    """None for BM25, which takes the text."""
 
     def parameters(self, given: SearchParams | None, limit: int) -> dict[str, object]:
-        """Search parameters: those given, else enough candidates for an exact top of ``limit``."""
+        """Return the search parameters: those given, else enough candidates for an exact top of ``limit``."""
         default = {"ef": max(HNSW_EF, 2 * limit)} if self.index_type == "HNSW" else {}
         return {"params": default, **(given or {}), "metric_type": self.metric}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One field to ask, with what, for how many."""
+    """A search of one field."""
 
     field: VectorField
     data: QueryData
@@ -68,21 +68,21 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchTarget:
-    """A collection that can be searched."""
+    """A searchable collection."""
 
     client: MilvusClient
     collection: str
     fields: Mapping[str, VectorField]
-    """Dense ones first, in their order."""
+    """Vector fields by name, dense ones first."""
     pk_field: str
     text_field: str
     is_lite: bool
     turn: AbstractContextManager[object] = field(default_factory=nullcontext)
-    """Held while an embedded Milvus Lite searches. It does so under this interpreter's lock: several searches at once
-    end no sooner and hold up everything else."""
+    """Lock held while an embedded Milvus Lite searches: it holds the interpreter's lock, so that parallel searches are
+    no faster and block everything else."""
 
     def search(self, request: Request) -> Hits:
-        """Ask one field.
+        """Search one field; hits come best first.
 
         Raises:
             CollectionError: Milvus refused or did not answer.
@@ -102,7 +102,7 @@ class SearchTarget:
         return [(self._chunk(hit), similarity(hit["distance"], metric, lite=self.is_lite)) for hit in result[0]]
 
     def fused_search(self, requests: Sequence[Request], ranker: BaseRanker, limit: int) -> Hits:
-        """Ask several fields and fuse their hits.
+        """Search several fields and fuse their hits; they come best first.
 
         Raises:
             CollectionError: Milvus refused or did not answer.
@@ -142,19 +142,19 @@ class SearchTarget:
         except MilvusException as error:
             raise CollectionError(
                 f"Searching the collection {self.collection!r} failed: {error.message or type(error).__name__}. Check "
-                "that its index is open, that it exists, and that filter and search parameters are Milvus's."
+                "that its index is open, that it exists, and that Milvus knows the filter and the search parameters."
             ) from error
 
 
 def similarity(distance: float, metric: str, *, lite: bool) -> float:
-    """Milvus's "distance" as a score, higher being better: L2 is a true distance, and Lite negates BM25."""
+    """Convert Milvus's "distance" to a score, higher is better: L2 is a distance, and Lite negates BM25."""
     return -float(distance) if metric == "L2" or (metric == "BM25" and lite) else float(distance)
 
 
 def chosen_fields(
     fields: Mapping[str, VectorField], names: Sequence[str] | None, search_type: str
 ) -> list[VectorField]:
-    """Return the fields that a search of this type asks, in the order of ``names``.
+    """Return the fields to search for a search type, in the order of ``names``.
 
     Raises:
         SearchArgumentError: The search type or a field is unknown, or the fields do not fit the type.
@@ -183,10 +183,10 @@ def chosen_fields(
 
 
 def describe_target(store: Milvus) -> SearchTarget:
-    """Read from Milvus what can be searched in the collection behind a LangChain vector store.
+    """Read from Milvus the searchable fields of the collection behind a LangChain vector store.
 
     Raises:
-        CollectionError: The collection is not there or Milvus does not answer.
+        CollectionError: The collection does not exist or Milvus does not answer.
     """
     functions = store.builtin_func if isinstance(store.builtin_func, list) else [store.builtin_func]
     computed = {name for function in functions if function is not None for name in _names(function.output_field_names)}

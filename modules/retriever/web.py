@@ -1,4 +1,4 @@
-"""Searching the web, where the documents do not hold an answer: the role, and SearXNG."""
+"""Web search for questions that the documents do not answer: the protocol, and SearXNG."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 
 SEARXNG_TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 8_000_000
-"""What a page of results can hardly reach: SearXNG's are some hundred kilobytes."""
+"""Most bytes of a page of results; SearXNG's have some hundred kilobytes."""
 
-# Linear in the text, whatever it holds; an HTML parser is quadratic in tags that never end.
+# Linear in the text; an HTML parser is quadratic in unclosed tags.
 _INLINE_TAG = re.compile(r"</?(?:a|b|em|i|mark|span|strong|sub|sup|u|wbr)(?:\s[^<>]*)?>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z!][^<>]*>", re.IGNORECASE)
 
@@ -43,16 +43,16 @@ _REMEDIES = {
 
 
 class WebSearch(Protocol):
-    """Finds passages on the web."""
+    """A search engine for passages on the web."""
 
     async def search(self, query: str, *, limit: int) -> list[Document]:
-        """At most ``limit`` passages, best first, none twice; empty if nothing is found.
+        """Return at most ``limit`` distinct passages, best first; empty if nothing is found.
 
-        A text is the page's title and what the engine quotes of it. Metadata: ``chunk_id`` (of address and text),
-        ``source`` (the address), ``title``, and ``retrieval_score``, higher being better, where the engine gives one.
+        A text is the page's title and the engine's excerpt. Metadata: ``chunk_id`` (digest of address and text),
+        ``source`` (the address), ``title``, and ``retrieval_score`` (higher is better) if the engine gives one.
 
         Raises:
-            SettingsError: The engine cannot be used, now or at all; the message says what to do.
+            SettingsError: The engine cannot be used; the message says what to do.
             SearchArgumentError: ``limit`` is less than 1.
         """
         ...
@@ -62,7 +62,7 @@ def _storable(value: object) -> object:
     return storable(value) if isinstance(value, str) else value
 
 
-# Engines cut texts in the midst of an emoji, and pydantic refuses half a surrogate pair.
+# Engines may cut a text inside an emoji, and pydantic refuses lone surrogates.
 _Text = Annotated[str, BeforeValidator(_storable)]
 
 
@@ -83,9 +83,9 @@ class _Reply(BaseModel):
 
 
 class SearxngSearch:
-    """A SearXNG instance, asked through its JSON API; it has to allow that (``search: formats`` in settings.yml).
+    """A SearXNG instance behind its JSON API, which its settings.yml must allow (``search: formats``).
 
-    Scores are SearXNG's own: from 0 up, by how many engines found a page and how far up.
+    Scores are SearXNG's own: from 0 up, by the number of engines that found a page and its ranks there.
     """
 
     def __init__(
@@ -96,16 +96,16 @@ class SearxngSearch:
         language: str | None = None,
         categories: Sequence[str] | None = None,
     ) -> None:
-        """Nothing is asked before the first search.
+        """Use a SearXNG instance; no request is made before the first search.
 
         Args:
             base_url: Address of the instance, such as ``http://127.0.0.1:8080``; it may hold user and password.
             timeout_s: Seconds that a search may take.
             language: Code such as ``en`` or ``zh-CN``; None for the instance's default.
-            categories: Such as ``general``, ``science``; None for the instance's default.
+            categories: Names such as ``general``, ``science``; None for the instance's default.
 
         Raises:
-            SettingsError: The address is none of HTTP.
+            SettingsError: The address is not an HTTP address.
         """
         address = Address(base_url)
         if not _is_http(address):
@@ -122,7 +122,7 @@ class SearxngSearch:
             self._fixed["categories"] = ",".join(categories)
 
     async def search(self, query: str, *, limit: int) -> list[Document]:
-        """See ``WebSearch.search``. One HTTP request, without further attempts."""
+        """Return at most ``limit`` distinct passages, best first, at the cost of one HTTP request without retries."""
         if limit < 1:
             raise SearchArgumentError(f"limit={limit} is not allowed. Give a whole number from 1 on.")
         reply = self._parsed(await self._fetched(query))
@@ -138,7 +138,7 @@ class SearxngSearch:
 
     @cached_property
     def _certificates(self) -> ssl.SSLContext:
-        """Read once: that takes tens of milliseconds. (A client for all searches would belong to one event loop.)"""
+        """The certificates, loaded once in tens of milliseconds; a shared client would belong to one event loop."""
         return httpx.create_ssl_context()
 
     async def _fetched(self, query: str) -> bytes:
@@ -182,7 +182,7 @@ class SearxngSearch:
         try:
             return _Reply.model_validate(json.loads(body))
         except (ValueError, RecursionError) as error:  # pydantic's ValidationError is a ValueError
-            faults = faults_of(error, whole="the reply") if isinstance(error, ValidationError) else ["it is no JSON"]
+            faults = faults_of(error, whole="the reply") if isinstance(error, ValidationError) else ["it is not JSON"]
             raise SettingsError(
                 f"{self._name} did not answer with search results ({'; '.join(faults[:3])}). Check that "
                 "JUDGETREE_SEARXNG_URL is the address of SearXNG, and its version."
@@ -193,12 +193,12 @@ def _is_http(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets without end, or a port that is no number
+    except ValueError:  # an open bracket, or a port that is not a number
         return False
 
 
 def _as_document(result: _Result) -> Document | None:
-    """None for a result that has no address or no text: nobody could cite it."""
+    """Return the passage of a result; None without address or text, since it could not be cited."""
     url, title = (result.url or "").strip(), _as_text(result.title or "")
     text = "\n".join(part for part in (title, _as_text(result.content or "")) if part)
     if not url or not text:

@@ -175,7 +175,7 @@ def test_own_model_must_be_a_gguf_file(tmp_path: Path) -> None:
     good.write_bytes(b"GGUF\x03")
     bad.write_bytes(b"PK\x03\x04")
     assert find_own_weights(str(good)) == good.resolve()
-    with pytest.raises(SettingsError, match="no GGUF file"):
+    with pytest.raises(SettingsError, match="not a GGUF file"):
         find_own_weights(str(bad))
     for absent in (tmp_path / "absent.gguf", tmp_path):
         with pytest.raises(SettingsError, match="no model file"):

@@ -49,7 +49,7 @@ class TestFusion:
 
     @pytest.mark.parametrize("ranker", RANKERS)
     def test_unknown_parameters_are_refused(self, ranker: str) -> None:
-        with pytest.raises(SearchArgumentError, match=f"nonsense mean nothing to ranker_type='{ranker}'"):
+        with pytest.raises(SearchArgumentError, match=f"nonsense are unknown to ranker_type='{ranker}'"):
             RANKERS[ranker]({"nonsense": 1}, ["a"])
 
 
