@@ -1,4 +1,4 @@
-"""The collection behind the long-term memory: opened when it is needed, read in pages, its errors explained."""
+"""The Milvus collection of the long-term memory, opened on demand."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ if TYPE_CHECKING:
 
 CALL_TIMEOUT_S = 30.0
 FLUSH_EVERY_ROWS = 128
-"""Lite reads unflushed rows one by one (4 ms a hundred), and a flush costs it 20 ms. A server flushes by itself."""
+"""Rows between two flushes: Lite reads unflushed rows one by one (4 ms a hundred), and a flush costs it 20 ms. A server
+flushes by itself."""
 LITE_EF = 4096
-"""Lite counts what the filter leaves out among the candidates: with 64, few turns in a large memory are not found."""
+"""Lite counts rows outside the filter among the candidates: with 64, it misses a few turns in a large memory."""
 SERVER_EF = 64
 _PAGE_ROWS = 1000
 _PAGE_RECORDS = 256  # a gRPC message holds 64 MB
 _KEYS_A_DELETE = 1000
 _BATCH_CHARACTERS = 8_000_000
 _ONE_AT_A_TIME = threading.Lock()
-"""Of two that make a collection, or first write to it, at once in a process, Lite leaves a file open."""
+"""Two threads that create a collection, or first write to it, at once make Lite leave a file open."""
 
 
 class MemoryCollection:
-    """Rows of the memory, by filter or by nearness; the methods but ``open`` and ``close`` need ``open`` first.
+    """The rows of the memory, by filter or by nearness. Call ``open`` before all other methods except ``close``.
 
     Args:
-        name: Of the collection.
+        name: Name of the collection.
         embedders: The embedder of its vector field.
         uri: Milvus Lite folder or server address; None takes the setting ``milvus_uri``.
-        token: For a server; None takes the setting.
+        token: Token of a server; None takes the setting.
     """
 
     def __init__(self, name: str, embedders: Embedders, *, uri: str | None, token: str | None) -> None:
@@ -54,14 +55,14 @@ class MemoryCollection:
         self._unflushed = 0
         self._opening = threading.RLock()
         self.uses = OpenUses()
-        """Closing waits for them."""
+        """Current uses in other threads, which ``close`` waits for."""
 
     def open(self, *, dimension: int | None = None) -> bool:
-        """Return whether the collection is there and loaded; with a dimension it is made where there is none.
+        """Load the collection, created if a dimension is given; return whether it exists.
 
         Raises:
-            CollectionError: The database cannot be used, the collection holds something else, or its vectors come
-                from another embedder or have another length.
+            CollectionError: The database cannot be used, the collection is not a memory, or its vectors come from
+                another embedder or have another length.
         """
         with self._opening, self._explained("be opened"):
             if self._info is None:
@@ -70,13 +71,13 @@ class MemoryCollection:
         if info is not None and dimension not in (None, info.dimensions[DENSE_FIELD]):
             raise CollectionError(
                 f"The embedder gives vectors of length {dimension}, the memory {self.name!r} takes "
-                f"{info.dimensions[DENSE_FIELD]}. Use the embedder it was made with, or choose another name "
+                f"{info.dimensions[DENSE_FIELD]}. Use the embedder of the memory, or choose another name "
                 "(JUDGETREE_CONVERSATION_COLLECTION)."
             )
         return info is not None
 
     def close(self) -> None:
-        """Wait for uses in other threads, then close the connection; the next ``open`` makes another one."""
+        """Wait for uses in other threads, then close the connection; ``open`` makes a new one."""
         self.uses.wait_for_end()
         with self._opening:
             self._info = None
@@ -85,7 +86,7 @@ class MemoryCollection:
                 self._connection = None
 
     def rows(self, condition: str, columns: Sequence[str]) -> Iterator[Row]:
-        """Return the rows that a filter (``""``: none) keeps, in order of their keys, read in pages."""
+        """Yield the rows that pass a filter (``""``: all), in the order of their keys, read in pages."""
         page_rows = _PAGE_RECORDS if RECORD_FIELD in columns or "*" in columns else _PAGE_ROWS
         last = ""
         while True:
@@ -98,7 +99,7 @@ class MemoryCollection:
     def search(
         self, vector: Sequence[float], condition: str, columns: Sequence[str], limit: int
     ) -> list[tuple[Row, float]]:
-        """Return the rows nearest to a vector among those that the filter keeps, with their cosines, best first."""
+        """Return the filtered rows nearest to a vector with their cosines, best first."""
         with self._explained("be searched"):
             ef = LITE_EF if self._lite else SERVER_EF
             hits = self._client.search(
@@ -115,14 +116,14 @@ class MemoryCollection:
         return [({**hit["entity"], PK_FIELD: hit[PK_FIELD]}, float(hit["distance"])) for hit in hits]
 
     def upsert(self, rows: Sequence[Row]) -> None:
-        """Put rows, each in place of the one of its key, and see to it that they are found fast."""
+        """Write rows, each in place of the one with its key, and flush Lite so that searches stay fast."""
         with self._explained("be written to"), self._one_writer():
             for batch in _batches(rows):
                 self._client.upsert(self.name, batch, timeout=CALL_TIMEOUT_S)
             self._written(len(rows))
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Take rows away, by key."""
+        """Delete rows by key."""
         with self._explained("be written to"), self._one_writer():
             for start in range(0, len(keys), _KEYS_A_DELETE):
                 batch = list(keys[start : start + _KEYS_A_DELETE])
@@ -163,12 +164,12 @@ class MemoryCollection:
                 limit=page_rows,
                 consistency_level="Strong",
                 timeout=CALL_TIMEOUT_S,
-                iterator="True",  # in order of the key, see collection_content
+                iterator="True",  # returns rows in the order of their keys
             )
         return [dict(row) for row in page]
 
     def _one_writer(self) -> AbstractContextManager[object]:
-        """Lite takes one writer at a time: of two that come first at once, each opens its log, and one stays open."""
+        """Serialise writers of Lite: of two first writers at once, each opens its log, and one log stays open."""
         return _ONE_AT_A_TIME if self._lite else nullcontext()
 
     def _written(self, rows: int) -> None:
@@ -184,7 +185,7 @@ class MemoryCollection:
             with self.uses.entered():
                 yield
         except MilvusFailure as error:
-            # A server that came back, or a collection that was dropped, is looked at anew.
+            # The server may have restarted, or the collection been dropped: the next use opens it again.
             self._info = None
             raise CollectionError(f"The memory {self.name!r} cannot {action}. {error}") from error
 

@@ -1,4 +1,4 @@
-"""Which chunks of earlier turns a new turn looks at: those that answers rested on most and last, within a budget."""
+"""Selection of chunks of earlier turns for a new turn: those that most and latest answers rested on, in a budget."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ..reader.evidence import render_evidence
 from .turns import ChunkRef, QaPair, best_refs
 
 _WORTH = {2: 1.0, 1: 0.75, None: 0.5, 0: 0.05}
-"""Of a chunk for one answer, by the judge's score."""
+"""Value of a chunk for one answer, by the judge's score."""
 _WORTH_OF_A_REFUSAL = 0.1
-"""Of what a turn found and could not answer from, as a part of its worth for an answer."""
+"""Value of a chunk for a refusal, as a share of that for an answer."""
 _HALF_LIFE_TURNS = 5.0
-"""A use counts half as much so many turns later."""
+"""Turns after which a use counts half as much."""
 
 
 def ranked_refs(turns: Iterable[QaPair], *, at: int) -> list[ChunkRef]:
-    """The chunks of several turns, each once with its best score, those first that are worth most at turn ``at``.
+    """Return the chunks of several turns, each once with its best score, most valuable at turn ``at`` first.
 
-    Each turn that rests on a chunk adds to its worth: more for a higher score, less the longer ago it is. Of equals the
-    one that was retrieved with the higher score comes first.
+    Each turn that rests on a chunk adds to its value: more for a higher score, less for an older turn. Among equals the
+    higher retrieval score comes first.
     """
     worth: dict[str, float] = {}
     refs: list[ChunkRef] = []
@@ -36,7 +36,7 @@ def ranked_refs(turns: Iterable[QaPair], *, at: int) -> list[ChunkRef]:
 
 
 def within_tokens(chunks: Sequence[Document], max_tokens: int) -> list[Document]:
-    """The chunks, in their order, as far as they fit together; one that does not is left out and the next is tried."""
+    """Return the chunks that fit into the budget, in order; one that does not fit is skipped."""
     kept: list[Document] = []
     left = max_tokens
     for chunk in chunks:

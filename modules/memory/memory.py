@@ -1,4 +1,4 @@
-"""The long-term memory of conversations: their turns in Milvus, found again by path, by age and by meaning."""
+"""The long-term memory of conversations: their turns in Milvus, retrieved by path, by age and by meaning."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ from .turns import MAIN_BRANCH, PathSpans, QaPair
 RECENT_TTL_S = 300.0
 _IDS_A_FILTER = 500
 _EMBEDDED_CHARACTERS = 1_000
-"""Of a question, its rewrite and its answer: what any embedder reads, where an endpoint may refuse a longer text."""
+"""Embedded characters of question, rewrite and answer each; an endpoint may refuse a longer text."""
 _PLACES_REMEMBERED = 10_000
 
 
 class ConversationMemory:
-    """Turns of any number of conversations in one collection, none of which sees another's.
+    """A store of the turns of any number of conversations in one collection, separated by conversation.
 
-    Nothing is opened before it is needed, and the collection is made by the first turn. A memory can be used from
-    several threads; its methods block. Open, a Milvus Lite folder keeps other processes out: use it in a ``with``
-    statement, or ``close`` it. A closed memory opens again when it is used again.
+    The database is opened on demand, and the first turn creates the collection. Methods block and are thread-safe. An
+    open Milvus Lite folder excludes other processes: use a ``with`` statement, or ``close``. A closed memory reopens at
+    its next use.
 
-    Every method raises ``CollectionError`` where the database cannot be used, the collection is no memory or another
-    embedder made it, or an id is longer than 1,024 bytes; those that embed pass on ``ModelCallError``.
+    Every method raises ``CollectionError`` if the database cannot be used, the collection is not a memory or belongs to
+    another embedder, or an id is longer than 1,024 bytes; methods that embed also raise ``ModelCallError``.
 
     Args:
-        embedder: The collection remembers it and refuses another one.
+        embedder: The embedder; its name is saved in the collection, which refuses another one.
         collection: Name of the collection.
         uri: Milvus Lite folder (``….db``) or server address; None takes the setting ``milvus_uri``.
-        token: For a server; None takes the setting.
-        recent_ttl_s: Seconds for which ``get_recent_history`` may miss what another process writes.
-        clock: Seconds, from anywhere on; for those.
+        token: Token of a server; None takes the setting.
+        recent_ttl_s: Seconds for which ``get_recent_history`` may miss another process's writes.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(
@@ -85,26 +85,23 @@ class ConversationMemory:
         self.close()
 
     def close(self) -> None:
-        """Wait for what other threads do with it, then close the connection; this frees a Milvus Lite folder.
-
-        Closing twice does no harm.
-        """
+        """Wait for uses in other threads, then close the connection, which frees a Milvus Lite folder."""
         self._rows.close()
 
     def add_conversation_turn(self, conversation_id: str, turn: QaPair) -> None:
-        """Remember a turn, in place of the one of its id. It costs one embedding."""
+        """Save a turn in place of the one with its id, at the cost of one embedding."""
         self.add_turns(conversation_id, [turn])
 
     def add_turns(self, conversation_id: str, turns: Sequence[QaPair]) -> None:
-        """Remember turns, each in place of the one of its id; one embedding call for all. The last of an id counts.
+        """Save turns in place of those with their ids, by one embedding call; of equal ids the last one counts.
 
         Raises:
-            CollectionError: (Also) a turn takes more than 4 MB as JSON in ASCII; none is written then.
+            CollectionError: Also if a turn takes more than 4 MB as JSON in ASCII; then no turn is saved.
         """
         by_id = {turn["turn_id"]: turn for turn in turns}
         if not by_id:
             return
-        in_conversation(conversation_id)  # refuses an impossible id before anything is paid for
+        in_conversation(conversation_id)  # refuses an invalid id before the embedding is paid for
         with self._rows.uses.entered():
             self._rows.open()
             vectors = self.embedder.embed_documents([_embedded_text(turn) for turn in by_id.values()])
@@ -119,7 +116,7 @@ class ConversationMemory:
         self._note(conversation_id, by_id)
 
     def missing(self, conversation_id: str, turn_ids: Iterable[str]) -> set[str]:
-        """Which of the turns the memory does not hold. Of turns that this object has seen there it asks no more."""
+        """Return the ids that the memory does not hold; turns that this object has seen there cost no request."""
         wanted = {turn_id for turn_id in turn_ids if (conversation_id, turn_id) not in self._there}
         there: set[str] = set()
         for row in self._read(conversation_id, sorted(wanted), [TURN_FIELD]) if wanted else ():
@@ -128,9 +125,9 @@ class ConversationMemory:
         return wanted - there
 
     def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
-        """The newest ``limit`` turns, oldest first: of a path by their numbers, else of the whole by their times.
+        """Return the newest ``limit`` turns, oldest first: by number on a path, by time without one.
 
-        What this object wrote is seen at once, what others wrote after ``recent_ttl_s`` at the latest.
+        Writes of this object are visible at once, those of others after ``recent_ttl_s`` at the latest.
         """
         condition = in_conversation(conversation_id)
         if limit < 1 or (spans is not None and not spans):
@@ -154,14 +151,14 @@ class ConversationMemory:
         spans: PathSpans | None = None,
         below_number: int | None = None,
     ) -> list[tuple[QaPair, float]]:
-        """A conversation's turns nearest to a query, best first, each with its cosine (-1 to 1, higher is nearer).
+        """Return the turns nearest to a query with their cosines (-1 to 1, higher is nearer), best first.
 
         Args:
-            conversation_id: The conversation; no other one is looked at.
-            query: Costs one embedding; a blank one finds nothing.
-            top_k: Turns at most.
-            spans: Only turns on this path.
-            below_number: Only turns with a lower number.
+            conversation_id: The conversation to search.
+            query: The query, at the cost of one embedding; a blank one finds nothing.
+            top_k: Most turns.
+            spans: Limits the search to this path.
+            below_number: Limits the search to turns with a lower number.
         """
         if top_k < 1 or not query.strip() or (spans is not None and not spans):
             return []
@@ -179,12 +176,12 @@ class ConversationMemory:
         return sorted(found, key=lambda hit: (-hit[1], hit[0]["turn_id"]))
 
     def turns_of(self, conversation_id: str, turn_ids: Iterable[str] | None = None) -> list[QaPair]:
-        """Return all turns of a conversation, or those of them with these ids; oldest first."""
+        """Return the turns of a conversation, all or those with these ids, oldest first."""
         ids = None if turn_ids is None else sorted(set(turn_ids))
         return sorted(map(to_turn, self._read(conversation_id, ids, TURN_COLUMNS)), key=by_time)
 
     def delete_turns(self, conversation_id: str, turn_ids: Iterable[str] | None = None) -> int:
-        """Forget all turns of a conversation, or those with these ids; how many there were."""
+        """Delete the turns of a conversation, all or those with these ids, and return their number."""
         ids = None if turn_ids is None else sorted(set(turn_ids))
         keys = [str(row[PK_FIELD]) for row in self._read(conversation_id, ids, [PK_FIELD])]
         self._there = {seen for seen in self._there if seen[0] != conversation_id}
@@ -193,9 +190,9 @@ class ConversationMemory:
         return len(keys)
 
     def move_turns(self, conversation_id: str, to_conversation_id: str) -> int:
-        """Make all turns of a conversation turns of another one; how many there were.
+        """Move all turns of a conversation to another one, and return their number.
 
-        Nothing is embedded. After an interruption some turns may stand in both; doing it again mends that.
+        Nothing is embedded. After an interruption some turns may be in both; a second call completes the move.
         """
         in_conversation(to_conversation_id)
         rows = list(self._read(conversation_id, None, ALL_COLUMNS))
@@ -206,15 +203,15 @@ class ConversationMemory:
         return len(rows)
 
     def conversations(self) -> list[str]:
-        """Ids of the conversations that have turns, sorted; reads the keys of all rows."""
+        """Return the ids of the conversations that have turns, sorted; reads the keys of all rows."""
         if not self._rows.open():
             return []
         return sorted({str(row[CONVERSATION_FIELD]) for row in self._rows.rows("", [CONVERSATION_FIELD])})
 
     def records_without_parent(self, conversation_id: str | None = None) -> dict[str, list[QaPair]]:
-        """By conversation, oldest first: turns that another program wrote without saying what they follow.
+        """Return turns of other programs that name no parent, by conversation, oldest first.
 
-        A first turn is none of them, since its parent is known: there is none.
+        A first turn is not among them: it has an empty parent.
         """
         condition = f"{PARENT_FIELD} is null"
         if conversation_id is not None:
@@ -225,9 +222,9 @@ class ConversationMemory:
         return {conversation: sorted(turns, key=by_time) for conversation, turns in sorted(found.items())}
 
     def set_parents(self, conversation_id: str, turns: Sequence[QaPair]) -> int:
-        """Write down parent, branch and number of turns that ``records_without_parent`` gave; how many there were.
+        """Save parent, branch and number of turns from ``records_without_parent``, and return their number.
 
-        Nothing else of their rows changes, and nothing is embedded.
+        The rest of their rows is unchanged, and nothing is embedded.
         """
         by_id = {turn["turn_id"]: turn for turn in turns}
         rows = [
@@ -252,11 +249,11 @@ class ConversationMemory:
     def _note(self, conversation_id: str, turn_ids: Iterable[str]) -> None:
         if len(self._there) >= _PLACES_REMEMBERED:
             self._there = set()
-        # A new set, since another thread may be going through this one.
+        # A new set, since another thread may be iterating over this one.
         self._there = self._there | {(conversation_id, turn_id) for turn_id in turn_ids}
 
     def _newest_by_time(self, conversation_id: str, limit: int) -> list[QaPair]:
-        """Milvus cannot sort. But as many turns as wanted from some time on are the newest, whatever time that is."""
+        """Return the newest turns. Milvus cannot sort, so an earlier query's time bounds the rows that are read."""
         condition = in_conversation(conversation_id)
         since = self._newest_since.get((conversation_id, limit))
         if since is not None:
@@ -276,7 +273,7 @@ class ConversationMemory:
     def _newest_on_path(self, condition: str, limit: int, *, last: int) -> list[QaPair]:
         window = self._rows.rows(f"{condition} and {NUMBER_FIELD} > {last - limit:d}", TURN_COLUMNS)
         turns = [to_turn(row) for row in window]
-        if len(turns) < min(limit, last):  # some are not remembered: older ones take their place
+        if len(turns) < min(limit, last):  # some are missing: older ones take their place
             turns = [to_turn(row) for row in self._rows.rows(condition, TURN_COLUMNS)]
         return sorted(turns, key=lambda turn: turn["turn_number"])[-limit:]
 
@@ -289,32 +286,32 @@ class ConversationMemory:
 
 
 def by_time(turn: QaPair) -> tuple[int, int, str]:
-    """Orders turns by time; of one time, by number and then by id. A time that cannot be read comes first."""
+    """Return the sort key of a turn: time, then number, then id. An unreadable time comes first."""
     return moment_us(turn["timestamp"]) or 0, turn["turn_number"], turn["turn_id"]
 
 
 def _moments(rows: Iterable[Row]) -> list[int]:
-    """Times of the rows that have one in a column, in order."""
+    """Return the times of the rows that have one, sorted."""
     return sorted(moment for row in rows if isinstance(moment := row.get(MOMENT_FIELD), int))
 
 
 def _embedded_text(turn: QaPair) -> str:
-    # The user's words come first: a rewrite may be wrong, and an embedder may read no further than the beginning.
+    # The user's words come first: a rewrite may be wrong, and an embedder may read only the beginning.
     forms = dict.fromkeys((turn["query"], turn["standalone_query"], turn["answer"]))
     text = "\n".join(form[:_EMBEDDED_CHARACTERS] for form in forms)
     return text.encode(errors="replace").decode()
 
 
 def backfill(memory: ConversationMemory, conversation_id: str | None = None, *, dry_run: bool = False) -> int:
-    """Chain the turns without a parent in the order of their times (of one time, by id); how many there are.
+    """Chain the turns without a parent in the order of their times, and return their number.
 
-    Each follows the one before it, the first of a conversation the last turn of its main branch; where there is none,
-    it becomes a first turn. Done again it finds nothing to do, and after an interruption it goes on where it stopped.
+    Each turn follows the one before it, and the first follows the last turn of the main branch, if there is one. Equal
+    times are ordered by id. An interrupted run can be repeated.
 
     Args:
-        memory: Where the turns are.
+        memory: The memory of the turns.
         conversation_id: One conversation; None for all.
-        dry_run: Count, and change nothing.
+        dry_run: Only count the turns.
 
     Raises:
         CollectionError: The memory cannot be used.
@@ -329,7 +326,7 @@ def backfill(memory: ConversationMemory, conversation_id: str | None = None, *, 
 
 
 def chained(turns: Sequence[QaPair], *, after: QaPair | None) -> list[QaPair]:
-    """The turns on the main branch, each as the child of the one before it; ``after`` stands before the first."""
+    """Return the turns on the main branch, each the child of the one before it and the first that of ``after``."""
     chain: list[QaPair] = []
     for turn in turns:
         parent = chain[-1] if chain else after

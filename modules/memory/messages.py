@@ -1,4 +1,4 @@
-"""Conversations as messages: the history that a caller gives, earlier turns within a budget, the order of a prompt."""
+"""Conversations as messages: histories from callers, earlier turns within a budget, and the messages of a prompt."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _ROLES: Mapping[str, _Side] = {
 
 
 def pairs_of(history: GivenHistory) -> list[tuple[str, str]]:
-    """(question, answer) of a history; messages of the system and of tools are left out.
+    """Return the (question, answer) pairs of a history, without system and tool messages.
 
-    Several messages of one side in a row are one question, or one answer. A question without an answer has ``""``, and
-    so has an answer without a question: a greeting at the beginning.
+    Consecutive messages of one side are joined. A missing answer is ``""``, and so is the question of a greeting at the
+    start.
 
     Raises:
         SettingsError: An element has none of the forms of ``GivenHistory``.
@@ -69,7 +69,7 @@ def _add(pairs: list[tuple[str, str]], side: _Side, text: str, *, is_new: bool) 
 
 
 def _said(said: object) -> tuple[_Side, str]:
-    """Who said an element of a history, and its text."""
+    """Return the side and the text of an element of a history."""
     if isinstance(said, ChatMessage):
         side = _ROLES.get(said.role)
     elif isinstance(said, BaseMessage):
@@ -98,25 +98,25 @@ def _side_of(message: BaseMessage) -> _Side | None:
 
 
 HistoryRenderer = Callable[[Sequence[tuple[str, str]]], str]
-"""Writes (question, answer) pairs down for a prompt."""
+"""A function that renders (question, answer) pairs for a prompt."""
 
 _LEAST_OF_A_TURN = 40
-"""Tokens below which a turn says nothing: older turns are left out instead."""
+"""Least tokens of a shortened turn; older turns are dropped instead."""
 
 
 def history_text(
     turns: Sequence[QaPair], *, summary: str = "", max_tokens: int, render: HistoryRenderer | None = None
 ) -> str:
-    """Turns and the summary before them, in no more tokens than that.
+    """Return turns, after the summary of those before, in at most ``max_tokens`` tokens.
 
-    What is too long is shortened, the longest texts first: every turn keeps its beginning and its end. Only where there
-    is no room for all, the oldest are left out.
+    The longest texts are shortened first, and every turn keeps its start and its end. The oldest turns are dropped if
+    they cannot all fit.
 
     Args:
         turns: Oldest first.
-        summary: Of the turns before; has at most a third of the room. Not for ``render``.
-        max_tokens: The room, as ``token_estimates`` counts.
-        render: Writes the turns down in place of ``render_turns``.
+        summary: Summary of the turns before, shortened to a third of the room; not used with ``render``.
+        max_tokens: The room, in tokens of ``calls.tokens``.
+        render: Renders the turns in place of ``render_turns``.
     """
     if render is None:
         summary = shortened(summary, max_tokens // 3)
@@ -128,7 +128,7 @@ def history_text(
 
 
 def fitting_turns(turns: Sequence[QaPair], max_tokens: int) -> list[QaPair]:
-    """Return the turns, their texts shortened as far as need be; without the oldest where there is no room for all."""
+    """Return the turns, shortened as needed; the oldest are dropped where all cannot fit."""
     bounded = [_bounded(turn, max_tokens) for turn in turns]
     if sum(map(_cost, bounded)) <= max_tokens:
         return bounded
@@ -139,7 +139,7 @@ def fitting_turns(turns: Sequence[QaPair], max_tokens: int) -> list[QaPair]:
 
 
 def fair_shares(wanted: Sequence[int], room: int) -> list[int]:
-    """How much each gets of the room: all that it wants, or as much as any other that wants too much.
+    """Divide the room: each gets all that it wants, or an equal share of what the modest ones leave.
 
     >>> fair_shares([5, 100, 300], 105)
     [5, 50, 50]
@@ -153,7 +153,7 @@ def fair_shares(wanted: Sequence[int], room: int) -> list[int]:
 
 
 def _bounded(turn: QaPair, max_tokens: int) -> QaPair:
-    """Return the turn without what no share of the room could show, so that everything after this is quick."""
+    """Return the turn with each text shortened to the whole room, so that further work is fast."""
     return turn | {
         "query": shortened(turn["query"], max_tokens),
         "standalone_query": shortened(turn["standalone_query"], max_tokens),
@@ -162,7 +162,7 @@ def _bounded(turn: QaPair, max_tokens: int) -> QaPair:
 
 
 def _cost(turn: QaPair) -> int:
-    return text_tokens(render_turns([turn])) + 2  # the blank line behind it
+    return text_tokens(render_turns([turn])) + 2  # the blank line after it
 
 
 def _shortened_turn(turn: QaPair, max_tokens: int) -> QaPair:
@@ -192,26 +192,24 @@ def build_context_messages(
     summary: str = "",
     token_budget: int,
 ) -> list[Message]:
-    """System message, summary, relevant history, recent history, knowledge, question: in this order, within the budget.
+    """Build the messages: system, summary, relevant history, recent history, knowledge, question.
 
-    A turn is a pair of messages, "user" with its question (in the user's words, and below them as it was understood)
-    and "assistant" with its answer.
-    Both histories are shown oldest first; a turn that is in both is shown as a recent one, and only once. Summary and
-    knowledge come from models and passages, so they are messages of the user and never of the system.
+    A turn is a pair of messages: "user" with its question and interpretation, and "assistant" with its answer. Both
+    histories are oldest first; a turn in both counts as recent. Summary and knowledge come from models and passages, so
+    they are messages of the user, not of the system.
 
-    System message and question always stay, even where they alone exceed the budget. What is left of it goes to the
-    knowledge, the summary, the recent turns from the newest on, and the relevant turns from the best on. What does not
-    fit is left out whole, and the next one is tried; only knowledge is cut, at the end of a passage (of a paragraph, if
-    its passages have no numbers), and from there on.
+    System message and question are always included. The rest of the budget goes to the knowledge, the summary, the
+    recent turns from the newest, and the relevant turns from the best. Turns and summary that do not fit are skipped
+    whole; knowledge is cut at the end of a passage (of a paragraph, if passages have no numbers).
 
     Args:
         system: Instructions.
         question: The text of the last message.
         relevant: Best first.
         recent: Oldest first.
-        knowledge: Passages, numbered as ``evidence.render_evidence`` does; ``""`` for none.
-        summary: Of the conversation before; ``""`` for none.
-        token_budget: Tokens of all messages together, as ``turns.count_tokens`` counts them.
+        knowledge: Passages, numbered as by ``evidence.render_evidence``; ``""`` for none.
+        summary: Summary of the conversation before; ``""`` for none.
+        token_budget: Most tokens of all messages together, by ``turns.count_tokens``.
     """
     left = token_budget - count_tokens(system, question)
     knowledge = fitting_passages(knowledge, left - count_tokens(f"{KNOWLEDGE_HEADING}\n"))
@@ -236,7 +234,7 @@ def build_context_messages(
 
 
 def _fitting_turns(turns: Iterable[QaPair], left: int) -> tuple[list[QaPair], int]:
-    """Return the turns that fit, tried in their order, each id once; and the tokens left then."""
+    """Return the turns that fit, tried in order, each id once, and the tokens left."""
     kept: dict[str, QaPair] = {}
     for turn in turns:
         cost = count_tokens(*(text for _, text in _turn_messages([turn])))
@@ -251,7 +249,7 @@ def _turn_messages(turns: Sequence[QaPair]) -> list[Message]:
         (("user", both_forms(turn["query"], turn["standalone_query"])), ("assistant", turn["answer"] or REFUSAL))
         for turn in turns
     )
-    # No endpoint takes an empty text: a greeting has no question.
+    # Endpoints refuse an empty text, such as the question of a greeting.
     return [message for pair in pairs for message in pair if message[1]]
 
 
@@ -264,7 +262,7 @@ def _knowledge_messages(knowledge: str) -> list[Message]:
 
 
 def fitting_passages(knowledge: str, max_tokens: int) -> str:
-    """As many whole passages as have no more tokens together, from the first on; ``""`` if the first is too long."""
+    """Return the first passages that fit as a whole; ``""`` if the first is too long."""
     fitting = ""
     for end in _passage_ends(knowledge):
         if is_longer(knowledge[:end], max_tokens):
@@ -274,7 +272,7 @@ def fitting_passages(knowledge: str, max_tokens: int) -> str:
 
 
 def _passage_ends(knowledge: str) -> list[int]:
-    """Where passages end: before the next number, since a passage may hold empty lines; else at each empty line."""
+    """Return the ends of passages: before the next number, or at empty lines if they have no numbers."""
     if not knowledge.startswith("[1] "):
         return [*(match.start() for match in _PARAGRAPH_END.finditer(knowledge)), len(knowledge)]
     ends: list[int] = []

@@ -1,7 +1,7 @@
-"""Prompts of a conversation: which earlier turns matter, what they can answer, and what a follow-up asks by itself.
+"""Prompts of a conversation: selection and assessment of earlier turns, stand-alone questions, summaries and routes.
 
-As in ``prompts``, what stays the same comes first. Earlier turns are numbered as they are in the conversation, passages
-from 1 on. Turns are shown in the user's words; what they were taken to mean stands below them, marked as a guess.
+Each prompt starts with its constant parts. Earlier turns have their numbers in the conversation, passages numbers from
+1. Turns are shown in the user's words, with the interpretation below them, marked as a guess.
 """
 
 from __future__ import annotations
@@ -104,14 +104,14 @@ Reply with one JSON object and nothing else: {"route": "rag" | "web"}."""
 
 
 def both_forms(query: str, standalone: str) -> str:
-    """Return a question in the user's words, and below it how it was understood where that says something else."""
+    """Return a question in the user's words, with its interpretation below if that differs."""
     if not standalone or standalone == query:
         return query
     return f"{query}\n{UNDERSTOOD}{as_line(standalone)}"
 
 
 def render_turns(turns: Iterable[QaPair], *, summary: str = "") -> str:
-    """Earlier turns, each under its number, in the user's words and as understood; ``summary`` stands before them."""
+    """Render earlier turns with their numbers and interpretations, after ``summary``."""
     lines = [f"Summary of the turns before:\n{as_material(summary)}"] if summary else []
     return "\n\n".join([*lines, *map(_rendered_turn, turns)])
 
@@ -122,7 +122,7 @@ def _rendered_turn(turn: QaPair) -> str:
 
 
 def render_pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    """(question, answer) pairs as the history of a prompt."""
+    """Render (question, answer) pairs as the history of a prompt."""
     return "\n\n".join(f"Q: {question}\nA: {answer}" for question, answer in pairs)
 
 
@@ -132,13 +132,13 @@ def select_messages(history: str, query: str) -> list[Message]:
 
 
 def assess_messages(history: str, passages: str, query: str) -> list[Message]:
-    """Ask what turns and passages give to a question (``AssessmentReply``)."""
+    """Ask what turns and passages contribute to a question (``AssessmentReply``)."""
     user = f"Earlier turns:\n{history}\n\nPassages:\n{passages}\n\nNew question: {query}"
     return [("system", ASSESS_SYSTEM), ("user", user)]
 
 
 def condense_messages(history: str, query: str) -> list[Message]:
-    """Ask for the question as it stands alone, as plain text."""
+    """Ask for the question as it stands alone, in plain text."""
     return [("system", CONDENSE_SYSTEM), ("user", f"Earlier turns:\n{history}\n\nNew question: {query}")]
 
 
@@ -148,7 +148,7 @@ def summary_messages(history: str) -> list[Message]:
 
 
 def small_talk_messages(query: str) -> list[Message]:
-    """Ask whether anything is asked (``SmallTalkReply``)."""
+    """Ask whether a message is small talk (``SmallTalkReply``)."""
     return [("system", SMALL_TALK_SYSTEM), ("user", f"Message: {query}")]
 
 
@@ -167,4 +167,4 @@ CONVERSATION_VERSION = version_of(
     SMALL_TALK_SYSTEM,
     ROUTE_SYSTEM,
 )
-"""Changes whenever an instruction does."""
+"""Version of all instructions of a conversation."""

@@ -1,4 +1,4 @@
-"""The newest turns of conversations, remembered for a while."""
+"""A short-lived cache of the newest turns of conversations."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class _Remembered:
 
 
 class RecentTurns:
-    """Answers to "the newest ``limit`` turns" by conversation, limit and path; safe between threads.
+    """A thread-safe cache of the newest turns by conversation, limit and path.
 
     Args:
-        ttl_s: Seconds that an answer is good for; 0 remembers nothing.
-        clock: Seconds, from anywhere on.
-        capacity: Answers kept; the one that was not used for longest goes first.
+        ttl_s: Seconds for which an entry is valid; 0 caches nothing.
+        clock: Returns monotonic seconds.
+        capacity: Most entries; the least recently used one is dropped first.
     """
 
     def __init__(self, *, ttl_s: float, clock: Callable[[], float], capacity: int = 1000) -> None:
@@ -41,9 +41,9 @@ class RecentTurns:
         return len(self._remembered)
 
     def get(self, conversation_id: str, limit: int, spans: PathSpans | None, load: _Load) -> list[QaPair]:
-        """What ``load`` gives, or gave within the time; the caller may change it.
+        """Return a copy of the cached turns, or load and cache them.
 
-        What was loaded while the conversation was dropped is not remembered.
+        Turns that were loaded while their conversation was dropped are not cached.
         """
         key = (conversation_id, limit, None if spans is None else frozenset(spans.items()))
         ticket = object()
@@ -64,7 +64,7 @@ class RecentTurns:
         return deepcopy(turns)
 
     def drop(self, conversation_id: str) -> None:
-        """Forget what is remembered of a conversation."""
+        """Forget the cached turns of a conversation."""
         with self._lock:
             for entries in (self._remembered, self._loading):
                 for key in [key for key in entries if key[0] == conversation_id]:

@@ -1,7 +1,7 @@
-"""The stand-alone question out of a model's reply: chatter cut off, what cannot be a question refused.
+"""Parsing of the stand-alone question in a model's reply.
 
-A rewrite is what is searched for, shown and remembered, so a reply that is not certainly one question is none: the
-user's own words are searched for then. Whatever the reply holds, reading it costs no more than its limit allows.
+A rewrite is searched for, shown and saved. A reply that is not certainly a single question is therefore refused, and
+the user's own words are searched for. The time of parsing is bounded by the limit of the reply.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..reader.evidence import foreign_addresses
 from ..reader.refusals import is_refusal
 
 _ROOM_FOR_CHATTER = 3
-"""How many times the limit of a rewrite a reply may be long; a longer one is not looked into."""
+"""Longest reply that is parsed, in multiples of the limit of a rewrite."""
 
 _OF_A_REWRITE = r"(?:rewritten|re-?phrased|re-?formulated|re-?worded|condensed|stand-?alone|self-?contained|new|final)"
 _NOUN = r"(?:question|query|version|form|rewrite|rewriting|output|result|answer)"
@@ -51,22 +51,22 @@ _QUOTES = ("**", '"', "'", "“”", "‘’", "「」", "『』", "«»", "`", 
 
 @dataclass(frozen=True, kw_only=True)
 class Rewrite:
-    """A question as it stands alone, or why there is none."""
+    """A stand-alone question, or the problem with it."""
 
     text: str
-    """``""`` where the reply cannot be used."""
+    """The question; ``""`` if the reply cannot be used."""
     problem: str = ""
-    """Why it cannot be used, as the end of a sentence about the rewrite; ``""`` otherwise."""
+    """The reason, as the end of a sentence about the rewrite; ``""`` if it can be used."""
 
 
 def read_rewrite(reply: str, query: str, *, max_tokens: int, cut_off: bool = False) -> Rewrite:
-    """Return the one question that a reply holds.
+    """Parse the single question in a reply.
 
     Args:
-        reply: What the model wrote.
-        query: What was to be rewritten. Only a question of several lines may be rewritten in several.
-        max_tokens: Tokens of the longest rewrite that is used.
-        cut_off: Whether the model had to stop before its end.
+        reply: The model's reply.
+        query: The question to be rewritten. Only one of several lines may have a rewrite of several lines.
+        max_tokens: Most tokens of a rewrite.
+        cut_off: True if the reply is incomplete.
     """
     if cut_off or is_longer(reply, _ROOM_FOR_CHATTER * max_tokens):
         return Rewrite(text="", problem=f"it is longer than {max_tokens} tokens")
@@ -88,7 +88,7 @@ def read_rewrite(reply: str, query: str, *, max_tokens: int, cut_off: bool = Fal
 
 
 def _from_json(reply: str) -> str:
-    """Return the only text of a JSON object, for models that answer everything with one; else the reply."""
+    """Return the only text of a JSON object, since some models always reply in JSON; else the reply."""
     if not reply.startswith("{") or not reply.endswith("}"):
         return reply
     try:
@@ -100,7 +100,7 @@ def _from_json(reply: str) -> str:
 
 
 def _without_chatter(reply: str, *, keep_all: bool) -> list[str]:
-    """Return the lines of the question itself; ``keep_all`` lets lines follow that look like an afterword."""
+    """Return the lines of the question; ``keep_all`` keeps lines that look like an afterword."""
     lines: list[str] = []
     for raw in reply.splitlines():
         line = raw.strip()
@@ -114,7 +114,7 @@ def _without_chatter(reply: str, *, keep_all: bool) -> list[str]:
 
 
 def _unwrapped(line: str) -> str:
-    """Return a line without bullet, preface, remark and quotes around it; ``""`` where nothing else is in it."""
+    """Remove bullet, preface, remark and quotes from a line; ``""`` if nothing is left."""
     text, before = line, ""
     while text != before:
         before = text
@@ -127,7 +127,7 @@ def _unwrapped(line: str) -> str:
 
 
 def _without_marks(text: str) -> str:
-    """Without the bold type of a label such as ``**Question:** …``."""
+    """Remove the bold type of a label such as ``**Question:** …``."""
     return text.replace("**", "") if text.startswith("**") else text
 
 

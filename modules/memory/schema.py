@@ -1,7 +1,7 @@
-"""What the long-term memory looks like in Milvus: its fields, its rows, and which rows a filter keeps.
+"""The schema of the long-term memory in Milvus: its fields, its rows, and filters.
 
-A row holds its turn twice: whole, as JSON in pieces, which is what is read; and in columns, for filters and for other
-programs. Those may write rows of their own with the columns that they know, so that most columns may be null.
+A row holds its turn twice: whole, as JSON in pieces, for reading; and in columns, for filters and other programs. Other
+programs may write rows with some of the columns, so that most columns are nullable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..index.dense_fields import Vector
 
 MEMORY_PROPERTY = "judgetree_conversations"
-"""Not the documents' own, so that neither takes a collection of the other kind for one of its own."""
+"""Property of collections of conversations; collections of documents have another one."""
 CONVERSATION_FIELD = "conversation_id"
 TURN_FIELD = "turn_id"
 PARENT_FIELD = "parent_turn_id"
@@ -63,13 +63,13 @@ Row = Mapping[str, object]
 
 
 def row_key(conversation_id: str, turn_id: str) -> str:
-    """Return the key of a turn's row: no conversation can name a row of another one."""
+    """Return the key of a turn's row, distinct for every conversation and turn."""
     text = f"{len(conversation_id)}:{conversation_id}:{turn_id}"
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def moment_us(timestamp: str) -> int | None:
-    """Return a time in ISO 8601 (UTC where it does not say) as microseconds since 1970; None where it is no such text.
+    """Convert an ISO 8601 time (UTC by default) to microseconds since 1970; None if it is malformed.
 
     >>> moment_us("1970-01-01T00:00:01Z")
     1000000
@@ -82,9 +82,9 @@ def moment_us(timestamp: str) -> int | None:
 
 
 def create_memory(client: MilvusClient, name: str, info: CollectionInfo) -> None:
-    """Make an empty memory for vectors as ``info`` names them, or leave the one that somebody made meanwhile.
+    """Create an empty memory for the vectors of ``info``, unless another writer has created it meanwhile.
 
-    Its index is made by ``load_memory``.
+    ``load_memory`` creates its index.
     """
     from pymilvus import DataType  # noqa: PLC0415 - takes a second to import
 
@@ -112,33 +112,33 @@ def create_memory(client: MilvusClient, name: str, info: CollectionInfo) -> None
 
 
 def load_memory(client: MilvusClient, name: str) -> None:
-    """Make a memory searchable; also one whose making was interrupted."""
+    """Make a memory searchable, even one whose creation was interrupted."""
     if not client.list_indexes(name):
         indexes = client.prepare_index_params()
         indexes.add_index(field_name=DENSE_FIELD, **DENSE_INDEX)
-        # Waiting for the index of an empty collection would take pymilvus half a second.
+        # pymilvus would wait half a second for the index of an empty collection.
         with _unless_made(lambda: bool(client.list_indexes(name))):
             client.create_index(name, indexes, sync=False)
     client.load_collection(name)
 
 
 def memory_info(embedder: str, dimension: int) -> CollectionInfo:
-    """What a memory remembers of the embedder that its vectors come from."""
+    """Return the information that a memory saves about its embedder."""
     return CollectionInfo(
         embedders={DENSE_FIELD: embedder}, dimensions={DENSE_FIELD: dimension}, analyzer="standard", cjk_share=0.0
     )
 
 
 def is_memory(client: MilvusClient, name: str) -> bool:
-    """Return whether a collection holds conversations, and no documents."""
+    """Return whether a collection holds conversations instead of documents."""
     return MEMORY_PROPERTY in (client.describe_collection(name).get("properties") or {})
 
 
 def read_memory_info(client: MilvusClient, name: str) -> CollectionInfo:
-    """What an existing collection remembers.
+    """Return the saved information of an existing memory.
 
     Raises:
-        CollectionError: It is no memory of conversations, or one of another format.
+        CollectionError: The collection is not a memory, or has another format.
     """
     properties = client.describe_collection(name).get("properties") or {}
     info = CollectionInfo.from_json(str(properties.get(MEMORY_PROPERTY, "")), "memory", where=f"The memory {name!r}")
@@ -151,22 +151,19 @@ def read_memory_info(client: MilvusClient, name: str) -> CollectionInfo:
 
 
 def to_row(conversation_id: str, turn: QaPair, vector: Vector) -> Row:
-    """Return a turn as Milvus takes it.
+    """Convert a turn to a row.
 
     Raises:
-        CollectionError: An id or the timestamp is longer than ``MAX_ID_BYTES`` or no text that can be stored, or the
-            turn takes more than 4 MB as JSON in ASCII.
+        CollectionError: An id or the timestamp is longer than ``MAX_ID_BYTES`` or cannot be stored, or the turn takes
+            more than 4 MB as JSON in ASCII.
     """
     return {
         PK_FIELD: row_key(conversation_id, turn["turn_id"]),
         CONVERSATION_FIELD: conversation_id,
         DENSE_FIELD: np.asarray(vector, dtype=np.float32),
-        TURN_FIELD: checked_id(TURN_FIELD, turn["turn_id"]),
-        PARENT_FIELD: checked_id(PARENT_FIELD, turn["parent_turn_id"]),
-        BRANCH_FIELD: checked_id(BRANCH_FIELD, turn["branch_id"]),
+        **_place_of(turn),
         TIME_FIELD: checked_id(TIME_FIELD, turn["timestamp"]),
         MOMENT_FIELD: moment_us(turn["timestamp"]),
-        NUMBER_FIELD: turn["turn_number"],
         "user_query": _cut(turn["query"]),
         "assistant_response": _cut(turn["answer"]),
         "context_docs": _fitting_list(turn["chunks"]),
@@ -176,7 +173,7 @@ def to_row(conversation_id: str, turn: QaPair, vector: Vector) -> Row:
 
 
 def to_turn(row: Row) -> QaPair:
-    """The turn of a row. One that another program wrote has what its columns say; its key is its id if it has none."""
+    """Convert a row to a turn; another program's row has only its columns, and its key as a missing id."""
     pieces = cast("list[str] | None", row.get(RECORD_FIELD))
     if pieces:
         return cast("QaPair", json.loads("".join(pieces)))
@@ -194,9 +191,12 @@ def to_turn(row: Row) -> QaPair:
 
 
 def linked(row: Row, turn: QaPair) -> Row:
-    """Return a row of another program with the place of ``turn`` in the conversation; all else is as it was."""
+    """Return a row of another program with the parent, branch and number of ``turn``."""
+    return {**row, **_place_of(turn)}
+
+
+def _place_of(turn: QaPair) -> Row:
     return {
-        **row,
         TURN_FIELD: checked_id(TURN_FIELD, turn["turn_id"]),
         PARENT_FIELD: checked_id(PARENT_FIELD, turn["parent_turn_id"]),
         BRANCH_FIELD: checked_id(BRANCH_FIELD, turn["branch_id"]),
@@ -205,7 +205,7 @@ def linked(row: Row, turn: QaPair) -> Row:
 
 
 def moved(row: Row, conversation_id: str) -> Row:
-    """Return a row as one of another conversation; all else is as it was."""
+    """Return a row as one of another conversation."""
     turn_id = to_turn(row)["turn_id"]
     return {
         **row,
@@ -219,13 +219,13 @@ def in_conversation(conversation_id: str) -> str:
     """Return a filter for the rows of one conversation.
 
     Raises:
-        CollectionError: The conversation's id is too long, or no text that can be stored.
+        CollectionError: The conversation's id is too long or cannot be stored.
     """
     return f"{CONVERSATION_FIELD} == {quoted(checked_id(CONVERSATION_FIELD, conversation_id))}"
 
 
 def on_path(spans: PathSpans) -> str:
-    """Return a filter for the turns on a path; the spans must not be empty."""
+    """Return a filter for the turns on a non-empty path."""
     parts = (
         f"({BRANCH_FIELD} == {quoted(checked_id(BRANCH_FIELD, branch_id))} and {NUMBER_FIELD} <= {last:d})"
         for branch_id, last in spans.items()
@@ -234,16 +234,16 @@ def on_path(spans: PathSpans) -> str:
 
 
 def of_turns(turn_ids: Iterable[str]) -> str:
-    """Return a filter for turns by id, in which a row without one goes by its key."""
+    """Return a filter for turns by id; a row without an id is found by its key."""
     ids = [checked_id(TURN_FIELD, turn_id) for turn_id in turn_ids]
     return f"({text_in(TURN_FIELD, ids)} or {text_in(PK_FIELD, ids)})"
 
 
 def checked_id(field: str, text: str) -> str:
-    """Return the text, if it can be a key.
+    """Return the text if it can be stored as an id.
 
     Raises:
-        CollectionError: It is too long, or holds NUL or half a character.
+        CollectionError: The text is too long, or contains NUL or a lone surrogate.
     """
     if not is_storable(text, max_bytes=MAX_ID_BYTES):
         raise CollectionError(
@@ -254,7 +254,7 @@ def checked_id(field: str, text: str) -> str:
 
 @contextmanager
 def _unless_made(is_there: Callable[[], bool]) -> Iterator[None]:
-    """Around making something that another thread or process may be making, which is waited for then."""
+    """Tolerate a failure to create what another thread or process is creating, and wait until it exists."""
     try:
         yield
     except MilvusFailure:
@@ -271,23 +271,23 @@ def _text(row: Row, column: str) -> str:
 
 
 def _pieces(turn: QaPair) -> list[str]:
-    """The whole turn. ASCII, so that characters are bytes, as a server counts them, and any text can be stored."""
+    """Return the whole turn as JSON in pieces; in ASCII, so that characters are bytes and any text is storable."""
     text = json.dumps(turn)
     if len(text) > MAX_TEXT_BYTES * MAX_RECORD_PIECES:
         raise CollectionError(
-            f"Turn {turn['turn_id']!r} is too long to be remembered: {len(text)} bytes, allowed are "
+            f"Turn {turn['turn_id']!r} is too long to be saved: {len(text)} bytes, allowed are "
             f"{MAX_TEXT_BYTES * MAX_RECORD_PIECES}. Shorten its question or its answer."
         )
     return [text[start : start + MAX_TEXT_BYTES] for start in range(0, len(text), MAX_TEXT_BYTES)]
 
 
 def _cut(text: str) -> str:
-    """As much of a text as a column takes."""
+    """Return as much of a text as a column takes."""
     return text.encode(errors="replace")[:MAX_TEXT_BYTES].decode(errors="ignore").replace("\x00", "")
 
 
 def _fitting_list(items: Iterable[Mapping[str, object]]) -> str:
-    """Return a JSON list of as many of the items, from the first on, as a column takes."""
+    """Return a JSON list of the first items that fit into a column."""
     texts: list[str] = []
     size = 2
     for item in items:

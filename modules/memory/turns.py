@@ -1,8 +1,8 @@
-"""Turns of a conversation as plain data, and how they hang together: each has a parent, and branches fork.
+"""Turns of a conversation as plain data, linked by parents and forking into branches.
 
-A turn belongs to the branch on which it was asked. The history of a turn is its path to the first one: the turns of its
-own branch before it, then those of the branch that it forked from up to the fork, and so on. So a few spans (see
-``path_spans``) tell of any turn whether it is on a path, however long the path is.
+A turn belongs to the branch on which it was asked. Its history is its path to the first turn: the earlier turns of its
+branch, then those of the parent branch up to the fork, and so on. A path of any length is therefore a few spans, one a
+branch (``path_spans``).
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from ..calls.tokens import message_tokens
 from ..calls.usage import UsageTotals, total_usage
 
 AnsweredFrom = Literal["search", "history", "web", "knowledge", "small_talk"]
-"""What an answer rests on: a search of the collection, evidence of earlier turns, a web search, what the model knows,
-or nothing, where nothing was asked."""
+"""Basis of an answer: a search of the collection, evidence of earlier turns, a web search, the model's knowledge, or
+none for small talk."""
 TurnStatus = Literal["answered", "refused"]
 
 MAIN_BRANCH = "main"
-"""Id and first name of the branch that every conversation begins with."""
+"""Id and initial name of a conversation's first branch."""
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-7475726e0000")
 
 
 class ChunkRef(TypedDict):
-    """A chunk that an answer rests on. Its text stands in the search tree that found it."""
+    """A chunk that an answer rests on; its text is in the search tree that found it."""
 
     chunk_id: str
     source: str
     score: int | None
-    """The judge's: 0, 1 or 2; None where it gave none."""
+    """The judge's score: 0, 1 or 2; None if it gave none."""
     retrieval_score: float | None
     thread_id: str
-    """The thread whose state holds the chunk."""
+    """Thread whose state holds the chunk."""
 
 
 class QaPair(TypedDict):
@@ -50,37 +50,36 @@ class QaPair(TypedDict):
     turn_number: int
     """Length of the path to the root: 1 for a first turn."""
     query: str
-    """As it was asked."""
+    """The question in the user's words."""
     standalone_query: str
-    """As it is understood without the turns before it: the model's interpretation, which is searched for."""
+    """The model's interpretation of the question without its context, which is searched for."""
     rewrite_problem: str
-    """Why the user's own words were searched for in place of the model's rewrite; ``""`` where it was usable, or none
-    was needed."""
+    """Why the user's words were searched for instead of a rewrite; ``""`` if the rewrite was usable or not needed."""
     answer: str
     status: TurnStatus
     answered_from: AnsweredFrom
     chunks: list[ChunkRef]
     needed_chat_history: list[str] | None
-    """Ids of the earlier turns that the question needs, as the model has selected them, in the order of the path; None
-    where it was not asked or could not say."""
+    """Ids of the earlier turns that the model selected for the question, in the order of the path; None without a
+    selection."""
     collection: str
-    """The collection that it was asked over: name and address; ``""`` where there was none to search."""
+    """Name and address of the searched collection; ``""`` for none."""
     timestamp: str
-    """When it was answered: ISO 8601, UTC."""
+    """Time of the answer: ISO 8601, UTC."""
     token_count: int
-    """About what question and answer take of a prompt."""
+    """Estimated tokens of question and answer in a prompt."""
     rag_thread_id: str
-    """Root of its search tree; ``""`` where nothing was searched for."""
+    """Root of its search tree; ``""`` without a search."""
     request_id: str
-    """The caller's own name for the request; ``""`` where it gave none."""
+    """The caller's own id of the request; ``""`` for none."""
     summary: str
-    """Of its path up to and with this turn; ``""`` where none was made here."""
+    """Summary of the path up to this turn; ``""`` if none was made here."""
     usage: UsageTotals
-    """Of all its model calls, search tree included."""
+    """Usage of all its model calls, search tree included."""
 
 
 class OpenTurn(TypedDict):
-    """A turn that has begun and is not answered yet."""
+    """A started turn without an answer."""
 
     turn_id: str
     parent_turn_id: str
@@ -89,38 +88,38 @@ class OpenTurn(TypedDict):
     query: str
     request_id: str
     collection: str
-    """As in ``QaPair``."""
+    """Name and address of the searched collection; ``""`` for none."""
     fingerprint: NotRequired[str]
-    """Digest of how the turn is led: options, limits and prompts. Led otherwise, it is another turn."""
+    """Digest of the turn's options, limits and prompts; another digest is another turn."""
     given_history: NotRequired[str]
-    """Digest of a history that the caller keeps; ``""``, or missing, where the conversation's own counts."""
+    """Digest of a history that the caller keeps; ``""`` or missing for the conversation's own history."""
 
 
 class Branch(TypedDict):
-    """A line of turns: from its fork on, or from the beginning."""
+    """A line of turns, from a fork or from the start of the conversation."""
 
     branch_id: str
     name: str
     parent_branch_id: str
-    """The branch that holds the turn it forked from; ``""`` if it begins with a first turn."""
+    """Branch of the turn it forked from; ``""`` if it starts the conversation."""
     forked_from: str
-    """That turn; ``""`` as above."""
+    """Id of the turn it forked from; ``""`` if it starts the conversation."""
     fork_number: int
-    """That turn's number; 0 as above."""
+    """Number of the turn it forked from; 0 if it starts the conversation."""
     head_turn_id: str
-    """Its newest turn; that of the fork while it has none of its own."""
+    """Id of its newest turn, or of the fork while it has no turn of its own."""
     head_number: int
-    """Its newest turn's number."""
+    """Number of its newest turn."""
 
 
 Branches = Mapping[str, Branch]
-"""By id."""
+"""Branches by id."""
 PathSpans = Mapping[str, int]
-"""Branch to the number of its last turn on a path."""
+"""Number of the last turn on a path, by branch."""
 
 
 def new_branch(branch_id: str, name: str, *, forked_from: QaPair | None = None) -> Branch:
-    """Return a branch without turns of its own, which forks from a turn or begins a conversation."""
+    """Return a branch without turns of its own, forked from a turn or starting a conversation."""
     return Branch(
         branch_id=branch_id,
         name=name,
@@ -133,7 +132,7 @@ def new_branch(branch_id: str, name: str, *, forked_from: QaPair | None = None) 
 
 
 def path_spans(branches: Branches, branch_id: str, last_number: int) -> dict[str, int]:
-    """Which turns of which branches are on the path to turn ``last_number`` of a branch; empty for no turn at all."""
+    """Return the last turn number of each branch on the path to a turn; empty for no turn."""
     spans: dict[str, int] = {}
     while branch_id and last_number > 0 and branch_id not in spans:
         branch = branches[branch_id]
@@ -145,55 +144,55 @@ def path_spans(branches: Branches, branch_id: str, last_number: int) -> dict[str
 
 
 def is_on_path(turn: QaPair, spans: PathSpans) -> bool:
-    """Return whether a turn is on the path that the spans stand for."""
+    """Return whether a turn is on the path of the spans."""
     return turn["turn_number"] <= spans.get(turn["branch_id"], 0)
 
 
 def rag_thread_of(conversation_id: str, turn_id: str) -> str:
-    """The root thread of a turn's search tree: always the same one for the same turn of the same conversation."""
+    """Return the root thread of a turn's search tree, a function of the two ids."""
     return str(uuid.uuid5(_NAMESPACE, f"{len(conversation_id)}:{conversation_id}:{turn_id}"))
 
 
 def merge_refs(turns: Iterable[QaPair]) -> list[ChunkRef]:
-    """The chunks of several turns, each once, with its best score; best first, of equals the newer turn's first."""
+    """Return the chunks of several turns, each once with its best score; best first, newer turns first among equals."""
     newest_first = sorted(turns, key=lambda turn: turn["turn_number"], reverse=True)
     return best_refs(ref for turn in newest_first for ref in turn["chunks"])
 
 
 def best_refs(refs: Iterable[ChunkRef]) -> list[ChunkRef]:
-    """Return each chunk once, with its best score; best first, of equals in their order."""
+    """Return each chunk once with its best score, best first; equals stay in order."""
     best: dict[str, ChunkRef] = {}
     for ref in refs:
         known = best.get(ref["chunk_id"])
         if known is None or _worth(ref) > _worth(known):
-            best.pop(ref["chunk_id"], None)  # it takes the place where it was found better
+            best.pop(ref["chunk_id"], None)  # moves it to the place of its better score
             best[ref["chunk_id"]] = ref
     return sorted(best.values(), key=_worth, reverse=True)
 
 
 def _worth(ref: ChunkRef) -> tuple[float, float]:
-    """Return an unjudged chunk lies between one that was found useless and one that holds a part."""
+    """Return the sort key of a chunk: an unjudged one is between scores 0 and 1."""
     score, retrieval_score = ref["score"], ref["retrieval_score"]
     return 0.5 if score is None else float(score), float("-inf") if retrieval_score is None else retrieval_score
 
 
 def count_tokens(*texts: str) -> int:
-    """About how many tokens the texts have together, each as a message; for budgets, not for bills."""
+    """Estimate the tokens of the texts together, each as a message."""
     return message_tokens([("user", text) for text in texts])
 
 
 def utc_now() -> str:
-    """Return the time as turns keep it: ISO 8601, UTC, to the microsecond."""
+    """Return the present time in ISO 8601, UTC, with microseconds."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def given_id(number: int) -> str:
-    """Id of turn ``number``, from 1 on, of a history that the caller keeps."""
+    """Return the id of turn ``number``, from 1, of a history that the caller keeps."""
     return f"given-{number}"
 
 
 def imported_turn(query: str, answer: str, *, parent: QaPair | None, turn_id: str, timestamp: str) -> QaPair:
-    """Return a turn of which no more is known than what was said: one of another program, or of an older record."""
+    """Return a turn of which only question and answer are known, from another program or an older record."""
     return QaPair(
         turn_id=turn_id,
         parent_turn_id=parent["turn_id"] if parent else "",

@@ -137,7 +137,7 @@ class TestKeeping:
 
     def test_a_turn_beyond_all_measure_is_refused(self, open_memory: OpenMemory) -> None:
         memory = open_memory()
-        with pytest.raises(CollectionError, match=r"'main-1' is too long to be remembered: 10\d+ bytes"):
+        with pytest.raises(CollectionError, match=r"'main-1' is too long to be saved: 10\d+ bytes"):
             memory.add_turns("s", [make_turn(2), make_turn(1, "x" * 5_000_000)])
         assert memory.turns_of("s") == []
 
