@@ -178,7 +178,7 @@ def test_own_model_must_be_a_gguf_file(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="not a GGUF file"):
         find_own_weights(str(bad))
     for absent in (tmp_path / "absent.gguf", tmp_path):
-        with pytest.raises(SettingsError, match="no model file"):
+        with pytest.raises(SettingsError, match="does not exist"):
             find_own_weights(str(absent))
 
 
