@@ -1,4 +1,4 @@
-"""A model call that was made, as it is kept on the disk: what was answered, and what that took."""
+"""The saved form of a model call: its completion and its record, as JSON."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from .record import CallRecord
 
 @dataclass(frozen=True, kw_only=True)
 class KeptCall:
-    """A completion and the record of the call that gave it."""
+    """A completion with the record of the call that gave it."""
 
     completion: Completion
     record: CallRecord
-    """As it was when the call was made."""
+    """The record from when the call was made."""
 
     def to_json(self) -> str:
-        """One line of JSON."""
+        """Return one line of JSON."""
         return json.dumps({"completion": asdict(self.completion), "record": self.record}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What ``to_json`` wrote."""
+        """Parse what ``to_json`` wrote."""
         kept = json.loads(text)
         first_token = tuple(TokenLogprob(**token) for token in kept["completion"]["first_token"])
         completion = Completion(**{**kept["completion"], "first_token": first_token})
@@ -32,10 +32,10 @@ class KeptCall:
 
     @staticmethod
     def record_to_json(record: CallRecord) -> str:
-        """A record by itself as one line of JSON."""
+        """Return a record by itself as one line of JSON."""
         return json.dumps(record, separators=(",", ":"))
 
     @staticmethod
     def record_from_json(text: str) -> CallRecord:
-        """What ``record_to_json`` wrote."""
+        """Parse what ``record_to_json`` wrote."""
         return cast(CallRecord, json.loads(text))

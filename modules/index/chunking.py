@@ -1,4 +1,4 @@
-"""Documents to chunks: where they are cut, and what they are called."""
+"""Splitting of documents into chunks, and the ids of chunks."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 CHUNK_SIZE = 700
 CHUNK_OVERLAP = 50
 MAX_TEXT_BYTES = 65_535
-"""Longest VARCHAR of Milvus. A server counts UTF-8 bytes; Milvus Lite counts characters, and so lets more through."""
+"""Longest VARCHAR of Milvus. A server counts UTF-8 bytes, Milvus Lite characters."""
 
 SEPARATORS = ("\n\n", "\n", "。", "！", "？", "；", "，", ". ", "! ", "? ", "; ", ", ", " ", "")
-"""Where a text may be cut, best first."""
+"""Places to cut a text, best first."""
 
 
 def split_documents(
     documents: Iterable[Document], *, chunk_size: int = CHUNK_SIZE, chunk_overlap: int = CHUNK_OVERLAP
 ) -> list[Document]:
-    """Cut documents into chunks, in their order.
+    """Cut documents into chunks, in order.
 
     A chunk keeps its document's metadata and gains ``start_index`` (character in the document where it begins) and
     ``chunk_id``. Chunks without text are dropped; none is longer than ``MAX_TEXT_BYTES``.
 
     Args:
-        documents: With ``source`` in their metadata; all documents of one source in one call, or equal texts of
-            one file would get the same id.
-        chunk_size: Characters of a chunk at most.
-        chunk_overlap: Characters that neighbours may share.
+        documents: Documents with ``source`` in their metadata; all documents of a source in one call, since equal texts
+            of a file would get the same id.
+        chunk_size: Most characters of a chunk.
+        chunk_overlap: Most characters that neighbours share.
 
     Raises:
         SettingsError: The sizes do not fit each other.
@@ -62,7 +62,7 @@ def _splitter_class() -> type[RecursiveCharacterTextSplitter]:
     from langchain_text_splitters import RecursiveCharacterTextSplitter  # noqa: PLC0415 - slow to import
 
     class LinearSplitter(RecursiveCharacterTextSplitter):
-        """The same chunks. langchain-text-splitters 1.1 copies the rest of a list for each piece that it drops."""
+        """A faster splitter with the same chunks: langchain-text-splitters 1.1 copies a list for each dropped piece."""
 
         def _merge_splits(self, splits: Iterable[str], separator: str) -> list[str]:
             chunks: list[str] = []
@@ -81,16 +81,16 @@ def _splitter_class() -> type[RecursiveCharacterTextSplitter]:
 
 
 def chunk_id(source: str, text: str, ordinal: int) -> str:
-    """SHA-256, in hexadecimal, of the path, the text, and the number (from 0) among equal texts of that path."""
+    """Return the SHA-256, in hexadecimal, of path, text, and its number (from 0) among equal texts of the path."""
     return hashlib.sha256("\x00".join((source, text, str(ordinal))).encode()).hexdigest()
 
 
 def _capped(chunk: Document) -> Iterator[Document]:
-    """Return the chunk, in as many pieces as its bytes need. Nothing is lost."""
+    """Yield the chunk in as many pieces as its bytes need."""
     if len(chunk.page_content) * 4 <= MAX_TEXT_BYTES or len(chunk.page_content.encode()) <= MAX_TEXT_BYTES:
         yield chunk
         return
-    step = MAX_TEXT_BYTES // 4  # a character takes four bytes at most
+    step = MAX_TEXT_BYTES // 4  # a character has at most four bytes
     for offset in range(0, len(chunk.page_content), step):
         metadata = {**chunk.metadata, "start_index": chunk.metadata["start_index"] + offset}
         yield Document(page_content=chunk.page_content[offset : offset + step], metadata=metadata)

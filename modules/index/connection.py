@@ -1,4 +1,4 @@
-"""A way to Milvus: a Milvus Lite folder opened in this process, or a server by address; one contract for both."""
+"""Connections to Milvus: a Milvus Lite folder opened in this process, or a server by address."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
 PATIENCE_S = 20.0
-"""A search takes less, unless an endpoint that embeds or reranks hangs."""
+"""Seconds to wait for searches at a close; a search takes less unless an endpoint hangs."""
 
 
 class OpenUses:
-    """Counts the threads that are using a resource."""
+    """A counter of the threads that use a resource."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -35,7 +35,7 @@ class OpenUses:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Count as a use until the block is left."""
+        """Count as a use until the end of the block."""
         with self._changed:
             self._count += 1
         try:
@@ -46,7 +46,7 @@ class OpenUses:
                 self._changed.notify_all()
 
     def wait_for_end(self, timeout_s: float = PATIENCE_S) -> bool:
-        """Wait until no use is left; False if some are after ``timeout_s`` seconds."""
+        """Wait until no use is left; False if there is one after ``timeout_s`` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: self._count == 0, timeout_s)
 
@@ -73,16 +73,16 @@ _OTHER_REMEDY = "Look into the server's log, and check that it is Milvus 2.5 or 
 
 
 def explained(client: MilvusClient) -> MilvusClient:
-    """Return the client, with ``MilvusFailure`` in place of ``MilvusException`` and of errors of its connection."""
+    """Return a client that raises ``MilvusFailure`` for every error of Milvus and of the connection."""
     return cast("MilvusClient", _ExplainedClient(client))
 
 
 @contextmanager
 def milvus_errors(action: str) -> Iterator[None]:
-    """Around calls to Milvus that ``action`` names, as in "Milvus could not {action}".
+    """Raise errors of Milvus inside the block as "Milvus could not {action}".
 
     Raises:
-        MilvusFailure: Milvus refused, or did not answer.
+        MilvusFailure: Milvus refused the call, or did not answer.
     """
     from grpc import RpcError  # type: ignore[import-untyped]  # noqa: PLC0415 - takes a second to import
     from pymilvus.exceptions import MilvusException  # noqa: PLC0415
@@ -120,21 +120,21 @@ _LOOPBACK = re.compile(r"^\w+://(localhost|127\.|\[::1\])", re.IGNORECASE)
 _ADDRESS = re.compile(r"^(https?|tcp|unix):", re.IGNORECASE)
 
 _users: Counter[str] = Counter()
-"""Connections of this process by Lite folder: they share one embedded server, and the last one to close ends it."""
+"""Number of connections of this process by Lite folder: they share one embedded server, which the last one ends."""
 _users_lock = threading.Lock()
 
 
 @dataclass(kw_only=True)
 class MilvusConnection:
-    """An open connection; close it, or a Lite folder stays locked for every other process."""
+    """An open connection. Close it, since an open one keeps a Lite folder locked for other processes."""
 
     uri: str
     """Address of a server, or absolute path of a Lite folder."""
     token: str = field(repr=False)
     client: MilvusClient
-    """Raises ``MilvusFailure`` for every call that fails."""
+    """A client that raises ``MilvusFailure`` for every failed call."""
     is_lite: bool
-    """Lite's engine answers, be it embedded or behind ``milvus-lite server``."""
+    """True for Lite's engine, embedded or behind ``milvus-lite server``."""
     closed: bool = False
 
     def close(self) -> None:
@@ -153,20 +153,20 @@ class MilvusConnection:
 
 
 def connect(uri: str, token: str = "") -> MilvusConnection:
-    """Open a Milvus Lite folder (made where there is none; its name ends in ``.db``) or connect to a server.
+    """Open a Milvus Lite folder (``….db``, created if missing) or connect to a server.
 
-    User and password in an address are the token where none is given.
+    User and password in an address are the default token.
 
     Raises:
-        CollectionError: The address is malformed or nobody answers there, or the folder is locked or not Lite's.
+        CollectionError: The address is malformed or does not answer, or the folder is locked or not Lite's.
     """
     from pymilvus import MilvusClient  # noqa: PLC0415 - takes a second to import
     from pymilvus.exceptions import MilvusException  # noqa: PLC0415
 
-    # At the first search pymilvus imports it without a lock, and threads that search at once meet half of it.
+    # pymilvus imports it at the first search without a lock, and parallel searches would see a partial module.
     with suppress(ImportError):
         import scipy.sparse  # noqa: F401, PLC0415
-    # One logs a traceback of every error that it raises as well, the other tells that it reads its dictionary.
+    # pymilvus logs a traceback of every error that it also raises; jieba logs that it reads its dictionary.
     logging.getLogger("pymilvus.decorators").addFilter(_above_error)
     logging.getLogger("jieba").addFilter(_above_debug)
     if not is_address(uri):
@@ -193,25 +193,25 @@ class ClientArguments(TypedDict, total=False):
 
 
 def client_arguments(uri: str, token: str) -> ClientArguments:
-    """What every Milvus client of this connection is made with."""
+    """Return the arguments for all Milvus clients of a connection."""
     if is_address(uri) and not _LOOPBACK.match(uri):
         return {"uri": str(uri), "token": token}
-    # pymilvus pings an idle connection every ten seconds, and Lite hangs up on who pings that often.
+    # pymilvus pings an idle connection every ten seconds, and Lite closes connections with frequent pings.
     return {"uri": str(uri), "token": token, "grpc_options": {"grpc.keepalive_time_ms": 2**31 - 1}}
 
 
 def is_lite(client: MilvusClient) -> bool:
-    """True when Milvus Lite answers: it gives BM25 scores a negative sign and counts word frequencies by segment."""
+    """Return whether Milvus Lite answers: its BM25 scores are negative, and it counts words by segment."""
     return str(client.get_server_version()).startswith("milvus_lite")
 
 
 def is_address(uri: str) -> bool:
-    """Return whether a server is meant; else it is the path of a Lite folder."""
+    """Return whether a URI is a server's address rather than the path of a Lite folder."""
     return bool(_ADDRESS.match(uri))
 
 
 def _open_folder(uri: str) -> MilvusConnection:
-    from pymilvus import MilvusClient  # noqa: PLC0415 - as above
+    from pymilvus import MilvusClient  # noqa: PLC0415 - takes a second to import
     from pymilvus.exceptions import MilvusException  # noqa: PLC0415
 
     folder = Path(uri).expanduser().resolve()
@@ -221,11 +221,11 @@ def _open_folder(uri: str) -> MilvusConnection:
         )
     if folder.is_file():
         raise CollectionError(
-            f"{folder} is a file: an old Milvus Lite (2.x) wrote it, and it cannot be read any more. "
+            f"{folder} is a file of an old Milvus Lite (2.x), which cannot be read any more. "
             "Name another path and index the documents again."
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Lite cuts a collection in segments at this size, and BM25 counts its words by segment. Read once, at its import.
+    # Lite splits a collection into segments of this size, and BM25 counts words by segment. Read once, at its import.
     os.environ.setdefault("MILVUS_LITE_MEMTABLE_MEMORY_LIMIT_BYTES", str(LITE_MEMTABLE_BYTES))
     os.environ.setdefault("MILVUS_LITE_WAL_SIZE_LIMIT_BYTES", str(LITE_MEMTABLE_BYTES))
     with _users_lock:
@@ -241,7 +241,7 @@ def _open_folder(uri: str) -> MilvusConnection:
 def _release_folder(folder: str) -> None:
     from milvus_lite.server_manager import server_manager_instance  # noqa: PLC0415 - only there with Lite
 
-    # MilvusClient.close() leaves the embedded server running, and with it the lock.
+    # MilvusClient.close() leaves the embedded server running, which holds the lock.
     server_manager_instance.release_server(folder)
 
 
@@ -280,7 +280,7 @@ def _command_of(pid: str) -> str:
         words = Path("/proc", pid, "cmdline").read_text(encoding="utf-8", errors="replace").split("\x00")
     except OSError:
         return ""
-    # Three words tell a kernel from a script; further ones may be secrets.
+    # Three words distinguish a kernel from a script; further ones may be secrets.
     command = without_secrets(" ".join([Path(words[0]).name, *words[1:3]]).strip())
     return f" ({command[:80]})" if command else ""
 

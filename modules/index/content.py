@@ -1,8 +1,8 @@
-"""Reading and changing what a collection holds, and the filter expressions for that.
+"""Reading and changing the content of a collection, and filter expressions.
 
-On Milvus Lite every change rewrites the collection: BM25 counts words by segment there, and a chunk in a later
-segment would rank wrongly. Rows are written in order of their ids, so that the same chunks make the same collection
-however they came. On a server rows are upserted and deleted in place.
+On Milvus Lite every change rewrites the collection: BM25 counts words by segment there, and a chunk in a later segment
+would rank wrongly. Rows are written in the order of their ids, so that the same chunks always make the same collection.
+On a server rows are upserted and deleted in place.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\
 
 
 def quoted(text: str) -> str:
-    r"""Return a string literal that stands for exactly this text.
+    """Return a string literal for Milvus filters that means exactly this text.
 
     >>> print(quoted('say "no"'))
     "say \"no\""
@@ -52,7 +52,7 @@ def quoted(text: str) -> str:
 
 
 def text_in(field: str, values: Iterable[str]) -> str:
-    """Return a filter that keeps rows whose field equals one of the values.
+    """Return a filter for rows whose field equals one of the values.
 
     >>> print(text_in("source", ["a.md", "b.md"]))
     source in ["a.md", "b.md"]
@@ -64,21 +64,21 @@ logger = logging.getLogger(__name__)
 
 Vector = npt.NDArray[np.float32]
 Row = dict[str, object]
-"""One chunk as Milvus takes it: ``pk``, ``text``, a vector by dense field, and the metadata beside them."""
+"""One chunk in Milvus: ``pk``, ``text``, a vector for each dense field, and the metadata."""
 Progress = Callable[[int, int, str], None]
-"""Called with (done, total, stage); the stage is ``load`` (files), ``embed`` or ``write`` (chunks)."""
+"""A callback with (done, total, stage); the stage is ``load`` (files), ``embed`` or ``write`` (chunks)."""
 
 SOURCE = "source"
 FILE_DIGEST = "file_digest"
 DYNAMIC_FIELDS = "$meta"
 _PAGE_ROWS = 1000
-_PAGE_KEYS = 10_000  # a page costs Lite a walk through all rows; a server gives 16,384 at most
+_PAGE_KEYS = 10_000  # a page costs Lite a scan of all rows; a server returns at most 16,384
 _BATCH_TEXT_CHARACTERS = 4_000_000  # a gRPC message holds 64 MB
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredFile:
-    """What the collection holds of one file."""
+    """The chunks of one file in the collection."""
 
     digest: str
     chunk_ids: frozenset[str]
@@ -86,14 +86,14 @@ class StoredFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """Rows to put, and stored ids to take away; a row may bring an id back that is taken away."""
+    """Rows to upsert and stored ids to delete; an upserted row wins over the deletion of its id."""
 
     rows: Sequence[Row]
     removed: frozenset[str]
 
 
 def stored_files(client: MilvusClient, name: str) -> dict[str, StoredFile]:
-    """Files by source; reads ids and digests of all chunks (0.6 s for 5,000 on Lite)."""
+    """Return the files by source; reads ids and digests of all chunks (0.6 s for 5,000 on Lite)."""
     digests: dict[str, str] = {}
     ids: dict[str, set[str]] = {}
     for row in _rows(client, name, [SOURCE, FILE_DIGEST], page_rows=_PAGE_KEYS):
@@ -104,7 +104,7 @@ def stored_files(client: MilvusClient, name: str) -> dict[str, StoredFile]:
 
 
 def content_digest(client: MilvusClient, name: str) -> str:
-    """SHA-256, in hexadecimal, of the sorted chunk ids; reads all ids."""
+    """Return the SHA-256, in hexadecimal, of the sorted chunk ids; reads all ids."""
     ids = sorted(str(row[PK_FIELD]) for row in _rows(client, name, [PK_FIELD], page_rows=_PAGE_KEYS))
     return hashlib.sha256("\n".join(ids).encode()).hexdigest()
 
@@ -112,7 +112,7 @@ def content_digest(client: MilvusClient, name: str) -> str:
 def stored_vectors(
     client: MilvusClient, name: str, chunk_ids: Sequence[str], fields: Sequence[str]
 ) -> dict[str, dict[str, Vector]]:
-    """Dense vectors by chunk id and field; ids that are not stored are left out."""
+    """Return dense vectors by chunk id and field; unknown ids are left out."""
     vectors: dict[str, dict[str, Vector]] = {}
     for start in range(0, len(chunk_ids), _PAGE_ROWS):
         page = list(chunk_ids[start : start + _PAGE_ROWS])
@@ -130,17 +130,17 @@ def write(
     on_progress: Progress,
     check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Make the changes, and the collection if there is none; when this returns they are flushed and searchable.
+    """Apply the changes, creating the collection if needed, and return when they are flushed and searchable.
 
-    Whatever stops it half-way on Lite, or while a collection is made, the name still points to what was there before.
+    An interruption on Lite, or of a creation, leaves the name pointing to the previous content.
 
     Args:
-        connection: To the database.
-        name: Of the collection.
-        info: What its description says from now on.
-        changes: To its rows.
+        connection: Connection to the database.
+        name: Name of the collection.
+        info: The new description of the collection.
+        changes: Changes of its rows.
         on_progress: Called after each batch.
-        check: Called before each step that others see; what it raises stops the writing.
+        check: Called before each step that other processes see; its errors stop the writing.
     """
     client = connection.client
     old = physical_name(client, name)
@@ -155,7 +155,7 @@ def _has_other_indexes(client: MilvusClient, name: str, info: CollectionInfo) ->
 
 
 def drop_leftovers(client: MilvusClient, name: str) -> None:
-    """Drop what an interrupted rewrite left behind."""
+    """Drop the collections of interrupted rewrites."""
     for physical in leftovers(client, name):
         logger.info("Dropping %s, left behind by an interrupted rewrite.", physical)
         client.drop_collection(physical)
@@ -179,10 +179,10 @@ def _rewrite(
         _insert(client.insert, new, heapq.merge(kept, sorted(changes.rows, key=_pk), key=_pk), total, on_progress)
         client.flush(new)
         if (found := _count(client, new)) != total:
-            raise CollectionError(f"Milvus kept {found} of {total} chunks; {name!r} stays as it was. Index again.")
+            raise CollectionError(f"Milvus kept {found} of {total} chunks; {name!r} is unchanged. Index again.")
         check()
     except BaseException:
-        with suppress(MilvusFailure):  # the error that is on its way says more
+        with suppress(MilvusFailure):  # it would hide the first error
             client.drop_collection(new)
         raise
     if old is None:
@@ -208,7 +208,7 @@ def _change_in_place(
     check: Callable[[], None],
 ) -> None:
     def changed() -> None:
-        # After each step, or a digest that was made in between would be taken for that of the end.
+        # After each step, since a digest computed between two steps would count as that of the end.
         properties = {PROPERTY: info.to_json(), REVISION: uuid.uuid4().hex}
         client.alter_collection_properties(physical, properties)
 
@@ -217,7 +217,7 @@ def _change_in_place(
         client.upsert(target, batch)
         changed()
 
-    # New rows first: whoever searches meanwhile, or a kill in between, must not find a file gone.
+    # New rows first, so that a parallel search or a kill does not find a file missing.
     _insert(put, name, changes.rows, len(changes.rows), on_progress)
     removed = sorted(changes.removed - {_pk(row) for row in changes.rows})
     for start in range(0, len(removed), _PAGE_ROWS):
@@ -257,11 +257,11 @@ def _count(client: MilvusClient, name: str) -> int:
 
 
 def _rows(client: MilvusClient, name: str, fields: list[str], *, page_rows: int = _PAGE_ROWS) -> Iterator[Row]:
-    """Return all rows in order of their ids, read in pages."""
+    """Yield all rows in the order of their ids, read in pages."""
     last = ""
     while True:
-        # What pymilvus's query_iterator asks (iterator: in order of the key), without the timestamp that it fetches
-        # first: Milvus Lite has none and logs a traceback at every try.
+        # The query of pymilvus's query_iterator ("iterator" orders by key) without the timestamp that it fetches first:
+        # Milvus Lite has none and logs a traceback at every try.
         page = client.query(
             name,
             filter=f"{PK_FIELD} > {quoted(last)}",

@@ -1,4 +1,4 @@
-"""Which embedder fills which dense field of a collection, and the collection as LangChain sees it."""
+"""The embedders of a collection's dense fields, and the collection as a LangChain vector store."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 Vector = npt.NDArray[np.float32]
 Embedders = Mapping[str, Embeddings]
-"""Dense field to its embedder, in the order of the fields."""
+"""Embedders by dense field, in the order of the fields."""
 EmbedderSource = Embeddings | Embedders | Callable[[float], Embeddings]
-"""An embedder, one by dense field, or a function that chooses one by the documents' share of CJK letters (0 to 1)."""
+"""An embedder, one for each dense field, or a function from the documents' share of CJK letters (0 to 1) to one."""
 
 _BATCH = 64
 
@@ -39,7 +39,7 @@ def resolve_embedders(source: EmbedderSource, cjk_share: float) -> Embedders:
 
 
 def embedder_name(embedder: object) -> str:
-    """What a collection remembers of an embedder: its ``name``, else its class and ``model``."""
+    """Return the name of an embedder in collections: its ``name``, else its class and ``model``."""
     name = getattr(embedder, "name", None)
     if isinstance(name, str) and name:
         return name
@@ -48,10 +48,10 @@ def embedder_name(embedder: object) -> str:
 
 
 def refuse_other_embedders(collection: str, info: CollectionInfo, embedders: Embedders) -> None:
-    """Make sure that the collection's vectors come from these embedders.
+    """Check that the collection's vectors come from these embedders.
 
     Raises:
-        CollectionError: They come from others.
+        CollectionError: They come from other embedders.
     """
     given = {field: embedder_name(embedder) for field, embedder in embedders.items()}
     if given != dict(info.embedders):
@@ -62,7 +62,7 @@ def refuse_other_embedders(collection: str, info: CollectionInfo, embedders: Emb
 
 
 def plan_collection(chunks: Sequence[Document], source: EmbedderSource) -> tuple[CollectionInfo, Embedders]:
-    """The description of a collection that is to be made of these chunks, without dimensions, and its embedders."""
+    """Return the description of a new collection for these chunks, without dimensions, and its embedders."""
     share = round(cjk_share(chunk.page_content for chunk in chunks), 4)
     embedders = resolve_embedders(source, share)
     info = CollectionInfo(
@@ -80,12 +80,12 @@ def with_dimensions(
     """Return the description with the length of each field's vectors.
 
     Args:
-        collection: Its name, for messages.
-        info: Its description.
+        collection: Name of the collection, for messages.
+        info: Description of the collection.
         vectors: New vectors by chunk id and field.
 
     Raises:
-        CollectionError: They differ in length from each other, or from those that the collection takes.
+        CollectionError: The vectors differ in length from each other, or from those of the collection.
     """
     found = [{field: len(vector) for field, vector in fields.items()} for fields in vectors.values()]
     expected = info.dimensions or (found[0] if found else {})
@@ -93,13 +93,13 @@ def with_dimensions(
     if wrong is not None:
         raise CollectionError(
             f"The embedder gives vectors of length {wrong}, the collection {collection!r} takes "
-            f"{dict(expected)}. Use the embedder it was made with, or index under another name."
+            f"{dict(expected)}. Use the embedder of the collection, or index under another name."
         )
     return replace(info, dimensions=expected)
 
 
 def embed_texts(embedders: Embedders, texts: Sequence[str], on_progress: Progress) -> list[dict[str, Vector]]:
-    """Vectors by field, one mapping a text, in the order of the texts.
+    """Return vectors by field, one mapping a text, in the order of the texts.
 
     Raises:
         ModelCallError: An embedding endpoint failed.
@@ -121,14 +121,14 @@ def _listed(names: Mapping[str, str]) -> str:
 
 
 class _MilvusStore(Milvus):
-    """langchain-milvus 0.4.0 adds the BM25 field to its own list of fields at every search, which breaks the second."""
+    """A fix of langchain-milvus 0.4.0, which appends the BM25 field to its own list at every search."""
 
     def _remove_forbidden_fields(self, fields: list[str]) -> list[str]:
         return [field for field in fields if field not in self.vector_fields]
 
 
 def open_vector_store(connection: MilvusConnection, name: str, info: CollectionInfo, embedders: Embedders) -> Milvus:
-    """Open an existing collection; its vector fields are the dense ones in order, then the sparse one."""
+    """Open an existing collection with its dense fields in order, then the sparse one."""
     client = connection.client
     fields = [*info.embedders, SPARSE_FIELD]
     indexes = [client.describe_index(name, field) for field in fields]
@@ -141,7 +141,7 @@ def open_vector_store(connection: MilvusConnection, name: str, info: CollectionI
         text_field=TEXT_FIELD,
         collection_name=name,
         connection_args=dict(client_arguments(connection.uri, connection.token)),
-        # Both spelled out: langchain-milvus's own defaults are refused by Milvus Lite.
+        # Milvus Lite refuses langchain-milvus's defaults for both.
         index_params=params,
         search_params=[{"metric_type": index["metric_type"]} for index in indexes],
         consistency_level="Strong",

@@ -1,4 +1,4 @@
-"""The index that the settings describe."""
+"""The index of the settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def open_index(  # noqa: PLR0913 - one parameter an option
     lock: LockOptions | None = None,
     on_progress: Progress | None = None,
 ) -> Index:
-    """An index over ``collection``, with the settings' database and embedder; nothing is opened yet. See ``Index``.
+    """Return an ``Index`` over ``collection`` by the settings; nothing is opened before its first use.
 
     With ``embeddings="auto"`` the documents' language chooses the embedder.
     """

@@ -1,6 +1,6 @@
-"""Bytes of a file to texts: one page of a PDF, one row of a CSV, one JSON object or one whole text each.
+"""Parsers from the bytes of a file to texts: a page of a PDF, a row of a CSV, a JSON object or a whole text each.
 
-Nothing here opens a file or imports LangChain, so that a worker process starts in a moment. A new file type is one
+The module opens no files and does not import LangChain, so that a worker process starts fast. A new file type is one
 function and one line in ``PARSERS``.
 """
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from bs4.element import PageElement, Tag
 
 PARSER_VERSION = 2
-"""Goes into file digests: raise it when a parser gives another text, and files are read again."""
+"""Part of file digests: raise it when a parser's texts change, so that files are read again."""
 
 RESERVED_METADATA = frozenset(
     {"pk", "id", "distance", "text", "source", "page", "row", "start_index", "chunk_id", "file_digest"}
     | {"retrieval_score", "rank", "verdict", "score", "score_confidence", "reason", "next_query"}
     | {"recursion_depth", "next_rag_thread_id", "sub_answer", "sub_run_error"}
 )
-"""Names with a meaning of their own; metadata found in a JSON file under one of them gets a trailing underscore."""
+"""Names of judgetree's own metadata; those in JSON files get a trailing underscore."""
 
 MAX_METADATA_BYTES = 32_768
-"""As JSON. Every chunk of a document carries a copy, and a Milvus server takes 65,536 bytes."""
+"""Most bytes of metadata as JSON. Every chunk has a copy, and a Milvus server accepts 65,536 bytes."""
 MAX_METADATA_DEPTH = 20
 MAX_TITLE_CHARACTERS = 300
 MAX_DOCX_XML_BYTES = 64_000_000
@@ -45,23 +45,23 @@ Parsed = tuple[str, Metadata]
 
 @dataclass(frozen=True, kw_only=True)
 class LoadLimits:
-    """What reading one file may cost; a file that needs more is skipped and named."""
+    """Limits on reading one file; a file that exceeds them is skipped and reported."""
 
     file_bytes: int = 200_000_000
-    """Size of the file, and of the text that comes out of it."""
+    """Most bytes of the file, and of its text."""
     documents: int = 1_000_000
-    """Pages, rows or objects."""
+    """Most pages, rows or objects."""
     seconds: float = 60.0
-    """For a PDF, Word or HTML file, or a large JSON or CSV file."""
+    """Most seconds for a PDF, Word or HTML file, or a large JSON or CSV file."""
     memory_bytes: int = 1 << 30
-    """Address space of the process that reads such a file. Windows has no such limit, macOS may ignore it."""
+    """Address space of the process that parses these; Windows has no such limit, and macOS may ignore it."""
 
 
 def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> list[Parsed]:
-    """Texts of a file, in its order; at least one comes back, none is blank, and all can be stored anywhere.
+    """Return the texts of a file in order: at least one, none blank, all storable.
 
     Raises:
-        LoadingError: The file is broken, holds no text, or takes more than the limits; the message is the reason alone.
+        LoadingError: The file is broken, has no text, or exceeds the limits; the message is only the reason.
     """
     try:
         found = list(_within(limits, PARSERS[suffix](data)))
@@ -73,7 +73,7 @@ def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> list[Parsed]:
         raise LoadingError("it is nested too deep to be read") from error
     except MemoryError as error:
         raise LoadingError(f"reading it takes more than {limits.memory_bytes >> 20} MB of memory") from error
-    except Exception as error:  # parsers of broken files raise anything, struct.error and AttributeError included
+    except Exception as error:  # parsers of broken files raise errors of any type, such as struct.error
         raise LoadingError(f"it cannot be read ({type(error).__name__}: {_first_line(str(error))})") from error
     if not found:
         raise LoadingError("it holds no text" + (" (scanned pages?)" if suffix == ".pdf" else ""))
@@ -81,7 +81,7 @@ def parse_file(suffix: str, data: bytes, limits: LoadLimits) -> list[Parsed]:
 
 
 def clean_text(text: str) -> str:
-    """Text without NUL characters (PostgreSQL refuses them) and with lone surrogates (no UTF-8) replaced by U+FFFD."""
+    """Remove NUL characters (PostgreSQL refuses them) and replace lone surrogates by U+FFFD."""
     return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -102,7 +102,7 @@ def _first_line(text: str) -> str:
 
 
 def _read_text(data: bytes) -> str:
-    # UTF-16 is what Windows tools save as "Unicode"; only its byte order mark gives it away.
+    # Windows tools save "Unicode" as UTF-16, recognisable only by its byte order mark.
     encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     return data.decode(encoding)
 
@@ -125,7 +125,7 @@ def _parse_markdown(data: bytes) -> Iterable[Parsed]:
 
 
 def _heading(line: str) -> str:
-    """Text of a Markdown heading. String methods, since a pattern takes quadratic time for a line of 200,000 "#"."""
+    """Return the text of a Markdown heading; a pattern would take quadratic time for 200,000 "#"."""
     rest = line.lstrip("#")
     if not 1 <= len(line) - len(rest) <= 6 or not rest.startswith((" ", "\t")):
         return ""
@@ -133,7 +133,7 @@ def _heading(line: str) -> str:
 
 
 def _parse_pdf(data: bytes) -> Iterable[Parsed]:
-    from pypdf import PdfReader  # noqa: PLC0415 - keeps the package importable in a moment
+    from pypdf import PdfReader  # noqa: PLC0415 - keeps the package's import fast
 
     with PdfReader(io.BytesIO(data)) as reader:
         if reader.is_encrypted and not reader.decrypt(""):
@@ -149,10 +149,10 @@ HTML_HIDDEN = frozenset({"script", "style", "noscript", "template", "title"})
 
 
 def _parse_html(data: bytes) -> Iterable[Parsed]:
-    from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning  # noqa: PLC0415 - as above
+    from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning  # noqa: PLC0415 - keeps the package's import fast
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)  # XHTML is read well enough
+        warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)  # XHTML is parsed well enough
         page = BeautifulSoup(data, "html.parser")
     title = page.title or page.find(re.compile("^h[1-6]$"))
     heading = title.get_text(" ", strip=True) if title else ""
@@ -161,11 +161,11 @@ def _parse_html(data: bytes) -> Iterable[Parsed]:
 
 
 def _html_texts(page: Tag) -> Iterator[str]:
-    """Texts of a page in order, blocks between line breaks: <b> inside a sentence must not break it.
+    """Yield the texts of a page in order, with line breaks around blocks but not around inline tags.
 
-    One pass without changes to the page, since each insertion walks down to the deepest tag.
+    The page is not changed, since each insertion descends to the deepest tag.
     """
-    from bs4.element import CData, NavigableString, Tag  # noqa: PLC0415 - as above
+    from bs4.element import CData, NavigableString, Tag  # noqa: PLC0415 - keeps the package's import fast
 
     blocks = frozenset(HTML_BLOCKS.split())
     waiting: list[PageElement | str] = [page]
@@ -181,7 +181,7 @@ def _html_texts(page: Tag) -> Iterator[str]:
 
 
 def _parse_docx(data: bytes) -> Iterable[Parsed]:
-    import docx  # noqa: PLC0415 - as above
+    import docx  # noqa: PLC0415 - keeps the package's import fast
     from docx.table import Table  # noqa: PLC0415
 
     _refuse_large_xml(data)
@@ -190,7 +190,7 @@ def _parse_docx(data: bytes) -> Iterable[Parsed]:
         if isinstance(block, Table):
             blocks.append("\n".join(" | ".join(cell.text for cell in row.cells) for row in block.rows))
             continue
-        # Looking a style up reads all of them, so only until the title is found.
+        # A style is looked up only until the title is found, since that reads all styles.
         if not title and block.style is not None and (block.style.name or "").startswith(("Title", "Heading")):
             title = block.text
         blocks.append(block.text)
@@ -198,7 +198,7 @@ def _parse_docx(data: bytes) -> Iterable[Parsed]:
 
 
 def _refuse_large_xml(data: bytes) -> None:
-    """Return a zip's directory may lie about sizes, but zipfile then stops at the size that it names."""
+    """Refuse a file that unpacks to too much XML; zipfile enforces the sizes that the directory gives."""
     with zipfile.ZipFile(io.BytesIO(data)) as parts:
         size = sum(part.file_size for part in parts.infolist() if part.filename.lower().endswith((".xml", ".rels")))
     if size > MAX_DOCX_XML_BYTES:
@@ -206,7 +206,7 @@ def _refuse_large_xml(data: bytes) -> None:
 
 
 def _parse_csv(data: bytes) -> Iterable[Parsed]:
-    # newline="" leaves the ends of lines to the csv module, which knows quoted ones.
+    # newline="" leaves line ends to the csv module, which handles quoted ones.
     rows = csv.reader(io.StringIO(_read_text(data), newline=""), strict=True)
     header = next(rows, [])
     for number, row in enumerate(rows, start=1):
@@ -250,10 +250,10 @@ def _json_document(item: object, place: str) -> Parsed:
 
 
 def _storable(value: object, place: str, depth: int = 1) -> object:
-    """Return the value as Milvus and PostgreSQL take it.
+    """Return the value as Milvus and PostgreSQL accept it.
 
     Raises:
-        LoadingError: It is nested too deep, or holds an integer of more than 64 bits.
+        LoadingError: The value is nested too deep, or contains an integer of more than 64 bits.
     """
     if depth > MAX_METADATA_DEPTH:
         raise LoadingError(f"{place} is nested more than {MAX_METADATA_DEPTH} deep")
@@ -284,4 +284,4 @@ PARSERS: Mapping[str, Callable[[bytes], Iterable[Parsed]]] = {
     ".json": _parse_json,
     ".jsonl": _parse_jsonl,
 }
-"""Suffix (lower case, with its dot) to the function that reads such a file."""
+"""Parsers by suffix, in lower case with its dot."""

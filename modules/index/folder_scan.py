@@ -1,4 +1,4 @@
-"""Which files stand under a path, what they are called in the index, and which cannot be read at all."""
+"""Scans for files under a path, with their names in the index and the reasons for skipping some."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SPECIAL = {
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
 }
-# A FIFO that takes a file's place after the scan must not block; Windows translates line ends without O_BINARY.
+# A FIFO that replaces a file after the scan must not block; without O_BINARY, Windows translates line ends.
 _OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 
 _MORE_BYTES = 1_000_000
@@ -32,7 +32,7 @@ _MORE_BYTES = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFile:
-    """A file to index, and what it is called in the index."""
+    """A file to index, with its name in the index."""
 
     path: Path
     source: str
@@ -42,23 +42,23 @@ class SourceFile:
         """Return the file's bytes.
 
         Raises:
-            LoadingError: It is larger, or no regular file; the message is the reason alone.
-            OSError: It cannot be read.
+            LoadingError: The file is larger, or not a regular file; the message is only the reason.
+            OSError: The file cannot be read.
         """
         with self._open() as stream:
             size = os.fstat(stream.fileno()).st_size
-            # A file may grow while it is read, and some of /proc have no size.
+            # A file may grow while it is read, and some files in /proc have no size.
             data = _read(stream, at_most=max_bytes + 1) if size <= max_bytes else b""
         if max(size, len(data)) > max_bytes:
             raise LoadingError(f"it is larger than {max_bytes / 1e6:g} MB; split it, or raise the limit")
         return data
 
     def digest(self) -> str:
-        """SHA-256 of the file's bytes, in hexadecimal.
+        """Return the SHA-256 of the file's bytes, in hexadecimal.
 
         Raises:
-            LoadingError: It is no regular file; the message is the reason alone.
-            OSError: It cannot be read.
+            LoadingError: It is not a regular file; the message is only the reason.
+            OSError: The file cannot be read.
         """
         with self._open() as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -74,7 +74,7 @@ class SourceFile:
 
 
 def _read(stream: BufferedReader, *, at_most: int) -> bytes:
-    """Return the first bytes of a stream. Read in blocks, since one large read sets all of its memory aside first."""
+    """Return the first bytes of a stream, in blocks, since one large read allocates all of its memory first."""
     blocks: list[bytes] = []
     left = at_most
     while left and (block := stream.read(min(left, _BLOCK_BYTES))):
@@ -85,7 +85,7 @@ def _read(stream: BufferedReader, *, at_most: int) -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class SkippedFile:
-    """A file that was wanted but gave no text, or a folder that could not be listed."""
+    """A wanted file without text, or a folder that could not be listed."""
 
     source: str
     reason: str
@@ -93,23 +93,23 @@ class SkippedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class FileScan:
-    """What stands under a path, before anything is read."""
+    """The files under a path, before any is read."""
 
     files: tuple[SourceFile, ...] = ()
     """Wanted files, sorted by source."""
     skipped: tuple[SkippedFile, ...] = ()
-    """Wanted files that must not or cannot be opened, and folders that cannot be listed; sorted by source."""
+    """Wanted files that are not to be opened, and folders that cannot be listed; sorted by source."""
     ignored: int = 0
-    """Files of other types."""
+    """Number of files of other types."""
 
 
 def scan_folders(
     paths: Sequence[Path | str], *, file_type_wanted: Sequence[str] | None, follow_links: bool
 ) -> list[FolderScan]:
-    """Scan files and folders, each by itself; see ``scan_files``.
+    """Scan each file or folder with ``scan_files``.
 
     Raises:
-        LoadingError: A path does not exist, a wanted type is unknown, or there is no file of a wanted type at all.
+        LoadingError: A path does not exist, a wanted type is unknown, or no file has a wanted type.
     """
     starts = [existing_path(path) for path in paths]
     found = [
@@ -129,7 +129,7 @@ def scan_folders(
 
 
 def merged(scans: Sequence[FileScan]) -> FileScan:
-    """Several scans as one; a file that stands in two of them under one source counts once."""
+    """Return several scans as one; a source in two of them counts once."""
     files = {file.source: file for scan in reversed(scans) for file in scan.files}
     skipped = {file.source: file for scan in reversed(scans) for file in scan.skipped}
     return FileScan(
@@ -140,7 +140,7 @@ def merged(scans: Sequence[FileScan]) -> FileScan:
 
 
 def gone_sources(stored: Iterable[str], scans: Sequence[FileScan]) -> list[str]:
-    """Stored sources that stand under none of the scanned paths any more, sorted; what could not be read stays."""
+    """Return the stored sources that no scan contains, sorted, except those that could not be read."""
     there = {file.source for scan in scans for file in scan.files}
     hidden = {skipped.source for scan in scans for skipped in scan.skipped}
     return sorted(source for source in set(stored) - there if hidden.isdisjoint(_with_folders(source)))
@@ -148,10 +148,10 @@ def gone_sources(stored: Iterable[str], scans: Sequence[FileScan]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class FolderScan:
-    """A scan, and the folder that its sources are relative to."""
+    """A scan with the folder of its sources."""
 
     folder: Path
-    """Absolute."""
+    """Absolute path to which the sources are relative."""
     scan: FileScan
 
 
@@ -161,14 +161,14 @@ def scan_files(
     file_type_wanted: Sequence[str] | None = None,
     follow_links: bool = False,
 ) -> FileScan:
-    """Find the wanted files under ``path`` without reading them. Hidden files and folders are passed over uncounted.
+    """Find the wanted files under ``path`` without reading them. Hidden files and folders are ignored.
 
     Sources are relative to the folder, or to the folder of the file.
 
     Args:
         path: File or folder.
         file_type_wanted: Suffixes such as ``["pdf", "md"]``; None for every type in ``PARSERS``.
-        follow_links: Follow links that leave the folder, too. Each folder is visited once.
+        follow_links: Also follow links that leave the folder. Each folder is visited once.
 
     Raises:
         LoadingError: The path does not exist, or a wanted type is unknown.
@@ -177,7 +177,7 @@ def scan_files(
     suffixes = _wanted_suffixes(file_type_wanted)
     folder = start if start.is_dir() else start.parent
     walk = _Walk(folder=folder, follow_links=follow_links)
-    found = list(walk.under(start) if start.is_dir() else [_judged(start)])
+    found = list(walk.under(start) if start.is_dir() else [_file_entry(start)])
     files: list[SourceFile] = []
     skipped: list[SkippedFile] = []
     ignored = 0
@@ -185,7 +185,7 @@ def scan_files(
         source = entry.path.relative_to(folder).as_posix()
         if not entry.is_folder and entry.path.suffix.lower() not in suffixes:
             ignored += 1
-        elif reason := entry.reason or _unspeakable(source):
+        elif reason := entry.reason or _name_problem(source):
             skipped.append(SkippedFile(source=_shown(source), reason=reason))
         else:
             files.append(SourceFile(path=entry.path, source=source))
@@ -200,7 +200,7 @@ def scan_files(
 
 @dataclass(frozen=True, kw_only=True)
 class _Entry:
-    """Something that was found, and why it is skipped (``""``: it is not)."""
+    """A file or folder, and the reason for skipping it (``""``: none)."""
 
     path: Path
     reason: str = ""
@@ -209,14 +209,14 @@ class _Entry:
 
 @dataclass(kw_only=True)
 class _Walk:
-    """A walk through a folder that visits each folder once. Without recursion: folders may be nested thousands deep."""
+    """An iterative walk that visits each folder once, since folders may be nested thousands deep."""
 
     folder: Path
     follow_links: bool
     _linked: set[str] = field(default_factory=set)
 
     def under(self, start: Path) -> Iterator[_Entry]:
-        """Files in order, and what is skipped; hidden ones are left out."""
+        """Yield visible files in order, and skipped entries."""
         waiting = [start]
         while waiting:
             here = waiting.pop()
@@ -231,14 +231,14 @@ class _Walk:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(path)
                 elif not entry.is_symlink():
-                    yield _judged(path)
+                    yield _file_entry(path)
                 else:
                     found, onward = self._link(path)
                     yield from found
                     waiting += onward
 
     def _link(self, path: Path) -> tuple[list[_Entry], list[Path]]:
-        """What a link gives, and the folders to walk on to."""
+        """Return the entries of a link, and the folders to visit next."""
         try:
             target, is_folder = os.path.realpath(path, strict=True), path.is_dir()
         except OSError as error:
@@ -248,8 +248,8 @@ class _Walk:
             reason = "it is a link that leaves the folder, and such links are not followed unless asked for"
             return [_Entry(path=path, reason=reason, is_folder=is_folder)], []
         if not is_folder:
-            return [_judged(path)], []
-        # A folder inside is visited where it stands; one outside is entered once, or two links would make a circle.
+            return [_file_entry(path)], []
+        # A folder inside is visited at its own place; one outside is entered once, since two links may form a cycle.
         if inside or self.folder.is_relative_to(target) or target in self._linked:
             return [], []
         self._linked.add(target)
@@ -264,7 +264,7 @@ def existing_path(path: Path | str) -> Path:
     """Return the absolute path of a file or folder.
 
     Raises:
-        LoadingError: There is none.
+        LoadingError: The path does not exist.
     """
     try:
         start = Path(path).expanduser().resolve()
@@ -275,8 +275,8 @@ def existing_path(path: Path | str) -> Path:
     raise LoadingError(f"There is no file or folder {str(path)!r}. Name an existing one.")
 
 
-def _judged(path: Path) -> _Entry:
-    """Return an entry with the reason why a path that is no folder cannot be read as a file."""
+def _file_entry(path: Path) -> _Entry:
+    """Return the entry of a file, with the reason if it is not a readable one."""
     try:
         status = path.stat()
     except OSError as error:
@@ -288,8 +288,8 @@ def _not_a_file(status: os.stat_result) -> str:
     return f"it is {_SPECIAL.get(stat.S_IFMT(status.st_mode), 'something special')}, no regular file"
 
 
-def _unspeakable(source: str) -> str:
-    """Why a name cannot stand in the index; ``""`` if it can."""
+def _name_problem(source: str) -> str:
+    """Return why a name cannot be stored; ``""`` if it can."""
     try:
         source.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""The index: files of a folder as chunks in one Milvus collection, kept up to date at the cost of what changed."""
+"""The index: files of a folder as chunks in one Milvus collection, updated at the cost of the changed files."""
 
 from __future__ import annotations
 
@@ -40,27 +40,26 @@ logger = logging.getLogger(__name__)
 
 
 class Index:
-    """One collection, and the folder it is made from.
+    """One collection, indexed from the files of a folder.
 
-    Nothing is opened before it is needed. An open index of a Milvus Lite folder keeps other processes out: use it in a
-    ``with`` statement, or ``close`` it. A closed index opens again when it is used again.
+    The database is opened on demand. An open index of a Milvus Lite folder excludes other processes: use a ``with``
+    statement, or ``close``. A closed index reopens at its next use.
 
     Args:
-        embed_model: An embedder; one by dense field, for several; or a function that gets the documents' share of
-            Chinese, Japanese and Korean letters (0 to 1) and chooses one, asked again with the remembered share
-            for a collection that exists.
-        data_path: Folder (or file) that ``get_index_done`` indexes. The collection remembers it: sources are relative
-            to the first folder that was indexed, and those of another one begin with that folder's name.
-        file_type_wanted: Suffixes such as ``["pdf", "md"]``; None for all that can be read.
+        embed_model: An embedder, one for each dense field, or a function from the documents' share of Chinese, Japanese
+            and Korean letters (0 to 1) to one; an existing collection gives it the saved share.
+        data_path: Folder (or file) that ``get_index_done`` indexes. Its path is saved in the collection: sources are
+            relative to the first indexed folder, and those of another folder begin with that folder's name.
+        file_type_wanted: Suffixes such as ``["pdf", "md"]``; None for all known types.
         vector_store_name: Name of the collection; a database may hold several.
         uri: Milvus Lite folder (``….db``) or server address; None takes the setting ``milvus_uri``.
-        token: For a server; None takes the setting.
-        follow_links: Follow links that leave the folder, too.
-        limits: What reading one file may cost; a file that needs more is skipped and named.
-        source_prefix: What sources of ``data_path`` begin with, ``""`` for nothing, whatever the collection remembers.
-        index_params: Index type, metric and parameters by vector field, where not HNSW with COSINE (dense) and
-            SPARSE_INVERTED_INDEX with BM25 (sparse). The collection remembers them; others make all its indexes anew.
-        lock: How long to wait for another process that writes to the collection.
+        token: Token of a server; None takes the setting.
+        follow_links: Also follow links that leave the folder.
+        limits: Limits on reading one file; a file that exceeds them is skipped and reported.
+        source_prefix: Prefix of the sources of ``data_path``, overriding the saved one; ``""`` for none.
+        index_params: Index type, metric and parameters by vector field; the defaults are HNSW with COSINE (dense) and
+            SPARSE_INVERTED_INDEX with BM25 (sparse). Other parameters than the saved ones rebuild all indexes.
+        lock: Waiting time for another process that writes to the collection.
         on_progress: Called with (done, total, stage): ``wait`` (for another writer), ``load``, ``embed``, ``write``.
     """
 
@@ -96,7 +95,7 @@ class Index:
         self._connection: MilvusConnection | None = None
         self._store: Milvus | None = None
         self._state = ("", "")
-        self._looks = self._looked = 0  # at the collection: begun, and the last that succeeded
+        self._looks = self._looked = 0  # numbers of the last look at the collection that started, and that succeeded
         self._opening = threading.RLock()
         self.searches = OpenUses()
 
@@ -125,7 +124,7 @@ class Index:
         """The collection as a LangChain vector store.
 
         Raises:
-            CollectionError: There is no such collection, or another embedder made it.
+            CollectionError: The collection does not exist, or has another embedder.
         """
         if (store := self._store) is not None:  # without waiting for a thread that looks at the collection
             return store
@@ -138,10 +137,10 @@ class Index:
             return self._store
 
     def info(self) -> CollectionInfo:
-        """How the collection was made.
+        """Return the description of the collection.
 
         Raises:
-            CollectionError: There is no such collection; the message lists those there are.
+            CollectionError: The collection does not exist; the message lists the others.
         """
         client = self.connection.client
         info = read_collection_info(client, self.vector_store_name)
@@ -149,11 +148,11 @@ class Index:
         return info
 
     def collections(self) -> list[str]:
-        """Names of all collections in the database, sorted."""
+        """Return the names of all collections in the database, sorted."""
         return list_collections(self.connection.client)
 
     def content_digest(self) -> str:
-        """SHA-256 over the sorted chunk ids; costs one request while nothing has been written.
+        """Return the SHA-256 of the sorted chunk ids; costs one request if nothing has been written.
 
         Raises:
             CollectionError: There is no such collection.
@@ -161,19 +160,19 @@ class Index:
         return self.content_state()[1]
 
     def content_state(self) -> tuple[str, str]:
-        """Return a text that changes whenever any process writes to the collection, and the content digest.
+        """Return a text that changes with every write of any process, and the content digest.
 
-        One request; threads that ask at once share one that was made after they asked.
+        Costs one request; simultaneous callers share one that started after their calls.
         """
-        begun = self._looks
+        before = self._looks
         with self._opening:
-            if self._looked > begun:
+            if self._looked > before:
                 return self._state
             self._looks = number = self._looks + 1
             try:
                 seen = revision(self.connection.client, self.vector_store_name)
             except MilvusFailure:
-                self.info()  # says what there is
+                self.info()  # its error lists the collections
                 raise
             if self._state[0] != seen:
                 self.info()
@@ -189,23 +188,23 @@ class Index:
         prune: bool = False,
         also: Sequence[Path | str] = (),
     ) -> IndexReport:
-        """Bring the collection up to date with ``data_path``; the first time, make it.
+        """Bring the collection up to date with ``data_path``, creating it if needed.
 
-        Unchanged files cost no embedding and no write. A changed file's chunks replace those it had, and only new
-        texts are embedded. Files that are gone stay, unless ``prune``, which also takes files of other folders than
-        these. What the collection holds of files that cannot be read stays. Waits while another process writes.
+        Unchanged files cost no embedding and no write. A changed file's chunks are replaced, and only new texts are
+        embedded. Chunks of missing files stay without ``prune``, and those of unreadable files always stay. Waits while
+        another process writes.
 
         Args:
-            chunk_size: Characters of a chunk at most.
-            chunk_overlap: Characters that neighbours may share.
-            prune: Take out what stands under none of the paths any more.
+            chunk_size: Most characters of a chunk.
+            chunk_overlap: Most characters that neighbours share.
+            prune: Remove all files that are not under these paths, also those of other folders.
             also: Further files or folders.
 
         Raises:
-            LoadingError: A path is missing, or nothing there is readable.
+            LoadingError: A path does not exist, or has nothing readable.
             SettingsError: The chunk sizes do not fit each other.
-            CollectionError: The database cannot be used, another embedder made the collection, or another process
-                is writing to it for longer than ``lock.wait_s``.
+            CollectionError: The database cannot be used, the collection has another embedder, or another process
+                writes to it for longer than ``lock.wait_s``.
             ModelCallError: An embedding endpoint failed; what was embedded may be cached by the embedder.
         """
         if self.data_path is None:
@@ -216,15 +215,15 @@ class Index:
     def add_new_files(
         self, path: Path | str, chunk_size: int | None = None, chunk_overlap: int | None = None
     ) -> IndexReport:
-        """Add a file or folder, or bring what the collection holds of it up to date.
+        """Add a file or folder, or update its chunks.
 
-        Sources are relative to ``data_path``; those of files from outside begin with their folder's name. Chunk sizes
-        are those the collection was made with, unless given.
+        Sources are relative to ``data_path``; those of files outside begin with their folder's name. The default chunk
+        sizes are those of the collection.
 
         Raises:
-            LoadingError: The path does not exist or holds nothing readable.
+            LoadingError: The path does not exist or has nothing readable.
             SettingsError: The chunk sizes do not fit each other.
-            CollectionError: See ``get_index_done``.
+            CollectionError: The database or the collection cannot be used, as in ``get_index_done``.
             ModelCallError: An embedding endpoint failed.
         """
         sizes = self._remembered_sizes()
@@ -235,11 +234,11 @@ class Index:
         return self._update([path], sizes, prune=False)
 
     def remove_files(self, *sources: str) -> IndexReport:
-        """Take files out of the collection, by source (as in the chunks' metadata). The files themselves stay.
+        """Remove files from the collection by source (as in the chunks' metadata); the files themselves stay.
 
         Raises:
-            LoadingError: The collection holds nothing of one of them; nothing is removed then.
-            CollectionError: There is no such collection.
+            LoadingError: A source is not in the collection; then nothing is removed.
+            CollectionError: The collection does not exist.
         """
         with self._writing() as check:
             info = self.info()
@@ -257,7 +256,7 @@ class Index:
             return plan.report(stored, ignored=0, embedded=0)
 
     def close(self) -> None:
-        """Wait for searches, then close the connection; this frees a Milvus Lite folder. Closing twice does no harm."""
+        """Wait for searches, then close the connection, which frees a Milvus Lite folder. May be called twice."""
         self.searches.wait_for_end()
         with self._opening:
             if self._store is not None:
@@ -323,7 +322,7 @@ class Index:
     def _vectors(
         self, plan: UpdatePlan, stored: Mapping[str, content.StoredFile], embedders: Embedders
     ) -> tuple[dict[str, dict[str, Vector]], int]:
-        """Vectors by chunk id and field, and how many chunks had to be embedded."""
+        """Return vectors by chunk id and field, and the number of newly embedded chunks."""
         texts = {str(chunk.metadata["chunk_id"]): chunk.page_content for chunk in plan.chunks}
         known = sorted(plan.replaced_ids(stored) & texts.keys())
         client = self.connection.client

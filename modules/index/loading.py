@@ -1,7 +1,7 @@
-"""Files to documents: one page of a PDF, one row of a CSV, one JSON object or one whole text is one document.
+"""Loading of files as documents: a page of a PDF, a row of a CSV, a JSON object or a whole text each.
 
-Every document carries ``source`` (POSIX path relative to the folder) and ``title``; a page of a PDF also carries
-``page`` (from 1), a row of a CSV ``row`` (from 1).
+Every document has ``source`` (POSIX path relative to the folder) and ``title``, a page of a PDF also ``page`` (from 1),
+and a row of a CSV ``row`` (from 1).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class LoadReport:
-    """What came of loading a path."""
+    """The result of loading a path."""
 
     documents: tuple[Document, ...]
     skipped: tuple[SkippedFile, ...]
@@ -37,13 +37,13 @@ def load_documents(
     follow_links: bool = False,
     limits: LoadLimits | None = None,
 ) -> LoadReport:
-    """Read a file, or a folder with its subfolders; what cannot be read is skipped and named in the report.
+    """Read a file or a folder with its subfolders; unreadable files are skipped and reported.
 
     Args:
         path: File or folder.
         file_type_wanted: Suffixes such as ``["pdf", "md"]``; None for every type in ``PARSERS``.
-        follow_links: Follow links that leave the folder, too.
-        limits: What reading one file may cost.
+        follow_links: Also follow links that leave the folder.
+        limits: Limits on reading one file.
 
     Raises:
         LoadingError: The path does not exist, or a wanted type is unknown.
@@ -65,16 +65,16 @@ def load_documents(
 
 
 def to_documents(file: SourceFile, data: bytes, parser: ParserProcess) -> list[Document]:
-    """Documents of a file that was read; at least one comes back, in the order of the file, none without text.
+    """Return the documents of a file's bytes, in order: at least one, none without text.
 
     Raises:
-        LoadingError: The file is broken or holds no text; the message is the reason alone.
+        LoadingError: The file is broken or has no text; the message is only the reason.
     """
     return [_finished(parsed, file) for parsed in parser.parse(file.path.suffix.lower(), data)]
 
 
 def skipped_file(file: SourceFile, error: LoadingError | OSError) -> SkippedFile:
-    """Return the record of a file that could not be read, which is also logged."""
+    """Return the record of an unreadable file, after logging it."""
     reason = str(error) if isinstance(error, LoadingError) else f"it cannot be read ({error.strerror or error})"
     skipped = SkippedFile(source=file.source, reason=reason)
     log_skipped([skipped])
@@ -82,7 +82,7 @@ def skipped_file(file: SourceFile, error: LoadingError | OSError) -> SkippedFile
 
 
 def log_skipped(files: Iterable[SkippedFile]) -> None:
-    """Return one warning a file."""
+    """Log one warning a file."""
     for file in files:
         logger.warning("Skipped %s: %s", file.source, file.reason)
 

@@ -1,7 +1,7 @@
-"""A process that parses hostile files: its memory has a limit, and it is killed when a file takes too long.
+"""A process that parses untrusted files, with limited memory and time.
 
-One process serves all files of an update and starts with the first that needs it. Requests and replies are frames of
-a length and that many bytes. Where no process can be started, files are parsed in this one, without limits of time.
+One process serves all files of an update and starts with the first that needs it. Requests and replies are frames of a
+length and that many bytes. Where no process can be started, files are parsed in this one, without a limit of time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .file_parsers import LoadLimits, Parsed, parse_file
 logger = logging.getLogger(__name__)
 
 LARGE_BYTES = 4_000_000
-"""JSON and CSV from this size on are parsed in the process: a byte may become twenty of Python objects."""
+"""Least size of JSON and CSV files for the process: Python objects may take twenty times the bytes."""
 _ALWAYS = frozenset({".pdf", ".docx", ".html", ".htm"})
 _WHEN_LARGE = frozenset({".json", ".jsonl", ".csv"})
 _RECYCLE_BYTES = 256_000_000
@@ -36,12 +36,12 @@ _SERVE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} impor
 
 
 def needs_process(suffix: str, size: int) -> bool:
-    """Return whether the parser of a file may take time or memory without measure."""
+    """Return whether the parser of a file may take unlimited time or memory."""
     return suffix in _ALWAYS or (suffix in _WHEN_LARGE and size >= LARGE_BYTES)
 
 
 class ParserProcess:
-    """Parses files within limits; use it in a ``with`` statement, or ``close`` it. One file at a time."""
+    """A parser of files within limits, one at a time; use it in a ``with`` statement, or ``close`` it."""
 
     def __init__(self, limits: LoadLimits) -> None:
         self._limits = limits
@@ -56,10 +56,10 @@ class ParserProcess:
         self.close()
 
     def parse(self, suffix: str, data: bytes) -> list[Parsed]:
-        """``parse_file``, in the process where the parser cannot be bounded otherwise.
+        """Return the texts of a file, parsed in the process if its parser needs one.
 
         Raises:
-            LoadingError: See ``parse_file``; also when the parser took too long, too much memory, or crashed.
+            LoadingError: The file is broken, has no text, or exceeds the limits, or the parser crashed.
         """
         if not needs_process(suffix, len(data)):
             return parse_file(suffix, data, self._limits)
@@ -80,7 +80,7 @@ class ParserProcess:
         return [(text, metadata) for text, metadata in cast("list[Parsed]", reply["parsed"])]
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -88,7 +88,7 @@ class ParserProcess:
         process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                with contextlib.suppress(OSError):  # what was not written yet
+                with contextlib.suppress(OSError):  # unsent bytes
                     stream.close()
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -111,7 +111,7 @@ class ParserProcess:
             late.set()
             process.kill()
 
-        # A kill ends the reads and writes below on every system; select() does not know pipes on Windows.
+        # A kill ends the reads and writes below on every system; select() does not support pipes on Windows.
         timer = threading.Timer(self._limits.seconds, give_up)
         timer.daemon = True
         timer.start()
@@ -129,22 +129,22 @@ class ParserProcess:
 
     def _reply_to(self, process: subprocess.Popen[bytes], suffix: str, data: bytes) -> bytes:
         stdin, stdout = cast("BinaryIO", process.stdin), cast("BinaryIO", process.stdout)
-        with contextlib.suppress(OSError):  # it died; so does the reading end, then
+        with contextlib.suppress(OSError):  # the process died, which also ends the read below
             _send(stdin, json.dumps({"suffix": suffix, "limits": asdict(self._limits)}).encode())
             _send(stdin, data)
-        # A character takes six bytes at most, and as much metadata stands beside a text.
+        # A character takes at most six bytes, and a text may have as much metadata.
         return _receive(stdout, at_most=12 * self._limits.file_bytes + LARGE_BYTES)
 
 
 def serve() -> None:
-    """Answer requests on standard input until it ends; the process ends then, too."""
+    """Answer requests on standard input until it ends."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    # What parsers print must not stand between the replies.
+    # Output of parsers must not mix with the replies.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends this process
-    at_start = _peak_bytes()  # Linux counts the parent's memory until then
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group, but the parent ends this process
+    at_start = _peak_bytes()  # includes the parent's memory on Linux
 
     def recycle() -> bool:
         return _peak_bytes() > max(at_start, _RECYCLE_BYTES)
@@ -169,7 +169,7 @@ def _reply(suffix: str, data: bytes, limits: LoadLimits, recycle: Callable[[], b
 
 
 def _limit_process(limits: LoadLimits) -> None:
-    _end_by_itself(limits.seconds + 5)  # should the parent have been killed
+    _end_by_itself(limits.seconds + 5)  # in case the parent is killed
     try:
         import resource  # noqa: PLC0415 - not on Windows
 
@@ -185,7 +185,7 @@ def _end_by_itself(seconds: float | None) -> None:
 
 def _peak_bytes() -> int:
     try:
-        import resource  # noqa: PLC0415 - as above
+        import resource  # noqa: PLC0415 - not on Windows
     except ImportError:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -199,7 +199,7 @@ def _send(stream: BinaryIO, frame: bytes) -> None:
 
 
 def _receive(stream: BinaryIO, *, at_most: int = 1 << 62) -> bytes:
-    """Return the next frame; ``b""`` at the end of the stream, and for a frame that ends too early or is too long."""
+    """Return the next frame; ``b""`` at the end of the stream, or for a truncated or too long frame."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return b""

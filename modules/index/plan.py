@@ -1,4 +1,4 @@
-"""What an update of the index has to do: what files are called, which have changed, and the chunks they give."""
+"""The plan of an index update: names of files, changed files, and their chunks."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _SAMPLE = 50
 
 @dataclass(kw_only=True)
 class SourceNames:
-    """Names the files of one folder after the other, and remembers the folders."""
+    """The names of files in the index, folder by folder."""
 
     folders: dict[str, str]
-    """What sources begin with, to the folder; ``""`` for the first one."""
+    """Folders by the prefix of their sources; ``""`` for the first one."""
     stored: Collection[str]
-    """Sources that the collection holds."""
+    """Sources in the collection."""
     is_same: Callable[[SourceFile], bool]
-    """Whether the collection holds a file of that source with these bytes."""
+    """Returns whether the collection holds a file with this source and these bytes."""
     _tops: set[str] = field(default_factory=set)
-    """First parts of the sources that were given."""
+    """First parts of all sources named so far."""
 
     def name(self, found: FolderScan, *, prefix: str | None = None) -> FileScan:
-        """Return the scan of a folder with the sources that the collection gives its files.
+        """Return the scan of a folder with the sources of its files in the collection.
 
-        The first folder's files are named relative to it, and those of a folder inside a known one as in that one. A
-        new folder's sources begin with its name, numbered where another folder has it. A folder that is not where it
-        was is known by its files: at least half of the sources that both hold have the bytes they had.
+        Sources of the first folder, and of folders inside a known one, are relative to that folder. Sources of a new
+        folder begin with its name, numbered if it is taken. A moved folder is recognised by its files: at least half of
+        the common sources have the same bytes.
 
         Args:
             found: The folder and its scan.
-            prefix: What sources are to begin with; None to find it.
+            prefix: Prefix of the sources; None to find it.
         """
         if prefix is None:
             prefix = _known_above(found.folder, self.folders)
@@ -77,7 +77,7 @@ class SourceNames:
 
 
 def _known_above(folder: Path, folders: Mapping[str, str]) -> str | None:
-    """What sources of a folder begin with that is, or lies in, a known one; the innermost counts."""
+    """Return the prefix for a folder in a known one, the innermost; None if it is in none."""
     holders = [(known, prefix) for prefix, known in folders.items() if folder.is_relative_to(known)]
     if not holders:
         return None
@@ -88,7 +88,7 @@ def _known_above(folder: Path, folders: Mapping[str, str]) -> str | None:
 def _named(scan: FileScan, prefix: str, folders: Mapping[str, str]) -> FileScan:
     files = [replace(file, source=_joined(prefix, file.source)) for file in scan.files]
     skipped = [replace(file, source=_joined(prefix, file.source)) for file in scan.skipped]
-    # A folder inside the first one may be called like another folder that was indexed before.
+    # A folder inside the first one may have the name of another folder that was indexed before.
     others = {other: known for other, known in folders.items() if other and prefix in ("", ".")}
     shadowed = {file.source: others[top] for file in files if (top := PurePosixPath(file.source).parts[0]) in others}
     reasons = (
@@ -111,7 +111,7 @@ _REASONS_SHOWN = 10
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkSizes:
-    """How documents are cut; see ``split_documents``."""
+    """Sizes for ``split_documents``."""
 
     size: int = CHUNK_SIZE
     overlap: int = CHUNK_OVERLAP
@@ -119,29 +119,29 @@ class ChunkSizes:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexReport:
-    """What one update of the index did. Files are named by source, sorted."""
+    """The result of one update of the index. Files are named by source, sorted."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     unchanged: int = 0
-    """Files that cost nothing."""
+    """Number of unchanged files."""
     skipped: tuple[SkippedFile, ...] = ()
-    """Files and folders that could not be read; what the collection held of them before stays."""
+    """Files and folders that could not be read; their earlier chunks stay in the collection."""
     ignored: int = 0
-    """Files of types that were not wanted."""
+    """Number of files of other types."""
     embedded: int = 0
-    """Chunks that were embedded; the other new ones had their vectors already."""
+    """Number of embedded chunks; the other new ones had stored vectors."""
     chunks: int = 0
-    """Chunks that the collection holds now."""
+    """Number of chunks in the collection after the update."""
 
 
 @dataclass(kw_only=True)
 class UpdatePlan:
-    """Filled file by file."""
+    """The changes of an update, filled file by file."""
 
     chunks: list[Document] = field(default_factory=list)
-    """Of added and changed files; with ``chunk_id`` and ``file_digest``."""
+    """Chunks of added and changed files, with ``chunk_id`` and ``file_digest``."""
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -149,11 +149,11 @@ class UpdatePlan:
     unchanged: int = 0
 
     def replaced_ids(self, stored: Mapping[str, StoredFile]) -> frozenset[str]:
-        """Ids of the stored chunks of changed and removed files."""
+        """Return the ids of the stored chunks of changed and removed files."""
         return frozenset(chunk_id for source in (*self.changed, *self.removed) for chunk_id in stored[source].chunk_ids)
 
     def report(self, stored: Mapping[str, StoredFile], *, ignored: int, embedded: int) -> IndexReport:
-        """What has been done once the plan is carried out on what was ``stored``."""
+        """Return the report of the update, once the plan is carried out on ``stored``."""
         before = sum(len(file.chunk_ids) for file in stored.values())
         return IndexReport(
             added=tuple(self.added),
@@ -174,7 +174,7 @@ def read_changes(
     on_progress: Progress,
     limits: LoadLimits | None = None,
 ) -> UpdatePlan:
-    """Read and cut the files whose bytes, or the way they are cut, differ from what is stored.
+    """Read and cut the files whose bytes or chunk sizes differ from what is stored.
 
     Raises:
         SettingsError: The sizes do not fit each other.
@@ -202,15 +202,15 @@ def name_sources(
     prefix: str | None,
     max_bytes: int,
 ) -> tuple[FileScan, Mapping[str, str]]:
-    """Return all that was found under the names that the collection gives it, and the folders it remembers from now on.
+    """Return all files under their names in the collection, and the folders to save with it.
 
     Args:
         found: Scans of folders.
-        info: Of the collection; None where there is none yet.
+        info: Description of the collection; None for a new one.
         stored: Files of the collection by source.
-        root: The index's own folder, which is named before any other.
-        prefix: What sources of that folder are to begin with; None to find it.
-        max_bytes: Larger files are not compared with what is stored.
+        root: The index's own folder, which is named before all others.
+        prefix: Prefix of the sources in that folder; None to find it.
+        max_bytes: Size of the largest file that is compared with the stored one.
     """
 
     def is_same(file: SourceFile) -> bool:
@@ -231,14 +231,14 @@ def name_sources(
 
 
 def none_readable(skipped: Sequence[SkippedFile]) -> str:
-    """Return the message when not one file could be read, with the first reasons."""
+    """Return the message for an update in which no file could be read, with the first reasons."""
     reasons = "; ".join(f"{file.source}: {file.reason}" for file in skipped[:_REASONS_SHOWN])
     more = f"; and {rest} more" if (rest := len(skipped) - _REASONS_SHOWN) > 0 else ""
     return f"None of the {len(skipped)} files could be read. {reasons}{more}."
 
 
 def to_row(chunk: Document, vectors: Mapping[str, Vector]) -> Row:
-    """Return a chunk as Milvus takes it. Metadata that is called like a field gets a trailing underscore."""
+    """Return a chunk as a row; metadata with the name of a field gets a trailing underscore."""
     fields = {PK_FIELD, TEXT_FIELD, SPARSE_FIELD, DYNAMIC_FIELDS, *vectors}
     metadata = {f"{key}_" if key in fields else key: value for key, value in chunk.metadata.items()}
     return {**metadata, PK_FIELD: metadata.pop("chunk_id"), TEXT_FIELD: chunk.page_content, **vectors}
@@ -259,6 +259,6 @@ def _plan_file(
 
 
 def _digest(data: bytes, sizes: ChunkSizes) -> str:
-    """Of the file and of everything else that its chunks depend on."""
+    """Return a digest of the file and of all else that determines its chunks."""
     content = hashlib.sha256(data).hexdigest()
     return hashlib.sha256(f"{content} {PARSER_VERSION} {sizes.size} {sizes.overlap}".encode()).hexdigest()

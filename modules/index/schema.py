@@ -1,10 +1,10 @@
-"""What a collection looks like in Milvus, and what its description remembers of how it was made.
+"""The schema of a collection in Milvus, and its stored description.
 
-A collection is a name (a Milvus alias) that points to a physical collection ``name__xxxxxxxx``. It is rewritten by
-filling a new physical collection and then moving the name in one step, so that a rewrite that is killed loses nothing.
+A collection is a name (a Milvus alias) that points to a physical collection ``name__xxxxxxxx``. A rewrite fills a new
+physical collection and then moves the name in one step, so that an interrupted rewrite loses nothing.
 
-BM25 leaves them out: Milvus Lite would walk through nearly all chunks for each of them, and gives a word that stands in
-more than half of the chunks a negative weight.
+BM25 ignores stop words: Milvus Lite would scan nearly all chunks for each of them, and gives a word in more than half
+of the chunks a negative weight.
 """
 
 from __future__ import annotations
@@ -56,32 +56,32 @@ _LOCK = re.compile(r"(?P<name>.+)__lock(_(?P<number>[1-9][0-9]*))?")
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionInfo:
-    """How a collection was made, as its description in Milvus says."""
+    """The description of a collection, which is stored in Milvus."""
 
     embedders: Mapping[str, str]
-    """Vector field to the name of its embedder, in the order of the fields."""
+    """Names of the embedders by vector field, in the order of the fields."""
     dimensions: Mapping[str, int]
-    """Vector field to the length of its vectors."""
+    """Lengths of vectors by vector field."""
     analyzer: Analyzer
     cjk_share: float
-    """Chinese, Japanese and Korean letters among all, in [0, 1], when the collection was made."""
+    """Share of Chinese, Japanese and Korean letters, in [0, 1], when the collection was made."""
     chunk_size: int = CHUNK_SIZE
     chunk_overlap: int = CHUNK_OVERLAP
     index_params: Mapping[str, IndexParams] = field(default_factory=dict)
-    """Vector field to its index's type, metric and parameters, where not the default."""
+    """Index type, metric and parameters by vector field, if not the default."""
     folders: Mapping[str, str] = field(default_factory=dict)
-    """What sources begin with (``""`` for the first folder), to the folder that they are relative to."""
+    """Folders by the prefix of their sources (``""`` for the first folder)."""
 
     def to_json(self, thing: Thing = "collection") -> str:
-        """Return the description to store, with the format of what the collection holds."""
+        """Return the description as JSON, with its format."""
         return json.dumps({FORMAT_KEY: format_of(thing), PROPERTY: asdict(self)})
 
     @classmethod
     def from_json(cls, description: str, thing: Thing = "collection", *, where: str) -> CollectionInfo | None:
-        """Read the description of the collection ``where``; None when judgetree did not write it.
+        """Parse the description of the collection ``where``; None if judgetree did not write it.
 
         Raises:
-            CollectionError: It has another format than judgetree reads.
+            CollectionError: The description has another format.
         """
         try:
             document = json.loads(description)
@@ -97,10 +97,10 @@ class CollectionInfo:
 
 
 def check_name(name: str) -> None:
-    """Refuse a collection name that Milvus would not take or that looks like a physical one.
+    """Refuse a collection name that Milvus does not allow or that looks like a physical one.
 
     Raises:
-        CollectionError: It does.
+        CollectionError: The name is not allowed.
     """
     if not _NAME.fullmatch(name) or _PHYSICAL.fullmatch(name) or _LOCK.fullmatch(name):
         raise CollectionError(
@@ -120,38 +120,38 @@ def physical_name(client: MilvusClient, name: str) -> str | None:
 
 
 def lock_alias(name: str, number: int) -> str:
-    """Alias of a writer's lock on a collection."""
+    """Return the alias of a writer's lock on a collection."""
     return f"{name}__lock_{number}"
 
 
 def lock_number(alias: str, name: str) -> int | None:
-    """Number of such an alias; None for any other."""
+    """Return the number of a lock's alias; None for any other alias."""
     match = _LOCK.fullmatch(alias)
     return int(match["number"]) if match and match["name"] == name and match["number"] else None
 
 
 def new_lock_name(name: str) -> str:
-    """Return a fresh name for the collection behind such an alias."""
+    """Return a fresh name for the collection behind a lock's alias."""
     return new_physical_name(f"{name}__lock")
 
 
 def lock_collections(client: MilvusClient, name: str) -> list[str]:
-    """Collections behind such aliases, and those that never got one."""
+    """Return the collections of locks, with or without an alias."""
     return _physical_of(client, f"{name}__lock")
 
 
 def revision(client: MilvusClient, name: str) -> str:
-    """Return a text that changes whenever the content of a collection does; one request.
+    """Return a text that changes with every write to a collection, at the cost of one request.
 
     Raises:
-        CollectionError: There is no such collection.
+        CollectionError: The collection does not exist.
     """
     described = client.describe_collection(name)
     return f"{described['collection_name']} {(described.get('properties') or {}).get(REVISION, '')}"
 
 
 def list_collections(client: MilvusClient) -> list[str]:
-    """Names of the collections, sorted; what an interrupted rewrite left behind is not listed."""
+    """Return the names of the collections, sorted, without leftovers of interrupted rewrites."""
     names: set[str] = set()
     for physical in client.list_collections():
         aliases = client.list_aliases(collection_name=physical)["aliases"]
@@ -161,22 +161,22 @@ def list_collections(client: MilvusClient) -> list[str]:
 
 
 def leftovers(client: MilvusClient, name: str) -> list[str]:
-    """Physical collections of ``name`` that it does not point to: an interrupted rewrite, or its replaced original."""
+    """Return the physical collections that ``name`` does not point to, left by interrupted rewrites."""
     current = physical_name(client, name)
     return [physical for physical in _physical_of(client, name) if physical != current]
 
 
 def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
-    """How a collection was made.
+    """Return the description of a collection.
 
     Raises:
-        CollectionError: There is none of that name (the message lists those there are), or it is not judgetree's.
+        CollectionError: The collection does not exist (the message lists the others), or is not judgetree's.
     """
     if not client.has_collection(name):
         there = ", ".join(list_collections(client)) or "none yet"
         raise CollectionError(f"There is no collection {name!r}. Collections: {there}. Index documents into it first.")
     described = client.describe_collection(name)
-    # Properties follow changes. Milvus Lite forgets the description.
+    # Properties are updated with every change; Milvus Lite drops the description.
     texts = ((described.get("properties") or {}).get(PROPERTY), described.get("description"))
     where = f"The collection {name!r}"
     info = next((found for text in texts if text and (found := CollectionInfo.from_json(str(text), where=where))), None)
@@ -186,10 +186,10 @@ def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
 
 
 def create_physical(client: MilvusClient, physical: str, info: CollectionInfo) -> None:
-    """Make an empty, loaded collection with the fields that ``info`` names and an index on each vector field.
+    """Create an empty, loaded collection with the fields of ``info`` and an index on each vector field.
 
     Raises:
-        CollectionError: ``info.index_params`` names a field that there is not.
+        CollectionError: ``info.index_params`` names an unknown field.
     """
     from pymilvus import DataType, Function, FunctionType  # noqa: PLC0415 - takes a second to import
 
@@ -218,22 +218,22 @@ def create_physical(client: MilvusClient, physical: str, info: CollectionInfo) -
         indexes.add_index(field_name=vector_field, **params)
     properties = {PROPERTY: info.to_json()}
     client.create_collection(physical, schema=schema, properties=properties, consistency_level="Strong")
-    # Waiting for the index of an empty collection would take pymilvus half a second a field.
+    # pymilvus would wait half a second a field for the index of an empty collection.
     client.create_index(physical, indexes, sync=False)
     client.load_collection(physical)
 
 
 def analyzer_params(analyzer: Analyzer) -> dict[str, object]:
-    """How Milvus cuts a text into words for BM25: lower case, without stop words."""
-    # Lite lowers the case anyway and passes over a filter that it does not know.
+    """Return the parameters of the analyzer for BM25: lower case, without stop words."""
+    # Lite always lowers the case, and ignores unknown filters.
     return {"tokenizer": analyzer, "filter": ["lowercase", {"type": "stop", "stop_words": list(STOP_WORDS)}]}
 
 
 def all_index_params(info: CollectionInfo) -> dict[str, IndexParams]:
-    """Index parameters of every vector field, in order of the fields: its own, else the default of its kind.
+    """Return the index parameters of all vector fields, in order: their own, else the default.
 
     Raises:
-        CollectionError: One of the fields is none of the collection's.
+        CollectionError: ``info.index_params`` names an unknown field.
     """
     defaults = {**dict.fromkeys(info.dimensions, DENSE_INDEX), SPARSE_FIELD: SPARSE_INDEX}
     unknown = sorted(info.index_params.keys() - defaults.keys())

@@ -1,12 +1,12 @@
 """One writer at a time for a collection, across processes and hosts.
 
-On a server a writer makes a small collection of its own, whose properties name it and hold its lease, and gives it the
-alias ``NAME__lock_1``: Milvus refuses to create an alias that exists. It renews the lease while it works. A lease that
-another process has seen unchanged for its whole length is stale; clocks of hosts are not compared. The successor takes
-the next number, for which again only one alias can be created, and must then see no alias of a writer that lives:
-whoever is later sees the other and steps back. The database is left as it was.
+On a server a writer creates a small collection, whose properties hold its name and its lease, with the alias
+``NAME__lock_1``: Milvus refuses to create an alias that exists. The writer renews the lease while it works. A lease
+that another process has seen unchanged for its whole length is stale; clocks of hosts are not compared. A successor
+creates the alias of the next number, again the only one, and then must see no alias of a live writer: of two successors
+the later one sees the other and gives up. A release removes the collection.
 
-A Milvus Lite folder belongs to one process, so that a lock of that process is enough.
+A Milvus Lite folder belongs to one process, so that a lock of that process suffices.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _folder_locks: defaultdict[tuple[str, str], threading.Lock] = defaultdict(thread
 
 @dataclass(frozen=True, kw_only=True)
 class LockOptions:
-    """How long a writer waits for another one, and how long its own lease is."""
+    """The waiting time for another writer, and the length of a lease."""
 
     wait_s: float = WAIT_S
-    """0 refuses at once."""
+    """Most seconds to wait; 0 fails at once."""
     lease_s: float = LEASE_S
-    """After a writer was killed, the next one waits this long."""
+    """Seconds that the next writer waits after a writer was killed."""
 
 
 Check = Callable[[], None]
-"""Raises ``CollectionError`` when another writer has taken over; to be called right before each change."""
+"""A function to call right before each change; raises ``CollectionError`` if another writer has taken over."""
 
 
 @contextmanager
@@ -65,10 +65,10 @@ def writer_lock(
     """Hold the lock of a collection, which need not exist.
 
     Args:
-        connection: To the database.
-        name: Of the collection.
-        options: Of waiting and lease.
-        on_wait: Called once, with the words for the writer that is waited for.
+        connection: Connection to the database.
+        name: Name of the collection.
+        options: Waiting time and lease.
+        on_wait: Called once with the name of the other writer.
 
     Raises:
         CollectionError: Another writer did not finish within ``options.wait_s``.
@@ -85,7 +85,7 @@ def writer_lock(
             raise _busy(name, owner, options)
     try:
         for left_behind in lock_collections(connection.client, name):
-            connection.client.drop_collection(left_behind)  # by a server that had this folder
+            connection.client.drop_collection(left_behind)  # by a server that used this folder
         yield _always_ours
     finally:
         lock.release()
@@ -109,26 +109,26 @@ def _server_lock(
 
 @dataclass(frozen=True, kw_only=True)
 class _Writer:
-    """A writer as its alias, its collection and that collection's properties show it."""
+    """Another writer: its alias, its collection and that collection's lease."""
 
     alias: str
     collection: str
     lease: str
-    """As stored; another text is a sign of life."""
+    """The stored text; a change of it is a sign of life."""
 
     def words(self) -> str:
-        """What it is called in messages."""
+        """Return the name of the writer in messages."""
         return str(_parsed(self.lease).get("owner", "another process"))
 
     def lease_s(self) -> float:
-        """How long it may stay silent."""
+        """Return the seconds that the writer may be silent."""
         length = _parsed(self.lease).get("lease_s")
         return float(length) if isinstance(length, int | float) else LEASE_S
 
 
 @dataclass(kw_only=True)
 class _Held:
-    """The lock, while this process has it."""
+    """The lock that this process holds."""
 
     client: MilvusClient
     name: str
@@ -141,16 +141,16 @@ class _Held:
     _renewing: threading.Lock = field(default_factory=threading.Lock)
 
     def keep_renewing(self, stop: threading.Event) -> None:
-        """Renew the lease until told to stop, or until it is lost."""
+        """Renew the lease until ``stop`` is set, or until it is lost."""
         while not stop.wait(self.lease_s / _RENEWALS_A_LEASE) and not self.lost:
-            with suppress(CollectionError):  # a server that is away for a moment; check() raises when it matters
+            with suppress(CollectionError):  # the server may be away for a moment; check() raises when it matters
                 self.renew()
 
     def renew(self) -> None:
-        """Tell the others that this writer lives.
+        """Renew the lease, as a sign of life.
 
         Raises:
-            CollectionError: Another one took over, or Milvus does not answer.
+            CollectionError: Another writer took over, or Milvus does not answer.
         """
         with self._renewing:
             try:
@@ -167,7 +167,7 @@ class _Held:
             raise self._overtaken()
 
     def check(self) -> None:
-        """Do nothing while the lock is held, for longer than one call takes.
+        """Check that the lock is held for longer than one call takes, renewing it if needed.
 
         Raises:
             CollectionError: Another writer took over, or Milvus does not answer.
@@ -178,9 +178,9 @@ class _Held:
             self.renew()
 
     def release(self) -> None:
-        """Give the lock back; a writer that was overtaken has none."""
+        """Release the lock, unless another writer took over."""
         with suppress(CollectionError):
-            self.renew()  # so that nobody takes over between this line and the next
+            self.renew()  # no other writer can take over between this line and the next
             self.client.drop_alias(self.alias)
         with suppress(CollectionError):
             self.client.drop_collection(self.collection)
@@ -209,11 +209,11 @@ def _acquire(client: MilvusClient, name: str, options: LockOptions, on_wait: Cal
             on_wait(waited_for)
         if time.monotonic() > until:
             raise _busy(name, waited_for or "another process", options)
-        time.sleep(_LOOK_AGAIN_S * random.uniform(0.5, 1.5))  # two that stepped back must not meet again
+        time.sleep(_LOOK_AGAIN_S * random.uniform(0.5, 1.5))  # two writers that gave up must not collide again
 
 
 def _taken(client: MilvusClient, name: str, lease_s: float, *, stale: list[_Writer]) -> _Held | None:
-    """Return the lock, if nobody else was as fast."""
+    """Return the lock, or None if another writer was faster."""
     alias = lock_alias(name, 1 + max((lock_number(writer.alias, name) or 0 for writer in stale), default=0))
     own = new_lock_name(name)
     _make_lock_collection(client, own, lease_s)
@@ -222,7 +222,7 @@ def _taken(client: MilvusClient, name: str, lease_s: float, *, stale: list[_Writ
         if not _create_alias(client, own, alias):
             client.drop_collection(own)
             return None
-        # Another one may have judged other writers stale, and so created another alias.
+        # Another writer may have found other leases stale, and created another alias.
         others = {(writer.alias, writer.collection) for writer in _writers(client, name)} - {(alias, own)}
         if _target(client, alias) != own or not others <= {(writer.alias, writer.collection) for writer in stale}:
             held.release()
@@ -240,11 +240,11 @@ def _taken(client: MilvusClient, name: str, lease_s: float, *, stale: list[_Writ
 
 
 def _drop_strays(client: MilvusClient, name: str, *, keep: str) -> None:
-    """Drop what writers left behind that were killed before they had an alias."""
+    """Drop the collections of writers that were killed before they had an alias."""
     for collection in lock_collections(client, name):
         if collection == keep:
             continue
-        with suppress(MilvusFailure):  # its writer steps back this moment
+        with suppress(MilvusFailure):  # its writer may drop it at this moment
             properties = client.describe_collection(collection).get("properties") or {}
             made_at = _parsed(str(properties.get(PROPERTY, ""))).get("made_at")
             if not isinstance(made_at, int | float) or time.time() - made_at > _STRAY_S:
@@ -252,7 +252,7 @@ def _drop_strays(client: MilvusClient, name: str, *, keep: str) -> None:
 
 
 def _writers(client: MilvusClient, name: str) -> list[_Writer]:
-    """Writers with an alias, by number."""
+    """Return the writers with an alias, by number."""
     numbers = {alias: lock_number(alias, name) for alias in client.list_aliases()["aliases"]}
     found = (_writer(client, alias) for alias, number in sorted(numbers.items(), key=lambda one: one[1] or 0) if number)
     return [writer for writer in found if writer is not None]
@@ -263,7 +263,7 @@ def _writer(client: MilvusClient, alias: str) -> _Writer | None:
         described = client.describe_collection(alias)
     except MilvusFailure:
         if _target(client, alias) is None:
-            return None  # it was released this moment
+            return None  # it was released meanwhile
         raise
     lease = str((described.get("properties") or {}).get(PROPERTY, ""))
     return _Writer(alias=alias, collection=str(described["collection_name"]), lease=lease)
@@ -292,7 +292,7 @@ def _make_lock_collection(client: MilvusClient, collection: str, lease_s: float)
 
     schema = client.create_schema(auto_id=False)
     schema.add_field("pk", DataType.INT64, is_primary=True)
-    schema.add_field("vector", DataType.FLOAT_VECTOR, dim=2)  # Milvus wants one
+    schema.add_field("vector", DataType.FLOAT_VECTOR, dim=2)  # required by Milvus
     client.create_collection(collection, schema=schema, properties={PROPERTY: _lease(lease_s, 0)})
 
 
@@ -316,4 +316,4 @@ def _busy(name: str, owner: str, options: LockOptions) -> CollectionError:
 
 
 def _always_ours() -> None:
-    """Return a Lite folder has one process, and its lock needs no lease."""
+    """Do nothing: a Lite folder has one process, and its lock needs no lease."""

@@ -1,7 +1,7 @@
 """Prompts of the reader and of its strategies, the parsers of their replies, and their versions.
 
-All have the reader's rules: from the evidence only, the answer alone and short, and the same refusal. The parsers accept
-any reply and raise nothing.
+All have the reader's rules: from the evidence only, the answer alone and short, and the same refusal. The parsers
+accept any reply and raise nothing.
 """
 
 from __future__ import annotations

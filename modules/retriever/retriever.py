@@ -1,4 +1,4 @@
-"""The retriever: the chunks of a collection that fit a query best."""
+"""The retriever: the best chunks of a collection for a query."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ from .search import Hits, QueryData, Request, SearchParams, SearchTarget, Vector
 logger = logging.getLogger(__name__)
 
 FETCH_FACTOR, FETCH_AT_LEAST = 4, 12
-"""Every field is asked for max(4 * topk, 12) chunks, before they are fused and equal scores put in order. On 300
-HotpotQA questions 20 or 100 found no more for the top 3, and Milvus Lite decodes every column of each."""
+"""Every field returns max(4 * topk, 12) chunks before fusion and the ordering of equal scores. On 300 HotpotQA
+questions 20 or 100 gave no better top 3, and Milvus Lite decodes every column of each."""
 PRE_TOPK = 10
 _MODEL_PARAMS = ("model", "timeout_s", "pre_topk", "pre_ranker_type", "pre_ranker_params")
 _SEARCHES = frozenset({"get_similar_chunk_with_score", "_get_relevant_documents", "_aget_relevant_documents"})
-"""Methods that search by themselves, beside ``asearch``."""
+"""Search methods besides ``asearch``."""
 
 
 class Retriever(BaseRetriever):
-    """Searches one collection. Attributes may be set between searches; every search checks them first.
+    """A retriever over one collection. Attributes may be set between searches; every search checks them.
 
     Args:
         vector_store: An ``Index``, or the LangChain vector store of a collection (``index.vector_store``).
-        topk: Chunks that come back at most.
+        topk: Most chunks to return.
         search_fields: Vector fields to search; None for the first dense, the first sparse, or (hybrid) all fields.
         search_type: ``dense`` (embeddings), ``sparse`` (words, BM25) or ``hybrid`` (several fields, fused).
-        search_params: One mapping a field, or a single one for one field, as Milvus takes it, such as
-            ``{"params": {"ef": 128}}``; None for defaults.
-        ranker_type: ``rrf`` or ``weighted`` fuse the fields of a hybrid search; ``model`` has a rerank model read
-            what a coarse search of any type found.
+        search_params: Search parameters of Milvus, such as ``{"params": {"ef": 128}}``: one mapping a field, or a
+            single one for one field; None for defaults.
+        ranker_type: ``rrf`` or ``weighted`` fuse the fields of a hybrid search; ``model`` reorders the hits of a coarse
+            search of any type by a rerank model.
         ranker_params: For rrf ``k`` (60); for weighted ``weights``, one a field; for model ``model`` (a spec, see
             ``create_reranker``, or a ``RerankModel``), ``timeout_s``, and for its coarse search ``pre_topk``
             (10, or topk if that is more), ``pre_ranker_type`` (rrf) and ``pre_ranker_params``.
-        score_threshold: Chunks that score lower are dropped.
-        rerank_input_top_n: At most so many chunks of the coarse search are given to the rerank model; None for all.
-        expr: Milvus filter that chunks have to pass; build it with ``filters.text_in``.
+        score_threshold: Least score of a returned chunk.
+        rerank_input_top_n: Most chunks of the coarse search for the rerank model; None for all.
+        expr: Milvus filter for chunks, such as one of ``index.content.text_in``.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -102,14 +102,14 @@ class Retriever(BaseRetriever):
         )
 
     def __init_subclass__(cls, **kwargs: object) -> None:
-        """Refuse a subclass whose own search no graph would call."""
+        """Refuse a subclass whose own search graphs would not call."""
         super().__init_subclass__(**kwargs)
         own = sorted(_SEARCHES.intersection(vars(cls)))
         if own and cls.asearch is Retriever.asearch:
             raise TypeError(f"{cls.__name__} overrides {', '.join(own)}, but graphs search by asearch: override that.")
 
     def get_similar_chunk_with_score(self, query: str) -> Hits:
-        """Return the best chunks, best first, with their scores; higher is better whatever the backend and metric.
+        """Return the best chunks with their scores, best first; higher is better for every backend and metric.
 
         Costs one query embedding (unless sparse), one Milvus request, and with the model ranker one rerank call.
         The range of a score depends on the search: cosine in [-1, 1], BM25 from 0 up, RRF in (0, fields / k),
@@ -123,11 +123,11 @@ class Retriever(BaseRetriever):
         return self._search(query, _unread_meter())
 
     async def asearch(self, query: str, *, meter: CallMeter) -> Hits:
-        """``get_similar_chunk_with_score`` in a thread; embedding and rerank calls go into the meter's records."""
+        """Search in a thread; embedding and rerank calls are recorded by ``meter``."""
         return await asyncio.to_thread(self._search, query, meter)
 
     def check_args(self) -> list[VectorField]:
-        """Return the fields that a search will ask, in order.
+        """Return the fields of a search, in order.
 
         Raises:
             SearchArgumentError: An attribute does not fit the collection or the search type.
@@ -136,25 +136,25 @@ class Retriever(BaseRetriever):
         return self._check_args(self.search_type)
 
     def sparse_search(self, query: str, *, meter: CallMeter | None = None) -> Hits:
-        """Search one sparse field, whatever ``search_type`` says; scores are BM25's."""
+        """Search one sparse field by BM25, whatever ``search_type`` is."""
         return self._search_one("sparse", query, meter or _unread_meter())
 
     def dense_search(self, query: str, *, meter: CallMeter | None = None) -> Hits:
-        """Search one dense field, whatever ``search_type`` says; scores are those of its metric."""
+        """Search one dense field by its metric, whatever ``search_type`` is."""
         return self._search_one("dense", query, meter or _unread_meter())
 
     def hybrid_search(self, query: str, *, meter: CallMeter | None = None) -> Hits:
-        """Search several fields, whatever ``search_type`` says, and fuse their hits; scores are the ranker's."""
+        """Search several fields and fuse their hits by the ranker, whatever ``search_type`` is."""
         fields = self._check_args("hybrid")
         target = self._open_target()
         requests = self._requests(fields, query, meter or _unread_meter())
         return self._best(target.fused_search(requests, self._fusion(fields), self._fetched()))
 
     def search_with_rerank_model(self, query: str, *, meter: CallMeter | None = None) -> Hits:
-        """Search coarsely, then let the rerank model order what was found; scores are the model's.
+        """Search coarsely, then order the hits by the scores of the rerank model.
 
-        When the model fails, the coarse order and scores come back, whatever ``score_threshold`` says: it is meant
-        for the model's scores. The failure is logged and stands in the meter's records.
+        If the model fails, the coarse hits are returned without ``score_threshold``, which is meant for the model's
+        scores. The failure is logged and recorded by the meter.
         """
         meter = meter or _unread_meter()
         model = self._rerank_model()
@@ -166,7 +166,7 @@ class Retriever(BaseRetriever):
         try:
             order = model.rerank(query, [chunk.page_content for chunk, _ in candidates], self.topk)
             hits = [(candidates[position][0], float(score)) for position, score in order]
-        except Exception as error:  # noqa: BLE001 - a rerank model may be anybody's, and must not end a run
+        except Exception as error:  # noqa: BLE001 - a rerank model of any kind must not end a run
             logger.warning("The rerank model %s failed, the coarse order is kept: %s", model.name, error)
             meter.record(kind="rerank", model=model.name, started=started, error=f"{type(error).__name__}: {error}")
             return coarse[: self.topk]
@@ -174,7 +174,7 @@ class Retriever(BaseRetriever):
         return self._above_threshold(sorted(hits, key=lambda hit: -hit[1])[: self.topk])
 
     def fingerprint(self) -> dict[str, str]:
-        """Everything that decides what a query finds: collection, content, embedders and attributes; no secret.
+        """Return all that determines a query's hits: collection, content, embedders, attributes; no secret.
 
         Raises:
             SearchArgumentError: An attribute does not fit.
@@ -215,7 +215,7 @@ class Retriever(BaseRetriever):
         return _as_documents(await self.asearch(query, meter=_unread_meter()))
 
     def _search(self, query: str, meter: CallMeter) -> Hits:
-        # A cancelled asearch leaves its thread running: it must not meet a closed index, nor open it again.
+        # A cancelled asearch leaves its thread running, which must neither use a closed index nor reopen it.
         with self.vector_store.searches.entered() if isinstance(self.vector_store, Index) else nullcontext():
             self.check_args()
             if self.ranker_type == "model":
@@ -232,7 +232,7 @@ class Retriever(BaseRetriever):
         return self._best(self._open_target().search(self._requests(fields, query, meter)[0]))
 
     def _best(self, hits: Hits) -> Hits:
-        """As many as asked for. Equal scores, frequent with RRF, are ordered by chunk id: Milvus orders them anyhow."""
+        """Return the best hits. Equal scores, frequent with RRF, are ordered by chunk id: Milvus's order varies."""
         return sorted(hits, key=lambda hit: (-hit[1], hit[0].metadata["chunk_id"]))[: self._limit()]
 
     def _above_threshold(self, hits: Hits) -> Hits:
@@ -252,7 +252,7 @@ class Retriever(BaseRetriever):
         ]
 
     def _limit(self) -> int:
-        """Chunks that the search inside Milvus returns: topk, or what the rerank model chooses from."""
+        """Return the number of hits of the search in Milvus: topk, or the candidates of the rerank model."""
         if self.ranker_type != "model":
             return self.topk
         pre_topk = (self.ranker_params or {}).get("pre_topk", max(PRE_TOPK, self.topk))
@@ -319,7 +319,7 @@ class Retriever(BaseRetriever):
         if not isinstance(self.vector_store, Index):
             return content_digest(explained(self.vector_store.client), self.vector_store.collection_name)
         revision, digest = self.vector_store.content_state()
-        if revision != self._revision:  # its indexes may be others now
+        if revision != self._revision:  # its indexes may have changed
             self._target, self._revision = None, revision
         return digest
 
