@@ -23,6 +23,7 @@ from ..modules.llm.factory import create_judge_llm, create_llm, sampled
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings, load_settings
+from ..modules.twins import async_twin, blocking
 from .rag.result import RagResult, SystemName
 from .rag.running_work import RunningWork
 from .rag.search_tree import SearchTree
@@ -99,7 +100,8 @@ class RagSession:
     ) -> None:
         self.close()
 
-    def ask(
+    @blocking
+    async def ask(
         self,
         question: str | None = None,
         *,
@@ -123,41 +125,6 @@ class RagSession:
             SessionError: The session was closed meanwhile, or was opened before the process was forked.
             LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
         """
-        return background_loop().run(self._ask(question, thread_id, resume, repeat, on_event))
-
-    async def aask(
-        self,
-        question: str | None = None,
-        *,
-        thread_id: str | None = None,
-        resume: bool = False,
-        repeat: int = 0,
-        on_event: Callable[[RunEvent], None] | None = None,
-    ) -> RagResult:
-        """See ``ask``."""
-        return await background_loop().arun(self._ask(question, thread_id, resume, repeat, on_event))
-
-    def close(self) -> None:
-        """Close the checkpoints and free the collection; the next question opens them again.
-
-        Questions that run meanwhile end with a ``SessionError``.
-        """
-        if not self._running.is_of_another_process:
-            background_loop().run(self._close())
-
-    async def aclose(self) -> None:
-        """See ``close``."""
-        if not self._running.is_of_another_process:
-            await background_loop().arun(self._close())
-
-    async def _ask(
-        self,
-        question: str | None,
-        thread_id: str | None,
-        resume: bool,
-        repeat: int,
-        on_event: Callable[[RunEvent], None] | None,
-    ) -> RagResult:
         started = time.perf_counter()
         if not thread_id and (resume or question is None):
             raise UnknownThread("Nothing to resume: give a question, or the thread_id of the one to go on with.")
@@ -182,6 +149,21 @@ class RagSession:
             except JudgetreeError as failure:
                 error = str(failure)
             return await self._result(thread_id, before, error, started)
+
+    aask = async_twin(ask)
+
+    def close(self) -> None:
+        """Close the checkpoints and free the collection; the next question opens them again.
+
+        Questions that run meanwhile end with a ``SessionError``.
+        """
+        if not self._running.is_of_another_process:
+            background_loop().run(self._close())
+
+    async def aclose(self) -> None:
+        """Async twin of ``close``."""
+        if not self._running.is_of_another_process:
+            await background_loop().arun(self._close())
 
     async def _result(self, thread_id: str, before: set[str], error: str, started: float) -> RagResult:
         tree = await SearchTree.afrom_history(self.graph, thread_id)
@@ -281,7 +263,8 @@ class SessionOptions(TypedDict, total=False):
     on_progress: Callable[[int, int, str], None]
 
 
-def ask(
+@blocking
+async def ask(
     question: str | None = None,
     *,
     collection: str = "",
@@ -294,22 +277,11 @@ def ask(
 
     Arguments and errors: see ``RagSession`` and ``RagSession.ask``.
     """
-    asked = aask(question, collection=collection, thread_id=thread_id, resume=resume, on_event=on_event, **options)
-    return background_loop().run(asked)
-
-
-async def aask(
-    question: str | None = None,
-    *,
-    collection: str = "",
-    thread_id: str | None = None,
-    resume: bool = False,
-    on_event: Callable[[RunEvent], None] | None = None,
-    **options: Unpack[SessionOptions],
-) -> RagResult:
-    """``ask`` on a running event loop."""
     session = RagSession(collection, **options)
     try:
         return await session.aask(question, thread_id=thread_id, resume=resume, on_event=on_event)
     finally:
         await session.aclose()
+
+
+aask = async_twin(ask)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 from ...modules.background_loop import background_loop
 from ...modules.errors import SettingsError
 from ...modules.formats import check_id
 from ...modules.memory.messages import GivenHistory, pairs_of
 from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, path_spans
+from ...modules.twins import async_twin, blocking
 from ..rag.search_tree import SearchTree
 from . import branches
 from .record import ConversationRecord
@@ -37,7 +38,8 @@ class Conversation:
         self._record = ConversationRecord(services, name)
         self._runner = TurnRunner(services, self._record)
 
-    def ask(
+    @blocking
+    async def ask(
         self,
         query: str,
         *,
@@ -67,25 +69,12 @@ class Conversation:
             UserError: Something to mend: settings, collection, an unknown parent, key, model name.
             LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
         """
-        return background_loop().run(
-            self._runner.ask(_request(query, parent_turn_id, request_id, regenerate, chat_history), on_event)
-        )
+        request = _request(query, parent_turn_id, request_id, regenerate, chat_history)
+        return await self._runner.ask(request, on_event)
 
-    async def aask(
-        self,
-        query: str,
-        *,
-        parent_turn_id: str | None = None,
-        request_id: str = "",
-        regenerate: bool = False,
-        chat_history: GivenHistory = (),
-        on_event: Listener | None = None,
-    ) -> TurnResult:
-        """See ``ask``."""
-        return await background_loop().arun(
-            self._runner.ask(_request(query, parent_turn_id, request_id, regenerate, chat_history), on_event)
-        )
+    aask = async_twin(ask)
 
+    @blocking
     def stream(
         self,
         query: str,
@@ -94,74 +83,76 @@ class Conversation:
         request_id: str = "",
         regenerate: bool = False,
         chat_history: GivenHistory = (),
-    ) -> Iterator[ConversationEvent]:
+    ) -> AsyncIterator[ConversationEvent]:
         """The events of ``ask``, as they come; the last one is a ``DoneEvent``, which holds the result.
 
         Raises:
             UserError: See ``ask``; an ``ErrorEvent`` comes before it.
         """
-        return background_loop().iterate(
-            self._runner.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
-        )
+        return self._runner.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
 
-    async def astream(
-        self,
-        query: str,
-        *,
-        parent_turn_id: str | None = None,
-        request_id: str = "",
-        regenerate: bool = False,
-        chat_history: GivenHistory = (),
-    ) -> AsyncIterator[ConversationEvent]:
-        """See ``stream``."""
-        events = self._runner.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
-        async for event in background_loop().aiterate(events):
-            yield event
+    astream = async_twin(stream)
 
-    def regenerate(self, *, on_event: Listener | None = None) -> TurnResult:
+    @blocking
+    async def regenerate(self, *, on_event: Listener | None = None) -> TurnResult:
         """Ask the newest question of the active branch again, as a new turn beside the old one, on a new branch.
 
         Raises:
             SettingsError: Nothing has been asked yet.
         """
-        history = self.history()
+        history = await self.ahistory()
         if not history:
             raise SettingsError(f"The conversation {self.name!r} has no turn yet.")
         last = history[-1]
-        return self.ask(last["query"], parent_turn_id=last["parent_turn_id"], regenerate=True, on_event=on_event)
+        return await self.aask(last["query"], parent_turn_id=last["parent_turn_id"], regenerate=True, on_event=on_event)
 
-    def history(self) -> list[QaPair]:
+    aregenerate = async_twin(regenerate)
+
+    @blocking
+    async def history(self) -> list[QaPair]:
         """The turns of the active branch, from the first on."""
-        state, turns = background_loop().run(self._record.all_turns())
+        state, turns = await self._record.all_turns()
         if state is None:
             return []
         branch = state["branches"][state["active_branch"]]
         spans = path_spans(state["branches"], branch["branch_id"], branch["head_number"])
         return sorted((t for t in turns if is_on_path(t, spans)), key=lambda turn: turn["turn_number"])
 
-    def turns(self) -> list[QaPair]:
+    ahistory = async_twin(history)
+
+    @blocking
+    async def turns(self) -> list[QaPair]:
         """All turns of all branches, in the order in which they were answered."""
-        return background_loop().run(self._record.all_turns())[1]
+        return (await self._record.all_turns())[1]
 
-    def search_tree(self, turn: QaPair) -> SearchTree | None:
+    aturns = async_twin(turns)
+
+    @blocking
+    async def search_tree(self, turn: QaPair) -> SearchTree | None:
         """The search tree of a turn; None where nothing was searched for, or where it is gone."""
-        return background_loop().run(self._record.search_tree(turn))
+        return await self._record.search_tree(turn)
 
-    def tree(self) -> ConversationTree:
+    asearch_tree = async_twin(search_tree)
+
+    @blocking
+    async def tree(self) -> ConversationTree:
         """All turns with their search trees, as data to keep, hand on and look at; no model is called.
 
         Costs one reading of the history per thread of every search tree.
         """
-        return background_loop().run(self._tree())
+        state, turns = await self._record.all_turns()
+        with self._services.store_errors():
+            return await read_conversation(self.name, state, turns, self._services.rag)
 
-    async def atree(self) -> ConversationTree:
-        """See ``tree``."""
-        return await background_loop().arun(self._tree())
+    atree = async_twin(tree)
 
-    def branches(self) -> list[Branch]:
+    @blocking
+    async def branches(self) -> list[Branch]:
         """All branches, the first one first."""
-        state = background_loop().run(self._record.load())
+        state = await self._record.load()
         return [] if state is None else list(state["branches"].values())
+
+    abranches = async_twin(branches)
 
     @property
     def active_branch(self) -> str:
@@ -181,42 +172,49 @@ class Conversation:
         state = background_loop().run(self._record.load())
         return state["open_turn"] if state else None
 
-    def switch(self, branch: str) -> None:
+    @blocking
+    async def switch(self, branch: str) -> None:
         """Go on with another branch.
 
         Raises:
             SettingsError: There is no such branch, or no such conversation.
         """
-        background_loop().run(self._record.change(lambda state: branches.switched(state, branch)))
+        await self._record.change(lambda state: branches.switched(state, branch))
 
-    def rename_branch(self, branch: str, new_name: str) -> None:
+    aswitch = async_twin(switch)
+
+    @blocking
+    async def rename_branch(self, branch: str, new_name: str) -> None:
         """Give a branch another name.
 
         Raises:
             SettingsError: There is no such branch, or the new name is empty or taken.
         """
-        background_loop().run(self._record.change(lambda state: branches.renamed(state, branch, new_name)))
+        await self._record.change(lambda state: branches.renamed(state, branch, new_name))
 
-    def delete_branch(self, branch: str) -> int:
+    arename_branch = async_twin(rename_branch)
+
+    @blocking
+    async def delete_branch(self, branch: str) -> int:
         """Delete a branch with its turns and their search trees; how many turns that were.
 
         Raises:
             SettingsError: It is the main or the active one, others fork from it, or there is none of that name.
         """
-        return background_loop().run(self._record.delete_branch(branch))
+        return await self._record.delete_branch(branch)
 
-    def undo(self) -> QaPair:
+    adelete_branch = async_twin(delete_branch)
+
+    @blocking
+    async def undo(self) -> QaPair:
         """Take back the newest turn of the active branch, with its search tree.
 
         Raises:
             SettingsError: Nothing has been asked yet, or another branch forks from it.
         """
-        return background_loop().run(self._record.undo())
+        return await self._record.undo()
 
-    async def _tree(self) -> ConversationTree:
-        state, turns = await self._record.all_turns()
-        with self._services.store_errors():
-            return await read_conversation(self.name, state, turns, self._services.rag)
+    aundo = async_twin(undo)
 
 
 def _request(

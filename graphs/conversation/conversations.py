@@ -8,10 +8,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self, Unpack
 
-from ...modules.background_loop import background_loop
 from ...modules.errors import SettingsError
 from ...modules.memory.memory import ConversationMemory
 from ...modules.retriever.web import WebSearch
+from ...modules.twins import async_twin, blocking
 from ..rag.graph import RagGraph
 from ..session import SessionOptions
 from .conversation import Conversation
@@ -88,35 +88,47 @@ class Conversations:
         """
         return Conversation(self.services, name)
 
-    def prepare(self) -> None:
+    @blocking
+    async def prepare(self) -> None:
         """Open collection, models, store and memory now rather than at the first question.
 
         Raises:
             UserError: Something to mend: settings, collection, key, model name.
         """
-        background_loop().run(self.services.prepare())
+        await self.services.prepare()
 
-    def summaries(self) -> list[ConversationSummary]:
+    aprepare = async_twin(prepare)
+
+    @blocking
+    async def summaries(self) -> list[ConversationSummary]:
         """All conversations of the store, the one that was last spoken in first."""
-        return background_loop().run(self.asummaries())
+        opened = await self.services.open()
+        with self.services.store_errors():
+            return await opened.store.summaries()
 
-    async def asummaries(self) -> list[ConversationSummary]:
-        """See ``summaries``."""
-        return await background_loop().arun(self._summaries())
+    asummaries = async_twin(summaries)
 
-    def delete(self, name: str) -> int:
+    @blocking
+    async def delete(self, name: str) -> int:
         """Delete a conversation with its turns in the memory and all its threads; how many threads that were.
 
         Raises:
             SettingsError: There is no such conversation.
         """
-        return background_loop().run(self.adelete(name))
+        opened = await self.services.open()
+        async with opened.locks.hold(name):
+            with self.services.store_errors():
+                state = await opened.store.load(name)
+                if state is None:
+                    raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list`.")
+                # The memory first: what is left after a failure is still a conversation, which can be deleted again.
+                await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"])
+                return await opened.store.delete_threads(await opened.store.threads_of(state))
 
-    async def adelete(self, name: str) -> int:
-        """See ``delete``."""
-        return await background_loop().arun(self._delete(name))
+    adelete = async_twin(delete)
 
-    def delete_old_conversations(
+    @blocking
+    async def delete_old_conversations(
         self,
         days: int,
         *,
@@ -140,20 +152,14 @@ class Conversations:
             SettingsError: ``days`` is not such a number, or the store fails.
             CollectionError: The memory fails.
         """
-        return background_loop().run(self._delete_old(days, dry_run, on_progress, clock))
+        opened = await self.services.open()
+        with self.services.store_errors():
+            return await delete_old(opened, days, dry_run=dry_run, on_progress=on_progress, clock=clock)
 
-    async def adelete_old_conversations(
-        self,
-        days: int,
-        *,
-        dry_run: bool = False,
-        on_progress: Callable[[int, int], None] | None = None,
-        clock: Callable[[], datetime] = now_utc,
-    ) -> ExpiryReport:
-        """See ``delete_old_conversations``."""
-        return await background_loop().arun(self._delete_old(days, dry_run, on_progress, clock))
+    adelete_old_conversations = async_twin(delete_old_conversations)
 
-    def cleanup_expired_conversations(
+    @blocking
+    async def cleanup_expired_conversations(
         self,
         *,
         dry_run: bool = False,
@@ -161,23 +167,14 @@ class Conversations:
         clock: Callable[[], datetime] = now_utc,
     ) -> ExpiryReport:
         """``delete_old_conversations`` with the setting ``conversation_expire_days``."""
-        return self.delete_old_conversations(
-            self.services.settings.conversation_expire_days, dry_run=dry_run, on_progress=on_progress, clock=clock
-        )
-
-    async def acleanup_expired_conversations(
-        self,
-        *,
-        dry_run: bool = False,
-        on_progress: Callable[[int, int], None] | None = None,
-        clock: Callable[[], datetime] = now_utc,
-    ) -> ExpiryReport:
-        """See ``cleanup_expired_conversations``."""
         return await self.adelete_old_conversations(
             self.services.settings.conversation_expire_days, dry_run=dry_run, on_progress=on_progress, clock=clock
         )
 
-    def backfill(self, name: str | None = None, *, dry_run: bool = False) -> int:
+    acleanup_expired_conversations = async_twin(cleanup_expired_conversations)
+
+    @blocking
+    async def backfill(self, name: str | None = None, *, dry_run: bool = False) -> int:
         """Put turns that another program has written into the memory in a line; how many there are.
 
         See ``memory_backfill.backfill``. Done again it finds nothing to do. Turns that the other program wrote under a
@@ -192,49 +189,11 @@ class Conversations:
             SettingsError: The memory was given, and is none of judgetree's.
             CollectionError: The memory fails.
         """
-        return background_loop().run(self._backfill(name, dry_run=dry_run))
-
-    async def abackfill(self, name: str | None = None, *, dry_run: bool = False) -> int:
-        """See ``backfill``."""
-        return await background_loop().arun(self._backfill(name, dry_run=dry_run))
-
-    def close(self) -> None:
-        """Close store and memory and free the collection; the next question opens them again."""
-        background_loop().run(self.services.close())
-
-    async def aclose(self) -> None:
-        """See ``close``."""
-        await background_loop().arun(self.services.close())
-
-    async def _summaries(self) -> list[ConversationSummary]:
-        opened = await self.services.open()
-        with self.services.store_errors():
-            return await opened.store.summaries()
-
-    async def _delete(self, name: str) -> int:
-        opened = await self.services.open()
-        async with opened.locks.hold(name):
-            with self.services.store_errors():
-                state = await opened.store.load(name)
-                if state is None:
-                    raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list`.")
-                # The memory first: what is left after a failure is still a conversation, which can be deleted again.
-                await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"])
-                return await opened.store.delete_threads(await opened.store.threads_of(state))
-
-    async def _delete_old(
-        self, days: int, dry_run: bool, on_progress: Callable[[int, int], None] | None, clock: Callable[[], datetime]
-    ) -> ExpiryReport:
-        opened = await self.services.open()
-        with self.services.store_errors():
-            return await delete_old(opened, days, dry_run=dry_run, on_progress=on_progress, clock=clock)
-
-    async def _backfill(self, name: str | None, *, dry_run: bool) -> int:
         opened = await self.services.open()
         memory = opened.memory
         if not isinstance(memory, ConversationMemory):
             raise SettingsError("Only a ConversationMemory can be backfilled. Give one as memory=…, or none.")
-        names = {each.conversation_id: each.name for each in await self._summaries()}
+        names = {each.conversation_id: each.name for each in await self.asummaries()}
         unlinked = await asyncio.to_thread(memory.records_without_parent)
         owned: dict[str, list[str]] = {}
         for each in unlinked:
@@ -246,3 +205,12 @@ class Conversations:
         return sum(
             [await ConversationRecord(self.services, owner).backfill(memory, own) for owner, own in owned.items()]
         )
+
+    abackfill = async_twin(backfill)
+
+    @blocking
+    async def close(self) -> None:
+        """Close store and memory and free the collection; the next question opens them again."""
+        await self.services.close()
+
+    aclose = async_twin(close)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from ...modules.calls.record import INTERRUPTED
 from ...modules.calls.usage import CallBudget
 from ...modules.errors import ModelCallError, SettingsError
 from ...modules.settings import Durability
+from ...modules.twins import async_twin, blocking
 from ..threads.checkpoints import Saver, open_call_journal, open_checkpointer
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
@@ -73,7 +74,8 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
 
     # --- the Runnable interface; every public method may be called from any thread or event loop ---
 
-    def invoke(
+    @blocking
+    async def invoke(
         self,
         input: RagInput | str | None,
         config: RunnableConfig | None = None,
@@ -89,31 +91,17 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             ModelCallError: The reader failed after its last attempt; the thread stays open and can be resumed.
             LoopReentryError: Called on judgetree's own loop.
         """
-        return background_loop().run(self._ainvoke(input, config, context, kwargs))
+        async with self._started(input, config, context, kwargs) as run:
+            if run.finished is not None:
+                return run.finished
+            graph = run.context.graph
+            return cast(RagState, await graph.ainvoke(run.start, run.config, context=run.context, **run.options))
 
-    async def ainvoke(
-        self,
-        input: RagInput | str | None,
-        config: RunnableConfig | None = None,
-        *,
-        context: RagContext | None = None,
-        **kwargs: Any,
-    ) -> RagState:
-        """See ``invoke``."""
-        return await background_loop().arun(self._ainvoke(input, config, context, kwargs))
+    _ainvoke = async_twin(invoke)
+    ainvoke = _ainvoke
 
-    def stream(
-        self,
-        input: RagInput | str | None,
-        config: RunnableConfig | None = None,
-        *,
-        context: RagContext | None = None,
-        **kwargs: Any,
-    ) -> Iterator[Any]:
-        """Yield what LangGraph streams in ``stream_mode``; "custom" has the live events of sub-runs too."""
-        return background_loop().iterate(self._astream(input, config, context, kwargs))
-
-    async def astream(
+    @blocking
+    async def stream(
         self,
         input: RagInput | str | None,
         config: RunnableConfig | None = None,
@@ -121,9 +109,17 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         context: RagContext | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
-        """See ``stream``."""
-        async for item in background_loop().aiterate(self._astream(input, config, context, kwargs)):
-            yield item
+        """Yield what LangGraph streams in ``stream_mode``; "custom" has the live events of sub-runs too."""
+        async with self._started(input, config, context, kwargs, streams=True) as run:
+            if run.finished is not None:
+                if kwargs.get("stream_mode", "values") == "values":
+                    yield run.finished
+                return
+            async for item in run.context.graph.astream(run.start, run.config, context=run.context, **run.options):
+                yield item
+
+    _astream = async_twin(stream)
+    astream = _astream
 
     async def astream_events(  # type: ignore[override]
         self,
@@ -137,30 +133,29 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         async for event in background_loop().aiterate(self._astream_events(input, config, context, kwargs)):
             yield event
 
-    def get_state(self, config: RunnableConfig) -> StateSnapshot:
+    @blocking
+    async def get_state(self, config: RunnableConfig) -> StateSnapshot:
         """The newest checkpoint of a thread; ``created_at`` is None if there is none."""
-        return background_loop().run(self._aget_state(config))
+        check_thread(config)
+        return await (await self._graph()).aget_state(config)
 
-    async def aget_state(self, config: RunnableConfig) -> StateSnapshot:
-        """See ``get_state``."""
-        return await background_loop().arun(self._aget_state(config))
+    aget_state = async_twin(get_state)
 
-    def get_state_history(self, config: RunnableConfig, **kwargs: Any) -> Iterator[StateSnapshot]:
+    @blocking
+    async def get_state_history(self, config: RunnableConfig, **kwargs: Any) -> AsyncIterator[StateSnapshot]:
         """Checkpoints of a thread, newest first."""
-        return background_loop().iterate(self._ahistory(config, kwargs))
-
-    async def aget_state_history(self, config: RunnableConfig, **kwargs: Any) -> AsyncIterator[StateSnapshot]:
-        """See ``get_state_history``."""
-        async for snapshot in background_loop().aiterate(self._ahistory(config, kwargs)):
+        check_thread(config)
+        async for snapshot in (await self._graph()).aget_state_history(config, **kwargs):
             yield snapshot
 
-    async def alist_threads(self, limit: int = 100) -> list[ThreadSummary]:
-        """The root threads of the store, newest first."""
-        return await background_loop().arun(self._alist_threads(limit))
+    aget_state_history = async_twin(get_state_history)
 
-    def list_threads(self, limit: int = 100) -> list[ThreadSummary]:
-        """See ``alist_threads``."""
-        return background_loop().run(self._alist_threads(limit))
+    @blocking
+    async def list_threads(self, limit: int = 100) -> list[ThreadSummary]:
+        """The root threads of the store, newest first."""
+        return await list_root_threads(graph, limit) if (graph := await self._graph()).checkpointer else []
+
+    alist_threads = async_twin(list_threads)
 
     async def aopen_store(self) -> Saver | None:
         """The store itself, for use on judgetree's own loop until ``aclose``; None where nothing is kept."""
@@ -172,7 +167,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             background_loop().run(self._aclose())
 
     async def aclose(self) -> None:
-        """See ``close``."""
+        """Async twin of ``close``."""
         if not self._running.is_of_another_process:
             await background_loop().arun(self._aclose())
 
@@ -217,26 +212,6 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         self._compiled = None
         await self._resources.aclose()
 
-    async def _ainvoke(
-        self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
-    ) -> RagState:
-        async with self._started(given, config, context, options) as run:
-            if run.finished is not None:
-                return run.finished
-            graph = run.context.graph
-            return cast(RagState, await graph.ainvoke(run.start, run.config, context=run.context, **run.options))
-
-    async def _astream(
-        self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
-    ) -> AsyncIterator[Any]:
-        async with self._started(given, config, context, options, streams=True) as run:
-            if run.finished is not None:
-                if options.get("stream_mode", "values") == "values":
-                    yield run.finished
-                return
-            async for item in run.context.graph.astream(run.start, run.config, context=run.context, **run.options):
-                yield item
-
     async def _astream_events(
         self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
     ) -> AsyncIterator[StreamEvent]:
@@ -274,18 +249,6 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
                 raise
             if run.finished is None:
                 await forget_calls(run.context.calls)
-
-    async def _aget_state(self, config: RunnableConfig) -> StateSnapshot:
-        check_thread(config)
-        return await (await self._graph()).aget_state(config)
-
-    async def _ahistory(self, config: RunnableConfig, options: Options) -> AsyncIterator[StateSnapshot]:
-        check_thread(config)
-        async for snapshot in (await self._graph()).aget_state_history(config, **options):
-            yield snapshot
-
-    async def _alist_threads(self, limit: int) -> list[ThreadSummary]:
-        return await list_root_threads(graph, limit) if (graph := await self._graph()).checkpointer else []
 
     # --- preparing a run ---
 
