@@ -97,7 +97,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             graph = run.context.graph
             return cast(RagState, await graph.ainvoke(run.start, run.config, context=run.context, **run.options))
 
-    _ainvoke = async_twin(invoke)
+    _ainvoke = async_twin(invoke)  # a name that Runnable does not declare: mypy would infer the type from there
     ainvoke = _ainvoke
 
     @blocking
