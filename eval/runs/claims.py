@@ -1,8 +1,7 @@
 """Who works on which question, where several processes share a run.
 
-A question is claimed by a session-level advisory lock of PostgreSQL before it is asked, and freed once its row is
-written. Such a lock ends with its connection, so what a killed process was at is free again within the moment in which
-the server sees the connection closed; nothing has to be kept alive or swept.
+A question is claimed by a lock in PostgreSQL before it is asked, and freed once its row is written. What a killed
+process was at is free again as soon as the server sees its connection closed; nothing has to be kept alive or swept.
 """
 
 from __future__ import annotations
@@ -10,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Generic, Protocol, TypeVar
 
 from ...graphs.threads.checkpoints import is_postgres, open_checkpointer
-from ...modules.advisory_locks import AdvisoryLocks, advisory_key, open_advisory_locks
 from ...modules.background_loop import background_loop
 from ...modules.index.connection import is_address
+from ...modules.locks.locks import Holder, Locks
+from ...modules.locks.postgres import PostgresLocks
 from ...modules.settings import Settings
 
 Place = tuple[str, str, int]
@@ -48,57 +48,26 @@ def prepare_checkpoints(settings: Settings) -> None:
         background_loop().run(opened())
 
 
-class Claims(Protocol):
-    """Keeps two processes from asking the same question at once."""
+class Claims:
+    """Keeps two processes from asking the same question at once. Each place is taken once until it is freed."""
 
-    async def take(self, place: Place) -> bool:
-        """Whether the question is this process's now; False while another one has it."""
-        ...
-
-    async def free(self, place: Place) -> None:
-        """Give back what was taken."""
-        ...
-
-
-class SoleWorker:
-    """The claims of a process that works alone: all of them hold."""
-
-    async def take(self, place: Place) -> bool:
-        """True."""
-        return True
-
-    async def free(self, place: Place) -> None:
-        """Do nothing."""
-
-
-class PostgresClaims:
-    """Claims as advisory locks of one connection, by run and place. Each place may be taken once until it is freed."""
-
-    def __init__(self, locks: AdvisoryLocks, run_id: str) -> None:
+    def __init__(self, locks: Locks, run_id: str, holder: Holder) -> None:
         self._locks = locks
         self._run_id = run_id
+        self._holder = holder
 
     async def take(self, place: Place) -> bool:
-        """See ``Claims.take``. One round trip.
-
-        Raises:
-            SettingsError: The connection is lost, and with it every claim.
-        """
-        return await self._locks.take(lock_key(self._run_id, place))
+        """Whether the question is this process's now; False while another one has it. See ``Locks.take``."""
+        return await self._locks.take(claim_name(self._run_id, place), self._holder)
 
     async def free(self, place: Place) -> None:
-        """See ``Claims.free``. One round trip.
-
-        Raises:
-            SettingsError: See ``take``.
-        """
-        await self._locks.free(lock_key(self._run_id, place))
+        """Give back what was taken. See ``Locks.free``."""
+        await self._locks.free(claim_name(self._run_id, place), self._holder)
 
 
-def lock_key(run_id: str, place: Place) -> int:
-    """The 64-bit number, signed as PostgreSQL's bigint is, under which a question of a run is claimed."""
-    system, question_id, repeat = place
-    return advisory_key(run_id, system, question_id, str(repeat))
+def claim_name(run_id: str, place: Place) -> str:
+    """The name of the lock on a question of a run."""
+    return "\x00".join((run_id, *map(str, place)))
 
 
 @asynccontextmanager
@@ -106,14 +75,17 @@ async def open_claims(settings: Settings, run_id: str) -> AsyncIterator[Claims]:
     """The claims of this process on the questions of a run; all are freed at the end, however it comes.
 
     Raises:
-        SettingsError: PostgreSQL cannot be reached.
+        SettingsError: PostgreSQL cannot be reached, or was lost, which cancels the current task within seconds.
         DependencyError: The extra ``postgres`` is not installed.
     """
-    if not can_share(settings):
-        yield SoleWorker()
-        return
-    async with open_advisory_locks(settings.checkpoint_url, remedy=_REMEDY) as locks:
-        yield PostgresClaims(locks, run_id)
+    async with AsyncExitStack() as closing:
+        locks, holder = Locks(), Holder()
+        if can_share(settings):
+            locks = in_postgres = PostgresLocks(settings.checkpoint_url, remedy=_REMEDY)
+            closing.push_async_callback(locks.aclose)
+            await in_postgres.connect()
+        await closing.enter_async_context(holder.ending_when_lost())
+        yield Claims(locks, run_id, holder)
 
 
 class Claimable(Protocol):

@@ -12,16 +12,16 @@ from ...modules.errors import SettingsError
 from ...modules.judge.contract import Judge
 from ...modules.judge.generated import GeneratedJudge
 from ...modules.llm.json_reply import JsonChat
+from ...modules.locks.locks import Locks
 from ...modules.memory.memory import ConversationMemory
 from ...modules.retriever.web import SearxngSearch, WebSearch
 from ...modules.settings import Settings, load_settings
 from ..rag.graph import RagGraph
 from ..session import RagSession, SessionOptions
 from ..systems.registry import SYSTEMS
-from ..threads.checkpoints import store_errors
+from ..threads.checkpoints import locks_of, store_errors
 from ..threads.context import RagContext
 from .identity import StoreIdentity
-from .locks import ConversationLocks
 from .turn.context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
 from .turn.events import Stream
 from .turn.graph import CompiledTurn, build_turn_graph
@@ -41,7 +41,7 @@ class Opened:
         store: ConversationStore,
         identity: StoreIdentity,
         memory: TurnMemory,
-        locks: ConversationLocks,
+        locks: Locks,
         graph: CompiledTurn,
     ) -> None:
         self.store = store
@@ -160,7 +160,7 @@ class ConversationServices:
         with self.store_errors():
             saver = await self.rag.aopen_store()
         assert saver is not None, "a session keeps its threads"
-        locks = ConversationLocks(self.settings.checkpoint_url)
+        locks = locks_of(self.settings.checkpoint_url)
         self._resources.push_async_callback(locks.aclose)
         return Opened(
             store=ConversationStore(saver, await self.rag.aopen_journal()),

@@ -16,6 +16,9 @@ from ...modules.addresses import Address
 from ...modules.calls.journal import CallJournal
 from ...modules.calls.journal_files import PostgresJournal, SqliteJournal
 from ...modules.errors import DependencyError, SettingsError
+from ...modules.locks.files import FileLocks
+from ...modules.locks.locks import Locks
+from ...modules.locks.postgres import CHECK_EVERY_S, PostgresLocks
 from ...modules.redaction import starred
 from ...modules.settings import without_secrets
 from .sqlite_saver import ThreadedSqliteSaver, open_sqlite
@@ -101,6 +104,26 @@ def open_checkpointer_sync(url: str) -> Iterator[Saver]:
         else:
             raise _unknown_url(url)
         yield saver
+
+
+def locks_of(url: str, *, check_every_s: float = CHECK_EVERY_S) -> Locks:
+    """The locks of the conversations in a checkpoint store; nothing is opened before the first is taken.
+
+    Processes exclude each other where checkpoints are in PostgreSQL, or in SQLite by files in a folder beside the
+    database; checkpoints in memory belong to one process. ``check_every_s`` is for PostgreSQL.
+
+    Raises:
+        SettingsError: No checkpoint store has such a URL.
+    """
+    if url == "memory:":
+        return Locks()
+    if is_postgres(url):
+        remedy = "Check JUDGETREE_CHECKPOINTS and that it runs, then ask again."
+        return PostgresLocks(url, remedy=remedy, check_every_s=check_every_s)
+    if not url.startswith(_SQLITE):
+        raise _unknown_url(url)
+    database = _sqlite_path(url).resolve()
+    return FileLocks(database.with_name(f"{database.name}.turns"))
 
 
 def _opened_sqlite(url: str) -> ThreadedSqliteSaver:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.evaluation.rows.store import RowTail, RunRow, RunStore
-from judgetree.evaluation.runs.claims import Place, SoleWorker, WorkList, can_share, lock_key, open_claims
+from judgetree.evaluation.runs.claims import Claims, Place, WorkList, can_share, claim_name, open_claims
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.locks.postgres import advisory_key
 from judgetree.modules.settings import load_settings
 
 places = st.tuples(st.text(), st.text(), st.integers(0, 9))
@@ -35,7 +36,7 @@ class Office:
 
 
 @dataclass(kw_only=True, eq=False)
-class Desk:
+class Desk(Claims):
     office: Office
 
     async def take(self, place: Place) -> bool:
@@ -67,11 +68,15 @@ def row(place: Place, attempt: int = 0) -> RunRow:
     )
 
 
+def key_of(run_id: str, place: Place) -> int:
+    return advisory_key(claim_name(run_id, place))
+
+
 @given(places, places)
 def test_places_are_locked_under_signed_numbers_of_their_own(one: Place, other: Place) -> None:
-    assert -(2**63) <= lock_key("run", one) < 2**63
-    assert (lock_key("run", one) == lock_key("run", other)) == (one == other)
-    assert lock_key("run", one) != lock_key("another", one)
+    assert -(2**63) <= key_of("run", one) < 2**63
+    assert (key_of("run", one) == key_of("run", other)) == (one == other)
+    assert key_of("run", one) != key_of("another", one)
 
 
 def test_workers_of_two_processes_do_each_job_once(tmp_path: Path) -> None:
@@ -130,7 +135,7 @@ def test_earlier_attempts_of_others_do_not_count_as_done() -> None:
 
 def test_nothing_is_dealt_once_it_is_over() -> None:
     async def taken() -> object:
-        return await WorkList(jobs(3), SoleWorker(), new_rows=tuple, is_over=lambda: True).take()
+        return await WorkList(jobs(3), Office().worker(), new_rows=tuple, is_over=lambda: True).take()
 
     assert asyncio.run(taken()) is None
 
@@ -205,3 +210,35 @@ def test_unreachable_postgres_is_named_without_its_password() -> None:
     with pytest.raises(SettingsError, match=r"postgresql://127\.0\.0\.1:1/db") as caught:
         asyncio.run(opened())
     assert "hunter2" not in str(caught.value)
+
+
+def test_claims_that_are_lost_end_the_work(postgres_url: str) -> None:
+    from psycopg import AsyncConnection
+
+    settings = load_settings(milvus_uri="http://127.0.0.1:19530", checkpoints=postgres_url)
+    ended: list[str] = []
+
+    async def ask(number: int) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(f"question {number}")
+
+    async def scenario() -> None:
+        async with open_claims(settings, "run") as claims, asyncio.TaskGroup() as questions:
+            for number in range(2):
+                assert await claims.take(("judge", f"q{number}", 0))
+                questions.create_task(ask(number))
+            async with await AsyncConnection.connect(postgres_url, autocommit=True) as connection:
+                query = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+                await connection.execute(query)
+
+    async def whole() -> bool:
+        with pytest.raises(SettingsError, match=r"does not answer any more.*Finished rows are kept"):
+            await scenario()
+        await asyncio.sleep(0)  # raises where a cancellation is left over
+        async with open_claims(settings, "run") as claims:
+            return await claims.take(("judge", "q0", 0))
+
+    assert asyncio.run(whole())
+    assert sorted(ended) == ["question 0", "question 1"]

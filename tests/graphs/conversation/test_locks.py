@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.conversation.locks import ConversationLocks
-from judgetree.graphs.conversation.shared_locks import HeldLock
+from judgetree.graphs.threads.checkpoints import locks_of
 from judgetree.modules.errors import ConversationBusy, SettingsError
+from judgetree.modules.locks.locks import Holder, Locks
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -25,9 +25,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @asynccontextmanager
-async def opened(url: str = "memory:") -> AsyncIterator[ConversationLocks]:
+async def opened(url: str = "memory:") -> AsyncIterator[Locks]:
     """The locks of a process; those of a shared store exclude each other as two processes do."""
-    locks = ConversationLocks(url, check_every_s=0.01)
+    locks = locks_of(url, check_every_s=0.01)
     async with asyncio.timeout(60):
         try:
             yield locks
@@ -35,7 +35,7 @@ async def opened(url: str = "memory:") -> AsyncIterator[ConversationLocks]:
             await locks.aclose()
 
 
-async def is_free(locks: ConversationLocks, conversation_id: str) -> bool:
+async def is_free(locks: Locks, conversation_id: str) -> bool:
     try:
         async with locks.hold(conversation_id, wait=False):
             return True
@@ -43,7 +43,7 @@ async def is_free(locks: ConversationLocks, conversation_id: str) -> bool:
         return False
 
 
-async def take_turn(locks: ConversationLocks, conversation_id: str) -> None:
+async def take_turn(locks: Locks, conversation_id: str) -> None:
     async with locks.hold(conversation_id):
         pass
 
@@ -132,7 +132,7 @@ def test_turn_that_fails_frees_its_conversation() -> None:
 @pytest.mark.parametrize("url", ["redis://x", "sqlite:///", ""])
 def test_unknown_store_is_refused_with_those_there_are(url: str) -> None:
     with pytest.raises(SettingsError, match="memory:, sqlite:///"):
-        ConversationLocks(url)
+        locks_of(url)
 
 
 # --- between processes ---
@@ -222,10 +222,10 @@ def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 HOLDER = """
 import asyncio, sys
-from judgetree.graphs.conversation.locks import ConversationLocks
+from judgetree.graphs.threads.checkpoints import locks_of
 
 async def main():
-    async with ConversationLocks(sys.argv[1]).hold("c"):
+    async with locks_of(sys.argv[1]).hold("c"):
         print("held", flush=True)
         await asyncio.Event().wait()
 
@@ -305,7 +305,7 @@ def test_turn_whose_lock_is_lost_is_ended_and_told(postgres_url: str) -> None:
 
 def test_turn_that_ends_as_its_lock_is_lost_is_told_too(postgres_url: str) -> None:
     async def scenario() -> None:
-        locks = ConversationLocks(postgres_url, check_every_s=60)
+        locks = locks_of(postgres_url, check_every_s=60)
         async with locks.hold("c"):
             await end_sessions(postgres_url)
             # nobody looks before the end
@@ -336,7 +336,7 @@ def test_locks_that_are_closed_end_who_holds_one(postgres_url: str) -> None:
             await locks.aclose()
             await asyncio.Event().wait()
 
-    with pytest.raises(SettingsError, match="closed while a turn had one"):
+    with pytest.raises(SettingsError, match="closed while one was held"):
         asyncio.run(scenario())
 
 
@@ -358,7 +358,7 @@ def test_unreachable_postgres_is_named_without_its_password() -> None:
 @pytest.mark.parametrize("awaits", [True, False])
 def test_loss_comes_out_as_its_error_also_where_the_work_does_not_wait(awaits: bool) -> None:
     async def scenario() -> None:
-        hold = HeldLock()
+        hold = Holder()
         with pytest.raises(SettingsError, match="gone"):
             async with hold.ending_when_lost():
                 hold.lose(SettingsError("gone"))
@@ -371,7 +371,7 @@ def test_loss_comes_out_as_its_error_also_where_the_work_does_not_wait(awaits: b
 
 def test_cancellation_by_others_stays_one_when_the_lock_is_lost_too() -> None:
     async def scenario() -> None:
-        hold = HeldLock()
+        hold = Holder()
         async with hold.ending_when_lost():
             hold.lose(SettingsError("gone"))
             task = asyncio.current_task()

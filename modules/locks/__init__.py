@@ -1,0 +1,1 @@
+"""Locks by name, in memory, as files and in PostgreSQL."""

@@ -1,0 +1,47 @@
+"""Locks between the processes that share a folder: a file each, locked until it is freed or its process ends."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from ..errors import SettingsError
+from .locks import Holder, Locks, digest_of
+
+
+class FileLocks(Locks):
+    """A locked file for each held lock, in a folder that is made for them."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._held: dict[str, FileLock] = {}
+
+    async def take(self, name: str, holder: Holder) -> bool:
+        """See ``Locks.take``."""
+        lock = FileLock(self._folder / f"{digest_of(name).hex()[:32]}.lock", blocking=False, thread_local=False)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except Timeout:
+            return False
+        except OSError as error:
+            raise SettingsError(
+                f"The folder {str(self._folder)!r} cannot hold the locks of conversations: {error}. Make it writable, "
+                "or set JUDGETREE_CHECKPOINTS to a database in a folder that is."
+            ) from error
+        self._held[name] = lock
+        return True
+
+    async def free(self, name: str, holder: Holder) -> None:
+        """See ``Locks.free``. The file goes too."""
+        _let_go(self._held.pop(name))
+
+
+def _let_go(lock: FileLock) -> None:
+    # Before it is unlocked: a process that has opened the file meanwhile sees that it is gone, and makes another.
+    with suppress(OSError):  # Windows removes no open file
+        Path(lock.lock_file).unlink()
+    lock.release()
