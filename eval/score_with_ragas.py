@@ -17,9 +17,9 @@ from ..modules.errors import JudgetreeError, LoadingError, SettingsError, UserEr
 from ..modules.language import cjk_share
 from ..modules.llm.cache import CachedLLM, CacheMode, CompletionCache
 from ..modules.llm.endpoint import CallGate, EndpointLLM
-from ..modules.llm.factory import Progress as SetupProgress
 from ..modules.llm.factory import create_llm
 from ..modules.llm.json_reply import ReplyProblem
+from ..modules.progress import StageProgress
 from ..modules.settings import Settings, load_settings
 from .datasets.questions import EvalQuestion
 from .ragas.metrics import RAGAS_METRICS, Contexts, RagasMetric, contexts_of, inputs_of
@@ -97,7 +97,7 @@ def score_run(
     *,
     settings: Settings | None = None,
     on_progress: Callable[[RagasProgress], None] | None = None,
-    on_setup: SetupProgress | None = None,
+    on_setup: StageProgress | None = None,
 ) -> RagasSummary:
     """Score every row that a metric applies to and that the same scorer has not scored yet.
 

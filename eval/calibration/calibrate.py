@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -17,6 +17,7 @@ from ...modules.judge.thresholds import Calibration, keep_calibration, threshold
 from ...modules.llm.cache import CachedLLM, CompletionCache
 from ...modules.llm.endpoint import CallGate, ChatLLM
 from ...modules.llm.factory import create_llm
+from ...modules.progress import StageProgress
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
 from ..datasets.registry import DATASETS, load_dataset
@@ -25,9 +26,6 @@ from ..metrics.intervals import MeanInterval
 from ..rows.store import RunStore
 from .data import Case, cases_of, refuse_held_back, refuse_reported
 from .fit import MIN_SINGLE_HOP, TARGET_RECALL, Fit, Probabilities, RatedCase, check_target_recall, fit_thresholds
-
-Progress = Callable[[int, int, str], None]
-"""Told (done, total, stage)."""
 
 _STAGE = "asking the judge"
 _SPLIT_WITHIN = frozenset({"beir"})
@@ -102,7 +100,7 @@ class CalibrationOutcome:
 
 
 def calibrate(
-    plan: CalibrationPlan, *, settings: Settings | None = None, on_progress: Progress | None = None
+    plan: CalibrationPlan, *, settings: Settings | None = None, on_progress: StageProgress | None = None
 ) -> CalibrationOutcome:
     """Fit the thresholds of the settings' judge model and keep them where its judge finds them.
 
@@ -171,7 +169,7 @@ def _calibration(plan: CalibrationPlan, dataset: Dataset, fit: Fit) -> Calibrati
 class _Rating:
     """Asks about every passage, a question's passages after each other, since their prompts share the beginning."""
 
-    def __init__(self, llm: ChatLLM, cases: Sequence[Case], tell: Progress) -> None:
+    def __init__(self, llm: ChatLLM, cases: Sequence[Case], tell: StageProgress) -> None:
         self._judge = LogprobJudge(llm)
         self._cases = cases
         self._passages = [(case.question, passage) for case in cases for passage in (*case.gold, *case.distractors)]

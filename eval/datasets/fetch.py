@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -14,12 +13,10 @@ import httpx
 
 from ...modules.addresses import Address
 from ...modules.errors import LoadingError, SettingsError
+from ...modules.progress import ByteProgress
 from ...modules.redaction import starred
 from .registry import load_dataset
 from .sources import SOURCES, DatasetSource
-
-Progress = Callable[[int, int], None]
-"""Callback for (bytes so far, total bytes; 0 if the server does not say)."""
 
 _TIMEOUT_S = 30.0
 _BLOCK_BYTES = 1 << 20
@@ -48,7 +45,7 @@ def fetch_dataset(
     folder: Path,
     *,
     url: str | None = None,
-    on_progress: Progress | None = None,
+    on_progress: ByteProgress | None = None,
     loopback_http: bool = False,
 ) -> FetchedDataset:
     """Download a public data set into a folder unless it is there, and read it once.
@@ -75,7 +72,7 @@ def fetch_source(
     folder: Path,
     *,
     url: str | None = None,
-    on_progress: Progress | None = None,
+    on_progress: ByteProgress | None = None,
     loopback_http: bool = False,
 ) -> FetchedDataset:
     """Download a data set that ``SOURCES`` does not name; see ``fetch_dataset`` for the arguments.
@@ -130,7 +127,7 @@ def by_hand(source: DatasetSource, target: Path, *, why: str) -> str:
 
 
 def download(
-    url: str, part: Path, *, max_bytes: int, on_progress: Progress | None = None, loopback_http: bool = False
+    url: str, part: Path, *, max_bytes: int, on_progress: ByteProgress | None = None, loopback_http: bool = False
 ) -> None:
     """Download into ``part``, resuming from what is there if the server still has the same file.
 
@@ -167,7 +164,7 @@ def download(
     download(url, part, max_bytes=max_bytes, on_progress=on_progress, loopback_http=loopback_http)
 
 
-def _write(response: httpx.Response, part: Path, have: int, max_bytes: int, on_progress: Progress) -> None:
+def _write(response: httpx.Response, part: Path, have: int, max_bytes: int, on_progress: ByteProgress) -> None:
     coming = int(response.headers.get("Content-Length", 0))
     total = have + coming if coming else 0
     if total > max_bytes:

@@ -169,7 +169,7 @@ def evidence_of(tree: SearchTree) -> tuple[str, ...]:
     """
     root = tree.root
     found = (Document(page_content=chunk.text, metadata=dict(chunk.metadata)) for chunk in root.chunks)
-    return split_evidence(root.context, found)
+    return split_evidence(root.evidence, found)
 
 
 def inputs_of(

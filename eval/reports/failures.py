@@ -277,6 +277,6 @@ def _follow_ups(query: QueryNode) -> Iterator[tuple[str, list[ChunkNode]]]:
         if chunk.round:
             found.setdefault(chunk.found_by, []).append(chunk)
     for asked, chunks in found.items():
-        _, stands_there, rest = query.context.partition(render_sub_answer(asked, ""))
+        _, stands_there, rest = query.evidence.partition(render_sub_answer(asked, ""))
         if stands_there:
             yield rest.partition("\n\n")[0], chunks

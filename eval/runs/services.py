@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from ...graphs.systems.registry import SYSTEMS
 from ...graphs.threads.context import Limits, RagContext
 from ...modules.calls.prices import LOCAL
 from ...modules.errors import SettingsError
-from ...modules.index.factory import Progress, open_index
+from ...modules.index.factory import open_index
 from ...modules.index.file_parsers import LoadLimits
 from ...modules.index.index import Index
 from ...modules.judge.contract import Judge
@@ -22,6 +21,7 @@ from ...modules.judge.factory import create_judge
 from ...modules.llm.cache import CachedLLM, CacheMode, CompletionCache, without_reading
 from ...modules.llm.endpoint import CallGate, ChatLLM, EndpointLLM
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local, sampled
+from ...modules.progress import StageProgress
 from ...modules.retriever.retriever import Retriever
 from ...modules.settings import Settings
 from ..datasets.questions import Dataset
@@ -55,7 +55,7 @@ def open_collection(collection: str, settings: Settings) -> Index:
     return index
 
 
-def open_corpus(dataset: Dataset, settings: Settings, *, on_progress: Progress | None = None) -> Index:
+def open_corpus(dataset: Dataset, settings: Settings, *, on_progress: StageProgress | None = None) -> Index:
     """An index over the data set's corpus, brought up to date; close it after use.
 
     Documents of a data set are one chunk each; a folder is chunked as ``judgetree index`` does. Costs the embedding of
@@ -108,7 +108,7 @@ class Services:
         settings: Settings,
         *,
         spending: Spending,
-        on_progress: Callable[[int, int, str], None] | None = None,
+        on_progress: StageProgress | None = None,
     ) -> None:
         """``spending`` keeps all calls within the run's limits.
 

@@ -226,7 +226,7 @@ def query_data(
         "query": printable(node.query),
         "answer": answer,
         "cost": usage_words(node.cost),
-        "context": printable(node.context),
+        "evidence": printable(node.evidence),
         "call_head": _CALL_COLUMNS,
         "calls": [[_cell(call[column]) for column in _CALL_COLUMNS] for call in node.usage],  # type: ignore[literal-required]
         "facts": [[name, fact] for name, fact in [("thread", printable(node.thread_id)), *times] if fact],

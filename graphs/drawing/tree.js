@@ -82,7 +82,7 @@ function queryCard(entry) {
   );
   const className = `query card ${node.status === "open" ? "open-thread" : node.status}`;
   return disclosure(className, summary, () => [
-    disclosureOf("Evidence as the reader saw it", () => [words("pre", "", node.context)], node.context),
+    disclosureOf("Evidence as the reader saw it", () => [words("pre", "", node.evidence)], node.evidence),
     disclosureOf(`Model calls: ${node.cost}`, () => [table(node.call_head, node.calls)], node.calls.length),
     disclosureOf("Thread", () => [table([], node.facts)], node.facts.length),
   ].filter(Boolean));
@@ -151,7 +151,7 @@ function reveal(entry) {
 
 // All that a search looks through in an entry.
 function textOf({ kind, data }) {
-  if (kind === "query") return [data.query, data.answer, data.context].join("\n");
+  if (kind === "query") return [data.query, data.answer, data.evidence].join("\n");
   return [data.text, ...[...data.notes, ...data.metadata].map(([, value]) => value)].join("\n");
 }
 

@@ -57,7 +57,7 @@ async def draft(state: RagState, runtime: Runtime[RunContext]) -> dict[str, obje
 
 async def augment(state: RagState) -> dict[str, object]:
     """Write down the evidence that the reader will see: the chunks of the last round."""
-    return {"context": render_evidence(chunks_of(state, state["steps"][-1]))}
+    return {"evidence": render_evidence(chunks_of(state, state["steps"][-1]))}
 
 
 async def to_draft(state: RagState, runtime: Runtime[RunContext]) -> Literal["draft", "augment"]:

@@ -218,34 +218,34 @@ async def _sub_answer(query: str, thread_id: str, runtime: Runtime[RunContext]) 
 
 async def augment(state: RagState) -> dict[str, object]:
     """Write down the evidence that the reader will see."""
-    return {"context": render_evidence(usable_chunks(state["similar_chunks"]))}
+    return {"evidence": render_evidence(usable_chunks(state["similar_chunks"]))}
 
 
 async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Let the reader answer from the evidence, taken in as the strategy says."""
     services, meter = runtime.context.services, _answer_meter(runtime)
     chunks = state["similar_chunks"]
-    context = await _fitting_context(state, runtime, meter)
+    evidence = await _fitting_evidence(state, runtime, meter)
     answer = await read_evidence(
         services.strategy,
         services.reader,
         state.get("reader_query") or state["query"],
-        context,
-        split_evidence(context, chunks),
+        evidence,
+        split_evidence(evidence, chunks),
         meter=meter,
         on_text=_growing(runtime, "answer"),
         on_thinking=_growing(runtime, "thinking"),
     )
     patches = _cut_short_patches(chunks, answer.problem) if answer.problem else []
-    return {**_answered(answer.text, meter, runtime), "similar_chunks": patches, "context": context}
+    return {**_answered(answer.text, meter, runtime), "similar_chunks": patches, "evidence": evidence}
 
 
-async def _fitting_context(state: RagState, runtime: Runtime[RunContext], meter: CallMeter) -> str:
+async def _fitting_evidence(state: RagState, runtime: Runtime[RunContext], meter: CallMeter) -> str:
     """The evidence, digested where it takes more than half of what a prompt of the reader may have."""
-    services, context = runtime.context.services, state["context"]
+    services, evidence = runtime.context.services, state["evidence"]
     most = services.context_tokens
-    if most is None or not is_longer(context, most // 2):
-        return context
+    if most is None or not is_longer(evidence, most // 2):
+        return evidence
     unheld = replace(meter, held_by="")  # the held call is for the answer; records go to the same list
 
     async def ask(messages: list[Message]) -> str | None:
@@ -258,7 +258,7 @@ async def _fitting_context(state: RagState, runtime: Runtime[RunContext], meter:
             logger.warning("evidence was cut, since it could not be digested: %s", error)
             return None
 
-    passages = split_evidence(context, state["similar_chunks"])
+    passages = split_evidence(evidence, state["similar_chunks"])
     query = state.get("reader_query") or state["query"]
     return await digested(passages, query, ask, max_prompt_tokens=most, max_tokens=most // 2)
 

@@ -73,7 +73,7 @@ async def augment(state: RagState) -> dict[str, object]:
     """
     pairs = [render_sub_answer(question, answer) for question, answer in _answered(state) if not is_refusal(answer)]
     passages = render_evidence(chunks_of(state, state["steps"][0]))
-    return {"context": "\n\n".join([text for text in (passages, *pairs) if text])}
+    return {"evidence": "\n\n".join([text for text in (passages, *pairs) if text])}
 
 
 async def after_search(

@@ -75,8 +75,8 @@ class RagState(TypedDict, total=False):
     similar_chunks: Annotated[list[Document], merge_chunks]
     steps: Annotated[list[Step], merge_steps]
     """Of systems that search in rounds; empty for the others."""
-    context: str
-    """The evidence as the reader saw it."""
+    evidence: str
+    """As the reader saw it."""
     answer: str
     status: AnswerStatus
     usage: Annotated[list[CallRecord], merge_usage]

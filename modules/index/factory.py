@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..embedding.embedder import Embedder, create_embeddings, spec_for_language
+from ..progress import StageProgress
 from ..settings import Settings
 from .file_parsers import LoadLimits
 from .index import Index
 from .writer_lock import LockOptions
-
-Progress = Callable[[int, int, str], None]
 
 
 def open_index(  # noqa: PLR0913 - one parameter an option
@@ -24,7 +23,7 @@ def open_index(  # noqa: PLR0913 - one parameter an option
     limits: LoadLimits | None = None,
     source_prefix: str | None = None,
     lock: LockOptions | None = None,
-    on_progress: Progress | None = None,
+    on_progress: StageProgress | None = None,
 ) -> Index:
     """Return an ``Index`` over ``collection`` by the settings; nothing is opened before its first use.
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ..addresses import Address
+from ..embedding.cache import Vector
 from ..errors import LoadingError, MilvusFailure
+from ..progress import StageProgress
 from ..settings import load_settings
 from . import content
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE
@@ -19,7 +21,6 @@ from .connection import MilvusConnection, OpenUses, connect
 from .dense_fields import (
     Embedders,
     EmbedderSource,
-    Vector,
     embed_texts,
     plan_collection,
     refuse_other_embedders,
@@ -77,7 +78,7 @@ class Index:
         source_prefix: str | None = None,
         index_params: Mapping[str, IndexParams] | None = None,
         lock: LockOptions | None = None,
-        on_progress: content.Progress | None = None,
+        on_progress: StageProgress | None = None,
     ) -> None:
         check_name(vector_store_name)
         self.embed_model = embed_model

@@ -10,10 +10,11 @@ from pathlib import Path, PurePosixPath
 
 from langchain_core.documents import Document
 
+from ..embedding.cache import Vector
 from ..errors import LoadingError
+from ..progress import StageProgress
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, split_documents
-from .content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Progress, Row, StoredFile
-from .dense_fields import Vector
+from .content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Row, StoredFile
 from .file_parsers import PARSER_VERSION, LoadLimits
 from .folder_scan import FileScan, FolderScan, SkippedFile, SourceFile, merged
 from .loading import log_skipped, skipped_file, to_documents
@@ -171,7 +172,7 @@ def read_changes(
     scan: FileScan,
     stored: Mapping[str, StoredFile],
     sizes: ChunkSizes,
-    on_progress: Progress,
+    on_progress: StageProgress,
     limits: LoadLimits | None = None,
 ) -> UpdatePlan:
     """Read and cut the files whose bytes or chunk sizes differ from what is stored.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..addresses import LOCAL_ENDPOINT, OPENAI_BASE_URL, Address, endpoint_name
@@ -14,6 +14,7 @@ from ..calls.growing_text import TextListener
 from ..calls.messages import Message
 from ..calls.usage import CallMeter
 from ..errors import SettingsError
+from ..progress import StageProgress
 from ..settings import Settings, without_secrets
 from .endpoint import PLAIN_TEXT, CallGate, CallOptions, ChatLLM, EndpointLLM
 from .openai_client import open_chat
@@ -60,7 +61,6 @@ def temperature_of(llm: ChatLLM) -> float:
 
 
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
-Progress = Callable[[int, int, str], None]
 SPEC_FORMS = "openai:MODEL, dashscope:MODEL, local: (or local:/path/to/model.gguf), URL#MODEL"
 LOCAL_CALLS_AT_ONCE = 1
 """The embedded model serves one call at a time; others would wait in it with their time-out running."""
@@ -125,10 +125,12 @@ def _required(key: str, spec: str, variable: str) -> str:
     return key
 
 
-def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None) -> EndpointLLM:
+def create_llm(
+    spec: str, settings: Settings, gate: CallGate, *, on_progress: StageProgress | None = None
+) -> EndpointLLM:
     """Return the chat model that ``spec`` names, with retries, rate limits and the shared cap on calls.
 
-    ``local:`` joins the weights at first use and starts the embedded server, which takes seconds, the first time
+    ``local:`` joins the model's file at first use and starts the embedded server, which takes seconds, the first time
     minutes; ``on_progress`` receives (done, total, stage).
 
     Raises:
@@ -156,7 +158,7 @@ def create_llm(spec: str, settings: Settings, gate: CallGate, *, on_progress: Pr
 
 
 def create_judge_llm(
-    reader: EndpointLLM, settings: Settings, gate: CallGate, *, on_progress: Progress | None = None
+    reader: EndpointLLM, settings: Settings, gate: CallGate, *, on_progress: StageProgress | None = None
 ) -> EndpointLLM:
     """Return the judging model: ``reader`` itself if the settings name the same model for both.
 
@@ -174,7 +176,7 @@ def _rates_at(loop: BackgroundLoop, base_url: str | None, model: str, requests: 
     return RateLimit(requests_per_minute=requests, tokens_per_minute=tokens)
 
 
-def _local_endpoint(spec: str, settings: Settings, on_progress: Progress | None) -> Endpoint:
+def _local_endpoint(spec: str, settings: Settings, on_progress: StageProgress | None) -> Endpoint:
     from .local import open_local_model  # noqa: PLC0415 - an optional extra
 
     report = on_progress or (lambda done, total, stage: None)
@@ -182,7 +184,7 @@ def _local_endpoint(spec: str, settings: Settings, on_progress: Progress | None)
     running = open_local_model(
         spec.removeprefix("local:"),
         settings.home,
-        on_progress=lambda done, total: report(done, total, "joining the local model's weights"),
+        on_progress=lambda done, total: report(done, total, "joining the local model's file"),
     )
     report(1, 1, "starting the local model")
     return Endpoint(base_url=Address(running.base_url), model=running.model_name, api_key=NO_KEY)

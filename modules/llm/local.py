@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import DependencyError, SettingsError
-from .model_files import Progress, ensure_weights, find_own_weights
+from ..progress import ByteProgress
+from .model_files import ensure_model_file, find_own_model_file
 
 if TYPE_CHECKING:
     import xllamacpp
@@ -43,17 +44,17 @@ _running: dict[Path, _Running] = {}
 _starting = threading.Lock()
 
 
-def open_local_model(path: str, home: Path, *, on_progress: Progress | None = None) -> LocalModel:
-    """Start the model of ``local:PATH``; an empty path takes the model whose weights are installed.
+def open_local_model(path: str, home: Path, *, on_progress: ByteProgress | None = None) -> LocalModel:
+    """Start the model of ``local:PATH``; an empty path takes the model whose file is installed.
 
-    The first call joins the installed weights into ``home`` (1.1 GB, seconds), with its progress to ``on_progress``.
+    The first call joins the installed parts into ``home`` (1.1 GB, seconds), with its progress to ``on_progress``.
 
     Raises:
         DependencyError: The extra ``local`` is not installed.
         SettingsError: The file is missing or not GGUF, or the home folder is full.
     """
-    weights = find_own_weights(path) if path else ensure_weights(home, on_progress=on_progress)
-    return start_local_model(weights)
+    file = find_own_model_file(path) if path else ensure_model_file(home, on_progress=on_progress)
+    return start_local_model(file)
 
 
 def start_local_model(path: Path, *, context_tokens: int = CONTEXT_TOKENS) -> LocalModel:

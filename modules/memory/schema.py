@@ -26,7 +26,7 @@ from .turns import PathSpans, QaPair, imported_turn
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
-    from ..index.dense_fields import Vector
+    from ..embedding.cache import Vector
 
 MEMORY_PROPERTY = "judgetree_conversations"
 """Property of collections of conversations; collections of documents have another one."""

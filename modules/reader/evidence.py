@@ -125,18 +125,18 @@ def render_sub_answer(question: str, answer: str) -> str:
     return f"{_PAIR}{as_line(question)}\nAnswer: {as_material(answer)}"
 
 
-def split_evidence(context: str, chunks: Iterable[Document]) -> tuple[str, ...]:
-    """Split a rendered context into its passages, in order, each with source, text and sub-answer.
+def split_evidence(evidence: str, chunks: Iterable[Document]) -> tuple[str, ...]:
+    """Split rendered evidence into its passages, in order, each with source, text and sub-answer.
 
     Sub-questions that belong to no passage come last, each a text of its own. Only the numbers of the passages are
     lost: text that matches no chunk is kept as a last text.
 
     Args:
-        context: From ``render_evidence``, with pairs of ``render_sub_answer`` behind it if any; may be empty.
+        evidence: From ``render_evidence``, with pairs of ``render_sub_answer`` behind it if any; may be empty.
         chunks: All chunks that were found, in any order.
     """
     passages: list[str] = []
-    left, rest = list(chunks), context
+    left, rest = list(chunks), evidence
     while found := _opening(rest, len(passages) + 1, left):
         text, chunk = found
         left = [other for other in left if other is not chunk]
@@ -145,10 +145,10 @@ def split_evidence(context: str, chunks: Iterable[Document]) -> tuple[str, ...]:
     return (*passages, *(_BEFORE_PAIR.split(rest.strip()) if rest.strip() else ()))
 
 
-def _opening(context: str, number: int, chunks: Iterable[Document]) -> tuple[str, Document] | None:
-    """Return the longest passage that the context starts with; None if it starts with none."""
+def _opening(evidence: str, number: int, chunks: Iterable[Document]) -> tuple[str, Document] | None:
+    """Return the longest passage that the evidence starts with; None if it starts with none."""
     rendered = ((_render(number, chunk), chunk) for chunk in chunks)
-    fitting = [found for found in rendered if f"{context}\n\n".startswith(f"{found[0]}\n\n")]
+    fitting = [found for found in rendered if f"{evidence}\n\n".startswith(f"{found[0]}\n\n")]
     return max(fitting, key=lambda found: len(found[0]), default=None)
 
 

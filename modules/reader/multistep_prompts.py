@@ -92,16 +92,16 @@ class Action:
     """The search query; ``""`` where the agent finishes or does nothing."""
 
 
-def thought_messages(query: str, context: str, thoughts: Sequence[str]) -> list[Message]:
+def thought_messages(query: str, evidence: str, thoughts: Sequence[str]) -> list[Message]:
     """Ask for the next sentence of the chain of thought (IRCoT) after ``thoughts``."""
     so_far = "\n".join(thoughts) or "(none yet)"
-    user = f"Question: {query}\n\nEvidence:\n{context}\n\nQuestion: {query}\n\nSentences so far:\n{so_far}"
+    user = f"Question: {query}\n\nEvidence:\n{evidence}\n\nQuestion: {query}\n\nSentences so far:\n{so_far}"
     return [("system", THOUGHT_SYSTEM), ("user", user)]
 
 
-def draft_messages(query: str, context: str) -> list[Message]:
+def draft_messages(query: str, evidence: str) -> list[Message]:
     """Ask for a draft of the answer (Iter-RetGen)."""
-    return [("system", DRAFT_SYSTEM), ("user", f"Question: {query}\n\nEvidence:\n{context}\n\nQuestion: {query}")]
+    return [("system", DRAFT_SYSTEM), ("user", f"Question: {query}\n\nEvidence:\n{evidence}\n\nQuestion: {query}")]
 
 
 def follow_up_messages(query: str, answered: Sequence[QuestionAnswer]) -> list[Message]:

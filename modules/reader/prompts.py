@@ -32,9 +32,9 @@ name, number, unit and date as it stands, and put the number of its passage in b
 Write in the language of the passages."""
 
 
-def reader_messages(query: str, context: str) -> list[Message]:
+def reader_messages(query: str, evidence: str) -> list[Message]:
     """Ask for the answer from the evidence."""
-    return [("system", READER_SYSTEM), ("user", f"Question: {query}\n\nEvidence:\n{context}\n\nQuestion: {query}")]
+    return [("system", READER_SYSTEM), ("user", f"Question: {query}\n\nEvidence:\n{evidence}\n\nQuestion: {query}")]
 
 
 def closed_book_messages(query: str) -> list[Message]:
@@ -137,9 +137,9 @@ def refine_messages(query: str, known: str, passage: str) -> list[Message]:
     return _asked(REFINE_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nPassage:\n{passage}")
 
 
-def finish_messages(query: str, known: str, context: str) -> list[Message]:
+def finish_messages(query: str, known: str, evidence: str) -> list[Message]:
     """Ask for the answer from the known facts and the unread passages (refine)."""
-    return _asked(FINISH_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nEvidence:\n{context}")
+    return _asked(FINISH_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nEvidence:\n{evidence}")
 
 
 def scored_messages(query: str, passage: str) -> list[Message]:

@@ -87,7 +87,7 @@ async def read_evidence(
     strategy: AnswerStrategy,
     llm: ChatLLM,
     query: str,
-    context: str,
+    evidence: str,
     passages: Sequence[str],
     *,
     meter: CallMeter,
@@ -110,7 +110,7 @@ async def read_evidence(
         strategy: Name of the strategy.
         llm: The reader.
         query: The question.
-        context: The evidence for ``stuff``.
+        evidence: What ``stuff`` shows in one prompt.
         passages: The same evidence, one text a passage, as from ``evidence.split_evidence``.
         meter: Accounts for all calls.
         on_text: Receives each piece of the answer from the last call, or the whole answer without a last call.
@@ -121,7 +121,7 @@ async def read_evidence(
         ModelSetupError: The endpoint refused the key, the model's name or the request.
         BudgetSpent: The last call could not be made.
     """
-    reading = _Reading(llm, query, context, passages, meter, on_text, on_thinking)
+    reading = _Reading(llm, query, evidence, passages, meter, on_text, on_thinking)
     ways: Mapping[AnswerStrategy, Callable[[], Awaitable[str]]] = {
         "stuff": reading.stuff,
         "map_reduce": reading.map_reduce,
@@ -139,7 +139,7 @@ class _Reading:
         self,
         llm: ChatLLM,
         query: str,
-        context: str,
+        evidence: str,
         passages: Sequence[str],
         meter: CallMeter,
         on_text: TextListener | None,
@@ -147,7 +147,7 @@ class _Reading:
     ) -> None:
         self._llm = llm
         self._query = query
-        self._context = context
+        self._evidence = evidence
         self._passages = passages
         self._meter = meter
         self._unheld = replace(meter, held_by="")  # keeps its records in the same list
@@ -157,7 +157,7 @@ class _Reading:
         """The budget's error for a call that was not made; ``""`` if all were made."""
 
     async def stuff(self) -> str:
-        return await self._finish(reader_messages(self._query, self._context))
+        return await self._finish(reader_messages(self._query, self._evidence))
 
     async def map_reduce(self) -> str:
         replies = await self._ask_each(note_messages)

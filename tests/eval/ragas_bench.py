@@ -16,7 +16,7 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.settings import Settings
 from tests.eval.dataset_files import write_lines
-from tests.eval.shown import context_of
+from tests.eval.shown import evidence_text
 
 WALL = "How thick is the wall of the vessel that Norm A names?"
 COLOUR = "Which colour are ladders painted?"
@@ -43,7 +43,7 @@ def chunk(text: str, *, score: int | None = None, sub: tuple[str, str] = ("", ""
 
 
 def tree_of(row: RunRow, *chunks: ChunkNode) -> SearchTree:
-    root = QueryNode(thread_id=row.thread_id, query=row.question, context=context_of(chunks), chunks=chunks)
+    root = QueryNode(thread_id=row.thread_id, query=row.question, evidence=evidence_text(chunks), chunks=chunks)
     return SearchTree(root=root)
 
 

@@ -10,7 +10,7 @@ from judgetree.graphs.tree.nodes import ChunkNode
 from judgetree.modules.reader.evidence import render_evidence, usable_chunks
 
 
-def context_of(chunks: Sequence[ChunkNode]) -> str:
+def evidence_text(chunks: Sequence[ChunkNode]) -> str:
     """The evidence that a judged query hands to its reader."""
     found = [Document(page_content=chunk.text, metadata=dict(chunk.metadata)) for chunk in chunks]
     return render_evidence(usable_chunks(found))

@@ -1,4 +1,4 @@
-"""An embedder for tests: no weights, no network, the same vectors everywhere."""
+"""An embedder for tests: no model file, no network, the same vectors everywhere."""
 
 from __future__ import annotations
 

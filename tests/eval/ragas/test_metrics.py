@@ -124,7 +124,7 @@ def test_means_are_compared_over_rows_that_all_systems_have_a_score_on() -> None
 def test_evidence_of_follow_ups_is_their_answers() -> None:
     tree = tree_of(row("wall", ""), chunk("Kept."))
     pairs = [render_sub_answer("Which?", "That."), render_sub_answer("Where?", "There.")]
-    root = replace(tree.root, context="\n\n".join([tree.root.context, *pairs]))
+    root = replace(tree.root, evidence="\n\n".join([tree.root.evidence, *pairs]))
     assert evidence_of(replace(tree, root=root)) == ("s.md\nKept.", *pairs)
 
 

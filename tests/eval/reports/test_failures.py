@@ -17,7 +17,7 @@ from judgetree.evaluation.rows.store import FoundChunk, RunRow
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks
 from judgetree.modules.reader.evidence import render_sub_answer
-from tests.eval.shown import context_of
+from tests.eval.shown import evidence_text
 
 QUESTION = EvalQuestion(id="q", question="How thick is it?", answers=("40 mm",), supporting=("a", "b"))
 TEXTS = {"a": "Norm A names the drum.", "b": "The wall of the drum is 40 mm thick."}
@@ -46,7 +46,7 @@ def query(*chunks: ChunkNode, depth: int = 0) -> QueryNode:
         query="?",
         depth=depth,
         status="finished",
-        context=context_of(chunks),
+        evidence=evidence_text(chunks),
         chunks=chunks,
     )
 
@@ -134,7 +134,7 @@ def followed_up(*first: str, second: str, pairs: str = "", shown: str = "") -> F
         for key in keys
     ]
     kept = [each for each in found if each.chunk_id.removeprefix("chunk-") in shown]
-    root = replace(query(*found), context="\n\n".join(filter(None, [context_of(kept), pairs])))
+    root = replace(query(*found), evidence="\n\n".join(filter(None, [evidence_text(kept), pairs])))
     return failure_kind(row_of(SearchTree(root=root), system="self_ask"), QUESTION, lambda: SearchTree(root=root))
 
 

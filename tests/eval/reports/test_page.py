@@ -67,7 +67,7 @@ class RunWriter:
             answer=prediction,
             status="failed" if status == "failed" else "finished",
             answer_status=status,
-            context=f"evidence {number}",
+            evidence=f"evidence {number}",
             chunks=chunks,
         )
         tree = SearchTree(root=root)

@@ -65,7 +65,7 @@ def sample(text: str = ATTACK) -> SearchTree:
         answer=text,
         status="finished",
         answer_status="answered",
-        context=text,
+        evidence=text,
         usage=(CALL,),
         chunks=(
             chunk("a", text, refused, verdict="judged", score=1, reason=text, next_query=text, sub_answer=text),
@@ -139,7 +139,7 @@ def test_page_holds_the_full_text_of_every_node() -> None:
     data = json.loads(Elements(sample(long_text).to_html(picture=False)).scripts[0])
 
     assert data["root"]["chunks"][0]["text"] == long_text
-    assert data["root"]["context"] == long_text
+    assert data["root"]["evidence"] == long_text
     assert data["root"]["chunks"][0]["child"]["chunks"][0]["child"]["query"] == "第三层 question?"
     assert [label["label"] for label in data["verdicts"]] == ["1", "unknown", "cancelled"]
 

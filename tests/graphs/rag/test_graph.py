@@ -199,7 +199,7 @@ def test_naive_and_closed_book_graphs_use_the_same_interface(reader: FakeLLM) ->
     closed = build_closed_book(context=RagContext(reader=reader)).invoke(ROOT)
     assert naive["answer"] == closed["answer"] == "Vellin"
     assert [found.metadata["chunk_id"] for found in naive["similar_chunks"]] == ["a"]
-    assert "KS-1 is class Delta." in naive["context"]
+    assert "KS-1 is class Delta." in naive["evidence"]
     assert closed.get("similar_chunks") in (None, [])
 
 

@@ -341,7 +341,7 @@ def queries(chunks: st.SearchStrategy[ChunkNode]) -> st.SearchStrategy[QueryNode
         status=st.sampled_from(["finished", "failed", "open"]),
         answer_status=st.sampled_from([None, "answered", "refused", "failed"]),
         error=st.text(),
-        context=st.text(),
+        evidence=st.text(),
         usage=st.lists(RECORDS, max_size=2).map(tuple),
         started_at=st.none() | st.text(),
         ended_at=st.none() | st.text(),

@@ -35,8 +35,8 @@ def test_each_sentence_rests_on_all_paragraphs_and_all_sentences_so_far() -> Non
 
 def test_the_reader_answers_from_the_paragraphs_of_all_rounds_and_not_from_the_sentences() -> None:
     final, reader = run(SECOND, f"{FINAL_THOUGHT} something else.")
-    assert reader.calls[-1] == reader_messages(ROOT, final["context"])
-    assert final["context"] == "[1] a.md\nKS-1 is class Delta.\n\n[2] n.md\nnoise\n\n[3] b.md\nDelta needs Vellin."
+    assert reader.calls[-1] == reader_messages(ROOT, final["evidence"])
+    assert final["evidence"] == "[1] a.md\nKS-1 is class Delta.\n\n[2] n.md\nnoise\n\n[3] b.md\nDelta needs Vellin."
     assert final["answer"] == "Vellin"
 
 

@@ -31,7 +31,7 @@ def test_a_draft_rests_on_the_chunks_of_its_round_alone() -> None:
 
 def test_the_reader_answers_from_the_last_round_in_its_order() -> None:
     final, reader = run(SUB, depth=1)
-    assert final["context"] == SECOND_ROUND
+    assert final["evidence"] == SECOND_ROUND
     assert reader.calls[-1] == reader_messages(ROOT, SECOND_ROUND)
 
 
@@ -51,7 +51,7 @@ def test_the_same_draft_again_ends_the_rounds() -> None:
 
 def test_a_spent_budget_leaves_the_chunks_of_the_round_that_was_reached() -> None:
     final, _ = run(SUB, depth=5, calls=2)
-    assert final["context"] == SECOND_ROUND
+    assert final["evidence"] == SECOND_ROUND
 
 
 def test_a_draft_without_end_does_not_become_a_query_without_end() -> None:

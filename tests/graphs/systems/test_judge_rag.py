@@ -60,7 +60,7 @@ def test_answer_found_two_levels_down() -> None:
     assert (final["answer"], final["status"]) == ("212 °C", "answered")
     assert retriever.queries == [ROOT, SECOND, THIRD]
     assert len(reader.calls) == 3
-    assert "Supplementary question: Which oil does class Delta need?\nAnswer: 212 °C" in final["context"]
+    assert "Supplementary question: Which oil does class Delta need?\nAnswer: 212 °C" in final["evidence"]
 
 
 def test_depth_ends_the_recursion() -> None:
@@ -163,7 +163,7 @@ class CuttingJudge:
 def test_a_judge_that_writes_into_its_chunk_changes_no_evidence() -> None:
     graph, _, _ = rag(judge=CuttingJudge())
     final = run(graph)
-    assert "KS-1 is class Delta." in final["context"]
+    assert "KS-1 is class Delta." in final["evidence"]
     assert all(found.metadata["source"] != "cut" for found in final["similar_chunks"])
     texts = [node.text for node in SearchTree.from_history(graph, "t").chunk_nodes()]
     assert texts == ["KS-1 is class Delta.", "noise"]
@@ -239,7 +239,7 @@ def test_a_judge_with_numbers_of_its_own_leaves_a_thread_that_can_be_read() -> N
 def test_an_unknown_chunk_reaches_the_reader_and_a_useless_one_does_not() -> None:
     judge = FixedJudge({"a": Verdict(status="unknown"), "n0": Verdict(status="judged", score=0)})
     graph, _, _ = rag(judge=judge)
-    context = run(graph)["context"]
+    context = run(graph)["evidence"]
     assert "KS-1 is class Delta." in context
     assert "noise" not in context
 
@@ -247,14 +247,14 @@ def test_an_unknown_chunk_reaches_the_reader_and_a_useless_one_does_not() -> Non
 def test_all_chunks_reach_the_reader_when_none_helps() -> None:
     useless = Verdict(status="judged", score=0)
     graph, _, _ = rag(judge=FixedJudge({"a": useless, "n0": useless}))
-    assert "noise" in run(graph)["context"]
+    assert "noise" in run(graph)["evidence"]
 
 
 def test_a_refused_sub_answer_is_recorded_and_not_handed_on() -> None:
     graph, _, _ = rag(reader=FakeLLM(lambda messages: REFUSAL))
     final = run(graph)
     assert final["similar_chunks"][0].metadata["sub_answer"] == REFUSAL
-    assert REFUSAL not in final["context"]
+    assert REFUSAL not in final["evidence"]
 
 
 def test_a_score_of_one_without_a_question_is_marked_and_not_expanded() -> None:

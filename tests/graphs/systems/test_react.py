@@ -47,8 +47,8 @@ def test_the_agent_sees_each_search_with_its_thought_and_all_that_it_found() -> 
 
 def test_the_reader_answers_from_the_passages_of_all_rounds_and_not_from_what_the_agent_wrote() -> None:
     final, agent = run(f"Thought: secret\n{SEARCH}[{SUB}]", f"{FINISH}[something else]")
-    assert final["context"] == f"{FOUND}\n\n[3] b.md\nDelta needs Vellin."
-    assert agent.calls[-1] == reader_messages(ROOT, final["context"])
+    assert final["evidence"] == f"{FOUND}\n\n[3] b.md\nDelta needs Vellin."
+    assert agent.calls[-1] == reader_messages(ROOT, final["evidence"])
     assert final["answer"] == "Vellin"
 
 
@@ -71,7 +71,7 @@ def test_no_action_is_paid_that_could_not_be_a_search() -> None:
 def test_a_spent_budget_leaves_the_passages_that_were_found() -> None:
     final, agent = run(f"{SEARCH}[{SUB}]", depth=9, calls=2)
     assert len(agent.calls) == 2
-    assert "Delta needs Vellin." in final["context"]
+    assert "Delta needs Vellin." in final["evidence"]
 
 
 def test_the_tree_tells_which_search_found_a_passage() -> None:

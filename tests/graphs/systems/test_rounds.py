@@ -148,7 +148,7 @@ def test_a_question_of_two_steps_is_answered_and_every_chunk_tells_where_it_come
     assert [step["chunk_ids"] for step in final["steps"]] == [["a", "n"], ["b", "a"]]
     tree = SearchTree.from_history(graph, "t")
     assert [node.chunk_id for node in tree.chunk_nodes()] == ["a", "n", "b"]
-    assert tree.root.context == final["context"]
+    assert tree.root.evidence == final["evidence"]
     assert SearchTree.from_json(tree.to_json()) == tree
 
 
@@ -237,7 +237,7 @@ def test_a_spent_budget_is_held_and_told_and_the_question_is_answered(system: Sy
 @pytest.mark.parametrize("system", IN_ROUNDS)
 def test_without_depth_a_system_is_naive(system: SystemName) -> None:
     naive, final = graph_of("naive").invoke(ROOT), graph_of(system, depth=0).invoke(ROOT)
-    assert (final["answer"], final["context"]) == (naive["answer"], naive["context"])
+    assert (final["answer"], final["evidence"]) == (naive["answer"], naive["evidence"])
 
 
 @pytest.mark.parametrize("system", IN_ROUNDS)
@@ -263,7 +263,7 @@ def test_garbage_ends_the_rounds_and_not_the_run(system: SystemName, garbage: st
 def test_a_question_that_finds_nothing_is_answered_too(system: SystemName) -> None:
     context = RagContext(reader=FakeLLM(good_model), retriever=TableRetriever({}), limits=Limits(max_llm_calls=2))
     final = SYSTEMS[system].build(context=context).invoke(ROOT)
-    assert (final["status"], final["similar_chunks"], final["context"]) == ("refused", [], "")
+    assert (final["status"], final["similar_chunks"], final["evidence"]) == ("refused", [], "")
 
 
 @pytest.mark.parametrize("system", IN_ROUNDS)

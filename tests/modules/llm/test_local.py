@@ -17,7 +17,7 @@ from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import DependencyError, SettingsError
 from judgetree.modules.judge.prompts import needed_messages
 from judgetree.modules.llm.local import LocalModel, open_local_model, start_local_model, stop_local_models
-from judgetree.modules.llm.model_files import ensure_weights
+from judgetree.modules.llm.model_files import ensure_model_file
 
 
 def test_missing_xllamacpp_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,16 +41,16 @@ def test_own_model_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    path = ensure_weights(tmp_path_factory.mktemp("home"))
+def model_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = ensure_model_file(tmp_path_factory.mktemp("home"))
     yield path
     stop_local_models()
     path.unlink()
 
 
 @pytest.fixture(scope="module")
-def model(weights: Path) -> LocalModel:
-    return start_local_model(weights)
+def model(model_file: Path) -> LocalModel:
+    return start_local_model(model_file)
 
 
 def chat(model: LocalModel, messages: list[Message], **params: object) -> dict[str, object]:
@@ -79,11 +79,11 @@ PASSAGE = "Accra is the capital of Ghana. It lies on the Gulf of Guinea."
 
 
 @pytest.mark.local_model
-def test_one_process_runs_one_server_a_file(weights: Path, model: LocalModel) -> None:
+def test_one_process_runs_one_server_a_file(model_file: Path, model: LocalModel) -> None:
     with ThreadPoolExecutor(4) as threads:
-        assert set(threads.map(start_local_model, [weights] * 4)) == {model}
+        assert set(threads.map(start_local_model, [model_file] * 4)) == {model}
     assert model.base_url.startswith("http://127.0.0.1:")
-    assert model.model_name == weights.stem
+    assert model.model_name == model_file.stem
 
 
 @pytest.mark.local_model
@@ -137,10 +137,10 @@ def test_web_pages_cannot_read_the_server(model: LocalModel) -> None:
 
 
 @pytest.mark.local_model
-def test_process_with_a_running_model_ends_quietly(weights: Path) -> None:
+def test_process_with_a_running_model_ends_quietly(model_file: Path) -> None:
     script = "import sys; from pathlib import Path; from judgetree.modules.llm.local import start_local_model; "
     script += "start_local_model(Path(sys.argv[1]), context_tokens=512)"
     ended = subprocess.run(
-        [sys.executable, "-c", script, str(weights)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", script, str(model_file)], capture_output=True, text=True, timeout=120, check=False
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

@@ -1,0 +1,74 @@
+"""One word for one thing: names that were given up stay out of code and documentation (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[1]
+SOURCES = sorted(path for room in ("modules", "graphs", "eval", "app", "src") for path in (REPO / room).rglob("*.py"))
+TEXTS = sorted([REPO / "README.md", *(REPO / "docs").rglob("*.md"), *(REPO / "notebooks").glob("*.ipynb")])
+RETIRED = {"session_id", "ensure_weights", "Weights", "WeightsPart"}
+OTHERS_MODES = {"modules/llm/cache.py"}
+"""Where a mode is one of the cache of model calls."""
+OTHERS_CONTEXTS = {"eval/datasets/hotpotqa.py", "eval/datasets/quac.py", "app/scripted/ragas.py"}
+"""Layouts of others, whose passages are called contexts."""
+
+
+def names(path: Path) -> Iterator[tuple[str, ast.AST]]:
+    """Each name that a file defines: functions, classes, parameters, variables, fields."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node
+        elif isinstance(node, ast.arg):
+            yield node.arg, node
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node
+
+
+@pytest.mark.parametrize("word", sorted(RETIRED))
+def test_a_retired_name_is_in_no_source_and_no_text(word: str) -> None:
+    holding = [path for path in (*SOURCES, *TEXTS) if re.search(rf"\b{word}\b", path.read_text(encoding="utf-8"))]
+    assert [path for path in holding if (word, path.name) != ("Weights", "rerank.py")] == []
+
+
+def test_no_system_is_called_a_mode() -> None:
+    found = {path.relative_to(REPO).as_posix() for path in SOURCES for name, _ in names(path) if name == "mode"}
+    assert found <= OTHERS_MODES
+    assert [path for path in TEXTS if re.search(r"--mode\b|\bmode=", path.read_text(encoding="utf-8"))] == []
+
+
+def annotated(path: Path, name: str) -> Iterator[str]:
+    """The annotations of a name, where it is a parameter or a field."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        is_field = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name
+        if (
+            isinstance(node, ast.arg | ast.AnnAssign)
+            and node.annotation
+            and (is_field or getattr(node, "arg", "") == name)
+        ):
+            yield ast.unparse(node.annotation)
+
+
+def test_evidence_is_not_called_context() -> None:
+    """A name ``context`` that is annotated as text would be evidence."""
+    texts = re.compile(r"\bstr\b|Text|Filled")
+    found = [path for path in SOURCES if any(map(texts.search, annotated(path, "context")))]
+    assert {path.relative_to(REPO).as_posix() for path in found} <= OTHERS_CONTEXTS
+
+
+@pytest.mark.parametrize("name", ["Progress", "Vector", "StageProgress", "ByteProgress"])
+def test_a_type_has_one_home(name: str) -> None:
+    homes = [path for path in SOURCES for defined, _ in names(path) if defined == name]
+    assert len(homes) == 1
+
+
+def test_the_glossary_is_in_order_and_names_a_word_once() -> None:
+    glossary = (REPO / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Glossary")[2]
+    words = re.findall(r"^\| ([\w -]+?) \|", glossary, re.MULTILINE)[1:]
+    assert len(words) > 20
+    assert words == sorted(set(words), key=str.lower)
