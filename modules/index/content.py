@@ -44,7 +44,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\
 
 
 def quoted(text: str) -> str:
-    """Return a string literal for Milvus filters that means exactly this text.
+    r"""Return a string literal for Milvus filters that means exactly this text.
 
     >>> print(quoted('say "no"'))
     "say \"no\""

@@ -87,7 +87,7 @@ def test_a_file_of_keys_or_a_run_is_an_experiment_too(dataset: str, tmp_path: Pa
     assert list(repeated.questions["question_id"]) == ["ladders"]
 
 
-@pytest.mark.parametrize(("keys", "named"), [({}, "nothing to run"), ({"dataset": "x:y", "speed": 1}, "speed")])
+@pytest.mark.parametrize(("keys", "named"), [({}, "No experiment"), ({"dataset": "x:y", "speed": 1}, "speed")])
 def test_keys_that_are_not_usable_are_refused(tmp_path: Path, keys: dict[str, object], named: str) -> None:
     with pytest.raises(SettingsError, match=named):
         evaluation.run(out=tmp_path / "run", **keys)
