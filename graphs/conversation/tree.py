@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import networkx as nx
 
@@ -18,6 +18,9 @@ from .drawing.html import draw_conversation_html, draw_conversation_notebook
 from .drawing.text import draw_conversation_text
 from .drawing.turn_tree import TurnTree
 from .turn.state import ConversationState
+
+if TYPE_CHECKING:
+    import graphviz
 
 
 class Talk(Protocol):
@@ -95,6 +98,12 @@ class ConversationTree(TurnTree):
     def to_dot(self) -> str:
         """The turns as Graphviz DOT text, to be drawn or changed by hand; needs no Graphviz."""
         return draw_conversation_dot(self)
+
+    def to_graphviz(self) -> graphviz.Source:
+        """The turns as a ``graphviz.Source``: a notebook shows it like ``to_svg``; ``render`` needs ``dot`` itself."""
+        from ..drawing.source import dot_source  # noqa: PLC0415 - graphviz takes 50 ms to import
+
+        return dot_source(self.to_dot(), title="conversation")
 
     def to_svg(self) -> str:
         """The turns as a stand-alone SVG picture. Runs ``dot`` or ``graphviz-pure``; 500 turns take about 1 s.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import networkx as nx
 
@@ -15,6 +16,9 @@ from ..drawing.text import draw_text
 from ..tree.documents import Documents, build_graph, draw_graphml
 from ..tree.history import StateHistory, aread_tree, read_tree
 from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries
+
+if TYPE_CHECKING:
+    import graphviz
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +129,12 @@ class SearchTree:
     def to_dot(self) -> str:
         """The tree as Graphviz DOT text, to be drawn or changed by hand; needs no Graphviz."""
         return draw_dot(self.root)
+
+    def to_graphviz(self) -> graphviz.Source:
+        """The tree as a ``graphviz.Source``: a notebook shows it like ``to_svg``; ``render`` needs ``dot`` itself."""
+        from ..drawing.source import dot_source  # noqa: PLC0415 - graphviz takes 50 ms to import
+
+        return dot_source(self.to_dot(), title="search tree")
 
     def to_svg(self) -> str:
         """The tree as a stand-alone SVG picture. Runs ``dot`` or ``graphviz-pure``; 1,000 nodes take 1 to 3 s.

@@ -7,6 +7,7 @@ import sysconfig
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import graphviz
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -220,3 +221,13 @@ def test_thousand_nodes_draw_within_seconds() -> None:
 
     assert len(boxes(svg)) == sum(1 + len(node.chunks) for node in tree.query_nodes()) > 1_000
     assert cpu_seconds() - started < 5
+
+
+def test_graphviz_source_is_shown_by_notebooks_without_dot(tmp_path: Path) -> None:
+    tree = tree_with(chunk(0, sub_query()))
+    source = tree.to_graphviz()
+
+    assert isinstance(source, graphviz.Source)
+    assert source._repr_mimebundle_() == {"image/svg+xml": tree.to_svg()}
+    assert Path(source.save(directory=tmp_path)).read_text(encoding="utf-8") == tree.to_dot()
+    assert (tmp_path / "search_tree.gv").exists()

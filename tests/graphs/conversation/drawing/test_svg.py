@@ -118,3 +118,9 @@ def test_five_hundred_turns_draw_within_seconds() -> None:
     svg = tree.to_svg()
     assert len(boxes(svg)) == 500
     assert sum(os.times()[:4]) - started < 5, "CPU seconds of this process and the programs it ran"
+
+
+def test_graphviz_source_is_shown_by_notebooks_without_dot() -> None:
+    tree = long_talk(3)
+
+    assert tree.to_graphviz()._repr_mimebundle_() == {"image/svg+xml": tree.to_svg()}
