@@ -17,7 +17,8 @@ ROOM_OF_PACKAGE = {"modules": "modules", "graphs": "graphs", "evaluation": "eval
 
 
 def sources(room: str) -> list[Path]:
-    return sorted((REPO / room).rglob("*.py"))
+    """Code, and the stubs that list what a package exports."""
+    return sorted([*(REPO / room).rglob("*.py"), *(REPO / room).rglob("*.pyi")])
 
 
 def imported_rooms(path: Path) -> set[str]:

@@ -66,7 +66,8 @@ def test_the_wheel_holds_nothing_generic_at_the_top_level(installed_wheel: Path)
         "bin",
         "__pycache__",
     }
-    assert (installed_wheel / "judgetree" / "py.typed").exists()
+    for typed in ("py.typed", "__init__.pyi", "evaluation/__init__.pyi"):
+        assert (installed_wheel / "judgetree" / typed).exists()
 
 
 def test_every_public_name_is_there() -> None:

@@ -1,1 +1,1 @@
-"""The commands: what they are called with, and what they do."""
+"""The commands of the command line, a file each."""

@@ -6,22 +6,26 @@ import json
 import shlex
 import uuid
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from ...graphs.drawing.words import usage_words
-from ...graphs.rag.result import RagResult, SystemName
-from ...graphs.session import RagSession
-from ...graphs.threads.context import Limits, RunEvent
-from ...graphs.threads.snapshots import is_absent
+import typer
+
 from ...modules.errors import ModelSetupError, SettingsError
-from ...modules.reader.strategies import AnswerStrategy
-from ...modules.settings import Settings, load_settings
-from ..terminal.exit_status import FAILED, OK
-from ..terminal.files import TreeFiles
-from ..terminal.live_tree import LiveQuery, LiveTree
-from ..terminal.saved import Fingerprint, read_fingerprint, read_saved_tree, system_of
-from ..terminal.terminal import say, write_json
-from ..terminal.watching import AnswerStream, watching
+from ..terminal.exit_status import FAILED
+from ..terminal.terminal import busy, say, write_json
+from .options import Collection, Json, MaxDepth, StrategyName, SystemName, TopK
+
+if TYPE_CHECKING:
+    from ...graphs.rag.result import RagResult
+    from ...graphs.session import RagSession
+    from ...graphs.threads.context import Limits, RunEvent
+    from ...modules.settings import Settings
+    from ..terminal.live_tree import LiveTree
+    from ..terminal.saved import Fingerprint
+
+# Written out again, as in ``options``.
+SearchTypeName = Literal["hybrid", "dense", "sparse"]
+JudgeName = Literal["auto", "generated", "logprob"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +39,7 @@ class AskOptions:
     max_llm_calls: int | None = None
     search_type: str | None = None
     judge: str | None = None
-    strategy: AnswerStrategy | None = None
+    strategy: StrategyName | None = None
 
     def filled(self, remembered: AskOptions) -> AskOptions:
         """These options, what is None taken from those remembered."""
@@ -45,6 +49,7 @@ class AskOptions:
     @classmethod
     def of_thread(cls, fingerprint: Fingerprint) -> AskOptions:
         """The options of the run that a fingerprint describes; None where it says nothing."""
+        from ..terminal.saved import system_of
 
         def number(key: str) -> int | None:
             return int(fingerprint[key]) if key in fingerprint else None
@@ -58,7 +63,7 @@ class AskOptions:
             search_type=json.loads(fingerprint.get("retriever.search_type", "null")),
             judge=fingerprint.get("judge.kind"),
             strategy=next(
-                (name for name in get_args(AnswerStrategy) if name == fingerprint.get("reader.strategy")), None
+                (name for name in get_args(StrategyName) if name == fingerprint.get("reader.strategy")), None
             ),
         )
 
@@ -76,34 +81,67 @@ class Asked:
     """What the thread had done before."""
 
 
-def run_ask(
-    question: str | None,
-    options: AskOptions,
+def ask(  # noqa: PLR0913 - one parameter an option
+    question: Annotated[str | None, typer.Argument(help="May be left out with --resume.")] = None,
     *,
-    thread_id: str | None,
-    resume: bool,
-    files: TreeFiles,
-    as_json: bool,
-) -> int:
-    """Ask, and tell the outcome. 0 for an answer or a refusal, 1 for a failure.
+    collection: Collection = None,
+    system: Annotated[
+        SystemName | None,
+        typer.Option(
+            help="judge: recursive; naive: retrieve and answer; llm: closed book; "
+            "ircot, iter_retgen, self_ask, react: baselines that search in rounds. Default judge."
+        ),
+    ] = None,
+    topk: TopK = None,
+    max_depth: MaxDepth = None,
+    max_llm_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most model calls; default 60.")] = None,
+    search_type: Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.")] = None,
+    judge: Annotated[JudgeName | None, typer.Option(help="How verdicts are got; default auto.")] = None,
+    strategy: Annotated[
+        StrategyName | None,
+        typer.Option(
+            help="How the reader takes in its evidence. stuff: at once; map_reduce: notes of each passage, then the "
+            "answer; refine: passage by passage; map_rerank: the surest of the passages' answers. Default stuff."
+        ),
+    ] = None,
+    thread_id: Annotated[str | None, typer.Option(metavar="ID", help="Name of the run; default: a new one.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the thread, with its question and options.")
+    ] = False,
+    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the tree as SVG.")] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tree as an HTML page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Ask a question; the answer goes to standard output, the growing tree to standard error."""
+    with busy("starting"):
+        from ...modules.settings import load_settings
+        from ..terminal.files import TreeFiles
 
-    Raises:
-        UserError: Something to mend.
-        KeyboardInterrupt: Ctrl-C; how to resume has been said.
-    """
     settings = load_settings()
     if question is None and not resume:
         raise SettingsError("Give a question, or --resume --thread-id ID to go on with an earlier one.")
     if resume and thread_id is None:
         raise SettingsError("--resume needs --thread-id ID. `judgetree threads` lists the threads there are.")
+    files = TreeFiles.named(svg=svg, html=html)
     files.check(stdout_is_free=False)
+    options = AskOptions(
+        collection=collection,
+        system=system,
+        topk=topk,
+        max_depth=max_depth,
+        max_llm_calls=max_llm_calls,
+        search_type=search_type,
+        judge=judge,
+        strategy=strategy,
+    )
     asked = _prepare(question, options, thread_id, resume, settings)
     result = ask_and_watch(asked, settings, streams=not as_json)
     if as_json:
         write_json(result.to_document())
     say_outcome(result)
     files.write(result.tree)
-    return FAILED if result.status == "failed" else OK
+    if result.status == "failed":
+        raise typer.Exit(FAILED)
 
 
 def ask_and_watch(asked: Asked, settings: Settings, *, streams: bool = True) -> RagResult:
@@ -113,6 +151,10 @@ def ask_and_watch(asked: Asked, settings: Settings, *, streams: bool = True) -> 
         UserError: Something to mend.
         KeyboardInterrupt: Ctrl-C; how to resume has been said.
     """
+    with busy("starting"):
+        from ...graphs.session import RagSession
+        from ..terminal.watching import AnswerStream, watching
+
     options, stream = asked.options, AnswerStream(wanted=streams)
     with watching(asked.known) as watcher:
 
@@ -144,6 +186,8 @@ def ask_and_watch(asked: Asked, settings: Settings, *, streams: bool = True) -> 
 
 def say_outcome(result: RagResult) -> None:
     """Status, cost and what to do next, on standard error."""
+    from ...graphs.drawing.words import usage_words
+
     if result.error:
         say(result.error, style="red")
     cost = usage_words(result.usage_this_run)
@@ -163,6 +207,10 @@ def resume_command(thread_id: str) -> str:
 def _prepare(
     question: str | None, options: AskOptions, thread_id: str | None, resume: bool, settings: Settings
 ) -> Asked:
+    with busy("starting"):
+        from ..terminal.live_tree import LiveQuery, LiveTree
+        from ..terminal.saved import read_fingerprint, read_saved_tree
+
     thread_id = thread_id or str(uuid.uuid4())
     known = LiveTree(LiveQuery(thread_id=thread_id, query=question or ""))
     if resume:
@@ -174,6 +222,8 @@ def _prepare(
 
 
 def _limits(options: AskOptions) -> Limits:
+    from ...graphs.threads.context import Limits
+
     usual = Limits()
     return Limits(
         max_rec_depth=usual.max_rec_depth if options.max_depth is None else options.max_depth,
@@ -182,6 +232,8 @@ def _limits(options: AskOptions) -> Limits:
 
 
 def _say_how_to_resume(session: RagSession, thread_id: str) -> None:
+    from ...graphs.threads.snapshots import is_absent
+
     if is_absent(session.graph.get_state({"configurable": {"thread_id": thread_id}})):
         say("Stopped before anything was done.")
     else:

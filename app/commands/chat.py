@@ -8,18 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from ...graphs.conversation.conversations import Conversations
-from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
-from ...graphs.rag.result import SystemName
-from ...graphs.threads.context import Limits
+import typer
+
 from ...modules.errors import SettingsError
-from ...modules.reader.strategies import AnswerStrategy
-from ...modules.settings import Settings, load_settings
-from ..chat.session import ChatInput, ChatSession
-from ..chat.slash_commands import ChatCommands
-from ..chat.turn_view import JsonTurn, ShownTurn, StatusLine
-from ..terminal.terminal import say, write_result
+from ..terminal.terminal import busy, say, write_result
+from .options import Collection, MaxDepth, StrategyName, SystemName, TopK
+
+if TYPE_CHECKING:
+    from ...graphs.conversation.conversations import Conversations
+    from ...modules.settings import Settings
+
+# Written out again, as in ``options``.
+FromHistoryName = Literal["assessed", "never", "trust"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +32,8 @@ class ChatOptions:
     system: SystemName | None = None
     topk: int | None = None
     max_depth: int | None = None
-    strategy: AnswerStrategy | None = None
-    answer_from_history: FromHistory | None = None
+    strategy: StrategyName | None = None
+    answer_from_history: FromHistoryName | None = None
     direct_answer: bool = False
     web_or_rag: bool = False
     answer_without_evidence: bool = False
@@ -51,34 +53,74 @@ class ChatOptions:
         return {name: value for name, value in vars(self).items() if name not in ("collection", "switch_collection")}
 
 
-def run_chat(options: ChatOptions, *, name: str | None, as_json: bool) -> int:
-    """Talk until the input ends. 0, or 1 if a turn failed and nobody was there to see it.
+def chat(  # noqa: PLR0913 - one parameter an option
+    *,
+    collection: Collection = None,
+    conversation: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Conversation to begin or to go on with; default: a new one.")
+    ] = None,
+    system: Annotated[SystemName | None, typer.Option(help="How documents are searched; default judge.")] = None,
+    topk: TopK = None,
+    max_depth: MaxDepth = None,
+    strategy: Annotated[StrategyName | None, typer.Option(help="As in ask. Default stuff.")] = None,
+    answer_from_history: Annotated[
+        FromHistoryName | None,
+        typer.Option(help="Earlier turns answer once the judge confirms it, never, or on trust. Default assessed."),
+    ] = None,
+    direct_answer: Annotated[
+        bool, typer.Option("--direct-answer", help="Answer small talk without a search; a call more a turn.")
+    ] = False,
+    web_or_rag: Annotated[
+        bool, typer.Option("--web-or-rag", help="Let the model choose web or documents (JUDGETREE_SEARXNG_URL).")
+    ] = False,
+    answer_without_evidence: Annotated[
+        bool,
+        typer.Option("--answer-without-evidence", help="Where no document answers, answer from general knowledge."),
+    ] = False,
+    summary_memory: Annotated[
+        bool, typer.Option("--summary-memory", help="Sum up turns that are too old for a prompt.")
+    ] = False,
+    switch_collection: Annotated[
+        bool, typer.Option("--switch-collection", help="Go on in another collection, without the old one's evidence.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a JSON document on a line.")] = False,
+) -> None:
+    """Talk: questions that lean on each other. From a pipe, one question a line. /help lists what else can be said."""
+    with busy("starting"):
+        from ...modules.settings import load_settings
+        from ..chat.session import ChatInput, ChatSession
+        from ..chat.slash_commands import ChatCommands
+        from ..chat.turn_view import JsonTurn, ShownTurn
 
-    Args:
-        options: How the conversation is led.
-        name: Name of the conversation, be it new or not; None makes a new one.
-        as_json: Write each event as a JSON document on a line.
-
-    Raises:
-        UserError: Something to mend.
-        KeyboardInterrupt: Ctrl-C where the input is a pipe; how to come back has been said.
-    """
     settings = load_settings()
-    if not options.collection and options.system != "llm":
+    if not collection and system != "llm":
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
-    name = new_name() if name is None else name
+    options = ChatOptions(
+        collection=collection,
+        system=system,
+        topk=topk,
+        max_depth=max_depth,
+        strategy=strategy,
+        answer_from_history=answer_from_history,
+        direct_answer=direct_answer,
+        web_or_rag=web_or_rag,
+        answer_without_evidence=answer_without_evidence,
+        summary_memory=summary_memory,
+        switch_collection=switch_collection,
+    )
+    name = new_name() if conversation is None else conversation
     lines = ChatInput()
-    with _opened(options, name, settings) as conversations:
+    with _opened(options, settings) as conversations:
         talk = conversations.conversation(name)
         commands = ChatCommands(talk, settings, tell=say if as_json else write_result)
         if lines.is_typed:
             say(f"Conversation {name}. /help lists what can be said besides questions.", style="dim")
         try:
-            session = ChatSession(talk, commands, lines, new_view=JsonTurn if as_json else ShownTurn)
-            return session.run()
+            status = ChatSession(talk, commands, lines, new_view=JsonTurn if as_json else ShownTurn).run()
         finally:
             if settings.checkpoint_url != "memory:" and talk.branches():
                 say(f"come back: {options.command(name)}", style="dim")
+    raise typer.Exit(status)
 
 
 def new_name() -> str:
@@ -87,12 +129,18 @@ def new_name() -> str:
 
 
 @contextmanager
-def _opened(options: ChatOptions, name: str, settings: Settings) -> Iterator[Conversations]:
+def _opened(options: ChatOptions, settings: Settings) -> Iterator[Conversations]:
     """The conversations with all their services, opened before the first question, so that a mistake is told at once.
 
     Raises:
         UserError: Something to mend.
     """
+    with busy("starting"):
+        from ...graphs.conversation.conversations import Conversations
+        from ...graphs.conversation.turn.context import ConversationOptions
+        from ...graphs.threads.context import Limits
+        from ..chat.turn_view import StatusLine
+
     status = StatusLine()
     status.show("opening")
     usual = Limits()

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...graphs.conversation.branches import branch_named
-from ...graphs.conversation.conversation import Conversation
-from ...graphs.conversation.turn.store import ConversationSummary
-from ...graphs.drawing.words import count_of
 from ...modules.errors import SettingsError
-from ...modules.memory.turns import Branch, QaPair, is_on_path, path_spans
-from ...modules.settings import load_settings
-from ..chat.words import branches_text, open_turn_words, turns_text
-from ..terminal.exit_status import OK
-from ..terminal.files import TreeFiles, write_conversation
-from ..terminal.saved import known_conversation, open_saved, refuse_without_store, saved_summaries
-from ..terminal.terminal import Cell, say, width, write_json, write_result, write_rows
+from ..terminal.terminal import Cell, busy, local_time, say, width, write_json, write_result, write_rows
+from .collections import database_exists
+from .options import DotFile, Json, JsonFile, SvgFile
+
+if TYPE_CHECKING:
+    from ...graphs.conversation.turn.store import ConversationSummary
+
+conversations_app = typer.Typer(no_args_is_help=True, help="Look at conversations, draw them, clear them away.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a conversation.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Count only, and change nothing.")]
 
 
-def run_list(*, as_json: bool) -> int:
-    """List the conversations, the one that was last spoken in first.
+@conversations_app.command("list")
+def list_(as_json: Json = False) -> None:
+    """List the conversations, the one that was last spoken in first."""
+    with busy("starting"):
+        from ...modules.settings import load_settings
+        from ..terminal.saved import saved_summaries
 
-    Raises:
-        UserError: The checkpoint store cannot be opened.
-    """
     summaries = saved_summaries(load_settings())
     if as_json:
         write_json([asdict(summary) for summary in summaries])
@@ -35,84 +36,140 @@ def run_list(*, as_json: bool) -> int:
         write_rows(_row(summary) for summary in summaries)
     else:
         say("No conversations yet. Begin one: judgetree chat -c NAME")
-    return OK
 
 
-def run_show(name: str, *, branch: str | None, as_json: bool) -> int:
-    """Show the turns of a branch, the active one where none is named, and the branches there are.
+@conversations_app.command()
+def show(
+    name: Name,
+    branch: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the one last spoken in.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the turns of a conversation."""
+    with busy("starting"):
+        from ...graphs.conversation.branches import branch_named
+        from ...modules.memory.turns import is_on_path, path_spans
+        from ..chat.words import branches_text, open_turn_words, turns_text
+        from ..terminal.saved import saved_conversation
 
-    Raises:
-        UserError: There is no such conversation or branch, or store or memory cannot be opened.
-    """
-    settings = load_settings()
-    refuse_without_store(settings, name)
-    with open_saved(settings) as conversations:
-        talk = known_conversation(conversations, name)
+    with saved_conversation(name) as (_, talk):
         branches, open_turn = talk.branches(), talk.open_turn
-        shown = branch_named({each["branch_id"]: each for each in branches}, branch or talk.active_branch)
-        turns = _turns_of(talk, shown, branches)
+        by_id = {each["branch_id"]: each for each in branches}
+        shown = branch_named(by_id, branch or talk.active_branch)
+        spans = path_spans(by_id, shown["branch_id"], shown["head_number"])
+        turns = sorted((turn for turn in talk.turns() if is_on_path(turn, spans)), key=lambda turn: turn["turn_number"])
     if as_json:
         write_json(
-            {
-                "name": name,
-                "branch": shown["name"],
-                "turns": turns,
-                "branches": branches,
-                "open_turn": open_turn,
-            }
+            {"name": name, "branch": shown["name"], "turns": turns, "branches": branches, "open_turn": open_turn}
         )
-        return OK
+        return
     write_result(turns_text(turns) or "No turn yet.")
     if len(branches) > 1:
         say(branches_text(branches, shown["name"]), style="dim")
     if open_turn is not None:
         say(open_turn_words(open_turn), style="yellow")
-    return OK
 
 
-def run_delete(name: str, *, branch: str | None, is_sure: bool) -> int:
-    """Delete a conversation, or a branch of it, with its search trees, once the user is sure.
+@conversations_app.command()
+def draw(
+    name: Name,
+    svg: SvgFile = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Searchable page with all search trees.")] = None,
+    json: JsonFile = None,
+    dot: DotFile = None,
+) -> None:
+    """Show all branches of a conversation: as text, or in files."""
+    with busy("starting"):
+        from ..terminal.files import TreeFiles, write_conversation
+        from ..terminal.saved import saved_conversation
 
-    Raises:
-        UserError: There is no such conversation or branch, it cannot be deleted, or nobody is there to be asked.
-    """
-    settings = load_settings()
-    refuse_without_store(settings, name)
-    what = f"the branch {branch!r} of {name!r}" if branch is not None else f"the conversation {name!r}"
-    with open_saved(settings) as conversations:
-        talk = known_conversation(conversations, name)
-        if not is_sure and not _agrees(f"Delete {what} for good?"):
-            say("Nothing was deleted.")
-        elif branch is None:
-            threads = conversations.delete(name)
-            say(f"deleted {what} with {count_of(threads, 'thread')}")
-        else:
-            say(f"deleted {what} with {count_of(talk.delete_branch(branch), 'turn')}")
-    return OK
-
-
-def run_draw(name: str, *, files: TreeFiles) -> int:
-    """Show a conversation with all its branches as text, or write it in the wanted formats.
-
-    Raises:
-        UserError: There is no such conversation, or a file cannot be written.
-    """
-    settings = load_settings()
+    files = TreeFiles.named(svg=svg, html=html, json=json, dot=dot)
     files.check(stdout_is_free=True)
-    refuse_without_store(settings, name)
-    with open_saved(settings) as conversations:
-        tree = known_conversation(conversations, name).tree()
+    with saved_conversation(name) as (_, talk):
+        tree = talk.tree()
     if files.targets:
         write_conversation(tree, files)
     else:
         write_result(tree.to_text(width=width()))
-    return OK
 
 
-def _turns_of(talk: Conversation, branch: Branch, branches: list[Branch]) -> list[QaPair]:
-    """The turns on the path to the newest one of a branch, from the first on."""
-    spans = path_spans({each["branch_id"]: each for each in branches}, branch["branch_id"], branch["head_number"])
-    return sorted((turn for turn in talk.turns() if is_on_path(turn, spans)), key=lambda turn: turn["turn_number"])
+@conversations_app.command()
+def delete(
+    name: Name,
+    branch: Annotated[str | None, typer.Option(metavar="NAME", help="This branch only.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a conversation with its search trees."""
+    with busy("starting"):
+        from ...graphs.drawing.words import count_of
+        from ..terminal.saved import saved_conversation
+
+    what = f"the branch {branch!r} of {name!r}" if branch is not None else f"the conversation {name!r}"
+    with saved_conversation(name) as (conversations, talk):
+        if not yes and not _agrees(f"Delete {what} for good?"):
+            say("Nothing was deleted.")
+        elif branch is None:
+            say(f"deleted {what} with {count_of(conversations.delete(name), 'thread')}")
+        else:
+            say(f"deleted {what} with {count_of(talk.delete_branch(branch), 'turn')}")
+
+
+@conversations_app.command()
+def expire(
+    days: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Age in days; default: JUDGETREE_CONVERSATION_EXPIRE_DAYS, which is 30."),
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Delete the conversations that nobody has spoken in for long."""
+    with busy("starting"):
+        from ...graphs.conversation.expiry import ExpiryReport
+        from ...graphs.drawing.words import count_of
+        from ...modules.settings import load_settings
+        from ..terminal.saved import may_hold_threads, open_saved
+
+    settings = load_settings()
+    report = ExpiryReport(conversations=(), turns=0, threads=0, dry_run=dry_run)
+    if may_hold_threads(settings.checkpoint_url) or database_exists(settings):  # opening would make them
+        with busy("looking for old conversations"), open_saved(settings) as conversations:
+            age = settings.conversation_expire_days if days is None else days
+            report = conversations.delete_old_conversations(age, dry_run=dry_run)
+    if as_json:
+        write_json(asdict(report))
+        return
+    gone = [*report.conversations, *report.orphans]
+    if gone:
+        write_result("\n".join(gone))
+    said = f"{_would('deleted', dry_run=dry_run)} {count_of(len(gone), 'conversation')}"
+    say(f"{said} with {count_of(report.turns, 'turn')} and {count_of(report.threads, 'thread')}")
+    for name in report.busy:
+        say(f"left alone, since it is answering a question: {name}", style="yellow")
+    for name in report.unreadable:
+        say(f"left alone, since this judgetree cannot read it: {name}", style="yellow")
+
+
+@conversations_app.command()
+def backfill(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Default: all.")] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Put turns that another program wrote into the memory in a line, each after the one before it."""
+    with busy("starting"):
+        from ...graphs.drawing.words import count_of
+        from ...modules.settings import load_settings
+        from ..terminal.saved import open_saved
+
+    settings = load_settings()
+    turns = 0
+    if database_exists(settings):
+        with busy("linking turns"), open_saved(settings) as conversations:
+            turns = conversations.backfill(name, dry_run=dry_run)
+    if as_json:
+        write_json({"turns": turns, "dry_run": dry_run})
+    else:
+        say(f"{_would('linked', dry_run=dry_run)} {count_of(turns, 'turn')}")
 
 
 def _agrees(question: str) -> bool:
@@ -121,17 +178,19 @@ def _agrees(question: str) -> bool:
     return typer.confirm(question, err=True)
 
 
+def _would(done: str, *, dry_run: bool) -> str:
+    return f"would have {done}" if dry_run else done
+
+
 def _row(summary: ConversationSummary) -> tuple[Cell, ...]:
+    from ...graphs.drawing.words import count_of
+
     branches = f"{len(summary.branches)} branches" if len(summary.branches) > 1 else ""
     return (
         (summary.name, ""),
-        (_local_time(summary.updated_at), "dim"),
+        (local_time(summary.updated_at), "dim"),
         (count_of(summary.turns, "turn"), ""),
         (branches, ""),
         ("open turn" if summary.open_turn else "", "yellow"),
         (summary.title or (summary.open_turn["query"] if summary.open_turn else ""), ""),
     )
-
-
-def _local_time(timestamp: str) -> str:
-    return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from ...evaluation.datasets.standards_dialogues import Dialogue
-from ...evaluation.datasets.standards_qa import Question, load_standards_qa
-from ...graphs.drawing.words import count_of
-from ...graphs.rag.result import RagResult
+import typer
+
 from ...modules.errors import LoadingError, SettingsError
-from ...modules.llm.factory import is_local
-from ...modules.settings import Settings, load_settings
-from ..scripted.server import ScriptedServer, find_dialogues
-from ..terminal.exit_status import FAILED, OK
-from ..terminal.files import TreeFiles
-from ..terminal.live_tree import LiveQuery, LiveTree
-from ..terminal.terminal import say
+from ..terminal.exit_status import FAILED
+from ..terminal.terminal import busy, progress_bar, say
 from .ask import Asked, AskOptions, ask_and_watch, say_outcome
-from .index import IndexOptions, index_paths
+
+if TYPE_CHECKING:
+    from ...evaluation.datasets.standards_dialogues import Dialogue
+    from ...evaluation.datasets.standards_qa import Question
+    from ...graphs.rag.result import RagResult
+    from ...modules.settings import Settings
+    from ..terminal.files import TreeFiles
 
 QUESTION_ID = "en-2hop-01"
 COLLECTION = "judgetree_demo"
@@ -45,21 +46,24 @@ class DemoData:
         return next(row for row in self.questions if row.id == QUESTION_ID)
 
 
-def run_demo(*, scripted: bool, data: Path, out: Path) -> int:
-    """Index, ask, draw, and check the answer: 0 if it is right, else 1.
-
-    Raises:
-        UserError: The data is not there, or something about the settings is to be mended.
-    """
+def demo(
+    scripted: Annotated[bool, typer.Option("--scripted", help="Play the model from a script: quick, no key.")] = False,
+    data: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the example corpus is.")] = Path("data"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where tree.svg and tree.html go.")] = Path(
+        "judgetree-demo"
+    ),
+) -> None:
+    """Index the example corpus and ask it a question that takes two steps."""
     found = find_data(data)
     files = _picture_files(out)
     with _model(found, scripted=scripted) as settings:
         _index(found.corpus, settings)
         result = _ask(found.question, settings)
-    status = _judge(result, found.question)
+    is_answered_right = _judge(result, found.question)
     say_outcome(result)
     files.write(result.tree)
-    return status
+    if not is_answered_right:
+        raise typer.Exit(FAILED)
 
 
 def find_data(folder: Path) -> DemoData:
@@ -68,6 +72,10 @@ def find_data(folder: Path) -> DemoData:
     Raises:
         LoadingError: They are not in this folder; they come with the source, not with the installed package.
     """
+    with busy("starting"):
+        from ...evaluation.datasets.standards_qa import load_standards_qa
+        from ..scripted.server import find_dialogues
+
     corpus, questions = folder / CORPUS, folder / QUESTIONS
     if not corpus.is_dir() or not questions.is_file():
         raise LoadingError(
@@ -89,6 +97,9 @@ def is_right(answer: str, question: Question) -> bool:
 
 @contextmanager
 def _model(data: DemoData, *, scripted: bool) -> Iterator[Settings]:
+    from ...modules.settings import load_settings
+    from ..scripted.server import ScriptedServer
+
     if not scripted:
         settings = load_settings()
         say(f"model: {settings.llm_spec}")
@@ -100,15 +111,23 @@ def _model(data: DemoData, *, scripted: bool) -> Iterator[Settings]:
 
 
 def _index(corpus: Path, settings: Settings) -> None:
+    with busy("starting"):
+        from ...graphs.drawing.words import count_of
+        from ...modules.index.factory import open_index
+
     say(f"indexing {corpus} …")
-    outcome = index_paths(IndexOptions(paths=(corpus,), collection=COLLECTION, prune=True), settings)
-    files = len(outcome.report.added) + len(outcome.report.changed) + outcome.report.unchanged
-    say(
-        f"{count_of(files, 'file')}, {count_of(outcome.report.chunks, 'chunk')} in {outcome.seconds:.1f} s", style="dim"
-    )
+    started = time.monotonic()
+    with progress_bar() as show, open_index(COLLECTION, settings, data_path=corpus, on_progress=show) as index:
+        report = index.get_index_done(prune=True)
+    files = count_of(len(report.added) + len(report.changed) + report.unchanged, "file")
+    say(f"{files}, {count_of(report.chunks, 'chunk')} in {time.monotonic() - started:.1f} s", style="dim")
 
 
 def _ask(question: Question, settings: Settings) -> RagResult:
+    with busy("starting"):
+        from ...modules.llm.factory import is_local
+        from ..terminal.live_tree import LiveQuery, LiveTree
+
     thread_id = str(uuid.uuid4())
     asked = Asked(
         question=question.question,
@@ -120,19 +139,24 @@ def _ask(question: Question, settings: Settings) -> RagResult:
     return ask_and_watch(asked, settings)
 
 
-def _judge(result: RagResult, question: Question) -> int:
+def _judge(result: RagResult, question: Question) -> bool:
+    """Say whether the answer is right, and how it was found."""
+    from ...graphs.drawing.words import count_of
+
     if result.status == "failed":
-        return FAILED
+        return False
     sub_runs = result.tree.sub_runs
     say(f"It asked {count_of(sub_runs, 'further question')}." if sub_runs else "It did not ask on.", style="bold")
     if is_right(result.answer, question):
         say("The answer is right.", style="bold green")
-        return OK
+        return True
     say(f"The answer is wrong: the documents say {question.answer!r}.", style="bold red")
-    return FAILED
+    return False
 
 
 def _picture_files(out: Path) -> TreeFiles:
+    from ..terminal.files import TreeFiles
+
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

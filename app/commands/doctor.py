@@ -6,24 +6,19 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
-from ...graphs.drawing.svg import find_renderer
-from ...graphs.drawing.words import count_of
-from ...modules.background_loop import background_loop
-from ...modules.calls.usage import CallMeter
-from ...modules.embedding.embedder import create_embeddings
 from ...modules.errors import DependencyError, JudgetreeError
-from ...modules.index.connection import connect
-from ...modules.index.schema import list_collections
-from ...modules.llm.endpoint import CallGate
-from ...modules.llm.factory import create_llm
-from ...modules.settings import Settings, load_settings, without_secrets
-from ..terminal.exit_status import OK, USER_ERROR
-from ..terminal.saved import open_graph
+from ..terminal.exit_status import USER_ERROR
 from ..terminal.terminal import busy, write_json
+from .options import Json
+
+if TYPE_CHECKING:
+    from ...modules.settings import Settings
 
 KEYS = ("OPENAI_API_KEY", "DASHSCOPE_API_KEY")
 _PROBE = [("system", "You are a test."), ("user", "Reply with the word ok.")]
@@ -41,12 +36,11 @@ class Check:
     """Whether no question can be asked without it."""
 
 
-def run_doctor(*, as_json: bool) -> int:
-    """Try everything; 0 if a question could be asked, else 2. Makes one tiny call to each model.
+def doctor(as_json: Json = False) -> None:
+    """Try everything that a question needs, with a tiny model call; say what to do about what fails."""
+    with busy("starting"):
+        from ...modules.settings import load_settings
 
-    Raises:
-        SettingsError: The settings cannot be read at all.
-    """
     settings = load_settings()
     checks: list[Check] = []
     for check in run_checks(settings):
@@ -61,7 +55,8 @@ def run_doctor(*, as_json: bool) -> int:
     else:
         verdict = "Questions can be asked." if can_ask else "No question can be asked until that is mended."
         _stdout().print(Text(verdict, style="bold" if can_ask else "bold red"))
-    return OK if can_ask else USER_ERROR
+    if not can_ask:
+        raise typer.Exit(USER_ERROR)
 
 
 def run_checks(settings: Settings) -> Iterator[Check]:
@@ -85,6 +80,8 @@ def describe_settings(settings: Settings) -> dict[str, str]:
 
 
 def _try(name: str, probe: Callable[[], str], *, is_needed: bool = True) -> Check:
+    from ...modules.settings import without_secrets
+
     try:
         with busy(f"trying: {name}"):
             return Check(name=name, works=True, detail=without_secrets(probe()), is_needed=is_needed)
@@ -97,6 +94,10 @@ def _try(name: str, probe: Callable[[], str], *, is_needed: bool = True) -> Chec
 
 
 def _try_milvus(settings: Settings) -> str:
+    from ...graphs.drawing.words import count_of
+    from ...modules.index.connection import connect
+    from ...modules.index.schema import list_collections
+
     with closing(connect(settings.milvus_address, settings.milvus_token.get_secret_value())) as connection:
         names = list_collections(connection.client)
         kind = "Milvus Lite" if connection.is_lite else "Milvus"
@@ -105,17 +106,26 @@ def _try_milvus(settings: Settings) -> str:
 
 
 def _try_checkpoints(settings: Settings) -> str:
+    from ..terminal.saved import open_graph
+
     with open_graph(settings) as graph:
         graph.list_threads(1)
     return settings.checkpoint_url
 
 
 def _try_embedder(spec: str, settings: Settings) -> str:
+    from ...modules.embedding.embedder import create_embeddings
+
     embedder = create_embeddings(spec, settings.model_copy(update={"retries": 0}), cache=False)
     return f"{embedder.name}, {len(embedder.embed_query('test'))} dimensions"
 
 
 def _try_model(spec: str, settings: Settings) -> str:
+    from ...modules.background_loop import background_loop
+    from ...modules.calls.usage import CallMeter
+    from ...modules.llm.endpoint import CallGate
+    from ...modules.llm.factory import create_llm
+
     llm = create_llm(spec, settings.model_copy(update={"retries": 0}), CallGate(1))
     meter = CallMeter(node="doctor")
     background_loop().run(llm.complete(_PROBE, meter=meter))
@@ -123,6 +133,8 @@ def _try_model(spec: str, settings: Settings) -> str:
 
 
 def _try_renderer() -> str:
+    from ...graphs.drawing.svg import find_renderer
+
     renderer = find_renderer()
     if renderer is None:
         raise DependencyError("no program draws SVG: pip install graphviz-pure. Text, HTML and DOT work without.")

@@ -1,4 +1,4 @@
-"""``judgetree eval``: batch runs and their reports."""
+"""``judgetree eval``: batch runs, their reports and comparisons."""
 
 from __future__ import annotations
 
@@ -7,24 +7,170 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from ...evaluation.rows.store import RunStore
-from ...evaluation.runs.batch_run import RunOptions, run_experiment
-from ...evaluation.runs.experiment import Experiment, load_experiment
-from ...evaluation.runs.rerun import Rerun, load_rerun
-from ...evaluation.runs.runner import Progress as RunProgress
-from ...evaluation.runs.runner import RunSummary
+import typer
+
 from ...modules.errors import SettingsError, needs_extra
-from ...modules.settings import load_settings
-from ..terminal.exit_status import FAILED, INTERRUPTED, OK
-from ..terminal.terminal import counting_bar, progress_bar, say, write_json, write_result
+from ..terminal.exit_status import FAILED
+from ..terminal.terminal import busy, counting_bar, progress_bar, say, write_json, write_result
+from .eval_calibrate import calibrate
+from .eval_fetch import fetch
+from .eval_ragas import ragas
+from .options import CacheModeName, Json, RunFolder
 
 if TYPE_CHECKING:
-    from ...evaluation.reports.compare import Comparison, RowChoice
+    from ...evaluation.reports.compare import Comparison
+    from ...evaluation.runs.batch_run import RunOptions
+    from ...evaluation.runs.experiment import Experiment
+    from ...evaluation.runs.rerun import Rerun
+    from ...evaluation.runs.runner import Progress as RunProgress
+    from ...evaluation.runs.runner import RunSummary
+
+eval_app = typer.Typer(no_args_is_help=True, help="Measure systems over question-answer data sets.")
+eval_app.command("calibrate")(calibrate)
+eval_app.command("fetch")(fetch)
+eval_app.command("ragas")(ragas)
+
+Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run directory; goes on with what is there.")]
+# Written out again, as in ``options``.
+RetryName = Literal["failed", "incomplete"]
+RowChoiceName = Literal["complete", "answered", "all"]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline", metavar="SYSTEM", help="What the others are compared with, or all for every pair; naive."
+    ),
+]
 
 
-def read_experiment(config: Path | None, source: Path | None, **keys: object) -> tuple[Experiment, Rerun | None]:
+@eval_app.command("run")
+def run(  # noqa: PLR0913 - one parameter an option
+    *,
+    out: Out,
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME:PATH", help="Such as hotpotqa:hotpot_dev_distractor_v1.json.")
+    ] = None,
+    systems: Annotated[
+        str | None,
+        typer.Option(metavar="llm,naive,judge", help="What is compared; also ircot, iter_retgen, self_ask, react."),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where a data set has several in one place.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; the corpus stays.")] = None,
+    sample: Annotated[int | None, typer.Option(min=1, metavar="N", help="N questions drawn by the seed.")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with everything else.")] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="MANIFEST", help="Do the run of this manifest.json again.")
+    ] = None,
+    repeats: Annotated[int | None, typer.Option("--repeat", min=1, metavar="K", help="Ask each K times.")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, metavar="N", help="Questions at once; 8.")] = None,
+    cache: Annotated[CacheModeName | None, typer.Option(help="How model calls are kept; write.")] = None,
+    max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N paid calls.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N paid tokens.")] = None,
+    max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop once that much is paid.")] = None,
+    fail_after: Annotated[
+        float | None,
+        typer.Option(
+            min=0, metavar="N", help="Stop after N questions in a row, or a share of all, find no usable endpoint; 10."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask a pilot only, and tell what the rest will take.")
+    ] = False,
+    pilot: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Questions of the pilot; 10. 0 goes by the rows there are.")
+    ] = None,
+    retry: Annotated[
+        RetryName | None,
+        typer.Option(help="Ask again what failed; incomplete: also what was answered with damage (degraded)."),
+    ] = None,
+    accept_changes: Annotated[
+        bool, typer.Option("--accept-changes", help="Go on with other prompts, code or libraries than the rows have.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Ask everything again, also the models.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Ask every question of every system; the same command goes on where it was stopped."""
+    with busy("starting"):
+        from ...evaluation.runs.batch_run import RunOptions
+
+    if pilot is not None and not dry_run:
+        raise SettingsError("--pilot belongs to --dry-run: give both, or leave out --pilot.")
+    if dry_run and (force or retry is not None):
+        raise SettingsError("--dry-run estimates what was never asked: leave out --force and --retry.")
+    experiment, again = _read_experiment(
+        config,
+        source,
+        dataset=dataset,
+        systems=systems.replace(",", " ").split() if systems is not None else None,
+        split=split,
+        limit=limit,
+        sample=sample,
+        repeats=repeats,
+        concurrency=concurrency,
+        cache=cache,
+        max_calls=max_calls,
+        max_tokens=max_tokens,
+        max_cost=max_cost,
+        fail_after=fail_after,
+    )
+    options = RunOptions(retry=retry, force=force, accept_changes=accept_changes, again=again)
+    if dry_run:
+        _estimate(experiment, out, options, pilot=pilot, as_json=as_json)
+    else:
+        _run(experiment, out, options, as_json=as_json)
+
+
+@eval_app.command("report")
+def report(
+    folder: RunFolder,
+    *,
+    baseline: Baseline = None,
+    as_json: Json = False,
+) -> None:
+    """Score a run: a table here; report.html, report.md, results.csv and results.parquet in its directory."""
+    with busy("starting"), needs_extra("eval"):
+        from ...evaluation.reports.page import write_report
+
+    scored = write_report(folder, baseline=baseline)
+    if as_json:
+        write_json(scored.to_document())
+    else:
+        write_result(scored.to_markdown())
+        say(f"Written: {', '.join(str(file) for file in scored.files)}")
+
+
+@eval_app.command("compare")
+def compare(
+    first: RunFolder,
+    second: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Another; without, the systems of the first.")
+    ] = None,
+    *,
+    baseline: Baseline = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare runs that differ in data, retriever or reader.")
+    ] = False,
+    rows: Annotated[
+        RowChoiceName,
+        typer.Option(help="Rows that count. answered: also degraded ones; all: also failed ones, which score 0."),
+    ] = "complete",
+    as_json: Json = False,
+) -> None:
+    """Compare systems question by question: differences with intervals, exact tests, and a verdict in words."""
+    with busy("starting"), needs_extra("eval"):
+        from ...evaluation.reports.compare import compare_runs
+
+    comparisons = compare_runs(first, second, baseline=baseline, force=force, rows=rows)
+    if as_json:
+        write_json([_comparison_document(each) for each in comparisons])
+    else:
+        write_result("\n".join(each.verdict for each in comparisons))
+
+
+def _read_experiment(config: Path | None, source: Path | None, **keys: object) -> tuple[Experiment, Rerun | None]:
     """The experiment of a YAML file, or of the manifest ``source``, under ``keys``; and the run that is done again.
 
     Tells what is no longer as it was in that run.
@@ -32,6 +178,10 @@ def read_experiment(config: Path | None, source: Path | None, **keys: object) ->
     Raises:
         UserError: Both are named, or one of them cannot be used.
     """
+    from ...evaluation.runs.experiment import load_experiment
+    from ...evaluation.runs.rerun import load_rerun
+    from ...modules.settings import load_settings
+
     if source is None:
         return load_experiment(config, **keys), None
     if config is not None:
@@ -42,18 +192,11 @@ def read_experiment(config: Path | None, source: Path | None, **keys: object) ->
     return rerun.experiment, rerun
 
 
-def run_eval(experiment: Experiment, out: Path, options: RunOptions, *, as_json: bool) -> int:
-    """Run, and tell what was done. 0 if every question asked now was answered or refused, 1 if some failed.
+def _run(experiment: Experiment, out: Path, options: RunOptions, *, as_json: bool) -> None:
+    from ...evaluation.runs.batch_run import run_experiment
 
-    Raises:
-        UserError: Something to mend; finished rows are kept.
-    """
-    try:
-        with progress_bar() as on_setup, question_bar() as on_progress:
-            summary = run_experiment(experiment, out, options=options, on_progress=on_progress, on_setup=on_setup)
-    except KeyboardInterrupt:
-        say(f"Stopped. {len(RunStore(out).read_rows())} rows are kept in {out}; the same command goes on.")
-        return INTERRUPTED
+    with _watched(out) as (on_setup, on_progress):
+        summary = run_experiment(experiment, out, options=options, on_progress=on_progress, on_setup=on_setup)
     if as_json:
         write_json(
             {
@@ -73,42 +216,24 @@ def run_eval(experiment: Experiment, out: Path, options: RunOptions, *, as_json:
         )
     else:
         write_result(_told(summary, out))
-    return FAILED if summary.failed else OK
+    if summary.failed:
+        raise typer.Exit(FAILED)
 
 
-def run_report(folder: Path, *, baseline: str | None, as_json: bool) -> int:
-    """Score a run and write its files.
+def _estimate(experiment: Experiment, out: Path, options: RunOptions, *, pilot: int | None, as_json: bool) -> None:
+    with busy("starting"), needs_extra("eval"):
+        from ...evaluation.runs.pilot import PILOT, estimate_run
+        from ..terminal.run_estimate import write_estimate
 
-    Raises:
-        UserError: There is no run, its data set has changed, or the extra ``eval`` is not installed.
-    """
-    with needs_extra("eval"):
-        from ...evaluation.reports.page import write_report
-    report = write_report(folder, baseline=baseline)
+    questions = PILOT if pilot is None else pilot
+    with _watched(out) as (on_setup, on_progress):
+        estimate = estimate_run(
+            experiment, out, pilot=questions, options=options, on_progress=on_progress, on_setup=on_setup
+        )
     if as_json:
-        write_json(report.to_document())
+        write_json({"out": str(out), **estimate.to_document()})
     else:
-        write_result(report.to_markdown())
-        say(f"Written: {', '.join(str(file) for file in report.files)}")
-    return OK
-
-
-def run_compare(
-    first: Path, second: Path | None, *, baseline: str | None, force: bool, rows: RowChoice, as_json: bool
-) -> int:
-    """Compare the systems of a run, or two runs, by the rows that are complete enough.
-
-    Raises:
-        UserError: There is nothing to compare, the runs are unlike, or the extra ``eval`` is not installed.
-    """
-    with needs_extra("eval"):
-        from ...evaluation.reports.compare import compare_runs
-    comparisons = compare_runs(first, second, baseline=baseline, force=force, rows=rows)
-    if as_json:
-        write_json([_comparison_document(each) for each in comparisons])
-    else:
-        write_result("\n".join(each.verdict for each in comparisons))
-    return OK
+        write_estimate(estimate, out)
 
 
 def _comparison_document(comparison: Comparison) -> dict[str, object]:
@@ -136,7 +261,20 @@ def _told(summary: RunSummary, out: Path) -> str:
 
 
 @contextmanager
-def question_bar() -> Iterator[Callable[[RunProgress], None]]:
+def _watched(out: Path) -> Iterator[tuple[Callable[[int, int, str], None], Callable[[RunProgress], None]]]:
+    """What a run reports its preparations and its questions to. Ctrl-C says what is kept in the run directory."""
+    from ...evaluation.rows.store import RunStore
+
+    try:
+        with progress_bar() as on_setup, _question_bar() as on_progress:
+            yield on_setup, on_progress
+    except KeyboardInterrupt:
+        say(f"Stopped. {len(RunStore(out).read_rows())} rows are kept in {out}; the same command goes on.")
+        raise
+
+
+@contextmanager
+def _question_bar() -> Iterator[Callable[[RunProgress], None]]:
     """What a run reports its questions to."""
     counts: Counter[str] = Counter()
     with counting_bar("questions") as show:

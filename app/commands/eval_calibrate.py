@@ -3,46 +3,58 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from ...modules.errors import needs_extra
-from ...modules.settings import load_settings
-from ..terminal.exit_status import FAILED, INTERRUPTED, OK
-from ..terminal.terminal import progress_bar, say, write_json, write_result
+from ..terminal.exit_status import FAILED
+from ..terminal.terminal import busy, progress_bar, say, write_json, write_result
+from .options import Json
 
 
-def run_calibrate(
-    dataset: str,
+def calibrate(
     *,
-    judge_llm: str | None,
-    limit: int | None,
-    split: str | None,
-    disjoint_from: tuple[Path, ...],
-    target_recall: float | None,
-    as_json: bool,
-) -> int:
-    """Calibrate, and tell what was fitted. 1 if the model does not discriminate, so that nothing was written.
-
-    Raises:
-        UserError: Something to mend; calls that were paid are kept.
-    """
-    with needs_extra("eval"):
-        from ...evaluation.calibration.calibrate import CalibrationPlan, calibrate
+    dataset: Annotated[str, typer.Option(metavar="NAME:PATH", help="Such as hotpotqa:hotpot_train_v1.1.json.")],
+    judge_llm: Annotated[
+        str | None, typer.Option(metavar="SPEC", help="Model to calibrate; else JUDGETREE_JUDGE_LLM.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; all.")] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="train", help="Where the file's name does not say that it is for training.")
+    ] = None,
+    disjoint_from: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Run directory whose questions must not be among them; may come again."),
+    ] = None,
+    target_recall: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Share of needed passages that the judge must keep; 0.93.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit the logprob judge's thresholds on training questions, and keep them where every later run finds them."""
+    with busy("starting"), needs_extra("eval"):
+        from ...evaluation.calibration.calibrate import CalibrationPlan
+        from ...evaluation.calibration.calibrate import calibrate as fit_thresholds
         from ...evaluation.calibration.fit import TARGET_RECALL
+        from ...modules.settings import load_settings
+
     plan = CalibrationPlan(
         dataset=dataset,
         split=split,
         limit=limit,
-        disjoint_from=disjoint_from,
+        disjoint_from=tuple(disjoint_from or ()),
         target_recall=TARGET_RECALL if target_recall is None else target_recall,
     )
     try:
         with progress_bar() as on_progress:
-            outcome = calibrate(plan, settings=load_settings(judge_llm=judge_llm), on_progress=on_progress)
+            outcome = fit_thresholds(plan, settings=load_settings(judge_llm=judge_llm), on_progress=on_progress)
     except KeyboardInterrupt:
         say("Stopped. What was asked is kept; the same command goes on.")
-        return INTERRUPTED
+        raise
     if as_json:
         write_json(outcome.to_document())
     else:
         write_result(outcome.to_text())
-    return OK if outcome.file else FAILED
+    if not outcome.file:  # the model does not discriminate
+        raise typer.Exit(FAILED)

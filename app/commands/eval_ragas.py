@@ -5,41 +5,65 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from ...evaluation.ragas.metrics import metrics_named
+import typer
+
 from ...modules.errors import needs_extra
-from ...modules.llm.cache import CacheMode
-from ..terminal.exit_status import FAILED, INTERRUPTED, OK
-from ..terminal.terminal import counting_bar, progress_bar, say, write_json, write_result
+from ..terminal.exit_status import FAILED
+from ..terminal.terminal import busy, counting_bar, progress_bar, say, write_json, write_result
+from .options import CacheModeName, Json, RunFolder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ...evaluation.score_with_ragas import RagasProgress, RagasSummary
 
+# Written out again, as in ``options``.
+MetricNames = Literal[
+    "faithfulness",
+    "answer_relevancy",
+    "context_precision",
+    "context_recall",
+    "answer_correctness",
+    "factual_correctness",
+]
 
-def run_ragas(  # noqa: PLR0913 - one parameter an option
-    folder: Path,
+
+def ragas(  # noqa: PLR0913 - one parameter an option
+    folder: RunFolder,
     *,
-    metrics: str | None,
-    systems: str | None,
-    llm: str | None,
-    embeddings: str | None,
-    limit: int | None,
-    with_sub_answers: bool,
-    concurrency: int,
-    cache: CacheMode,
-    retry_failed: bool,
-    as_json: bool,
-) -> int:
-    """Score, and tell what was done. 0 if every sample scored now has a score, 1 if the scoring of some failed.
+    metrics: Annotated[
+        str | None, typer.Option(metavar="NAME,…", help=f"Some of {', '.join(get_args(MetricNames))}; all.")
+    ] = None,
+    systems: Annotated[str | None, typer.Option(metavar="NAME,…", help="Some of the run's systems; all.")] = None,
+    llm: Annotated[str | None, typer.Option(metavar="SPEC", help="Model that judges, as JUDGETREE_LLM.")] = None,
+    embeddings: Annotated[
+        str | None, typer.Option(metavar="SPEC", help="Embedder of two metrics, as JUDGETREE_EMBEDDINGS.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions of the run.")] = None,
+    with_sub_answers: Annotated[
+        bool,
+        typer.Option("--with-sub-answers", help="Contexts as the reader saw them, not the chunks of the whole tree."),
+    ] = False,
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Samples at once.")] = 8,
+    cache: Annotated[CacheModeName, typer.Option(help="How model calls are kept.")] = "write",
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try again what failed; with --cache off, with new replies.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Score a run with RAGAS, a model as the judge; the same command goes on where it was stopped.
 
-    Raises:
-        UserError: Something to mend, the extra ``eval`` not being installed among them; finished scores are kept.
+    Scores go to ragas.jsonl in the run directory; `judgetree eval report` shows them.
     """
-    chosen = metrics_named(metrics)
-    with needs_extra("eval"):
-        from ...evaluation.score_with_ragas import RagasOptions, score_run
+    with busy("starting"):
+        from ...evaluation.ragas.metrics import metrics_named
+
+        chosen = metrics_named(metrics)
+        with needs_extra("eval"):
+            from ...evaluation.score_with_ragas import RagasOptions, score_run
+
     options = RagasOptions(
         metrics=chosen,
         systems=tuple(systems.replace(",", " ").split()) if systems is not None else None,
@@ -56,12 +80,13 @@ def run_ragas(  # noqa: PLR0913 - one parameter an option
             summary = score_run(folder, options, on_progress=on_progress, on_setup=on_setup)
     except KeyboardInterrupt:
         say(f"Stopped. What was scored is kept in {folder}; the same command goes on.")
-        return INTERRUPTED
+        raise
     if as_json:
         write_json({"run": str(folder), **asdict(summary)})
     else:
         write_result(_told(summary, folder))
-    return FAILED if summary.failed else OK
+    if summary.failed:
+        raise typer.Exit(FAILED)
 
 
 def _told(summary: RagasSummary, folder: Path) -> str:

@@ -21,7 +21,7 @@ from ...graphs.systems.registry import SYSTEMS
 from ...graphs.threads.checkpoints import store_errors
 from ...graphs.threads.snapshots import status_of
 from ...modules.errors import SettingsError
-from ...modules.settings import Settings
+from ...modules.settings import Settings, load_settings
 
 Fingerprint = dict[str, str]
 
@@ -106,27 +106,18 @@ def saved_summaries(settings: Settings) -> list[ConversationSummary]:
         return conversations.summaries()
 
 
-def known_conversation(conversations: Conversations, name: str) -> Conversation:
-    """The conversation of that name.
+@contextmanager
+def saved_conversation(name: str) -> Iterator[tuple[Conversations, Conversation]]:
+    """The conversation of that name, and the conversations it is one of; no store is made where there is none yet.
 
     Raises:
-        SettingsError: Nothing was ever asked in it.
+        SettingsError: Nothing was ever asked in it, or the store cannot be opened.
     """
-    conversation = conversations.conversation(name)
-    if not conversation.branches():
-        raise _unknown(name)
-    return conversation
-
-
-def refuse_without_store(settings: Settings, name: str) -> None:
-    """Pass if there may be conversations at all, so that looking for one makes no store.
-
-    Raises:
-        SettingsError: There is no store yet.
-    """
-    if not may_hold_threads(settings.checkpoint_url):
-        raise _unknown(name)
-
-
-def _unknown(name: str) -> SettingsError:
-    return SettingsError(f"There is no conversation {name!r}. `judgetree conversations list` lists those there are.")
+    settings = load_settings()
+    if may_hold_threads(settings.checkpoint_url):
+        with open_saved(settings) as conversations:
+            conversation = conversations.conversation(name)
+            if conversation.branches():
+                yield conversations, conversation
+                return
+    raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list` lists those there are.")

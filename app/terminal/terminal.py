@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TextIO
 
 from rich.console import Console
@@ -163,3 +164,8 @@ def _padded(cell: Cell, wanted: int) -> Text:
 def fit(text: str, room: int) -> str:
     """The text on one line of at most ``room`` columns (at least 8)."""
     return shorten(text, max(room, 8))
+
+
+def local_time(timestamp: str) -> str:
+    """Date, hour and minute of an ISO 8601 timestamp in the local time zone; ``""`` stays ``""``."""
+    return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M") if timestamp else ""

@@ -152,6 +152,13 @@ class Index:
         """Return the names of all collections in the database, sorted."""
         return list_collections(self.connection.client)
 
+    def chunk_sizes(self) -> ChunkSizes:
+        """The sizes that the collection was made with; the defaults where there is none yet."""
+        if not self._exists():
+            return ChunkSizes()
+        info = self.info()
+        return ChunkSizes(size=info.chunk_size, overlap=info.chunk_overlap)
+
     def content_digest(self) -> str:
         """Return the SHA-256 of the sorted chunk ids; costs one request if nothing has been written.
 
@@ -227,7 +234,7 @@ class Index:
             CollectionError: The database or the collection cannot be used, as in ``get_index_done``.
             ModelCallError: An embedding endpoint failed.
         """
-        sizes = self._remembered_sizes()
+        sizes = self.chunk_sizes()
         if chunk_size is not None:
             sizes = replace(sizes, size=chunk_size)
         if chunk_overlap is not None:
@@ -278,12 +285,6 @@ class Index:
         embedders = resolve_embedders(self.embed_model, info.cjk_share)
         refuse_other_embedders(self.vector_store_name, info, embedders)
         return info, embedders
-
-    def _remembered_sizes(self) -> ChunkSizes:
-        if not self._exists():
-            return ChunkSizes()
-        info = self.info()
-        return ChunkSizes(size=info.chunk_size, overlap=info.chunk_overlap)
 
     @contextmanager
     def _writing(self) -> Iterator[Check]:

@@ -33,9 +33,10 @@ def test_help_imports_nothing_heavy() -> None:
 def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from typing import get_args
 
-    from judgetree.app import cli as declared
-    from judgetree.app.cli import FromHistoryName, JudgeName, SearchTypeName, StrategyName
-    from judgetree.app.commands.declare_eval import RetryName, RowChoiceName
+    from judgetree.app.commands import options
+    from judgetree.app.commands.ask import JudgeName, SearchTypeName
+    from judgetree.app.commands.chat import FromHistoryName
+    from judgetree.app.commands.eval import RetryName, RowChoiceName
     from judgetree.evaluation.reports.compare import RowChoice
     from judgetree.evaluation.runs.jobs import Retry
     from judgetree.graphs.conversation.turn.context import FromHistory
@@ -45,10 +46,10 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.modules.reader.strategies import AnswerStrategy
     from judgetree.modules.retriever.search import SEARCH_TYPES
 
-    assert get_args(declared.SystemName) == get_args(SystemName)
+    assert get_args(options.SystemName) == get_args(SystemName)
     assert get_args(RetryName) == get_args(Retry)
     assert get_args(RowChoiceName) == get_args(RowChoice)
-    assert get_args(StrategyName) == get_args(AnswerStrategy)
+    assert get_args(options.StrategyName) == get_args(AnswerStrategy)
     assert get_args(FromHistoryName) == get_args(FromHistory)
     assert set(get_args(JudgeName)) == set(get_args(JudgeKind))
     assert set(get_args(SearchTypeName)) == set(SEARCH_TYPES)

@@ -12,7 +12,8 @@ from typing import get_args
 import pandas as pd
 import pytest
 
-from judgetree.app.commands.declare_eval_ragas import CacheModeName, MetricNames
+from judgetree.app.commands.eval_ragas import MetricNames
+from judgetree.app.commands.options import CacheModeName
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.ragas.metrics import MetricName

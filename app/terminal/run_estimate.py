@@ -1,4 +1,4 @@
-"""``judgetree eval run --dry-run``: what a run will take, before it is paid for."""
+"""What a batch run will take, as a table with remarks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...evaluation.rows.store import RunStore
-from ...evaluation.runs.batch_run import RunOptions
-from ...evaluation.runs.experiment import Experiment
 from ...graphs.drawing.words import count_of
 from ...modules.calls.prices import dollars
-from ...modules.errors import SettingsError, needs_extra
-from ..terminal.exit_status import INTERRUPTED, OK
-from ..terminal.terminal import Cell, progress_bar, say, write_json, write_rows
-from .eval import question_bar
+from .terminal import Cell, say, write_rows
 
 if TYPE_CHECKING:
     from ...evaluation.runs.pilot import Expected, RunEstimate, SystemEstimate
@@ -22,32 +16,11 @@ if TYPE_CHECKING:
 _HEAD = ("system", "answered", "left", "calls", "tokens", "cost", "time")
 
 
-def run_pilot(experiment: Experiment, out: Path, options: RunOptions, *, pilot: int | None, as_json: bool) -> int:
-    """Ask a pilot, and tell what the rest of the run will take. ``pilot``: questions; None for the usual number.
-
-    Raises:
-        UserError: Something to mend, or the extra ``eval`` is not installed.
-    """
-    if options.force or options.retry is not None:
-        raise SettingsError("--dry-run estimates what was never asked: leave out --force and --retry.")
-    with needs_extra("eval"):
-        from ...evaluation.runs.pilot import PILOT, estimate_run
-    questions = PILOT if pilot is None else pilot
-    try:
-        with progress_bar() as on_setup, question_bar() as on_progress:
-            estimate = estimate_run(
-                experiment, out, pilot=questions, options=options, on_progress=on_progress, on_setup=on_setup
-            )
-    except KeyboardInterrupt:
-        say(f"Stopped. {len(RunStore(out).read_rows())} rows are kept in {out}; the same command goes on.")
-        return INTERRUPTED
-    if as_json:
-        write_json({"out": str(out), **estimate.to_document()})
-        return OK
+def write_estimate(estimate: RunEstimate, out: Path) -> None:
+    """The table on standard output, the remarks on standard error. ``out``: the run directory."""
     write_rows(_table(estimate))
     for remark in _remarks(estimate, out):
         say(remark)
-    return OK
 
 
 def _table(estimate: RunEstimate) -> list[list[Cell]]:
