@@ -13,13 +13,13 @@ from .errors import LoadingError, SettingsError, UserError
 MAX_ID_BYTES = 1_024
 """Most bytes of an id or a name, as UTF-8."""
 _SHOWN = 40
-# Control characters and lone surrogates, which XML forbids and which a terminal obeys, and the marks that turn the
-# direction of everything after them.
+# Control characters and lone surrogates, which XML forbids and terminals interpret, and marks that change the direction
+# of the text after them.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def printable(text: str) -> str:
-    """``text`` with every character that XML or a terminal cannot show as such replaced by U+FFFD."""
+    """Replace every character that XML forbids or a terminal interprets by U+FFFD."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 

@@ -183,12 +183,12 @@ class Settings(BaseSettings):
 
     @property
     def milvus_address(self) -> Address:
-        """Where the collections live."""
+        """Address of the collections: the setting, else ``milvus.db`` in the home folder."""
         return self.milvus_uri or Address(str(self.home / "milvus.db"))
 
     @property
     def checkpoint_url(self) -> Address:
-        """Where the search trees live."""
+        """URL of the checkpoints: the setting, else a SQLite file in the home folder."""
         return self.checkpoints or Address(f"sqlite:///{self.home / 'checkpoints.sqlite'}")
 
     @property
@@ -222,7 +222,7 @@ def load_settings(**overrides: object) -> Settings:
         return Settings(**given)  # type: ignore[arg-type]
     except ValidationError as error:
         faults = "; ".join(_fault(str(fault["loc"][0]), fault["msg"], fault["input"]) for fault in error.errors())
-        raise SettingsError(f"Settings are not usable: {faults}. Mend the environment variable or .env.") from error
+        raise SettingsError(f"Settings are not usable: {faults}. Correct the environment variable or .env.") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"The settings file .env is not UTF-8 ({error.reason}). Save it as UTF-8.") from error
 

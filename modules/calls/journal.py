@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import partial
+from operator import methodcaller
 from typing import Protocol
 
 from ..disk import is_full_disk, writing_error
@@ -158,13 +158,12 @@ class CallJournal:
         await written
 
     async def _commit_all(self) -> None:
-        """Commit waiting writes in batches until none is left."""
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
                 error: Exception | None = None
                 try:
-                    await self._in_thread(partial(_write_all, [statement for statement, _ in batch]))
+                    await self._in_thread(methodcaller("write", [statement for statement, _ in batch]))
                 except Exception as failure:  # noqa: BLE001 - raised where the writes are awaited
                     error = failure
                 for _, written in batch:
@@ -201,7 +200,7 @@ class CallJournal:
             return writing_error(name, error)
         return SettingsError(
             f"{name} cannot be used: {' '.join(str(error).split())}. No model is called without it, since a killed "
-            "question would then pay twice. Mend the file or its rights, or the database, and resume."
+            "question would then pay twice. Repair the file, its rights or the database, and resume."
         )
 
 
@@ -277,10 +276,6 @@ async def forget_calls(calls: ThreadCalls | None) -> None:
     """Delete the journaled calls of a tree whose root thread is finished, unless they are booked."""
     if calls is not None and not calls.booked_to:
         await calls.journal.forget([calls.root])
-
-
-def _write_all(statements: Sequence[Statement], file: JournalFile) -> None:
-    file.write(statements)
 
 
 def _call_of(row: tuple[object, ...]) -> JournaledCall:

@@ -196,7 +196,5 @@ class CallMeter:
 
     def record_cached(self, paid: CallRecord) -> None:
         """Append the record of a call that the cache answered, with the usage in ``paid``."""
-        own = CallRecord(
-            **{**paid, "call_id": uuid.uuid4().hex, "node": self.node, "chunk_id": self.chunk_id, "cached": True}
-        )
-        self.records.append(own)
+        own = {"call_id": uuid.uuid4().hex, "node": self.node, "chunk_id": self.chunk_id, "cached": True}
+        self.records.append(CallRecord(**{**paid, **own}))  # type: ignore[typeddict-item]

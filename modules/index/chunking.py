@@ -86,7 +86,6 @@ def chunk_id(source: str, text: str, ordinal: int) -> str:
 
 
 def _capped(chunk: Document) -> Iterator[Document]:
-    """Yield the chunk in as many pieces as its bytes need."""
     if len(chunk.page_content) * 4 <= MAX_TEXT_BYTES or len(chunk.page_content.encode()) <= MAX_TEXT_BYTES:
         yield chunk
         return

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from ..addresses import Address
 from ..errors import CollectionError, MilvusFailure
 from ..redaction import starred
-from ..settings import without_secrets
+from ..settings import load_settings, without_secrets
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -152,10 +152,10 @@ class MilvusConnection:
                 _release_folder(self.uri)
 
 
-def connect(uri: str, token: str = "") -> MilvusConnection:
-    """Open a Milvus Lite folder (``….db``, created if missing) or connect to a server.
+def connect(uri: str | None, token: str | None = "") -> MilvusConnection:
+    """Open a Milvus Lite folder (``….db``, created if missing) or connect to a server; None takes the setting.
 
-    User and password in an address are the default token.
+    User and password in an address replace an empty token.
 
     Raises:
         CollectionError: The address is malformed or does not answer, or the folder is locked or not Lite's.
@@ -163,6 +163,8 @@ def connect(uri: str, token: str = "") -> MilvusConnection:
     from pymilvus import MilvusClient  # noqa: PLC0415 - takes a second to import
     from pymilvus.exceptions import MilvusException  # noqa: PLC0415
 
+    uri = load_settings().milvus_address if uri is None else uri
+    token = load_settings().milvus_token.get_secret_value() if token is None else token
     # pymilvus imports it at the first search without a lock, and parallel searches would see a partial module.
     with suppress(ImportError):
         import scipy.sparse  # noqa: F401, PLC0415
@@ -260,7 +262,7 @@ def _why_not_open(folder: Path) -> str:
 def lock_holder(lock: Path) -> str | None:
     """Return the process that holds a lock on a file, as ``process 123 (python -m ipykernel_launcher)``.
 
-    None where it holds none or the system does not tell (only Linux does, and not across containers).
+    None without a lock, and on systems other than Linux or across containers, where the holder is unknown.
     """
     try:
         inode = str(lock.stat().st_ino)

@@ -11,10 +11,10 @@ import hashlib
 import heapq
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -63,6 +63,7 @@ def text_in(field: str, values: Iterable[str]) -> str:
 
 logger = logging.getLogger(__name__)
 
+R = TypeVar("R", bound=Mapping[str, object])
 Row = dict[str, object]
 """One chunk in Milvus: ``pk``, ``text``, a vector for each dense field, and the metadata."""
 
@@ -142,14 +143,14 @@ def write(
     """
     client = connection.client
     old = physical_name(client, name)
-    if connection.is_lite or old is None or _has_other_indexes(client, name, info):
+    if (
+        connection.is_lite
+        or old is None
+        or all_index_params(read_collection_info(client, name)) != all_index_params(info)
+    ):
         _rewrite(client, name, old, info, changes, on_progress=on_progress, check=check)
     else:
         _change_in_place(client, name, old, info, changes, on_progress=on_progress, check=check)
-
-
-def _has_other_indexes(client: MilvusClient, name: str, info: CollectionInfo) -> bool:
-    return all_index_params(read_collection_info(client, name)) != all_index_params(info)
 
 
 def drop_leftovers(client: MilvusClient, name: str) -> None:
@@ -230,23 +231,36 @@ def _insert(
     put: Callable[[str, list[Row]], object], target: str, rows: Iterable[Row], total: int, on_progress: StageProgress
 ) -> None:
     done = 0
-    for batch in _batches(rows):
+    for batch in batches(rows, lambda row: len(str(row[TEXT_FIELD])), _BATCH_TEXT_CHARACTERS):
         put(target, batch)
         done += len(batch)
         on_progress(done, total, "write")
 
 
-def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    batch: list[Row] = []
-    characters = 0
+def batches(rows: Iterable[R], size_of: Callable[[R], int], max_size: int) -> Iterator[list[R]]:
+    """Yield the rows in batches of at most 1,000 rows and ``max_size``; a larger row is a batch of its own."""
+    batch: list[R] = []
+    total = 0
     for row in rows:
-        batch.append(row)
-        characters += len(str(row[TEXT_FIELD]))
-        if len(batch) == _PAGE_ROWS or characters > _BATCH_TEXT_CHARACTERS:
+        size = size_of(row)
+        if batch and (len(batch) == _PAGE_ROWS or total + size > max_size):
             yield batch
-            batch, characters = [], 0
+            batch, total = [], 0
+        batch.append(row)
+        total += size
     if batch:
         yield batch
+
+
+def read_pages(read: Callable[[str], Sequence[R]], page_rows: int) -> Iterator[R]:
+    """Yield rows in the order of their keys; ``read`` returns the next ``page_rows`` rows that pass a filter."""
+    last = ""
+    while True:
+        page = read(f"{PK_FIELD} > {quoted(last)}")
+        yield from page
+        if len(page) < page_rows:
+            return
+        last = str(page[-1][PK_FIELD])
 
 
 def _count(client: MilvusClient, name: str) -> int:
@@ -255,23 +269,10 @@ def _count(client: MilvusClient, name: str) -> int:
 
 
 def _rows(client: MilvusClient, name: str, fields: list[str], *, page_rows: int = _PAGE_ROWS) -> Iterator[Row]:
-    """Yield all rows in the order of their ids, read in pages."""
-    last = ""
-    while True:
-        # The query of pymilvus's query_iterator ("iterator" orders by key) without the timestamp that it fetches first:
-        # Milvus Lite has none and logs a traceback at every try.
-        page = client.query(
-            name,
-            filter=f"{PK_FIELD} > {quoted(last)}",
-            output_fields=fields,
-            limit=page_rows,
-            consistency_level="Strong",
-            iterator="True",
-        )
-        yield from (dict(row) for row in page)
-        if len(page) < page_rows:
-            return
-        last = str(page[-1][PK_FIELD])
+    # The query of pymilvus's query_iterator ("iterator" orders by key) without the timestamp that it fetches first:
+    # Milvus Lite has none and logs a traceback at every try.
+    options = {"output_fields": fields, "limit": page_rows, "consistency_level": "Strong", "iterator": "True"}
+    return read_pages(lambda after: list(map(dict, client.query(name, filter=after, **options))), page_rows)
 
 
 def _pk(row: Row) -> str:

@@ -236,8 +236,8 @@ def _parse_jsonl(data: bytes) -> Iterable[Parsed]:
 def _json_document(item: object, place: str) -> Parsed:
     if not isinstance(item, dict) or not isinstance(item.get("text"), str):
         raise LoadingError(f'{place} is not an object with a "text" string')
-    nested = item.get("metadata")
-    found = {**{key: value for key, value in item.items() if key not in ("text", "metadata")}, **_mapping(nested)}
+    nested = item["metadata"] if isinstance(item.get("metadata"), dict) else {}
+    found = {**{key: value for key, value in item.items() if key not in ("text", "metadata")}, **nested}
     metadata: Metadata = {}
     for key, value in found.items():
         name = clean_text(key)
@@ -266,10 +266,6 @@ def _storable(value: object, place: str, depth: int = 1) -> object:
     if isinstance(value, int) and value not in _INT64:
         raise LoadingError(f"{place} holds an integer of {value.bit_length()} bits; allowed are 64, so quote it")
     return value
-
-
-def _mapping(value: object) -> dict[str, object]:
-    return value if isinstance(value, dict) else {}
 
 
 PARSERS: Mapping[str, Callable[[bytes], Iterable[Parsed]]] = {

@@ -27,8 +27,6 @@ _SPECIAL = {
 # A FIFO that replaces a file after the scan must not block; without O_BINARY, Windows translates line ends.
 _OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 
-_MORE_BYTES = 1_000_000
-
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFile:
@@ -143,7 +141,11 @@ def gone_sources(stored: Iterable[str], scans: Sequence[FileScan]) -> list[str]:
     """Return the stored sources that no scan contains, sorted, except those that could not be read."""
     there = {file.source for scan in scans for file in scan.files}
     hidden = {skipped.source for scan in scans for skipped in scan.skipped}
-    return sorted(source for source in set(stored) - there if hidden.isdisjoint(_with_folders(source)))
+    return sorted(
+        source
+        for source in set(stored) - there
+        if hidden.isdisjoint([source, *map(PurePosixPath.as_posix, PurePosixPath(source).parents)])
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +240,6 @@ class _Walk:
                     waiting += onward
 
     def _link(self, path: Path) -> tuple[list[_Entry], list[Path]]:
-        """Return the entries of a link, and the folders to visit next."""
         try:
             target, is_folder = os.path.realpath(path, strict=True), path.is_dir()
         except OSError as error:
@@ -254,10 +255,6 @@ class _Walk:
             return [], []
         self._linked.add(target)
         return [], [path]
-
-
-def _with_folders(source: str) -> list[str]:
-    return [source, *(folder.as_posix() for folder in PurePosixPath(source).parents)]
 
 
 def existing_path(path: Path | str) -> Path:
@@ -276,7 +273,6 @@ def existing_path(path: Path | str) -> Path:
 
 
 def _file_entry(path: Path) -> _Entry:
-    """Return the entry of a file, with the reason if it is not a readable one."""
     try:
         status = path.stat()
     except OSError as error:

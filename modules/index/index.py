@@ -14,7 +14,6 @@ from ..addresses import Address
 from ..embedding.cache import Vector
 from ..errors import LoadingError, MilvusFailure
 from ..progress import StageProgress
-from ..settings import load_settings
 from . import content
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE
 from .connection import MilvusConnection, OpenUses, connect
@@ -115,9 +114,7 @@ class Index:
         """
         with self._opening:
             if self._connection is None or self._connection.closed:
-                uri = self._uri if self._uri is not None else load_settings().milvus_address
-                token = self._token if self._token is not None else load_settings().milvus_token.get_secret_value()
-                self._connection = connect(uri, token)
+                self._connection = connect(self._uri, self._token)
             return self._connection
 
     @property

@@ -252,7 +252,6 @@ def _drop_strays(client: MilvusClient, name: str, *, keep: str) -> None:
 
 
 def _writers(client: MilvusClient, name: str) -> list[_Writer]:
-    """Return the writers with an alias, by number."""
     numbers = {alias: lock_number(alias, name) for alias in client.list_aliases()["aliases"]}
     found = (_writer(client, alias) for alias, number in sorted(numbers.items(), key=lambda one: one[1] or 0) if number)
     return [writer for writer in found if writer is not None]

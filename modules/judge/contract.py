@@ -83,7 +83,6 @@ def sub_question_problem(next_query: str, query: str) -> str:
 
 
 def _steered_problem(next_query: str, query: str) -> str:
-    """Return a sign that a passage, not the missing fact, shaped a sub-question; ``""`` if there is none."""
     if len(next_query) > LONGEST_SUB_QUESTION:
         return f"next_query has {len(next_query)} characters; write one question of at most {LONGEST_SUB_QUESTION}."
     if len(next_query.strip().splitlines()) > 1 or without_control_tokens(next_query) != next_query:

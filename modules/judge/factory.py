@@ -18,16 +18,15 @@ JudgeKind = Literal["auto", "generated", "logprob"]
 """Kinds of judges made from a model; ``OracleJudge`` is made from gold facts instead."""
 
 
-def _generated(llm: ChatLLM, settings: Settings | None) -> Judge:
-    return GeneratedJudge(llm)
-
-
 def _logprob(llm: ChatLLM, settings: Settings | None) -> Judge:
     thresholds = find_thresholds(llm.model, settings or load_settings())
     return LogprobJudge(llm, thresholds=thresholds, fallback=GeneratedJudge(llm))
 
 
-JUDGES: dict[str, Callable[[ChatLLM, Settings | None], Judge]] = {"generated": _generated, "logprob": _logprob}
+JUDGES: dict[str, Callable[[ChatLLM, Settings | None], Judge]] = {
+    "generated": lambda llm, _: GeneratedJudge(llm),
+    "logprob": _logprob,
+}
 
 
 def create_judge(kind: str, llm: ChatLLM, *, spec: str, settings: Settings | None = None) -> Judge:

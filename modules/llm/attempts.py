@@ -88,7 +88,6 @@ def _unreachable(what: str, remedy: str, *, is_final: bool = False) -> EndpointF
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exception and those that it was raised from or during, outermost first."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

@@ -164,7 +164,6 @@ def _stamp(target: Path, file: ModelFile) -> str:
 
 
 def _is_stamped(target: Path, file: ModelFile) -> bool:
-    """Return whether the file has the size and time of the one whose digest was checked."""
     try:
         return _stamp_path(target).read_text(encoding="utf-8") == _stamp(target, file)
     except OSError:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from ..addresses import Address
 from ..errors import CollectionError, MilvusFailure
 from ..index.connection import MilvusConnection, OpenUses, connect
-from ..index.content import quoted
+from ..index.content import batches, read_pages
 from ..index.dense_fields import Embedders, embedder_name, refuse_other_embedders
 from ..index.schema import DENSE_FIELD, PK_FIELD, CollectionInfo, check_name
-from ..settings import load_settings
 from .schema import RECORD_FIELD, Row, create_memory, load_memory, memory_info, read_memory_info
 
 if TYPE_CHECKING:
@@ -88,13 +87,7 @@ class MemoryCollection:
     def rows(self, condition: str, columns: Sequence[str]) -> Iterator[Row]:
         """Yield the rows that pass a filter (``""``: all), in the order of their keys, read in pages."""
         page_rows = _PAGE_RECORDS if RECORD_FIELD in columns or "*" in columns else _PAGE_ROWS
-        last = ""
-        while True:
-            page = self._page(condition, columns, last, page_rows)
-            yield from page
-            if len(page) < page_rows:
-                return
-            last = str(page[-1][PK_FIELD])
+        return read_pages(lambda after: self._page(condition, columns, after, page_rows), page_rows)
 
     def search(
         self, vector: Sequence[float], condition: str, columns: Sequence[str], limit: int
@@ -118,7 +111,7 @@ class MemoryCollection:
     def upsert(self, rows: Sequence[Row]) -> None:
         """Write rows, each in place of the one with its key, and flush Lite so that searches stay fast."""
         with self._explained("be written to"), self._one_writer():
-            for batch in _batches(rows):
+            for batch in batches(rows, _characters_of, _BATCH_CHARACTERS):
                 self._client.upsert(self.name, batch, timeout=CALL_TIMEOUT_S)
             self._written(len(rows))
 
@@ -134,9 +127,7 @@ class MemoryCollection:
     def _client(self) -> MilvusClient:
         with self._opening:
             if self._connection is None or self._connection.closed:
-                uri = self._uri if self._uri is not None else load_settings().milvus_address
-                token = self._token if self._token is not None else load_settings().milvus_token.get_secret_value()
-                self._connection = connect(uri, token)
+                self._connection = connect(self._uri, self._token)
             return self._connection.client
 
     @property
@@ -154,8 +145,7 @@ class MemoryCollection:
         load_memory(client, self.name)
         return info
 
-    def _page(self, condition: str, columns: Sequence[str], last: str, page_rows: int) -> list[Row]:
-        after = f"{PK_FIELD} > {quoted(last)}"
+    def _page(self, condition: str, columns: Sequence[str], after: str, page_rows: int) -> list[Row]:
         with self._explained("be read"):
             page = self._client.query(
                 self.name,
@@ -190,17 +180,7 @@ class MemoryCollection:
             raise CollectionError(f"The memory {self.name!r} cannot {action}. {error}") from error
 
 
-def _batches(rows: Iterable[Row]) -> Iterator[list[Mapping[str, object]]]:
-    batch: list[Row] = []
-    characters = 0
-    for row in rows:
-        size = sum(len(value) for value in row.values() if isinstance(value, str))
-        pieces = row.get(RECORD_FIELD)
-        size += sum(map(len, pieces)) if isinstance(pieces, list) else 0
-        if batch and (len(batch) == _PAGE_ROWS or characters + size > _BATCH_CHARACTERS):
-            yield batch
-            batch, characters = [], 0
-        batch.append(row)
-        characters += size
-    if batch:
-        yield batch
+def _characters_of(row: Row) -> int:
+    pieces = row.get(RECORD_FIELD)
+    texts = [*row.values(), *(pieces if isinstance(pieces, list) else ())]
+    return sum(len(text) for text in texts if isinstance(text, str))

@@ -291,7 +291,6 @@ def by_time(turn: QaPair) -> tuple[int, int, str]:
 
 
 def _moments(rows: Iterable[Row]) -> list[int]:
-    """Return the times of the rows that have one, sorted."""
     return sorted(moment for row in rows if isinstance(moment := row.get(MOMENT_FIELD), int))
 
 

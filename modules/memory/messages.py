@@ -69,7 +69,6 @@ def _add(pairs: list[tuple[str, str]], side: _Side, text: str, *, is_new: bool) 
 
 
 def _said(said: object) -> tuple[_Side, str]:
-    """Return the side and the text of an element of a history."""
     if isinstance(said, ChatMessage):
         side = _ROLES.get(said.role)
     elif isinstance(said, BaseMessage):
@@ -214,7 +213,7 @@ def build_context_messages(
     left = token_budget - count_tokens(system, question)
     knowledge = fitting_passages(knowledge, left - count_tokens(f"{KNOWLEDGE_HEADING}\n"))
     left -= count_tokens(*(text for _, text in _knowledge_messages(knowledge)))
-    summarised = _summary_messages(summary)
+    summarised = [("user", f"{SUMMARY_HEADING}\n{as_material(summary)}")] if summary else []
     if (cost := count_tokens(*(text for _, text in summarised))) <= left:
         left -= cost
     else:
@@ -251,10 +250,6 @@ def _turn_messages(turns: Sequence[QaPair]) -> list[Message]:
     )
     # Endpoints refuse an empty text, such as the question of a greeting.
     return [message for pair in pairs for message in pair if message[1]]
-
-
-def _summary_messages(summary: str) -> list[Message]:
-    return [("user", f"{SUMMARY_HEADING}\n{as_material(summary)}")] if summary else []
 
 
 def _knowledge_messages(knowledge: str) -> list[Message]:

@@ -127,7 +127,6 @@ def _unwrapped(line: str) -> str:
 
 
 def _without_marks(text: str) -> str:
-    """Remove the bold type of a label such as ``**Question:** …``."""
     return text.replace("**", "") if text.startswith("**") else text
 
 

@@ -287,7 +287,6 @@ def _cut(text: str) -> str:
 
 
 def _fitting_list(items: Iterable[Mapping[str, object]]) -> str:
-    """Return a JSON list of the first items that fit into a column."""
     texts: list[str] = []
     size = 2
     for item in items:

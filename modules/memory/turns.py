@@ -171,7 +171,6 @@ def best_refs(refs: Iterable[ChunkRef]) -> list[ChunkRef]:
 
 
 def _worth(ref: ChunkRef) -> tuple[float, float]:
-    """Return the sort key of a chunk: an unjudged one is between scores 0 and 1."""
     score, retrieval_score = ref["score"], ref["retrieval_score"]
     return 0.5 if score is None else float(score), float("-inf") if retrieval_score is None else retrieval_score
 

@@ -66,20 +66,20 @@ class Thought:
     """One sentence of a chain of thought."""
 
     text: str
-    """On one line, at most ``LONGEST_QUERY`` characters; ``""`` where the model wrote nothing."""
+    """One line of at most ``LONGEST_QUERY`` characters; ``""`` for an empty reply."""
     is_last: bool
-    """Whether it says the answer, or nothing at all."""
+    """True if it gives the answer, or is empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """A search of an agent, and what it was shown of it."""
+    """A search of an agent, and the passages that it was shown."""
 
     query: str
     passages: str
-    """As evidence has them; ``""`` where the search found nothing."""
+    """Rendered evidence; ``""`` if the search found nothing."""
     thought: str = ""
-    """What the agent wrote before it; ``""`` for the first search, which is for the question."""
+    """The agent's text before the search; ``""`` for the first search, which is for the question."""
 
 
 @dataclass(frozen=True, kw_only=True)

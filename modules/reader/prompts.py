@@ -56,7 +56,7 @@ FACT = "Fact:"
 CONFIDENCE = "Confidence:"
 NOTHING_YET = "(nothing yet)"
 NO_CONFIDENCE = -1.0
-"""Stands for the confidence of a reply that tells none: below all others."""
+"""Confidence of a reply without one; below all others."""
 
 _AS_SHORT = "as short as possible: a name, a number with its unit, a date, yes or no; no explanation"
 

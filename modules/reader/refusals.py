@@ -38,9 +38,8 @@ _SPEAKER = (
     rf" (?:them|these)|neither)"
 )
 _HOW = r"(?:(?:explicitly|directly|actually|clearly|specifically|even|currently|appear to|seem to|really) ){0,2}"
-_NOT = r"(?:not|n't)"
 
-# What is to be told, and what would be told of it.
+# Verbs of giving information, and their objects.
 _TELL = (
     r"(?:answer|mention|contain|include|say|state|specify|provide|give|tell|indicate|reveal|disclose|hold|have|address"
     r"|cover|name|identify|list|discuss|describe|support|show|explain|offer|clarify|establish|define|report"

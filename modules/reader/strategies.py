@@ -132,32 +132,22 @@ async def read_evidence(
     return ReaderAnswer(text=text, problem=f"{strategy} was cut short: {reading.spent}" if reading.spent else "")
 
 
+@dataclass
 class _Reading:
     """One question answered from one evidence."""
 
-    def __init__(
-        self,
-        llm: ChatLLM,
-        query: str,
-        evidence: str,
-        passages: Sequence[str],
-        meter: CallMeter,
-        on_text: TextListener | None,
-        on_thinking: TextListener | None,
-    ) -> None:
-        self._llm = llm
-        self._query = query
-        self._evidence = evidence
-        self._passages = passages
-        self._meter = meter
-        self._unheld = replace(meter, held_by="")  # keeps its records in the same list
-        self._on_text = on_text
-        self._on_thinking = on_thinking
-        self.spent = ""
-        """The budget's error for a call that was not made; ``""`` if all were made."""
+    llm: ChatLLM
+    query: str
+    evidence: str
+    passages: Sequence[str]
+    meter: CallMeter
+    on_text: TextListener | None
+    on_thinking: TextListener | None
+    spent: str = ""
+    """The budget's error for a call that was not made; ``""`` if all were made."""
 
     async def stuff(self) -> str:
-        return await self._finish(reader_messages(self._query, self._evidence))
+        return await self._finish(reader_messages(self.query, self.evidence))
 
     async def map_reduce(self) -> str:
         replies = await self._ask_each(note_messages)
@@ -172,30 +162,30 @@ class _Reading:
         # A passage that was not read is a note of its own; one that gave none is left out.
         texts = [
             passage if reply is None else str(note or "")
-            for passage, reply, note in zip(self._passages, replies, notes, strict=True)
+            for passage, reply, note in zip(self.passages, replies, notes, strict=True)
         ]
-        return await self._finish(combine_messages(self._query, _numbered(texts)))
+        return await self._finish(combine_messages(self.query, _numbered(texts)))
 
     async def refine(self) -> str:
         known, read = "", 0
-        for passage in self._passages[:-1]:
-            reply = await self._ask(refine_messages(self._query, known, passage))
+        for passage in self.passages[:-1]:
+            reply = await self._ask(refine_messages(self.query, known, passage))
             if reply is None:
                 break
             known = known if is_refusal(reply) else reply
             read += 1
         if not read:
             return await self.stuff()
-        left = "\n\n".join(_numbered(self._passages)[read:])
-        messages = finish_messages(self._query, known, left) if known else reader_messages(self._query, left)
+        left = "\n\n".join(_numbered(self.passages)[read:])
+        messages = finish_messages(self.query, known, left) if known else reader_messages(self.query, left)
         return await self._finish(messages)
 
     async def map_rerank(self) -> str:
         replies = await self._ask_each(scored_messages)
         if replies.count(None) == 1:  # the held call is enough for it
             last = replies.index(None)
-            messages = scored_messages(self._query, self._passages[last])
-            replies[last] = (await self._llm.complete(messages, meter=self._meter)).text
+            messages = scored_messages(self.query, self.passages[last])
+            replies[last] = (await self.llm.complete(messages, meter=self.meter)).text
             self.spent = ""
         scored = [parse_scored(reply) for reply in replies if reply is not None]
         answers = [answer for answer in scored if not is_refusal(answer.text)]
@@ -205,7 +195,7 @@ class _Reading:
 
     async def _ask_each(self, messages: Callable[[str, str], list[Message]]) -> list[str | None]:
         """Return one reply a passage, in order; None where the budget is spent."""
-        asked = (self._ask(messages(self._query, passage)) for passage in self._passages)
+        asked = (self._ask(messages(self.query, passage)) for passage in self.passages)
         # All calls end before an error is raised, so that the cache can save those that were paid for.
         replies = await asyncio.gather(*asked, return_exceptions=True)
         found: list[str | None] = []
@@ -218,24 +208,25 @@ class _Reading:
     async def _ask(self, messages: list[Message]) -> str | None:
         """Return the reply of a call before the last; None if the budget is spent."""
         try:
-            return (await self._llm.complete(messages, meter=self._unheld)).text
+            return (
+                await self.llm.complete(messages, meter=replace(self.meter, held_by=""))
+            ).text  # the records are shared
         except BudgetSpent as spent:
             self.spent = str(spent)
             return None
 
     async def _finish(self, messages: list[Message]) -> str:
-        completion = await self._llm.complete(
-            messages, meter=self._meter, on_text=self._on_text, on_thinking=self._on_thinking
+        completion = await self.llm.complete(
+            messages, meter=self.meter, on_text=self.on_text, on_thinking=self.on_thinking
         )
         return completion.text
 
     def _answer(self, answer: str) -> str:
         """Send an answer that no further call gives to the listener."""
-        if self._on_text is not None:
-            self._on_text(Delta(answer))
+        if self.on_text is not None:
+            self.on_text(Delta(answer))
         return answer
 
 
 def _numbered(texts: Sequence[str]) -> list[str]:
-    """Return the texts that are not empty, each with the number of its place."""
     return [f"[{number}] {text}" for number, text in enumerate(texts, start=1) if text]

@@ -208,15 +208,11 @@ def describe_target(store: Milvus) -> SearchTarget:
         client=store.client,
         collection=store.collection_name,
         fields=fields,
-        pk_field=store._primary_field,  # no public name in langchain-milvus
+        pk_field=store._primary_field,  # no public names in langchain-milvus
         text_field=store._text_field,
         is_lite=lite,
-        turn=threading.Lock() if lite and not is_address(_uri_of(store)) else nullcontext(),
+        turn=threading.Lock() if lite and not is_address(str(store._connection_args.get("uri", ""))) else nullcontext(),
     )
-
-
-def _uri_of(store: Milvus) -> str:
-    return str(store._connection_args.get("uri", ""))  # no public name in langchain-milvus
 
 
 def _describe_field(store: Milvus, name: str, embedder: Embeddings | BaseSparseEmbedding | None) -> VectorField:
