@@ -25,7 +25,7 @@ def texts_of(messages: Iterable[Message]) -> tuple[str, ...]:
 
 
 def version_of_prompts(*prompts: Iterable[Message]) -> str:
-    """Return the ``version_of`` all texts of several prompts."""
+    """Return one version, by ``version_of``, for all texts of several prompts."""
     return version_of(*(text for messages in prompts for text in texts_of(messages)))
 
 

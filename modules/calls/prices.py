@@ -37,7 +37,7 @@ class Price(BaseModel):
     prompt: float = Field(ge=0, allow_inf_nan=False)
     completion: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     source: str = ""
-    """Where the price was published."""
+    """Publication of the price, such as a URL."""
     date: dt.date | None = None
     """Day on which the price was read."""
 
@@ -69,7 +69,7 @@ class ModelUsage:
     uncounted_calls: int = 0
     """Answered calls among ``calls`` whose tokens the endpoint did not report."""
     estimated_calls: int = 0
-    """Those of ``calls`` whose tokens are estimates, since the endpoint reported none."""
+    """Calls among ``calls`` with estimated tokens, since the endpoint reported none."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
@@ -77,12 +77,12 @@ class ModelUsage:
     cached_calls: int = 0
     """Calls that the cache answered; their tokens and seconds are those that were once paid."""
     cached_estimated_calls: int = 0
-    """Those of ``cached_calls`` whose tokens are estimates."""
+    """Calls among ``cached_calls`` with estimated tokens."""
     cached_prompt_tokens: int = 0
     cached_completion_tokens: int = 0
     cached_seconds: float = 0.0
     interrupted_calls: int = 0
-    """Those of ``calls`` whose process ended before their reply was kept: made again, and paid for twice."""
+    """Calls among ``calls`` whose process ended before their reply was saved: made again, and paid for twice."""
     interrupted_prompt_tokens: int = 0
     interrupted_completion_tokens: int = 0
 

@@ -119,7 +119,7 @@ class CallMeter:
     held_by: str = ""
     """Thread whose held call the first call may use."""
     calls: ThreadCalls | None = None
-    """The journal of the thread's calls; None where none is kept."""
+    """The journal of the thread's calls; None without one."""
     records: list[CallRecord] = field(default_factory=list)
     claimed: Counter[bytes] = field(default_factory=Counter)
     """Number of calls made so far, by request."""

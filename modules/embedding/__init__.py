@@ -1,1 +1,1 @@
-"""Texts to vectors."""
+"""Embedders of texts, and caches of their vectors."""

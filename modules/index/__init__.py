@@ -1,1 +1,1 @@
-"""Files to chunks in a collection of Milvus."""
+"""Indexing of files as chunks in a collection of Milvus."""

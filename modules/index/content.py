@@ -131,15 +131,9 @@ def write(
 ) -> None:
     """Apply the changes, creating the collection if needed, and return when they are flushed and searchable.
 
-    An interruption on Lite, or of a creation, leaves the name pointing to the previous content.
-
-    Args:
-        connection: Connection to the database.
-        name: Name of the collection.
-        info: The new description of the collection.
-        changes: Changes of its rows.
-        on_progress: Called after each batch.
-        check: Called before each step that other processes see; its errors stop the writing.
+    An interruption on Lite, or of a creation, leaves the name pointing to the previous content. ``info`` is the new
+    description of the collection, ``on_progress`` is called after each batch, and ``check`` before each step that other
+    processes see; its errors stop the writing.
     """
     client = connection.client
     old = physical_name(client, name)

@@ -73,12 +73,7 @@ def plan_collection(chunks: Sequence[Document], source: EmbedderSource) -> tuple
 def with_dimensions(
     collection: str, info: CollectionInfo, vectors: Mapping[str, Mapping[str, Vector]]
 ) -> CollectionInfo:
-    """Return the description with the length of each field's vectors.
-
-    Args:
-        collection: Name of the collection, for messages.
-        info: Description of the collection.
-        vectors: New vectors by chunk id and field.
+    """Return the description with the length of each field's vectors, from new ones by chunk id and field.
 
     Raises:
         CollectionError: The vectors differ in length from each other, or from those of the collection.

@@ -42,11 +42,7 @@ class SourceNames:
 
         Sources of the first folder, and of folders inside a known one, are relative to that folder. Sources of a new
         folder begin with its name, numbered if it is taken. A moved folder is recognised by its files: at least half of
-        the common sources have the same bytes.
-
-        Args:
-            found: The folder and its scan.
-            prefix: Prefix of the sources; None to find it.
+        the common sources have the same bytes. A ``prefix`` overrides these rules.
         """
         if prefix is None:
             prefix = _known_above(found.folder, self.folders)

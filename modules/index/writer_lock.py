@@ -62,13 +62,7 @@ Check = Callable[[], None]
 def writer_lock(
     connection: MilvusConnection, name: str, options: LockOptions, *, on_wait: Callable[[str], None]
 ) -> Iterator[Check]:
-    """Hold the lock of a collection, which need not exist.
-
-    Args:
-        connection: Connection to the database.
-        name: Name of the collection.
-        options: Waiting time and lease.
-        on_wait: Called once with the name of the other writer.
+    """Hold the lock of a collection, which need not exist; ``on_wait`` is called once with another writer's name.
 
     Raises:
         CollectionError: Another writer did not finish within ``options.wait_s``.

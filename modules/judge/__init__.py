@@ -1,1 +1,1 @@
-"""Verdicts on chunks: 0, 1 or 2, and the question that is still open."""
+"""Judges of chunks: a score of 0, 1 or 2, and a sub-question for the missing fact."""

@@ -1,1 +1,1 @@
-"""Chat models behind endpoints: making calls, retrying them, and keeping what they gave."""
+"""Chat models behind endpoints: calls, retries, rate limits and the cache."""

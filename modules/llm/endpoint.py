@@ -101,7 +101,7 @@ class CallGate:
 
 _CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, TimeoutError)
 _MALFORMED_REPLY = (ValueError, TypeError, LookupError, AttributeError)
-"""What langchain-openai raises on a reply that is no chat completion."""
+"""Errors of langchain-openai on a reply that is not a chat completion."""
 
 _NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
 """HTTP statuses that may refuse the stream rather than the call."""

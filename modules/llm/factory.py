@@ -56,7 +56,7 @@ def sampled(llm: ChatLLM, temperature: float) -> ChatLLM:
 
 
 def temperature_of(llm: ChatLLM) -> float:
-    """Return the temperature of ``SampledLLM.temperature``; 0 for a model that has none of its own."""
+    """Return the temperature of a ``SampledLLM``; 0 for any other model."""
     return float(getattr(llm, "temperature", 0.0))
 
 
@@ -84,12 +84,12 @@ class Endpoint:
 
 
 def is_local(spec: str) -> bool:
-    """Return True for the model that is run in this process."""
+    """Return whether a spec names a model that runs in this process."""
     return spec.startswith("local:")
 
 
 def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
-    """Return the endpoint that a spec other than ``local:`` names, with its key from the settings or the environment.
+    """Return the endpoint of a spec other than ``local:``, with its key from the settings or the environment.
 
     Raises:
         SettingsError: The spec has another form, names no model, or its endpoint's key is missing.

@@ -1,1 +1,1 @@
-"""Turns of conversations: what is kept of them, and what prompts show of it."""
+"""The memory of conversations: saved turns, and their place in prompts."""

@@ -36,11 +36,7 @@ _ONE_AT_A_TIME = threading.Lock()
 class MemoryCollection:
     """The rows of the memory, by filter or by nearness. Call ``open`` before all other methods except ``close``.
 
-    Args:
-        name: Name of the collection.
-        embedders: The embedder of its vector field.
-        uri: Milvus Lite folder or server address; None takes the setting ``milvus_uri``.
-        token: Token of a server; None takes the setting.
+    None for ``uri`` or ``token`` takes the setting.
     """
 
     def __init__(self, name: str, embedders: Embedders, *, uri: str | None, token: str | None) -> None:

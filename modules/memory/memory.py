@@ -305,12 +305,8 @@ def backfill(memory: ConversationMemory, conversation_id: str | None = None, *, 
     """Chain the turns without a parent in the order of their times, and return their number.
 
     Each turn follows the one before it, and the first follows the last turn of the main branch, if there is one. Equal
-    times are ordered by id. An interrupted run can be repeated.
-
-    Args:
-        memory: The memory of the turns.
-        conversation_id: One conversation; None for all.
-        dry_run: Only count the turns.
+    times are ordered by id. An interrupted run can be repeated. No ``conversation_id`` means all conversations, and
+    ``dry_run`` only counts the turns.
 
     Raises:
         CollectionError: The memory cannot be used.

@@ -1,1 +1,1 @@
-"""Answers from evidence: prompts, strategies, and foreign text in prompts."""
+"""The reader, which answers from evidence: prompts, strategies, and foreign text in prompts."""

@@ -101,12 +101,12 @@ does not hold the answer, the answer is exactly: {REFUSAL}"""
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """What one passage gives for a question."""
+    """A note of what one passage contributes to a question."""
 
     text: str
-    """Not empty, and no refusal."""
+    """Non-empty text that is not a refusal."""
     answers: bool
-    """Whether it answers the question alone, rather than telling a fact that is needed."""
+    """True if it answers the question alone, False if it gives a needed fact."""
 
     def __str__(self) -> str:
         return f"{ANSWER if self.answers else FACT} {self.text}"
@@ -117,7 +117,7 @@ class ScoredAnswer:
     """An answer from one passage."""
 
     text: str
-    """May be a refusal, or empty."""
+    """The answer, which may be a refusal or empty."""
     confidence: float
     """In [0, 100], higher is surer; ``NO_CONFIDENCE`` if the reply has none."""
 

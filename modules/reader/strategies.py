@@ -222,7 +222,7 @@ class _Reading:
         return completion.text
 
     def _answer(self, answer: str) -> str:
-        """Send an answer that no further call gives to the listener."""
+        """Return an answer that needs no further call, after sending it to the listener."""
         if self.on_text is not None:
             self.on_text(Delta(answer))
         return answer

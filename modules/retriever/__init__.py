@@ -1,1 +1,1 @@
-"""Chunks for a query: search, fusion, reranking, and the web."""
+"""Retrieval of chunks for a query: search, fusion, reranking, and web search."""
