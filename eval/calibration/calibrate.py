@@ -1,4 +1,4 @@
-"""Calibrates a model as ``logprob`` judge: asks it about training passages, fits its thresholds, keeps them."""
+"""Calibration of a model as ``logprob`` judge: rate training passages, fit thresholds, save them."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from .fit import MIN_SINGLE_HOP, TARGET_RECALL, Fit, Probabilities, RatedCase, c
 
 _STAGE = "asking the judge"
 _SPLIT_WITHIN = frozenset({"beir"})
-"""Sets that hold several splits; of the others each file is one, and a split merely says which."""
+"""Formats with several splits per path; other formats have one file per split, and a split is only a label."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationPlan:
-    """What to calibrate on.
+    """The data to calibrate on.
 
     Raises:
-        SettingsError: ``target_recall`` is no share.
+        SettingsError: ``target_recall`` is not in (0, 1].
     """
 
     dataset: str
-    """``NAME:PATH``."""
+    """Data set spec, ``NAME:PATH``."""
     split: str | None = None
-    """"train", where the file's name does not say so; see ``data.refuse_held_back``."""
+    """"train" if the file's name does not say so; see ``data.refuse_held_back``."""
     limit: int | None = None
-    """The first so many questions."""
+    """Number of questions, from the first; None for all."""
     disjoint_from: tuple[Path, ...] = ()
-    """Run directories whose questions must not be among them."""
+    """Run directories that must not share a question with the data."""
     target_recall: float = TARGET_RECALL
-    """Share of the gold passages that the judge is to keep, in (0, 1]."""
+    """Share of the gold passages that the judge should keep, in (0, 1]."""
 
     def __post_init__(self) -> None:
         check_target_recall(self.target_recall)
@@ -57,7 +57,7 @@ class CalibrationPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationOutcome:
-    """What came of it."""
+    """The result of a calibration."""
 
     model: str
     plan: CalibrationPlan
@@ -65,10 +65,10 @@ class CalibrationOutcome:
     paid_calls: int
     cached_calls: int
     file: Path | None
-    """Where the thresholds are kept from now on; None if they were not worth it (``Fit.discriminates``)."""
+    """File with the thresholds; None if the judge does not discriminate (``Fit.discriminates``)."""
 
     def to_text(self) -> str:
-        """Some lines to read."""
+        """Describe the outcome in some lines of text."""
         fit, thresholds = self.fit, self.fit.thresholds
         alone = f"{thresholds.alone:.3f}" if thresholds.alone is not None else f"none: {fit.without_alone}"
         shares = ", ".join(f"{name}: {share:.0%}" for name, share in fit.shares.items() if share)
@@ -87,7 +87,7 @@ class CalibrationOutcome:
         )
 
     def to_document(self) -> dict[str, object]:
-        """Plain data that ``json.dumps`` takes."""
+        """Return the outcome as plain data for ``json.dumps``."""
         return {
             "model": self.model,
             "dataset": self.plan.dataset,
@@ -102,29 +102,28 @@ class CalibrationOutcome:
 def calibrate(
     plan: CalibrationPlan, *, settings: Settings | None = None, on_progress: StageProgress | None = None
 ) -> CalibrationOutcome:
-    """Fit the thresholds of the settings' judge model and keep them where its judge finds them.
+    """Fit the thresholds of the settings' judge model and save them where the judge reads them.
 
-    Costs a call of one token for each passage, about four a question, and as many again where there are enough
-    single-hop questions for t2. Calls go through the completion cache: after Ctrl-C, or a failure, the same plan goes
-    on, and what was paid once is not paid again.
+    Makes one call of one token for each passage, about four per question, and as many again if there are enough
+    single-hop questions for t2. The completion cache keeps all calls, so after Ctrl-C or a failure the same plan
+    continues without paying twice.
 
     Args:
-        plan: What to calibrate on.
+        plan: The data to calibrate on.
         settings: None reads environment and ``.env``.
-        on_progress: Told how many passages are judged, on judgetree's own thread, and of a local model being made
-            ready.
+        on_progress: Called on judgetree's background thread after each passage, and while a local model is loaded.
 
     Raises:
-        UserError: Something to mend: a data set that is kept for reporting or too small, a model without log
-            probabilities, settings, key.
+        UserError: The data set is held back for reporting or too small, the model returns no log probabilities, or
+            settings or key are wrong.
         ModelCallError: The endpoint failed after its last attempt.
     """
-    settings, tell = settings or load_settings(), on_progress or _ignore_progress
+    settings, report = settings or load_settings(), on_progress or (lambda done, total, stage: None)
     dataset = _training_questions(plan)
     cases = cases_of(dataset)
     llm = create_llm(settings.judge_spec, settings, CallGate(settings.max_concurrency), on_progress=on_progress)
     with CompletionCache(settings.home / "completions.sqlite") as cache:
-        rating = _Rating(CachedLLM(llm, cache, endpoint=llm.endpoint), cases, tell)
+        rating = _Rating(CachedLLM(llm, cache, endpoint=llm.endpoint), cases, report)
         rated = background_loop().run(rating.run(settings.max_concurrency))
     fit = fit_thresholds(rated, target_recall=plan.target_recall)
     file = thresholds_file(settings) if fit.discriminates else None
@@ -142,7 +141,7 @@ def calibrate(
 
 def _training_questions(plan: CalibrationPlan) -> Dataset:
     name, _, path = plan.dataset.partition(":")
-    if name in DATASETS:  # else loading says what is wrong
+    if name in DATASETS:  # load_dataset reports an unknown name
         refuse_held_back(Path(path).name, plan.split)
     whole = load_dataset(plan.dataset, split=plan.split if name in _SPLIT_WITHIN else None)
     dataset = select_questions(whole, limit=plan.limit)
@@ -167,20 +166,20 @@ def _calibration(plan: CalibrationPlan, dataset: Dataset, fit: Fit) -> Calibrati
 
 
 class _Rating:
-    """Asks about every passage, a question's passages after each other, since their prompts share the beginning."""
+    """Rates every passage; those of a question run in sequence, since their prompts share a prefix."""
 
-    def __init__(self, llm: ChatLLM, cases: Sequence[Case], tell: StageProgress) -> None:
+    def __init__(self, llm: ChatLLM, cases: Sequence[Case], report: StageProgress) -> None:
         self._judge = LogprobJudge(llm)
         self._cases = cases
         self._passages = [(case.question, passage) for case in cases for passage in (*case.gold, *case.distractors)]
         self._rated: dict[int, Probabilities] = {}
         self._asks_alone = sum(case.is_single_hop for case in cases) >= MIN_SINGLE_HOP
-        self._tell = tell
+        self._report = report
         self.records: list[CallRecord] = []
 
     async def run(self, at_once: int) -> list[RatedCase]:
-        """The cases in their order, as the judge rates them."""
-        self._tell(0, len(self._passages), _STAGE)
+        """Rate all passages with ``at_once`` workers; the result is in the order of the cases."""
+        self._report(0, len(self._passages), _STAGE)
         left = iter(enumerate(self._passages))
         with ungrouped(JudgetreeError):
             async with asyncio.TaskGroup() as group:
@@ -198,11 +197,11 @@ class _Rating:
 
     async def _work_through(self, left: Iterator[tuple[int, tuple[str, str]]]) -> None:
         for at, (question, passage) in left:
-            meter = CallMeter(node="calibrate")  # one each: the cache takes a meter's last record for its call's
+            meter = CallMeter(node="calibrate")  # one per call: the cache reads the meter's last record
             needed, alone = await self._judge.probabilities(question, passage, meter=meter, alone=self._asks_alone)
             self.records += meter.records
             self._rated[at] = Probabilities(needed=needed, alone=alone)
-            self._tell(len(self._rated), len(self._passages), _STAGE)
+            self._report(len(self._rated), len(self._passages), _STAGE)
 
 
 def _shown(interval: MeanInterval | None, style: str) -> str:
@@ -211,7 +210,3 @@ def _shown(interval: MeanInterval | None, style: str) -> str:
     if interval.low is None or interval.high is None:
         return format(interval.mean, style)
     return f"{interval.mean:{style}} ({interval.low:{style}} to {interval.high:{style}})"
-
-
-def _ignore_progress(done: int, total: int, stage: str) -> None:
-    pass

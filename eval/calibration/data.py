@@ -1,4 +1,4 @@
-"""What the ``logprob`` judge's thresholds may be fitted on, and which passages it is asked about."""
+"""Training data for the ``logprob`` judge's thresholds: which splits are allowed, which passages are rated."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..rows.store import RunStore
 
 DISTRACTORS = 2
 MIN_QUESTIONS = 20
-"""With fewer, a threshold is not fitted."""
+"""Fewest questions to fit a threshold on."""
 POOL = 5_000
-"""Documents, from the first of the file, that distractors are looked for in: a whole Wikipedia would take minutes."""
+"""Number of documents to search for distractors, from the first; a whole Wikipedia would take minutes."""
 
 _TRAIN = re.compile(r"(?<![a-z])train(?:ing|set)?(?![a-z])", re.IGNORECASE)
 _HELD_BACK = re.compile(
@@ -25,57 +25,54 @@ _HELD_BACK = re.compile(
 _SHOWN = 3
 
 
-# --- what may be fitted on ---
-
-
 def refuse_held_back(name: str, split: str | None) -> None:
-    """Do nothing if the data are those of a training split, as far as their names tell.
+    """Check by name that the data are a training split.
 
-    The rule: neither the file's name nor the split holds the word test, dev, val, valid or validation; and the split is
-    "train", or the file's name holds the word train. Folders above the file do not count.
+    Neither the file's name nor the split may contain the word test, dev, val, valid or validation, and one of them must
+    contain "train". Folders above the file do not count.
 
     Args:
-        name: Name of the file or, for sets in a folder, of the folder.
-        split: As the user named it; None if not.
+        name: Name of the file or, for folder formats, of the folder.
+        split: The split that the user gave; None without one.
 
     Raises:
-        SettingsError: They are not; figures reported on questions that thresholds were fitted on would flatter them.
+        SettingsError: The data are not known to be a training split.
     """
-    for told in (name, split or ""):
-        if found := _HELD_BACK.search(told):
+    for label in (name, split or ""):
+        if found := _HELD_BACK.search(label):
             raise SettingsError(
-                f"{told!r} is kept for reporting ({found[0]!r} in its name): thresholds fitted on it would flatter "
-                "what is reported on it. Calibrate on a training split."
+                f"{label!r} is held back for reporting ({found[0]!r} in its name): thresholds fitted on it would "
+                "inflate the figures reported on it. Calibrate on a training split."
             )
     if split not in (None, "train"):
-        raise SettingsError(f"split={split!r} is not allowed. Thresholds are fitted on --split train alone.")
+        raise SettingsError(f"split={split!r} is not allowed. Only --split train can be fitted on.")
     if split is None and not _TRAIN.search(name):
         raise SettingsError(
-            f"Nothing in the name {name!r} says which split it is. If these questions are for training, and nothing is "
+            f"The name {name!r} does not say which split it is. If these questions are for training, and nothing is "
             "reported on them, add --split train."
         )
 
 
 def refuse_reported(dataset: Dataset, whole_digest: str, store: RunStore) -> None:
-    """Do nothing if no question of the data set has been asked in a run.
+    """Check that no question of the data set was asked in a run.
 
     Args:
         dataset: The questions to fit on.
-        whole_digest: Digest of the data set that they are chosen from.
+        whole_digest: Digest of the data set that they were chosen from.
         store: The run.
 
     Raises:
-        SettingsError: The run was asked of the same data set, or shares a question by id or wording; or is no run.
+        SettingsError: The run used the same data set, shares a question by id or wording, or is not a run.
     """
     manifest = store.read_manifest()
     if manifest is None:
-        raise SettingsError(f"{store.folder} holds no run. Give the folder that `judgetree eval run --out` wrote.")
+        raise SettingsError(f"{store.folder} is not a run. Give the folder that `judgetree eval run --out` wrote.")
     identity = manifest.get("identity")
     rows = store.read_rows()
     asked = {row.question_id for row in rows} | {_wording(row.question) for row in rows}
     shared = [each.id for each in dataset.questions if each.id in asked or _wording(each.question) in asked]
     if isinstance(identity, dict) and identity.get("dataset_digest") == whole_digest:
-        raise SettingsError(f"The run {store.folder} was asked of this very data set. Calibrate on another split.")
+        raise SettingsError(f"The run {store.folder} used this same data set. Calibrate on another split.")
     if shared:
         named = ", ".join(shared[:_SHOWN]) + (", …" if len(shared) > _SHOWN else "")
         raise SettingsError(
@@ -87,25 +84,22 @@ def _wording(question: str) -> str:
     return " ".join(question.casefold().split())
 
 
-# --- which passages are asked about ---
-
-
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One question with the passages it needs and the likeliest of those it does not."""
+    """One question with its gold passages and its likeliest distractors."""
 
     question: str
     gold: tuple[str, ...]
     distractors: tuple[str, ...]
-    """Likeliest first."""
+    """Best BM25 score first."""
     is_single_hop: bool = False
     """Whether its one gold passage answers it alone."""
 
 
 class Bm25:
-    """BM25 over a handful or some thousands of passages, in memory.
+    """BM25 over up to some thousands of passages, in memory.
 
-    Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with Lucene's IDF, which is never negative.
+    After Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with Lucene's IDF, which is at least 0.
     """
 
     def __init__(self, passages: Sequence[str], *, k1: float = 1.5, b: float = 0.75) -> None:
@@ -119,7 +113,7 @@ class Bm25:
                 self._weights[word].append((at, times * (k1 + 1) / (times + damping)))
 
     def scores(self, query: str) -> list[float]:
-        """Of the passages, in their order; higher is more alike. A word that the query repeats counts again."""
+        """Score all passages, in their order; higher is more similar. Repeated words of the query count each time."""
         scores = [0.0] * self._count
         for word in _words(query):
             holding = self._weights.get(word, ())
@@ -129,7 +123,7 @@ class Bm25:
         return scores
 
     def likeliest(self, query: str, n: int, *, without: Iterable[int] = ()) -> list[int]:
-        """Places of the ``n`` best passages, best first, the earlier of two that tie; ``without`` are passed over."""
+        """Return the indices of the ``n`` best passages outside ``without``, best first; ties go to the earlier one."""
         scores, out = self.scores(query), set(without)
         ranked = sorted((at for at in range(self._count) if at not in out), key=lambda at: (-scores[at], at))
         return ranked[:n]
@@ -140,17 +134,17 @@ def _words(text: str) -> list[str]:
 
 
 def cases_of(dataset: Dataset, *, distractors: int = DISTRACTORS, pool: int = POOL) -> list[Case]:
-    """The cases of all questions that have gold documents, in their order; passages are whole, as they are indexed.
+    """Build the cases of all questions with gold documents, in order; passages are whole documents.
 
     Distractors come from the first ``pool`` documents of the corpus.
 
     Raises:
-        SettingsError: The data set brings no documents, or fewer than ``MIN_QUESTIONS`` questions have gold ones.
+        SettingsError: The data set has no documents, or fewer than ``MIN_QUESTIONS`` questions have gold documents.
     """
     if not dataset.documents:
         raise SettingsError(
-            f"The data set {dataset.name!r} does not say which passages its questions need. Calibrate on one that "
-            "does: hotpotqa, 2wiki, musique, beir."
+            f"The data set {dataset.name!r} has no gold passages. Calibrate on one that has: hotpotqa, 2wiki, musique, "
+            "beir."
         )
     near = dataset.documents[:pool]
     texts = {document.key: document.text for document in dataset.documents}

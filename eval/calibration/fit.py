@@ -1,10 +1,9 @@
-"""Fits the thresholds of the ``logprob`` judge on training questions whose gold documents are known.
+"""Fit of the ``logprob`` judge's thresholds on training questions with gold documents.
 
-The judge is asked its yes-or-no questions about the gold passages of each question and the likeliest others. t1 is put
-where the wanted share of the gold passages stays at or above it: a needed passage that is lost costs the answer, a
-passage that is kept for nothing costs calls. t2 needs single-hop questions, whose gold passage answers alone; a 2 ends
-the search, so t2 is put where few passages that do not answer alone reach it. Needs scipy and statsmodels (extra
-``eval``).
+The judge answers its yes-or-no questions about the gold passages of each question and the likeliest distractors. t1
+keeps a given share of the gold passages: a lost gold passage costs the answer, a kept distractor only costs calls. t2
+needs single-hop questions, whose gold passage answers alone; a verdict of 2 ends the search, so few passages that do
+not answer alone may reach t2. Needs scipy and statsmodels (extra ``eval``).
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from ..metrics.intervals import MeanInterval, mean_interval
 from .judge_figures import VERDICTS, VerdictName, auc
 
 TARGET_RECALL = 0.93
-"""Share of the gold passages that t1 keeps; argued for in docs/decisions/0005-judges.md."""
+"""Share of the gold passages that t1 keeps; see docs/decisions/0005-judges.md."""
 FALSE_TWOS = 0.05
-"""Largest share of the passages which do not answer alone that may reach t2."""
+"""Largest share of the passages not answering alone that may reach t2."""
 FEWEST_TWOS = 0.2
-"""Share of the passages which answer alone that must reach t2, for it to be worth the calls."""
+"""Smallest share of the passages answering alone that must reach t2."""
 MIN_SINGLE_HOP = 20
 FOLDS = 5
 _DIGITS = 3
@@ -33,7 +32,7 @@ _DIGITS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Probabilities:
-    """What the judge says of one passage, in [0, 1]; None where it said neither yes nor no, or was not asked."""
+    """The judge's probabilities for one passage, in [0, 1]; None without a yes or no, or if it was not asked."""
 
     needed: float | None
     alone: float | None = None
@@ -41,7 +40,7 @@ class Probabilities:
 
 @dataclass(frozen=True, kw_only=True)
 class RatedCase:
-    """A question's passages as the judge rates them."""
+    """A question's passages with their probabilities."""
 
     gold: tuple[Probabilities, ...]
     others: tuple[Probabilities, ...]
@@ -51,38 +50,37 @@ class RatedCase:
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """Thresholds and what can be expected of them.
+    """Thresholds and their expected performance, measured by cross-validation.
 
-    Whatever is expected is measured on questions that had no part in the fit: the questions are cut into five parts at
-    random, and thresholds fitted on four judge the fifth.
+    The questions are split at random into five folds; thresholds fitted on four folds judge the fifth.
     """
 
     thresholds: LogprobThresholds
-    """Fitted on all questions."""
+    """Thresholds fitted on all questions."""
     without_alone: str
-    """Why there is no t2, in words; ``""`` where there is one."""
+    """Why there is no t2, in words; ``""`` if there is one."""
     questions: int
     passages: int
     target_recall: float
     auc_within: MeanInterval
     """P(a gold passage is rated above another of its question); mean and interval over questions."""
     auc_over: float
-    """The same over the passages of all questions."""
+    """The same probability over the passages of all questions."""
     gold_kept: MeanInterval | None
-    """Share of a question's gold passages that would get a 1 or a 2; None where all verdicts are unknown."""
+    """Share of a question's gold passages with verdict 1 or 2; None if all verdicts are unknown."""
     others_kept: MeanInterval | None
-    """The same of the likeliest others; lower is better."""
+    """Share of a question's distractors with verdict 1 or 2; lower is better; None if all verdicts are unknown."""
     shares: Mapping[VerdictName, float]
-    """Of all these passages; a corpus that is searched holds fewer gold ones."""
+    """Shares of the verdicts on all these passages; a searched corpus has fewer gold passages."""
 
     @property
     def discriminates(self) -> bool:
-        """Whether gold passages are rated above others at all; if not, no threshold makes sense."""
+        """Whether gold passages are rated above others on average; without that no threshold helps."""
         return self.auc_within.mean > 0.5
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What must be known before the thresholds are used, a sentence each."""
+        """Warnings about the thresholds, a sentence each."""
         low, unknown = self.auc_within.low, self.shares["unknown"]
         found = []
         if not self.discriminates:
@@ -95,25 +93,25 @@ class Fit:
 
 
 def check_target_recall(target_recall: float) -> None:
-    """Do nothing if it is a share in (0, 1].
+    """Check that a target recall is in (0, 1].
 
     Raises:
         SettingsError: It is not.
     """
     if not 0.0 < target_recall <= 1.0:
-        raise SettingsError(f"target_recall={target_recall!r} is no share of passages. Allowed: above 0, up to 1.")
+        raise SettingsError(f"target_recall={target_recall!r} is not a share of passages. Allowed: above 0, up to 1.")
 
 
 def fit_thresholds(cases: Sequence[RatedCase], *, target_recall: float = TARGET_RECALL, seed: int = 0) -> Fit:
-    """The thresholds of one judge, and what to expect of them. Calls no model.
+    """Fit the thresholds of one judge and estimate their performance. Makes no calls.
 
     Args:
         cases: Two or more, each with both gold and other passages.
         target_recall: Share of the gold passages to keep, in (0, 1].
-        seed: Of the folds and the intervals.
+        seed: Seed of the folds and intervals.
 
     Raises:
-        SettingsError: ``target_recall`` is not allowed, or there are no gold passages that the judge said yes or no of.
+        SettingsError: ``target_recall`` is not allowed, or the judge answered yes or no about no gold passage.
     """
     check_target_recall(target_recall)
     alone, without_alone = _fitted_alone(cases)
@@ -139,9 +137,9 @@ def fit_thresholds(cases: Sequence[RatedCase], *, target_recall: float = TARGET_
 
 
 def needed_threshold(gold: Sequence[float], others: Sequence[float], *, recall: float) -> float:
-    """t1: the share ``recall`` of ``gold``, in (0, 1], is at or above it.
+    """Compute t1, which keeps the share ``recall`` of ``gold``, in (0, 1].
 
-    Of all thresholds that keep the same passages the middle one, rounded where that changes nothing.
+    Of all thresholds that keep the same passages, return the middle one, rounded if that changes nothing.
 
     >>> needed_threshold([0.9, 0.8, 0.7, 0.1], [0.5, 0.2], recall=0.75)
     0.6
@@ -151,9 +149,9 @@ def needed_threshold(gold: Sequence[float], others: Sequence[float], *, recall: 
 
 
 def alone_threshold(sufficient: Sequence[float], others: Sequence[float]) -> float | None:
-    """t2: at most ``FALSE_TWOS`` of ``others`` are at or above it; the lowest such, as in ``needed_threshold``.
+    """Compute t2, the lowest threshold that at most ``FALSE_TWOS`` of ``others`` reach.
 
-    None if less than ``FEWEST_TWOS`` of ``sufficient`` would be.
+    None if less than ``FEWEST_TWOS`` of ``sufficient`` would reach it.
 
     >>> alone_threshold([0.9, 0.8, 0.3], [0.4, 0.1])
     0.6
@@ -167,14 +165,14 @@ def alone_threshold(sufficient: Sequence[float], others: Sequence[float]) -> flo
 
 
 def _between(low: float, high: float) -> float:
-    """In (low, high], or ``high`` where both are the same."""
+    """Return a number in (low, high], rounded if possible; ``high`` if both are equal."""
     middle = (low + high) / 2
     rounded = round(middle, _DIGITS)
     return next(each for each in (rounded, middle, high) if low < each <= high or each == high)
 
 
 def verdict_of(rated: Probabilities, thresholds: LogprobThresholds) -> VerdictName:
-    """The verdict that ``LogprobJudge`` would give."""
+    """Return the verdict that ``LogprobJudge`` would give."""
     if rated.needed is None:
         return "unknown"
     if rated.needed < thresholds.needed:
@@ -190,12 +188,12 @@ def _fitted_needed(cases: Sequence[RatedCase], target_recall: float) -> float:
     gold = [rated.needed for case in cases for rated in case.gold if rated.needed is not None]
     others = [rated.needed for case in cases for rated in case.others if rated.needed is not None]
     if not gold:
-        raise SettingsError("The judge said neither yes nor no of any gold passage, so its model cannot be calibrated.")
+        raise SettingsError("The judge answered neither yes nor no about any gold passage, so it cannot be calibrated.")
     return needed_threshold(gold, others, recall=target_recall)
 
 
 def _fitted_alone(cases: Sequence[RatedCase], *, at_least: int = MIN_SINGLE_HOP) -> tuple[float | None, str]:
-    """t2, or None and why there is none."""
+    """Compute t2, or return None and the reason."""
     sufficient = [rated.alone for case in cases if case.is_single_hop for rated in case.gold if rated.alone is not None]
     if len(sufficient) < at_least:
         return None, f"single-hop questions are needed for it, at least {at_least}; there are {len(sufficient)}"
@@ -215,11 +213,11 @@ def _fitted_alone(cases: Sequence[RatedCase], *, at_least: int = MIN_SINGLE_HOP)
 
 
 _Verdicts = tuple[list[VerdictName], list[VerdictName]]
-"""Of a question's gold passages, and of the others."""
+"""The verdicts on a question's gold passages, and on the others."""
 
 
 def _held_out(cases: Sequence[RatedCase], target_recall: float, *, with_alone: bool, seed: int) -> list[_Verdicts]:
-    """The verdicts on each case by thresholds that were fitted without it."""
+    """Judge each case by thresholds that were fitted without it."""
     verdicts: list[_Verdicts] = []
     order = np.random.default_rng(seed).permutation(len(cases)).tolist()
     for fold in range(min(FOLDS, len(cases))):
@@ -234,7 +232,7 @@ def _held_out(cases: Sequence[RatedCase], target_recall: float, *, with_alone: b
 
 
 def _kept(questions: Iterable[Sequence[VerdictName]], *, seed: int) -> MeanInterval | None:
-    """Share of 1 and 2 among a question's known verdicts; None where all are unknown."""
+    """Average the share of 1 and 2 among a question's known verdicts; None if all are unknown."""
     known = [[verdict for verdict in question if verdict != "unknown"] for question in questions]
     shares = [sum(verdict != "0" for verdict in question) / len(question) for question in known if question]
     return mean_interval(shares, scale="share", seed=seed) if shares else None

@@ -1,12 +1,12 @@
-"""A judge's verdicts against the gold documents: confusion, agreement, discrimination, reliability, and in words.
+"""Quality of a judge's verdicts against gold documents: confusion, agreement, discrimination, reliability.
 
-Needs scipy and statsmodels (extra ``eval``). Pure: what a run has found goes in, figures come out.
+Needs scipy and statsmodels (extra ``eval``). All functions are pure.
 
-Only the chunks of the question itself (depth 0) are looked at. A sub-question has gold of its own, which data sets do
-not give: the very passage that answers it alone, and rightly gets a 2, is but one of several for the question above.
+Only the chunks of the question itself (depth 0) count. Data sets give no gold for sub-questions: a passage that answers
+a sub-question alone, and rightly gets a 2, is one of several for the question above.
 
-Gold is known by document: a chunk counts as gold if its document is. Where documents are cut into several chunks, that
-holds some chunks against the judge which rightly got a 0.
+Gold is known by document: a chunk is gold if its document is. If documents are cut into several chunks, some chunks
+that rightly got a 0 count against the judge.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ..rows.store import RunRow
 
 VerdictName = Literal["0", "1", "2", "unknown"]
 GoldShare = Literal["none", "some", "all"]
-"""How much of its question's gold a chunk is: nothing, one document of several, or the only one."""
+"""Share of its question's gold documents that a chunk covers: none, one of several, or the only one."""
 
 VERDICTS: tuple[VerdictName, ...] = ("0", "1", "2", "unknown")
 GOLD_SHARES: tuple[GoldShare, ...] = ("none", "some", "all")
-"""In the order of the verdicts that they deserve: 0, 1, 2."""
+"""In the order of the verdicts they deserve: 0, 1, 2."""
 
 RESAMPLES = 1_000
-"""Fewer than for means: each costs a pass over all chunks."""
+"""Number of bootstrap samples; each needs a pass over all chunks."""
 BINS = 10
 
 _Floats = NDArray[np.float64]
@@ -43,11 +43,11 @@ _Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedChunk:
-    """One verdict, and what it was given on."""
+    """One verdict with its chunk's gold share."""
 
     verdict: VerdictName
     confidence: float | None = None
-    """Probability in [0, 1] that the judge gave to its own verdict; None where it gave none."""
+    """Probability in [0, 1] that the judge gave its verdict; None without one."""
     gold: GoldShare
 
     @property
@@ -57,32 +57,32 @@ class JudgedChunk:
 
     @property
     def graded(self) -> float:
-        """P(needed) of a 0 and a 1, 1 + P(alone) of a 2, so that it stands above them; NaN without confidence."""
+        """P(needed) for a 0 or 1, and 1 + P(alone) for a 2, which ranks it higher; NaN without confidence."""
         if self.confidence is None or self.verdict == "unknown":
             return float("nan")
         return 1.0 - self.confidence if self.verdict == "0" else self.confidence + (self.verdict == "2")
 
 
 JudgedQuestions = Mapping[str, Sequence[JudgedChunk]]
-"""Chunks by question id; those of all repeats of a question together."""
+"""Chunks by question id, those of all repeats together."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A figure with its 95 % interval: questions, or dialogues, are drawn again, each with all of its chunks.
+    """A figure with its 95 % interval from a bootstrap over questions, or dialogues, with all of their chunks.
 
-    Shares of which every chunk, or none, is one have Wilson's, at the effective number of chunks.
+    Shares of 0 and 1 have Wilson's interval for the effective number of chunks.
     """
 
     value: float
     low: float | None
-    """None where there is but one question, or dialogue."""
+    """None for a single question or dialogue."""
     high: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReliabilityBin:
-    """The chunks whose P(needed) lies in [low, high); in the last bin, [low, high]."""
+    """The chunks with P(needed) in [low, high); the last bin includes ``high``."""
 
     low: float
     high: float
@@ -90,51 +90,51 @@ class ReliabilityBin:
     predicted: float
     """Mean P(needed)."""
     observed: float
-    """Share of gold."""
+    """Share of gold chunks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeFigures:
-    """One judge on one run."""
+    """Figures of one judge on one run."""
 
     questions: int
-    """Those with gold documents and a judged chunk."""
+    """Number of questions with gold documents and a judged chunk."""
     ranked_questions: int
-    """Of these, those with both gold and other chunks."""
+    """Number of those with both gold and other chunks."""
     chunks: int
     confusion: Mapping[VerdictName, Mapping[GoldShare, int]]
-    """Counts of chunks."""
+    """Numbers of chunks."""
     shares: Mapping[VerdictName, Estimate]
-    """Of all chunks; they add up to 1."""
+    """Share of each verdict among all chunks; they add up to 1."""
     kappa: Estimate | None
     """Cohen's kappa (1960) of 0, 1, 2 with none, some, all: 1 is agreement, 0 chance; unknown verdicts are left out.
 
-    None where it is not defined: all is of one class, verdicts and gold alike.
+    None if undefined: all verdicts and all gold shares fall into one class.
     """
     auc_within: Estimate | None
-    """Mean over ranked questions of ``auc`` among the chunks of each; None where there is none.
+    """Mean of ``auc`` among the chunks of each ranked question; None without ranked questions.
 
-    Chunks are rated by probability where every verdict but the unknown has one, else by the bare verdict.
+    Chunks are rated by probability if every known verdict has one, else by verdict.
     """
     auc_over: Estimate | None
-    """``auc`` over all chunks, of whatever question."""
+    """``auc`` over the chunks of all questions."""
     zero_gap: Estimate | None
-    """Share of 0 among gold chunks less that among others, in [-1, 1], lower is better."""
+    """Share of 0 among gold chunks minus that among others, in [-1, 1], lower is better."""
     reliability: tuple[ReliabilityBin, ...]
-    """Of verdicts 0 and 1, whose probability is that of "needed", from low to high; bins without a chunk are left out.
+    """Bins of the verdicts 0 and 1, whose probability is P(needed), in ascending order; empty bins are left out.
 
-    Empty where some verdict has no probability.
+    Empty if some verdict has no probability.
     """
     calibration_error: Estimate | None
-    """Expected calibration error (Naeini et al. 2015), over ten bins of equal width, in [0, 1], lower is better:
-    the mean of abs(predicted - observed), weighted by chunks.
+    """Expected calibration error (Naeini et al. 2015) over ten bins of equal width, in [0, 1], lower is better: the
+    mean of abs(predicted - observed), weighted by chunks.
     """
 
 
 def judged_questions(rows: Iterable[RunRow], questions: Iterable[EvalQuestion]) -> JudgedQuestions:
-    """The verdicts on the chunks of the questions themselves, in the order of the rows.
+    """Collect the verdicts on the questions' own chunks, in the order of the rows.
 
-    Left out are questions without gold documents, chunks that nobody judged, and sub-runs (see the module).
+    Questions without gold documents, chunks without a verdict and sub-runs are left out.
     """
     supporting = {question.id: question.supporting for question in questions if question.supporting}
     judged: defaultdict[str, list[JudgedChunk]] = defaultdict(list)
@@ -152,7 +152,7 @@ def judged_questions(rows: Iterable[RunRow], questions: Iterable[EvalQuestion]) 
 def judges_of(
     rows: Iterable[RunRow], questions: Iterable[EvalQuestion], *, seed: int = 0
 ) -> Mapping[str, JudgeFigures]:
-    """``judge_figures`` of each system of a run that judged something, in the order of the rows."""
+    """Compute ``judge_figures`` for each system with verdicts, in the order of the rows."""
     by_system: defaultdict[str, list[RunRow]] = defaultdict(list)
     for row in rows:
         by_system[row.system].append(row)
@@ -168,13 +168,13 @@ def judges_of(
 def judge_figures(
     judged: JudgedQuestions, *, dialogues: Mapping[str, str] | None = None, seed: int = 0, resamples: int = RESAMPLES
 ) -> JudgeFigures | None:
-    """All figures of one judge; None where it judged nothing. 500 questions of 3 chunks take about a second.
+    """Compute all figures of one judge; None without verdicts. 500 questions of 3 chunks take about a second.
 
     Args:
-        judged: As from ``judged_questions``, of one system of one run.
-        dialogues: The dialogue of each question that belongs to one; those of a dialogue are drawn together.
-        seed: Of the bootstrap: same seed, same intervals.
-        resamples: Of the questions.
+        judged: The result of ``judged_questions`` for one system of one run.
+        dialogues: Dialogue by question id, for questions that belong to one; a dialogue is drawn as a whole.
+        seed: Seed of the bootstrap: same seed, same intervals.
+        resamples: Number of bootstrap samples.
     """
     if not any(judged.values()):
         return None
@@ -203,9 +203,10 @@ def judge_figures(
 
 
 def auc(gold: Sequence[float | None], others: Sequence[float | None]) -> float:
-    """P(a gold chunk is rated higher than another), in [0, 1], .5 is chance: the area under the ROC curve.
+    """Compute the area under the ROC curve: P(a gold chunk is rated above another), in [0, 1], 0.5 is chance.
 
-    Ties count half (it is Mann-Whitney's U by the number of pairs), and so do pairs with an unknown rating (None, NaN).
+    Ties count half (Mann-Whitney's U divided by the number of pairs), and so do pairs with an unknown rating (None,
+    NaN).
 
     Raises:
         ValueError: One side is empty.
@@ -217,16 +218,16 @@ def auc(gold: Sequence[float | None], others: Sequence[float | None]) -> float:
 
 def _auc(gold: _Floats, others: _Floats) -> float:
     known, ordered = gold[~np.isnan(gold)], np.sort(others[~np.isnan(others)])
-    # Both sides of each rating among the others: half of their sum counts those below, and half of those equal.
+    # Half the sum of both insertion points counts the ratings below, plus half of the equal ones.
     ranks = np.searchsorted(ordered, known, side="left") + np.searchsorted(ordered, known, side="right")
     pairs = len(gold) * len(others)
     return float((ranks.sum() + pairs - len(known) * len(ordered)) / (2 * pairs))
 
 
 class _Table:
-    """The chunks of all questions in columns; ``members[q]`` are the places of the chunks of question q.
-
-    ``groups[q]`` is what question q is drawn with.
+    """The chunks of all questions in columns; ``members[q]`` are the chunk indices of question q, ``groups[q]`` the
+    name
+    of its bootstrap cluster.
     """
 
     def __init__(self, questions: Sequence[Sequence[JudgedChunk]], groups: Sequence[str]) -> None:
@@ -246,12 +247,12 @@ class _Table:
         return _auc(rating[is_gold], rating[~is_gold]) if 0 < is_gold.sum() < len(at) else float("nan")
 
     def auc_within(self) -> list[tuple[float, str]]:
-        """Of each question that has both gold and other chunks, with its group."""
+        """Return the AUC and group of each question with both gold and other chunks."""
         found = ((self.auc(at), group) for at, group in zip(self.members, self.groups, strict=True))
         return [(value, group) for value, group in found if not np.isnan(value)]
 
     def drawn_together(self) -> list[_Ints]:
-        """The places of the chunks of each group."""
+        """Return the chunk indices of each group."""
         places: defaultdict[str, list[_Ints]] = defaultdict(list)
         for at, group in zip(self.members, self.groups, strict=True):
             places[group].append(at)
@@ -280,14 +281,14 @@ def _estimates(table: _Table, *, seed: int, resamples: int) -> Mapping[str, Esti
 
 
 def _certain(share: float, groups: Sequence[_Ints]) -> Estimate:
-    """A share that no resample changes: each group is one observation at worst."""
+    """Estimate a share of 0 or 1, which no resample changes, by Wilson's interval."""
     sizes = np.array([len(group) for group in groups], dtype=np.float64)
     low, high = wilson_bounds(share, ClusterTotals(share * sizes, sizes).observations)
     return Estimate(value=share, low=low, high=high)
 
 
 def _estimate(value: float, resampled: Sequence[float]) -> Estimate | None:
-    """None where the figure itself is not defined; resamples in which it is not are passed over."""
+    """Estimate a figure; None if it is undefined. Resamples in which it is undefined are skipped."""
     if np.isnan(value):
         return None
     defined = [each for each in resampled if not np.isnan(each)]
@@ -302,7 +303,7 @@ def _mean(values: Sequence[tuple[float, str]], *, seed: int) -> Estimate:
 
 
 def _confusion(table: _Table, at: _Ints) -> _Ints:
-    """Counts; a row a verdict, a column a share of gold, in the order of ``VERDICTS`` and ``GOLD_SHARES``."""
+    """Count chunks; one row per verdict, one column per gold share, in the order of the constants."""
     places = table.verdicts[at] * len(GOLD_SHARES) + table.gold[at]
     return np.bincount(places, minlength=len(VERDICTS) * len(GOLD_SHARES)).reshape(len(VERDICTS), len(GOLD_SHARES))
 

@@ -1,4 +1,4 @@
-"""Two systems on the same questions: paired differences, their tests, and a verdict in words."""
+"""Paired comparison of two systems on the same questions: differences, tests, and a verdict in words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ METRICS = ("em", "f1")
 ALL_PAIRS = "all"
 USUAL_BASELINE = "naive"
 MIN_COMMON = 2
-"""Questions that both must have a score on."""
+"""Fewest questions that both systems must have a score on."""
 SHARED = (
     "dataset",
     "dataset_digest",
@@ -50,9 +50,9 @@ SHARED = (
     "conversation",
     *PROMPT_LIMITS,
 )
-"""What two runs must have in common, for their difference to be that of the systems: data, retriever and reader."""
+"""Keys of a run's identity that must agree for a difference to be due to the systems: data, retriever, reader."""
 SHARED_PROMPTS = ("reader_prompt", "closed_book_prompt", "conversation_prompt")
-"""Likewise, where both have systems that use them."""
+"""Prompts that must agree if both runs have systems that use them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +62,11 @@ class Contender:
     run: Path
     system: str
     scores: Mapping[str, Mapping[str, float]]
-    """By metric, then by question; repeats of a question are its mean. Of the chosen rows."""
+    """Scores of the chosen rows by metric and question; the mean of a question's repeats."""
     counts: Mapping[Completeness, int]
-    """Of all rows."""
+    """Numbers of all rows."""
     dialogues: Mapping[str, Hashable] | None
-    """The dialogue of each question; None where all stand alone."""
+    """Dialogue of each question; None if all stand alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,18 +76,18 @@ class Comparison:
     a: str
     b: str
     paired: PairedComparison
-    """p values are adjusted over all comparisons made together (Holm)."""
+    """The paired test; its p value is adjusted over all comparisons made together (Holm)."""
     left_out: int
-    """Questions that only one of them has a score on, among the chosen rows."""
+    """Number of questions with a chosen row of only one of them."""
     rows: RowChoice = "complete"
     """Which rows were compared."""
     rows_a: Mapping[Completeness, int] = field(default_factory=dict)
-    """All rows of ``a``, compared or not."""
+    """Numbers of all rows of ``a``, compared or not."""
     rows_b: Mapping[Completeness, int] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
-        """The outcome in a sentence, and further ones about questions and rows that are left out or not complete."""
+        """The outcome in a sentence, with further ones about left-out questions and incomplete rows."""
         return " ".join(filter(None, (verdict_in_words(self.paired, a=self.a, b=self.b), self._unshared, self.note)))
 
     @property
@@ -99,7 +99,7 @@ class Comparison:
 
     @property
     def note(self) -> str:
-        """How many rows were left out, or count although they are not complete; ``""`` where all are complete."""
+        """How many incomplete rows were left out, and how many count; ``""`` if all rows are complete."""
         both = [(self.a, self.rows_a), (self.b, self.rows_b)]
         left = _row_words(both, [kind for kind in _INCOMPLETE if kind not in _CHOSEN[self.rows]])
         counted = _row_words(both, [kind for kind in _INCOMPLETE if kind in _CHOSEN[self.rows]])
@@ -118,22 +118,22 @@ def compare_runs(
 ) -> list[Comparison]:
     """Compare the systems of one run with a baseline, or each system of ``a`` with that of the same name in ``b``.
 
-    Where two runs have no system in common, each of ``a`` meets each of ``b``. EM is tested by McNemar's exact test (by
-    sign flips of questions where some were repeated, of dialogues where there are any), F1 by sign flips. p values are
-    corrected for the comparisons that are made, so that fewer of them find more.
+    If two runs have no system in common, each system of ``a`` is compared with each of ``b``. EM is tested by McNemar's
+    exact test, or by the permutation test if questions were repeated or belong to dialogues; F1 by the permutation
+    test. p values are corrected for the number of comparisons, so fewer comparisons find more.
 
     Args:
         a: A run directory.
         b: Another one; None compares the systems of ``a``.
-        baseline: The system that the others are compared with: one of ``b``, or of ``a`` where there is no ``b``; or
-            "all" for every pair. None takes the experiment's, else "naive" where the run has it, else its first system.
+        baseline: The system to compare with, one of ``b``, or of ``a`` without ``b``; "all" for every pair. None takes
+            the experiment's baseline, else "naive" if the run has it, else the first system.
         force: Compare runs that differ in more than the system.
-        rows: Which rows count. A question that has no such row in one of the two is left out of their comparison.
+        rows: Which rows count. A question without such a row in one of the two is left out of their comparison.
 
     Raises:
-        SettingsError: The runs differ in data, retriever or reader and ``force`` is not set, they share no question,
-            there is no such baseline, there are no two systems, or ``rows`` is unknown.
-        UserError: See ``loaded_run.load_run``.
+        SettingsError: The runs differ in data, retriever or reader without ``force``, share no question, or have no
+            such baseline or no two systems, or ``rows`` is unknown.
+        UserError: A run or its data set cannot be loaded.
     """
     if b is not None and not force:
         _refuse_unlike(a, b)
@@ -152,14 +152,14 @@ def compare_runs(
 def compare_systems(
     run: Path, frame: pd.DataFrame, *, baseline: str | None = None, rows: RowChoice = "complete"
 ) -> list[Comparison]:
-    """``compare_runs`` for the systems of one run that is scored already, wherever two can be compared.
+    """Compare the systems of one scored run with a baseline; empty for a run of one system.
 
-    Systems that share fewer than two questions with a score are not; a run of one system has no comparison.
+    Pairs of systems with fewer than two common questions are left out.
 
     Args:
-        run: Its directory, to be named.
-        frame: As from ``frames.question_frame``.
-        baseline: See ``compare_runs``.
+        run: The run directory, for messages.
+        frame: The result of ``frames.question_frame``.
+        baseline: The system to compare with; "all" for every pair; None as in ``compare_runs``.
         rows: Which rows count.
 
     Raises:
@@ -171,9 +171,9 @@ def compare_systems(
 
 
 def _row_words(parts: Iterable[tuple[str, Mapping[Completeness, int]]], kinds: Sequence[Completeness]) -> str:
-    """ "3 failed and 1 degraded of judge, 1 degraded of naive"; ``""`` where there is none."""
-    told = [(name, [f"{counts[kind]:,} {kind}" for kind in kinds if counts.get(kind)]) for name, counts in parts]
-    return ", ".join(f"{' and '.join(words)} of {name}" for name, words in told if words)
+    """Describe counts as "3 failed and 1 degraded of judge, 1 degraded of naive"; ``""`` without any."""
+    words = [(name, [f"{counts[kind]:,} {kind}" for kind in kinds if counts.get(kind)]) for name, counts in parts]
+    return ", ".join(f"{' and '.join(each)} of {name}" for name, each in words if each)
 
 
 def _compare_all(
@@ -195,7 +195,7 @@ def _compare_all(
 
 
 def _against(contenders: Sequence[Contender], baseline: str | None) -> list[tuple[Contender, Contender]]:
-    """Each contender with the baseline; all pairs for "all"."""
+    """Pair each contender with the baseline, or all contenders for "all"."""
     if baseline == ALL_PAIRS:
         return list(itertools.combinations(contenders, 2))
     systems = [contender.system for contender in contenders]
@@ -208,7 +208,7 @@ def _against(contenders: Sequence[Contender], baseline: str | None) -> list[tupl
 def _refuse_unknown(baseline: str, systems: Sequence[str]) -> None:
     if baseline not in systems:
         raise SettingsError(
-            f"The baseline {baseline!r} is no system of the run. Allowed: {', '.join(systems)}, or {ALL_PAIRS} for "
+            f"The baseline {baseline!r} is not a system of the run. Allowed: {', '.join(systems)}, or {ALL_PAIRS} for "
             "every pair."
         )
 
@@ -290,8 +290,8 @@ def _refuse_unlike(a: Path, b: Path) -> None:
     if unlike:
         differences = "; ".join(f"{name}: {one.get(name)!r} and {two.get(name)!r}" for name in unlike)
         raise SettingsError(
-            f"{a} and {b} differ in more than the system ({differences}), so a difference could come from that. "
-            "Run them alike, or insist with --force."
+            f"{a} and {b} differ in more than the system ({differences}), which may explain a difference in scores. "
+            "Run them with the same settings, or compare with --force."
         )
 
 

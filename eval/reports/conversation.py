@@ -1,4 +1,4 @@
-"""How conversations went: rewrites, what each form of a question finds, what is reused, and what a turn takes."""
+"""Figures of conversations: rewrites, retrieval by form of the question, reuse, cost of a turn."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from ...modules.memory.turns import AnsweredFrom
 from ..metrics.conversation import QueryForm
+from .markdown_tables import table_head, table_line
 from .means import mean_of
 from .turn_columns import FORMS, NEEDED_METRICS, REUSE_METRICS, REWRITE_METRICS, TURN_METRICS, form_metrics
 
@@ -26,16 +27,16 @@ _COLUMNS = ["system", "metric", "part", "mean", "low", "high", "n"]
 
 
 def conversation_frame(frame: pd.DataFrame, *, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
-    """A row for each system, metric and part: mean over turns, 95 % interval, number of turns.
+    """Compute a row for each system, metric and part: mean over turns, 95 % interval, number of turns.
 
-    ``part`` is "all" or "follow-ups", the turns that have another one before them. Metrics are columns of
-    ``turn_columns.turn_columns``, and ``from_search`` and so on, the shares by what an answer rests on. Turns of a
-    dialogue are drawn together. Empty for a run without dialogues.
+    ``part`` is "all" or "follow-ups", the turns with an earlier turn. Metrics are the columns of
+    ``turn_columns.turn_columns``, and ``from_search`` and so on, the shares of turns by source of the answer. The
+    bootstrap draws whole dialogues. Empty for a run without dialogues.
 
     Args:
-        frame: As from ``frames.question_frame``; repeats of a turn count as their mean.
-        ks: As its columns have them, or some of them.
-        seed: Of the bootstrap.
+        frame: The result of ``frames.question_frame``; repeats of a turn count as their mean.
+        ks: The k of the frame's columns, or some of them.
+        seed: Seed of the bootstrap.
     """
     if "answered_from" not in frame:
         return pd.DataFrame(columns=_COLUMNS)
@@ -54,11 +55,11 @@ def conversation_frame(frame: pd.DataFrame, *, ks: Sequence[int], seed: int = 0)
 
 
 def conversation_lines(frame: pd.DataFrame, *, ks: Sequence[int], history: str) -> list[str]:
-    """The section "Conversation" in Markdown; nothing for a run without dialogues.
+    """Write the section "Conversation" in Markdown; empty for a run without dialogues.
 
     Args:
-        frame: As from ``conversation_frame``.
-        ks: As it was made with.
+        frame: The result of ``conversation_frame``.
+        ks: The ``ks`` that it was made with.
         history: The experiment's ``history``.
     """
     if frame.empty:
@@ -83,7 +84,7 @@ def conversation_lines(frame: pd.DataFrame, *, ks: Sequence[int], history: str) 
 
 
 _Means = Mapping[tuple[str, str, str], Mapping[Hashable, object]]
-"""By system, metric and part."""
+"""Means by system, metric and part."""
 
 
 def _is(column: pd.Series, source: str) -> pd.Series:
@@ -149,12 +150,7 @@ def _reuse_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield from ("", _line(head), _line(["---"] * len(head)))
-    yield from map(_line, rows)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    yield from ("", *table_head(head), *map(table_line, rows))
 
 
 def _count(means: _Means, system: str, metric: str, part: str) -> int:
@@ -163,7 +159,7 @@ def _count(means: _Means, system: str, metric: str, part: str) -> int:
 
 
 def _cell(means: _Means, system: str, metric: str, part: str, *, n: int, scale: float = 100.0) -> str:
-    """ "91.3 (88.0 to 94.1; n 60)", without n where it is the line's, the mean alone without an interval, or ``""``."""
+    """Format a cell as "91.3 (88.0 to 94.1; n 60)"; n only if it differs from the line's, ``""`` without a mean."""
     found = means.get((system, metric, part), {})
     mean, low, high = (found.get(name) for name in ("mean", "low", "high"))
     if not isinstance(mean, float):

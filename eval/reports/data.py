@@ -1,9 +1,8 @@
-"""What a report's page carries with it: every question with what each system made of it, chunks and search trees.
+"""Data of a report's page: every question with each system's answer, chunks and search trees.
 
-Scores and predictions stand there as they are, so that the page can list and filter them at once. Trees are the bulk of
-a page and are looked at one by one: those of a question are packed together and unpacked by the browser when the
-question is opened. Texts of chunks, which many trees share, are kept in a pack of their own; only what a reader was
-shown repeats them.
+Scores and predictions are plain, so that the page lists and filters them at once. The trees of a question, the bulk of
+a page, are packed together, and the browser unpacks them when the question is opened. Chunk texts, which many trees
+share, are in a pack of their own; only the context shown to a reader repeats them.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ from .means import FIRED, recursion_fired
 
 @dataclass(frozen=True, kw_only=True)
 class PageData:
-    """The three parts of it, each as it goes into the page."""
+    """The three parts of the page's data."""
 
     index: Json
     """Systems, failure kinds, and all questions with their scores."""
     trees: list[str]
-    """A pack for each question of the index: a list of the trees of its answers, in their order; null without one."""
+    """One pack per question of the index: the list of its answers' trees, in their order; null for a missing tree."""
     texts: str
-    """Pack of the list of chunk texts that trees refer to by place."""
+    """Pack of the list of chunk texts, which trees refer to by index."""
 
 
 def page_data(run: LoadedRun, frame: pd.DataFrame) -> PageData:
-    """The data of a run's page; questions in the order of the data set, answers in that of the rows.
+    """Collect the data of a run's page; questions in the order of the data set, answers in that of the rows.
 
     Args:
         run: The run.
-        frame: Its scored rows in its order, as from ``frames.question_frame``, with a column ``failure``.
+        frame: The result of ``frames.question_frame`` for its rows, with a column ``failure``.
     """
     fired = recursion_fired(frame)
     records: dict[str, list[Mapping[str, object]]] = {}
@@ -54,7 +53,7 @@ def page_data(run: LoadedRun, frame: pd.DataFrame) -> PageData:
     asked = [question for question in run.dataset.questions if question.id in records]
     texts = SharedTexts()
     packs = [
-        pack([_tree(rows[str(it["thread_id"])], question, run.trees, texts) for it in records[question.id]])
+        pack([_tree(rows[str(each["thread_id"])], question, run.trees, texts) for each in records[question.id]])
         for question in asked
     ]
     index: Json = {

@@ -1,38 +1,35 @@
-"""Which answers of a run are not complete, and why an answer is wrong: kinds that sum to all errors.
+"""Incomplete answers of a run, and the causes of wrong answers, whose counts add up to all errors.
 
-An answer is wrong where its exact match is 0. The kind is the **first of these that holds**. The first four need no
-look at the search; of the others, those that lost evidence stand in the order in which a search goes on, each being
-what kept some document that the answer needs (gold) from the reader.
+An answer is wrong if its exact match is 0. Its kind is the first of these that applies. Kinds 1 to 5 need no search
+tree; kinds 6 to 11 name the first step of the search that kept a gold document from the reader.
 
 1. ``failed_run``: the run failed, so there is no answer.
-2. ``answered_unanswerable``: the question cannot be answered, and was.
-3. ``format_only``: the answer contains a gold answer (cover exact match); whatever went wrong before did not matter.
-4. ``closed_book``: the system looks nothing up, so it had but its memory.
-5. ``other``: nothing more can be told, since the data set names no gold documents or the run kept no tree.
+2. ``answered_unanswerable``: the question is unanswerable, but was answered.
+3. ``format_only``: the answer contains a gold answer (cover exact match).
+4. ``closed_book``: the system does not retrieve.
+5. ``other``: the data set names no gold documents, or the run has no tree of the question.
 
-Not all gold was found, anywhere in the tree:
+Some gold was not found anywhere in the tree:
 
-6. ``judge_false_0``: the question itself found gold, which the judge scored 0, so that it was not followed up.
-7. ``judge_false_2``: a 2 stopped the search: at the question itself on a chunk that is not all of the gold; further
-   down, where there was a level left, on a chunk that is not gold at all.
-8. ``bad_sub_question``: a chunk that is gold led to a sub-question, below which no gold was found that the queries
-   above it had not found already.
-9. ``retrieval_miss``: none of these; retrieval had the right question, or no sub-question was asked.
+6. ``judge_false_0``: the question itself found gold, but the judge scored it 0, so it was not followed up.
+7. ``judge_false_2``: a 2 stopped the search: at the question itself, on a chunk without all of the gold; further down,
+   above the deepest level, on a chunk without gold.
+8. ``bad_sub_question``: a gold chunk led to a sub-question whose subtree found no gold that was new on its path.
+9. ``retrieval_miss``: none of these.
 
 All gold was found, but some did not reach the reader of the question:
 
-10. ``judge_false_0``: gold was scored 0 and thereby withheld.
-11. ``wrong_sub_answer``: neither it nor an answer that is drawn from it was handed on. The sub-run or follow-up that
-    found it gave no answer, a refusal, or one of which most words stand in none of the gold chunks below it (yes and
-    no excepted), or a later round replaced what an earlier one had found. Data sets have no gold answers to
-    sub-questions: that an answer is drawn from the gold is the most that can be checked.
+10. ``judge_false_0``: gold was scored 0 and withheld.
+11. ``wrong_sub_answer``: the sub-run or round that found it passed on neither the gold nor an answer drawn from it: no
+    answer, a refusal, or an answer with most words outside the gold chunks below it (except yes and no). Data sets
+    have no gold answers to sub-questions, so this is the closest check.
 
 All gold reached the reader:
 
 12. ``refused_despite_evidence``: it refused.
-13. ``reader_missed``: it answered something else.
+13. ``reader_missed``: it gave another answer.
 
-Gold is known by document. Where documents are cut into several chunks, any chunk of a gold document counts as gold.
+Gold is known by document: any chunk of a gold document counts as gold.
 """
 
 from __future__ import annotations
@@ -56,10 +53,10 @@ from ..runs.experiment import RETRIEVING
 
 
 def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness, int]]:
-    """How many answers of each system are complete, degraded and failed; each of these is a key.
+    """Count the complete, degraded and failed answers of each system; every kind is a key.
 
     Args:
-        questions: As from ``frames.question_frame``.
+        questions: The result of ``frames.question_frame``.
     """
     return {
         str(system): {kind: int((part["completeness"] == kind).sum()) for kind in get_args(Completeness)}
@@ -68,21 +65,21 @@ def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness,
 
 
 def damage_lines(questions: pd.DataFrame) -> Iterator[str]:
-    """Lines of Markdown on degraded answers, what damaged them in which system; none where no answer is degraded.
+    """Yield lines of Markdown on the degraded answers of each system and their damage; none without damage.
 
     Args:
-        questions: As from ``frames.question_frame``.
+        questions: The result of ``frames.question_frame``.
     """
     degraded = questions[questions["completeness"] == "degraded"]
     if degraded.empty:
         return
-    told = []
+    systems = []
     for system, part in degraded.groupby("system", sort=False):
         words = damage_in_words(in_order({kind: int(part[kind].sum()) for kind in DAMAGE_KINDS}))
-        told.append(f"{system} {count_of(len(part), 'answer')} ({words})")
+        systems.append(f"{system} {count_of(len(part), 'answer')} ({words})")
     yield (
-        f"Degraded by faults: {', '.join(told)}. They count in these means; `judgetree eval compare` leaves them out "
-        "unless `--rows` says otherwise. `judgetree eval run --retry incomplete` asks them again."
+        f"Degraded by faults: {', '.join(systems)}. They count in these means; `judgetree eval compare` leaves them "
+        "out unless `--rows` says otherwise. `judgetree eval run --retry incomplete` asks them again."
     )
     yield ""
 
@@ -102,7 +99,7 @@ FailureKind = Literal[
     "other",
 ]
 FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
-"""In the order in which they are shown."""
+"""All kinds, in display order."""
 
 FAILURE_WORDS: Mapping[FailureKind, tuple[str, str]] = {
     "failed_run": ("failed run", "The run failed, so there is no answer."),
@@ -124,19 +121,19 @@ FAILURE_WORDS: Mapping[FailureKind, tuple[str, str]] = {
     "closed_book": ("no retrieval", "The system looks nothing up; it was wrong, or refused, from memory."),
     "other": ("other", "The data set names no gold documents, or the run kept no tree, so the cause cannot be told."),
 }
-"""By kind: its name, and what it means in a sentence."""
+"""Name and one-sentence meaning of each kind."""
 
 _GROUNDED_SHARE = 0.5
 _NEEDS_NO_SOURCE = (["yes"], ["no"])
 
 
 def failure_kind(row: RunRow, question: EvalQuestion, read_tree: Callable[[], SearchTree | None]) -> FailureKind | None:
-    """Why the answer of ``row`` is wrong; None where it is right, or where the gold answers are not known.
+    """Classify the error of ``row``; None if its answer is right or its gold answers are unknown.
 
     Args:
-        row: What came of the question.
-        question: The same question with its gold answers and documents.
-        read_tree: Gives its search tree, or None where none was kept; called only if the cause lies in the search.
+        row: The row.
+        question: Its question with gold answers and documents.
+        read_tree: Reads the search tree, or returns None without one; called only if the cause lies in the search.
     """
     if not question.answers_known:
         return None
@@ -145,10 +142,10 @@ def failure_kind(row: RunRow, question: EvalQuestion, read_tree: Callable[[], Se
     scores = score_answer(question, row.prediction, refused=row.status == "refused")
     if scores.em == 1.0:
         return None
-    return _without_a_look(row, question, scores) or _lost_evidence(row, question, read_tree) or _readers_fault(row)
+    return _kind_without_tree(row, question, scores) or _lost_evidence(row, question, read_tree) or _reader_kind(row)
 
 
-def _without_a_look(row: RunRow, question: EvalQuestion, scores: AnswerScores) -> FailureKind | None:
+def _kind_without_tree(row: RunRow, question: EvalQuestion, scores: AnswerScores) -> FailureKind | None:
     if not question.is_answerable:
         return "answered_unanswerable"
     if scores.cover_em == 1.0:
@@ -156,7 +153,7 @@ def _without_a_look(row: RunRow, question: EvalQuestion, scores: AnswerScores) -
     return "closed_book" if row.system not in RETRIEVING else None
 
 
-def _readers_fault(row: RunRow) -> FailureKind:
+def _reader_kind(row: RunRow) -> FailureKind:
     return "refused_despite_evidence" if row.status == "refused" else "reader_missed"
 
 
@@ -180,16 +177,16 @@ def _lost_evidence(
 
 @dataclass(frozen=True, kw_only=True)
 class _Visit:
-    """A query of the tree, with the gold that the queries above it had found."""
+    """A query of the tree, with the gold found by the queries above it."""
 
     query: QueryNode
     known: frozenset[str]
     asked_from: ChunkNode | None = None
-    """None for the question itself."""
+    """The chunk that asked the query; None for the question itself."""
 
 
 class _Search:
-    """What a tree did with the gold documents of its question."""
+    """The gold documents of a question in its search tree."""
 
     def __init__(self, row: RunRow, question: EvalQuestion, tree: SearchTree) -> None:
         self.gold = frozenset(question.supporting)
@@ -212,7 +209,7 @@ class _Search:
         )
 
     def _is_too_much(self, chunk: ChunkNode, visit: _Visit) -> bool:
-        """Whether it cannot deserve the 2 that it got. Gold to a sub-question is one document of those missing."""
+        """Whether a chunk's 2 is wrong; a sub-question needs just one of the missing gold documents."""
         if visit.asked_from is None:
             return self._gold_of([chunk]) != self.gold
         return visit.query.depth < self._deepest and not self._gold_of([chunk])
@@ -226,7 +223,7 @@ class _Search:
         )
 
     def reaching(self, query: QueryNode) -> frozenset[str]:
-        """Gold that the reader of ``query`` had before it: in chunks that it was shown, or in answers drawn from it."""
+        """Collect the gold shown to the reader of ``query``: in chunks, or in sub-answers drawn from gold."""
         shown = query.shown_chunks
         handed_up = (
             self.reaching(chunk.child)
@@ -240,7 +237,7 @@ class _Search:
         return self._gold_of(shown).union(*handed_up, *followed_up)
 
     def _is_drawn_from(self, answer: str, chunks: Iterable[ChunkNode]) -> bool:
-        """Whether an answer may come from the gold among the chunks."""
+        """Whether an answer may be drawn from the gold among the chunks."""
         if is_refusal(answer):
             return False
         words = answer_tokens(answer, lang=self._lang)
@@ -251,7 +248,7 @@ class _Search:
         return sum(token in source for token in words) >= _GROUNDED_SHARE * len(words)
 
     def _visits(self) -> Iterator[_Visit]:
-        """Every query, parents before children."""
+        """Yield every query, parents before children."""
         stack = [_Visit(query=self._root, known=frozenset())]
         while stack:
             visit = stack.pop()
@@ -271,12 +268,12 @@ class _Search:
 
 
 def _follow_ups(query: QueryNode) -> Iterator[tuple[str, list[ChunkNode]]]:
-    """Answers that a reader was given in place of what rounds had found for them (Self-Ask), each with those chunks."""
+    """Yield the sub-answers in the reader's context with the chunks that their rounds found (Self-Ask)."""
     found: dict[str, list[ChunkNode]] = {}
     for chunk in query.chunks:
         if chunk.round:
             found.setdefault(chunk.found_by, []).append(chunk)
     for asked, chunks in found.items():
-        _, stands_there, rest = query.evidence.partition(render_sub_answer(asked, ""))
-        if stands_there:
+        _, found_there, rest = query.evidence.partition(render_sub_answer(asked, ""))
+        if found_there:
             yield rest.partition("\n\n")[0], chunks

@@ -1,4 +1,4 @@
-"""A run as pandas frames: a row a question with its scores, and a row a system with its means."""
+"""A run as pandas frames: a row for each question with its scores, and a row for each system with its means."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .ragas import CurrentScores, ragas_columns, ragas_shares
 from .turn_columns import turn_columns
 
 KS = (3, 10)
-"""The k of recall@k and all@k, as far as so many chunks were retrieved; see ``ks_of``."""
+"""Cut-offs of recall@k and all@k, up to the number of retrieved chunks; see ``ks_of``."""
 ANSWER_METRICS = ("em", "f1", "precision", "recall", "cover_em")
 RETRIEVAL_METRICS = ("mrr", "tree_recall", "tree_all")
 COST_METRICS = (
@@ -41,15 +41,15 @@ COST_METRICS = (
     "sub_runs",
     "depth",
 )
-"""Calls, tokens, cost and seconds as if no call had come out of the cache; behind ``paid_``, as they were paid."""
+"""Calls, tokens, cost and seconds as if the cache were empty; with the prefix ``paid_``, as they were paid."""
 _MEAN_COLUMNS = ["system", "metric", "mean", "low", "high", "n"]
 _SHARES = frozenset((*ANSWER_METRICS, *RETRIEVAL_METRICS, *ragas_shares()))
 _NEEDS_ALL = frozenset({"cost_usd", "paid_cost_usd"})
-"""Metrics whose mean is unknown while a single value is."""
+"""Metrics whose mean is unknown if a single value is."""
 
 
 def ks_of(topk: int) -> tuple[int, ...]:
-    """The k that say something of a retriever that gives ``topk`` chunks: those of ``KS`` up to it, and itself.
+    """Return the cut-offs for a retriever of ``topk`` chunks: those of ``KS`` below ``topk``, and ``topk``.
 
     >>> ks_of(3), ks_of(5), ks_of(20)
     ((3,), (3, 5), (3, 10, 20))
@@ -58,12 +58,12 @@ def ks_of(topk: int) -> tuple[int, ...]:
 
 
 def retrieval_metrics(ks: Sequence[int]) -> tuple[str, ...]:
-    """Columns of what was found: ``recall@3``, ``all@3``, …, ``mrr`` among what was retrieved, and of whole trees."""
+    """Return the retrieval columns: ``recall@3``, ``all@3``, …, ``mrr``, ``tree_recall``, ``tree_all``."""
     return (*(f"{name}@{k}" for k in ks for name in ("recall", "all")), *RETRIEVAL_METRICS)
 
 
 def is_share(metric: str) -> bool:
-    """Whether the column's values lie in [0, 1]: scores of answers and of retrieval, and most of RAGAS."""
+    """Whether the column's values are in [0, 1]: scores of answers and of retrieval, and most of RAGAS."""
     return metric in _SHARES or metric.partition("@")[0] in ("recall", "all")
 
 
@@ -75,25 +75,23 @@ def question_frame(
     ragas: Iterable[RagasScore] = (),
     prices: Prices | None = None,
 ) -> pd.DataFrame:
-    """A row for each row of the run, in its order: what was asked, what came of it, and every score.
+    """Build a row for each row of the run, in its order: question, outcome, and every score.
 
-    Scores are in [0, 1]. A failed question scores 0. A score that the data set cannot give is missing: answers
-    without gold answers, retrieval without gold documents or by a system that does not retrieve. Scores of RAGAS
-    stand in columns of their own (see ``ragas.report.ragas_columns``) and are missing wherever there is none.
-    A turn that was answered without a search has none of retrieval either; what else is known of turns stands in
-    columns of their own (see ``turn_columns.turn_columns``), and calls and tokens are those of search and conversation.
-    ``completeness`` is "complete", "degraded" or "failed"; ``damage`` says in words what faults took from an answer,
-    and each of ``DAMAGE_KINDS`` has a column that counts it.
-    ``cost_usd`` is what the row's own calls cost, and missing where a part of it is unknown; ``cost_known_usd`` is the
-    rest of it. Calls, tokens, cost and seconds are those of all calls, as if none had come out of the cache, so that
-    systems do not differ by which of them asked first; ``paid_…`` is what was paid.
+    Scores are in [0, 1]; a failed question scores 0. A score is missing if the data set lacks the gold answers or
+    documents, if the system does not retrieve, or if a turn was answered without a search. RAGAS scores and facts about
+    turns have columns of their own (``ragas.ragas_columns``, ``turn_columns.turn_columns``).
+
+    ``completeness`` is "complete", "degraded" or "failed"; ``damage`` describes the damage, and each of
+    ``DAMAGE_KINDS`` has a column with its count. ``cost_usd`` is the cost of the row's calls, missing if a part is
+    unknown; ``cost_known_usd`` is the known part. Calls, tokens, cost and seconds count cached calls as if they had
+    been made, so that systems compare fairly whichever ran first; ``paid_…`` counts what was paid.
 
     Args:
-        rows: Of the run.
-        questions: Of its data set.
-        ks: The k of recall@k and all@k, none above what was retrieved; see ``ks_of``.
-        ragas: Its scores by RAGAS.
-        prices: None takes those that come with judgetree.
+        rows: Rows of the run.
+        questions: Questions of its data set.
+        ks: Cut-offs of recall@k and all@k; see ``ks_of``.
+        ragas: RAGAS scores of the run.
+        prices: Prices of models; None takes judgetree's own.
     """
     prices = prices or load_prices()
     by_id, scores = {question.id: question for question in questions}, current_scores(ragas)
@@ -103,15 +101,15 @@ def question_frame(
 
 
 def system_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
-    """A row for each system and metric that it has: mean over its questions, 95 % interval, number of questions.
+    """Compute a row for each system and metric: mean over its questions, 95 % interval, number of questions.
 
-    Intervals of shares are Wilson's or, where values lie in between, the bootstrap's (``metrics.intervals``). The mean
-    of a cost is missing while that of any question is unknown.
+    Shares of 0 and 1 have Wilson's interval, other values the bootstrap's (``metrics.intervals``). The mean of a cost
+    is missing if the cost of any question is unknown.
 
     Args:
-        frame: As from ``question_frame``; repeats of a question count as their mean.
-        metrics: Columns of it.
-        seed: Of the bootstrap.
+        frame: The result of ``question_frame``; repeats of a question count as their mean.
+        metrics: Columns of the frame.
+        seed: Seed of the bootstrap.
     """
     records = []
     for system, part in frame.groupby("system", sort=False):
@@ -126,15 +124,15 @@ def system_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) 
 
 
 def common_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
-    """``system_frame`` over the questions that every system has a value on, for metrics whose systems differ in that.
+    """Compute ``system_frame`` over common questions, for metrics whose systems have values on different questions.
 
-    Systems without any value of a metric are left out of account: one that does not retrieve has no recall. Where two
-    systems share no question, ``n`` is 0 and the mean is missing. Empty where all means are over the same questions.
+    Systems without any value of a metric are ignored for it. If two systems share no question, ``n`` is 0 and the mean
+    is missing. Empty if all means are over the same questions.
 
     Args:
-        frame: As from ``question_frame``.
-        metrics: Columns of it.
-        seed: Of the bootstrap.
+        frame: The result of ``question_frame``.
+        metrics: Columns of the frame.
+        seed: Seed of the bootstrap.
     """
     parts = {str(system): part for system, part in frame.groupby("system", sort=False)}
     records: list[dict[str, object]] = []
@@ -152,13 +150,13 @@ def common_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) 
 
 
 def failure_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row for each system and kind of failure that it has: number of wrong answers, and their share.
+    """Compute a row for each system and kind of failure: number of wrong answers, and their share.
 
-    Columns: ``system``, ``kind`` (see ``failures``), ``answers``, ``share`` of the system's answers to questions whose
-    gold answers are known, in [0, 1]. The numbers of a system add up to its answers whose EM is 0.
+    Columns: ``system``, ``kind`` (see ``failures``), ``answers``, ``share`` in [0, 1] of the system's answers with
+    known gold answers. The numbers of a system add up to its answers with an EM of 0.
 
     Args:
-        frame: As from ``question_frame``, with a column ``failure``.
+        frame: The result of ``question_frame``, with a column ``failure``.
     """
     records = [
         {"system": system, "kind": kind, "answers": int(count), "share": int(count) / int(part["em"].notna().sum())}
@@ -169,7 +167,7 @@ def failure_frame(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def records_of(frame: pd.DataFrame) -> list[dict[str, object]]:
-    """Its rows, with None for what is missing."""
+    """Convert a frame to records, with None for missing values."""
     kept = frame.astype(object).where(frame.notna(), None)
     return [{str(name): value for name, value in record.items()} for record in kept.to_dict(orient="records")]
 

@@ -1,4 +1,4 @@
-"""Matplotlib figures as SVG elements that stand in an HTML page, in its font and its colours, light or dark."""
+"""Matplotlib figures as SVG elements of an HTML page, in its font and colours, light or dark."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from matplotlib.figure import Figure
 _SVG = "http://www.w3.org/2000/svg"
 _LINK = "http://www.w3.org/1999/xlink"
 _INK = "#010203"
-"""Stands for the page's text colour until the figure is SVG; nothing else may be drawn in it."""
+"""Placeholder for the page's text colour; no plot may use it for anything else."""
 _FONT_SIZE = re.compile(r"([\d.]+)px")
 
 
 def draw_inline_svg(
     draw: Callable[[Figure], None], *, name: str, alt: str, size_inches: tuple[float, float] = (6.4, 3.4)
 ) -> str:
-    """What ``draw`` puts on a figure, as an ``<svg>`` element; the same one for the same drawing.
+    """Render what ``draw`` puts on a figure as an ``<svg>`` element; the same drawing gives the same element.
 
-    Text stays text, without a font of its own. There is neither a style element nor a style attribute, which a
-    strict Content-Security-Policy would block.
+    Text stays text in the page's font. There are no style elements or attributes, which a strict
+    Content-Security-Policy would block.
 
     Args:
-        draw: Draws on the figure that it is given.
-        name: Different for each figure of a page, so that what they refer to within themselves does not clash.
-        alt: What it shows, in words.
+        draw: Draws on the given figure.
+        name: Unique in the page; it keeps the ids of its figures apart.
+        alt: Description in words.
         size_inches: Width and height; the element scales.
     """
     out = io.StringIO()
-    # What is drawn asks for its defaults while it is drawn, so they cannot be given to the figure alone.
+    # Artists read the rcParams while they are drawn, so the settings must be global meanwhile.
     with _settings(name), warnings.catch_warnings():
-        # The page's fonts have the signs that Matplotlib's own lacks; its guess of their width is good enough.
+        # The page's fonts have glyphs that Matplotlib's font lacks; its estimate of their width is good enough.
         warnings.filterwarnings("ignore", message=r"Glyph \d+")
         figure = Figure(figsize=size_inches, layout="constrained")
         FigureCanvasSVG(figure)
@@ -78,7 +78,7 @@ def _inline(svg: str, alt: str) -> str:
     _drop_unused_ids(root)
     for name in ("width", "height"):
         root.attrib.pop(name, None)
-    # What the style element said.
+    # Replaces the removed style element.
     root.attrib |= {"stroke-linejoin": "round", "stroke-linecap": "butt", "role": "img"}
     title = ElementTree.Element(f"{{{_SVG}}}title")
     title.text = alt
@@ -89,7 +89,7 @@ def _inline(svg: str, alt: str) -> str:
 
 
 def _presentation_attributes(element: ElementTree.Element) -> None:
-    """Say as attributes what the style attribute says; of fonts the size alone."""
+    """Replace the style attribute by presentation attributes; of fonts only the size is kept."""
     for declaration in element.attrib.pop("style", "").split(";"):
         name, _, value = (part.strip() for part in declaration.partition(":"))
         if name in ("font", "font-size"):
@@ -100,7 +100,7 @@ def _presentation_attributes(element: ElementTree.Element) -> None:
 
 
 def _drop_unused_ids(root: ElementTree.Element) -> None:
-    """Leave the ids that are referred to: the others (figure_1, text_1) are the same in each figure."""
+    """Drop ids without a reference: Matplotlib's (figure_1, text_1) repeat in each figure."""
     values = [value for element in root.iter() for name, value in element.attrib.items() if name != "id"]
     used = {name for value in values for name in re.findall(r"#([\w.-]+)", value)}
     for element in root.iter():

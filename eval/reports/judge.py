@@ -1,4 +1,4 @@
-"""A judge's figures in words and tables: the section "Judge" of a report."""
+"""Judge figures in words and tables: the section "Judge" of a report."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from ..calibration.judge_figures import GOLD_SHARES, VERDICTS, Estimate, GoldShare, JudgeFigures, VerdictName
+from .markdown_tables import table_head, table_line
 
 MIN_QUESTIONS = 20
-"""With fewer questions that have both gold and other chunks, nothing is said of a judge."""
+"""Fewest questions with both gold and other chunks for a finding about a judge."""
 DOMINANT_SHARE = 0.70
 UNDESERVED_SHARE = 0.10
 UNKNOWN_SHARE = 0.10
@@ -18,12 +19,11 @@ _GOLD_NAMES: dict[GoldShare, str] = {"none": "no gold", "some": "some of the gol
 
 
 def judge_findings(figures: JudgeFigures) -> tuple[str, ...]:
-    """What a reader must know of a judge, a sentence each; empty where there is nothing to warn of.
+    """List warnings about a judge, a sentence each; empty without any.
 
     A judge hardly discriminates if it gives one verdict to more than 70 % of the chunks, and to at least 10 points more
-    than deserve it: where nearly all chunks are useless, nearly all 0 is right. Its scale looks inverted if it rates
-    gold chunks below others, or gives them a 0 more often, beyond what chance explains. Of fewer than
-    ``MIN_QUESTIONS`` questions nothing is said but that.
+    than deserve it. Its scale looks inverted if it rates gold chunks below others, or gives them a 0 more often, beyond
+    chance. Fewer than ``MIN_QUESTIONS`` questions give that as the only finding.
     """
     if figures.ranked_questions < MIN_QUESTIONS:
         return (
@@ -34,35 +34,34 @@ def judge_findings(figures: JudgeFigures) -> tuple[str, ...]:
 
 
 def judge_documents(judges: Mapping[str, JudgeFigures]) -> dict[str, object]:
-    """The figures and findings by system, as plain data that ``json.dumps`` takes."""
+    """Return figures and findings by system, as plain data for ``json.dumps``."""
     return {
         system: {**asdict(figures), "findings": list(judge_findings(figures))} for system, figures in judges.items()
     }
 
 
 def judge_section(system: str, figures: JudgeFigures) -> list[str]:
-    """Lines of Markdown on the judge of one system: confusion, figures with 95 % intervals, findings."""
+    """Write lines of Markdown on the judge of one system: confusion, figures with 95 % intervals, findings."""
     lines = [
         f"## Verdicts of {system}",
         "",
-        _row(["verdict", *_GOLD_NAMES.values(), "share"]),
-        _row(["---"] * (len(GOLD_SHARES) + 2)),
+        *table_head(["verdict", *_GOLD_NAMES.values(), "share"]),
     ]
     for verdict in VERDICTS:
         counts = [str(figures.confusion[verdict][gold]) for gold in GOLD_SHARES]
-        lines.append(_row([verdict, *counts, _shown(figures.shares[verdict], 100, 1)]))
+        lines.append(table_line([verdict, *counts, _shown(figures.shares[verdict], 100, 1)]))
     named = {
         "Cohen's kappa": figures.kappa,
         "AUC within the question": figures.auc_within,
         "AUC over all questions": figures.auc_over,
         "expected calibration error": figures.calibration_error,
     }
-    told = [f"{name} {_shown(estimate, 1, 3)}" for name, estimate in named.items() if estimate is not None]
+    shown = [f"{name} {_shown(estimate, 1, 3)}" for name, estimate in named.items() if estimate is not None]
     lines += [
         "",
         f"{figures.chunks} chunks that {figures.questions} questions found themselves; those of sub-runs are left out, "
         "since nobody knows their gold. Shares in per cent; in brackets 95 % intervals.",
-        *(["", "; ".join(told) + "."] if told else []),
+        *(["", "; ".join(shown) + "."] if shown else []),
         *_reliability(figures),
     ]
     for finding in judge_findings(figures):
@@ -102,7 +101,7 @@ def _unknown(figures: JudgeFigures) -> Iterator[str]:
 def _reliability(figures: JudgeFigures) -> Iterator[str]:
     if not figures.reliability:
         return
-    yield from ("", _row(["P(needed)", "chunks", "mean", "gold"]), _row(["---"] * 4))
+    yield from ("", *table_head(["P(needed)", "chunks", "mean", "gold"]))
     for each in figures.reliability:
         cells = [
             f"{each.low:.1f} to {each.high:.1f}",
@@ -110,16 +109,12 @@ def _reliability(figures: JudgeFigures) -> Iterator[str]:
             f"{each.predicted:.2f}",
             f"{each.observed:.2f}",
         ]
-        yield _row(cells)
+        yield table_line(cells)
 
 
 def _shown(estimate: Estimate, scale: float, digits: int) -> str:
-    """ "0.731 (0.690 to 0.772)", or the value alone."""
+    """Format an estimate as "0.731 (0.690 to 0.772)", or the value alone."""
     if estimate.low is None or estimate.high is None:
         return f"{estimate.value * scale:.{digits}f}"
     value, low, high = (f"{each * scale:.{digits}f}" for each in (estimate.value, estimate.low, estimate.high))
     return f"{value} ({low} to {high})"
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"

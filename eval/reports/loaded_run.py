@@ -1,4 +1,4 @@
-"""A run directory read again: its manifest, its rows, and the data set that they answer."""
+"""A run directory read for a report: its manifest, its rows, and their data set."""
 
 from __future__ import annotations
 
@@ -27,39 +27,40 @@ from .frames import ks_of, question_frame
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedRun:
-    """The rows of a run directory, and what they answer."""
+    """The rows of a run directory with their data set."""
 
     folder: Path
     manifest: Manifest
     experiment: Experiment
     dataset: Dataset
-    """Whole, not the choice of it that was asked."""
+    """The whole data set, not only the questions that were asked."""
     rows: list[RunRow]
-    """The newest attempts, at least one: by question as the data set has them, then by system as ``SYSTEMS`` has
-    them, then by repeat, in whichever order they were finished."""
+    """The newest attempts, at least one, sorted by question in data set order, then by system in ``SYSTEMS`` order,
+    then
+    by repeat."""
     replaced: tuple[RunRow, ...] = ()
-    """Earlier attempts at questions that were asked again. They are scored nowhere, but were paid for."""
+    """Earlier attempts at questions that were asked again; they are not scored, but count as paid."""
     trees: TreeStore
-    """The search trees that were kept."""
+    """The search trees of the run."""
 
     @property
     def questions(self) -> Mapping[str, EvalQuestion]:
-        """Those of the data set by id."""
+        """Questions of the data set by id."""
         return {question.id: question for question in self.dataset.questions}
 
     @property
     def baseline(self) -> str | None:
-        """The experiment's baseline, if there are answers of it; see ``compare.compare_runs``."""
+        """The experiment's baseline if the run has answers of it; see ``compare.compare_runs``."""
         chosen = self.experiment.baseline
         return chosen if chosen == "all" or any(row.system == chosen for row in self.rows) else None
 
 
 def load_run(folder: Path) -> LoadedRun:
-    """The newest rows of a run directory with the data set that they were asked of.
+    """Load the newest rows of a run directory and their data set.
 
     Raises:
         LoadingError: There is no run, it has no row, or its data set cannot be read.
-        SettingsError: The data set is no longer what the run was asked of.
+        SettingsError: The data set has changed since the run.
     """
     store = RunStore(folder)
     manifest = store.read_manifest()
@@ -72,8 +73,8 @@ def load_run(folder: Path) -> LoadedRun:
     identity = manifest.get("identity")
     if isinstance(identity, dict) and identity.get("dataset_digest") != dataset.digest:
         raise SettingsError(
-            f"{experiment.dataset} has changed since {folder} was run, so its gold answers are others. "
-            "Bring back the file of that run, or run again with another --out."
+            f"{experiment.dataset} has changed since {folder} was run, so its gold answers may differ. Restore the "
+            "file of that run, or run again with another --out."
         )
     return LoadedRun(
         folder=folder,
@@ -87,13 +88,13 @@ def load_run(folder: Path) -> LoadedRun:
 
 
 def score_rows(run: LoadedRun) -> pd.DataFrame:
-    """The scored rows of a run (see ``frames.question_frame``), with what RAGAS has scored and what calls cost."""
+    """Score the rows of a run (``frames.question_frame``), with their RAGAS scores and costs."""
     ragas, prices = RagasStore(run.folder).read(), load_prices(load_settings().home)
     return question_frame(run.rows, run.dataset.questions, ks=ks_of(run.experiment.topk), ragas=ragas, prices=prices)
 
 
 def missing_answers(run: LoadedRun) -> int:
-    """Answers that the run is to have, of every system, question and repeat, and has not yet."""
+    """Count the answers of systems, questions and repeats that the run still lacks."""
     there = {row.place for row in run.rows}
     chosen = choose_questions(run.dataset, run.experiment).questions
     places = itertools.product(run.experiment.systems, chosen, range(run.experiment.repeats))
@@ -101,7 +102,7 @@ def missing_answers(run: LoadedRun) -> int:
 
 
 def paid_by_system(run: LoadedRun) -> dict[str, Cost]:
-    """What each system's answers have cost, those that were asked again included, in the order of the rows."""
+    """Add up the cost of each system's answers, replaced attempts included, in the order of the rows."""
     prices = load_prices(load_settings().home)
     paid = {row.system: FREE for row in run.rows}
     for row in (*run.rows, *run.replaced):

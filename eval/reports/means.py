@@ -12,16 +12,16 @@ from ..metrics.statistics import NoiseFloor, noise_floor
 
 
 def mean_of(rows: pd.DataFrame, metric: str, *, scale: Scale, seed: int = 0) -> MeanInterval | None:
-    """The mean of a column over questions, with its 95 % interval; None where no question has a value.
+    """Compute the mean of a column over questions with its 95 % interval; None without values.
 
-    Repeats of a question count as their mean, so that they are one observation. Turns of one dialogue are drawn
-    together: see ``metrics.intervals``.
+    Repeats of a question count as one observation, their mean. The bootstrap draws whole dialogues
+    (``metrics.intervals``).
 
     Args:
-        rows: Of one system, as from ``frames.question_frame``.
+        rows: Rows of one system from ``frames.question_frame``.
         metric: One of its columns.
-        scale: What its values are.
-        seed: Of the bootstrap.
+        scale: Whether the values are shares.
+        seed: Seed of the bootstrap.
     """
     values = by_question(rows, metric)
     if not values:
@@ -31,13 +31,13 @@ def mean_of(rows: pd.DataFrame, metric: str, *, scale: Scale, seed: int = 0) -> 
 
 
 def by_question(rows: pd.DataFrame, metric: str) -> dict[str, float]:
-    """The values of a column by question, repeats as their mean, in the order of the rows; missing ones left out."""
+    """Average a column by question, in the order of the rows; missing values are left out."""
     means = pd.to_numeric(rows[metric]).groupby(rows["question_id"], sort=False).mean().dropna()
     return {str(question): float(value) for question, value in means.items()}
 
 
 def dialogues_of(rows: pd.DataFrame, questions: Sequence[str]) -> list[Hashable] | None:
-    """The dialogue of each question, or the question itself where it stands alone; None where all of them do."""
+    """Return the dialogue of each question, or the question if it stands alone; None if all stand alone."""
     if "dialogue_id" not in rows or not rows["dialogue_id"].notna().any():
         return None
     turns = rows[rows["dialogue_id"].notna()]
@@ -46,10 +46,10 @@ def dialogues_of(rows: pd.DataFrame, questions: Sequence[str]) -> list[Hashable]
 
 
 def in_common(values: Mapping[str, Mapping[str, float]]) -> set[str] | None:
-    """The questions that each system has a value on; None where all have theirs on the same questions.
+    """Return the questions that every system has a value on; None if all systems have the same questions.
 
     Args:
-        values: By system, then by question; a system without any value is left out of the account.
+        values: By system and question; a system without any value is ignored.
     """
     populations = [set(own) for own in values.values() if own]
     if not populations or all(population == populations[0] for population in populations):
@@ -62,13 +62,13 @@ FIRED, QUIET = "fired", "did not fire"
 
 
 def recursion_fired(frame: pd.DataFrame) -> pd.Series | None:
-    """For each row whether recursion fired on its question: whether the judge's tree has a sub-run, in any repeat.
+    """Mark each row by whether recursion fired on its question: the judge's tree has a sub-run in some repeat.
 
-    It is asked of the question, not of the row, so that every system is measured on the same questions. Missing where
-    the judge was not asked the question; None where it was asked none.
+    The mark belongs to the question, so every system is measured on the same questions. Missing if the judge was not
+    asked the question; None if the run has no judge.
 
     Args:
-        frame: As from ``frames.question_frame``.
+        frame: The result of ``frames.question_frame``.
     """
     if "sub_runs" not in frame or JUDGE not in set(frame["system"]):
         return None
@@ -77,18 +77,17 @@ def recursion_fired(frame: pd.DataFrame) -> pd.Series | None:
 
 
 def split_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
-    """A row for each split, part, system and metric: mean over questions, 95 % interval, n of questions.
+    """Compute a row for each split, part, system and metric: mean over questions, 95 % interval, number of questions.
 
-    Means are over the questions that every system has a score on, so that the systems of a part can be compared.
+    Means are over the questions that every system has a score on, so the systems of a part are comparable.
 
     Columns: ``split`` ("type", "hops", "recursion"), ``part`` (text), ``system``, ``metric``, ``mean``, ``low``,
-    ``high``, ``n``. A split of which the data set knows one part or none is left out, and so are questions of which the
-    part is not known.
+    ``high``, ``n``. Splits with fewer than two parts are left out, and so are questions with an unknown part.
 
     Args:
-        frame: As from ``frames.question_frame``; repeats of a question count as their mean.
-        metrics: Columns of it, of values in [0, 1].
-        seed: Of the bootstrap.
+        frame: The result of ``frames.question_frame``; repeats of a question count as their mean.
+        metrics: Columns of the frame with values in [0, 1].
+        seed: Seed of the bootstrap.
     """
     records = [
         {"split": split, "part": part, "system": system, "metric": metric, **asdict(interval)}
@@ -120,10 +119,10 @@ _COLUMNS = ["system", "metric", "repeats", "sd_of_means", "flipped_share", "n"]
 
 
 def noise_frame(questions: pd.DataFrame) -> pd.DataFrame:
-    """A row for each system and metric that has several repeats; see ``metrics.statistics.NoiseFloor``.
+    """Compute a row for each system and metric with several repeats; see ``metrics.statistics.NoiseFloor``.
 
     Args:
-        questions: As from ``frames.question_frame``. Only questions that every repeat has a score on count.
+        questions: The result of ``frames.question_frame``. Questions without a score in some repeat are left out.
     """
     records = []
     for system, part in questions.groupby("system", sort=False):
@@ -136,7 +135,7 @@ def noise_frame(questions: pd.DataFrame) -> pd.DataFrame:
 
 
 def noise_lines(noise: pd.DataFrame) -> Iterator[str]:
-    """A sentence for each row of ``noise_frame``, in points, which are hundredths of the score."""
+    """Yield a sentence for each row of ``noise_frame``, in points (score × 100)."""
     for row in noise.itertuples():
         yield (
             f"Noise of {row.system}, {row.metric}: the means of {row.repeats} repeats have a standard deviation of "

@@ -1,8 +1,8 @@
 """The report of a run as one self-contained HTML page: tables, plots, and every question with its search trees.
 
-The page asks for nothing outside itself. Text of documents and models goes into it as escaped HTML or as JSON that the
-script turns into text nodes, and a Content-Security-Policy allows this page's own script and style, by hash, and
-nothing else. Without script the tables and plots are there, and the questions are not.
+The page makes no request. Text of documents and models is escaped HTML, or JSON that the script turns into text nodes,
+and a Content-Security-Policy allows only this page's own script and style, by hash. Without JavaScript the page shows
+tables and plots, but no questions.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from string import Template
 from urllib.parse import urlencode
 
 import pandas as pd
 from markdown_it import MarkdownIt
 
-from ...graphs.drawing.html import csp_hash, json_in_html, tree_asset
+from ...graphs.drawing.html import html_page, json_in_html, tree_asset
 from ...modules.disk import write_whole
 from ...modules.formats import printable
 from ..calibration.judge_figures import judged_questions
@@ -43,32 +42,29 @@ _HEAD_FACTS = (
     "max_rec_depth",
     "corpus",
 )
-"""Of the manifest's identity, what stands at the top of the page; the rest can be opened."""
+"""Keys of the manifest's identity at the top of the page; the others are folded away."""
 _INTERVAL = re.compile(r" \(([^()<]* to [^()<]*)\)</td>")
 _SPLIT_WORDS = {"type": "Question type", "hops": "Hops", "recursion": "Recursion"}
 
 
 def draw_report(run: LoadedRun, report: Report) -> str:
-    """The page of a run. 500 questions of three systems take some seconds and a few MB.
+    """Draw the page of a run. 500 questions of three systems take some seconds and a few MB.
 
     Args:
-        run: What was read of its directory; the trees kept there are read too.
+        run: The run; its search trees are read from disk.
         report: Its scores.
 
     Raises:
-        LoadingError: A tree that was kept is damaged.
+        LoadingError: A search tree is damaged.
     """
-    style = tree_asset("tree.css") + _asset("page.css")
-    script = tree_asset("tree.js") + tree_asset("packs.js") + _asset("page.js")
     names = list(dict.fromkeys(str(system) for system in report.questions["system"]))
     data = page_data(run, report.questions)
-    # What it says after its first line, the title, in sections: one table of systems, and what there may be more.
+    # After its first line, the title: one table of systems, then optional sections.
     systems, *others = report.to_markdown().partition("\n")[2].split("\n## ")
-    return Template(_asset("page.html")).substitute(
-        style=style,
-        style_hash=csp_hash(style),
-        script=script,
-        script_hash=csp_hash(script),
+    return html_page(
+        _asset("page.html"),
+        style=tree_asset("tree.css") + _asset("page.css"),
+        script=tree_asset("tree.js") + tree_asset("packs.js") + _asset("page.js"),
         title=_text(f"{run.dataset.name}: {', '.join(names)}"),
         facts=_facts(run, report),
         manifest=_manifest(run.manifest),
@@ -106,12 +102,12 @@ def _markdown(text: str) -> str:
 
 
 def _wide(tables: str) -> str:
-    """Tables that scroll by themselves where the window is narrow."""
+    """Let tables scroll by themselves in a narrow window."""
     return tables.replace("<table>", '<div class="wide"><table class="figures">').replace("</table>", "</table></div>")
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table of cells that are HTML already."""
+    """Build a table from cells of HTML."""
     lines = ["".join(f"<th>{cell}</th>" for cell in head)]
     lines += ["".join(f"<td>{cell}</td>" for cell in row) for row in rows]
     return _wide(f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>")
@@ -165,7 +161,7 @@ def _comparisons(comparisons: Sequence[Comparison], questions: pd.DataFrame) -> 
     verdicts = "".join(
         f'<li class="{"shown" if each.paired.is_shown else "open"}">{_text(each.verdict)}</li>' for each in comparisons
     )
-    # Of a question that was repeated: right if it always was.
+    # A question that was repeated counts as right if every repeat was.
     worst = questions.groupby(["question_id", "system"], sort=False)["em"].min().unstack()
     right, wrong = worst == 1.0, worst < 1.0
     systems = list(dict.fromkeys(str(system) for system in questions["system"]))
@@ -178,12 +174,12 @@ def _comparisons(comparisons: Sequence[Comparison], questions: pd.DataFrame) -> 
 
 
 def _link(words: str, **search: str) -> str:
-    """A link that shows the questions which a search finds."""
+    """Build a link that filters the page's questions."""
     return f'<a href="#{html.escape(urlencode(search))}">{_text(words)}</a>'
 
 
 def _splits(splits: pd.DataFrame) -> str:
-    """A table a split: a row a part, a column a system and metric."""
+    """Build a table for each split: one row per part, one column per system and metric."""
     if splits.empty:
         return "<p>The data set tells no kinds of questions apart.</p>"
     tables = []
@@ -194,14 +190,11 @@ def _splits(splits: pd.DataFrame) -> str:
         body = []
         for part in dict.fromkeys(rows["part"]):
             n = int(rows[rows["part"] == part]["n"].max())
-            cells = [_mean(by_place.loc[place]) if place in by_place.index else "" for place in _places(part, columns)]
+            places = ((part, system, metric) for system, metric in columns)
+            cells = [_mean(by_place.loc[place]) if place in by_place.index else "" for place in places]
             body.append([_text(part), f"{n:,}", *cells])
         tables.append(_table(head, body))
     return "".join(tables)
-
-
-def _places(part: str, columns: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    return [(part, system, metric) for system, metric in columns]
 
 
 def _mean(row: pd.Series) -> str:
@@ -211,7 +204,7 @@ def _mean(row: pd.Series) -> str:
 
 
 def _failures(report: Report) -> str:
-    """A row a kind, a column a system; each number shows its questions."""
+    """Build a table with one row per kind and one column per system; each count links to its questions."""
     systems = list(dict.fromkeys(str(system) for system in report.questions["system"]))
     counts = report.failures.set_index(["kind", "system"])["answers"].to_dict()
     kinds = [kind for kind in FAILURE_KINDS if any((kind, system) in counts for system in systems)]
@@ -236,11 +229,11 @@ def _count(count: int, kind: str, system: str) -> str:
 
 
 def write_report(folder: Path, *, baseline: str | None = None) -> Report:
-    """``load_report``, and write report.html, report.md, results.csv and results.parquet into the run directory.
+    """Score a run like ``load_report``, and write report.html, report.md, results.csv and results.parquet beside it.
 
     Raises:
-        WritingError: A file could not be written; it is as it was.
-        UserError: See ``load_report``.
+        WritingError: A file could not be written; it is unchanged.
+        UserError: The run, its data set or a search tree cannot be read.
     """
     run = load_run(folder)
     report = report_of(run, baseline=baseline)

@@ -1,4 +1,4 @@
-"""The plots of a report, each an SVG element with a caption and its figures in words.
+"""The plots of a report, each an SVG element with a caption and a description in words.
 
 Needs matplotlib (extra ``eval``).
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0f7fc4", "#d9650b", "#0b9c78", "#c2639b", "#b98a00", "#7a6fd0", "#5c8f22", "#a4574a")
-"""By place of the system; told apart by the colour-blind, and seen on white and on black."""
+"""Colours by index of the system, distinct for the colour-blind and visible on white and black."""
 _PANEL_INCHES = 3.2
 _HEAT = "#0f7fc4"
 
@@ -36,19 +36,19 @@ class Plot:
     name: str
     title: str
     caption: str
-    """How to read it."""
+    """Explanation of how to read it."""
     svg: str
 
 
 def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame, *, metric: str = "em") -> Plot | None:
-    """Score against model calls a question, those out of the cache included, a point a system; None without scores.
+    """Plot a score against model calls per question, cached calls included; one point per system, None without scores.
 
     Args:
-        questions: As from ``frames.question_frame``.
-        systems: As from ``frames.system_frame``.
+        questions: The result of ``frames.question_frame``.
+        systems: The result of ``frames.system_frame``.
         metric: A score in [0, 1].
     """
-    scores = _scores(systems, metric)
+    scores = systems[systems["metric"] == metric]
     if scores.empty:
         return None
     made = questions.get("chat_calls")
@@ -70,7 +70,7 @@ def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame, *, metric: str = "
         axes.set_xlim(left=0)
         axes.grid(visible=True)
 
-    told = "; ".join(
+    described = "; ".join(
         f"{row.system}: {100 * row.mean:.1f} at {calls[row.system]:.1f} calls" for row in shown.itertuples()
     )
     return Plot(
@@ -78,16 +78,16 @@ def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame, *, metric: str = "
         title="Accuracy against cost",
         caption=f"Mean with 95 % interval.{_own_questions(shown)} Calls count whether they were paid for or came out "
         "of the cache. Up and to the left is better.",
-        svg=draw_inline_svg(draw, name="cost", alt=f"{metric.upper()} in per cent. {told}."),
+        svg=draw_inline_svg(draw, name="cost", alt=f"{metric.upper()} in per cent. {described}."),
     )
 
 
 def split_plot(splits: pd.DataFrame, systems: Sequence[str], *, metric: str = "em") -> Plot | None:
-    """Score by type, hops and recursion, a panel each; None where there is no split.
+    """Plot a score by type, hops and recursion, one panel each; None without splits.
 
     Args:
-        splits: As from ``splits.split_frame``.
-        systems: All of the run, whose places give the colours.
+        splits: The result of ``means.split_frame``.
+        systems: All systems of the run; their order gives the colours.
         metric: A score in [0, 1].
     """
     shown = splits[splits["metric"] == metric]
@@ -104,7 +104,7 @@ def split_plot(splits: pd.DataFrame, systems: Sequence[str], *, metric: str = "e
         all_axes[0].set_ylabel(f"{metric.upper()}, per cent")
         figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(systems))
 
-    told = "; ".join(f"{row.split} {row.part}, {row.system}: {100 * row.mean:.1f}" for row in shown.itertuples())
+    described = "; ".join(f"{row.split} {row.part}, {row.system}: {100 * row.mean:.1f}" for row in shown.itertuples())
     return Plot(
         name="splits",
         title="By kind of question",
@@ -113,17 +113,17 @@ def split_plot(splits: pd.DataFrame, systems: Sequence[str], *, metric: str = "e
         svg=draw_inline_svg(
             draw,
             name="splits",
-            alt=f"{metric.upper()} in per cent. {told}.",
+            alt=f"{metric.upper()} in per cent. {described}.",
             size_inches=(max(6.4, _PANEL_INCHES * len(panels)), 3.6),
         ),
     )
 
 
 def confusion_plot(judged: Mapping[str, JudgedQuestions]) -> Plot | None:
-    """The judge's verdicts against what the chunk holds of the gold, a panel a system; None where none was judged.
+    """Plot the judge's verdicts against the chunks' gold shares, one panel per system; None without verdicts.
 
     Args:
-        judged: By system, as from ``metrics.judge.judged_questions``.
+        judged: By system, the result of ``judge_figures.judged_questions``.
     """
     counts = {
         system: Counter((chunk.verdict, chunk.gold) for chunks in questions.values() for chunk in chunks)
@@ -139,7 +139,7 @@ def confusion_plot(judged: Mapping[str, JudgedQuestions]) -> Plot | None:
             _draw_confusion(axes, cells)
             axes.set_title(system)
 
-    told = "; ".join(
+    described = "; ".join(
         f"{system}, verdict {verdict}: " + ", ".join(f"{cells[verdict, gold]} with {gold} gold" for gold in GOLD_SHARES)
         for system, cells in counts.items()
         for verdict in VERDICTS
@@ -149,15 +149,15 @@ def confusion_plot(judged: Mapping[str, JudgedQuestions]) -> Plot | None:
         title="Verdicts against gold",
         caption="Chunks of the questions themselves, by the verdict and by how much of the gold documents a chunk "
         "holds. Per cent are of the column: a perfect judge has 100 on the diagonal.",
-        svg=draw_inline_svg(draw, name="confusion", alt=told, size_inches=(max(6.4, 3.4 * len(counts)), 3.0)),
+        svg=draw_inline_svg(draw, name="confusion", alt=described, size_inches=(max(6.4, 3.4 * len(counts)), 3.0)),
     )
 
 
 def latency_plot(questions: pd.DataFrame) -> Plot:
-    """Seconds a question, a box a system: quartiles in the box, whiskers at the 5th and 95th percentile.
+    """Plot seconds per question, one box per system: quartiles, with whiskers at the 5th and 95th percentile.
 
     Args:
-        questions: As from ``frames.question_frame``, with at least one row.
+        questions: The result of ``frames.question_frame``, with at least one row.
     """
     groups = questions.groupby("system", sort=False)["seconds"]
     seconds = {str(system): [float(value) for value in values] for system, values in groups}
@@ -182,7 +182,7 @@ def latency_plot(questions: pd.DataFrame) -> Plot:
         axes.set_xlim(left=0)
         axes.grid(visible=True, axis="x")
 
-    told = "; ".join(
+    described = "; ".join(
         f"{name}: median {box['med']:.2f} s, 95 % within {box['whishi']:.2f} s"
         for name, box in ((name, box_of(values, name)) for name, values in seconds.items())
     )
@@ -190,13 +190,13 @@ def latency_plot(questions: pd.DataFrame) -> Plot:
         name="latency",
         title="Latency",
         caption="Wall time of a question, waiting for the model included; calls out of the cache count with the time "
-        f"that they once took. Box: quartiles; whiskers: 5th and 95th percentile. {told}.",
-        svg=draw_inline_svg(draw, name="latency", alt=told, size_inches=(6.4, 1.4 + 0.5 * len(names))),
+        f"that they once took. Box: quartiles; whiskers: 5th and 95th percentile. {described}.",
+        svg=draw_inline_svg(draw, name="latency", alt=described, size_inches=(6.4, 1.4 + 0.5 * len(names))),
     )
 
 
 def box_of(values: Sequence[float], label: str) -> dict[str, str | float]:
-    """The numbers of a box as ``Axes.bxp`` takes them: quartiles, and whiskers at the 5th and 95th percentile.
+    """Compute a box for ``Axes.bxp``: quartiles, and whiskers at the 5th and 95th percentile.
 
     ``Axes.boxplot`` would end its whiskers at the last value within these percentiles.
     """
@@ -206,11 +206,11 @@ def box_of(values: Sequence[float], label: str) -> dict[str, str | float]:
 
 
 def failure_plot(failures: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
-    """Errors by kind and system, as bars; None where there is no error.
+    """Plot wrong answers by kind and system, as bars; None without wrong answers.
 
     Args:
-        failures: As from ``frames.failure_frame``.
-        systems: All of the run, whose places give the colours.
+        failures: The result of ``frames.failure_frame``.
+        systems: All systems of the run; their order gives the colours.
     """
     kinds = [kind for kind in FAILURE_KINDS if kind in set(failures["kind"])]
     if not kinds:
@@ -231,7 +231,7 @@ def failure_plot(failures: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
         axes.grid(visible=True, axis="x")
         figure.legend(loc="outside upper center", ncols=len(systems))
 
-    told = "; ".join(
+    described = "; ".join(
         f"{FAILURE_WORDS[kind][0]}: "
         + ", ".join(f"{system} {int(counts.get((kind, system), 0))}" for system in systems)
         for kind in kinds
@@ -241,7 +241,7 @@ def failure_plot(failures: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
         title="Failure kinds",
         caption="Each wrong answer (exact match 0) counts once, under the first cause that explains it.",
         svg=draw_inline_svg(
-            draw, name="failures", alt=told, size_inches=(6.4, 0.9 + len(kinds) * (0.14 + 0.1 * len(systems)))
+            draw, name="failures", alt=described, size_inches=(6.4, 0.9 + len(kinds) * (0.14 + 0.1 * len(systems)))
         ),
     )
 
@@ -292,20 +292,16 @@ def _draw_confusion(axes: Axes, cells: Mapping[tuple[VerdictName, GoldShare], in
     axes.spines[:].set_visible(False)
 
 
-def _scores(systems: pd.DataFrame, metric: str) -> pd.DataFrame:
-    return systems[systems["metric"] == metric]
-
-
 def _own_questions(scores: pd.DataFrame) -> str:
-    """A warning with the number of each system's questions where these differ, else ``""``."""
+    """Warn if the systems' scores cover different numbers of questions; ``""`` otherwise."""
     if scores["n"].nunique() < 2:
         return ""
-    told = ", ".join(f"{row.system} {int(row.n):,}" for row in scores.itertuples())
-    return f" Not comparable: each system over questions of its own ({told})."
+    counts = ", ".join(f"{row.system} {int(row.n):,}" for row in scores.itertuples())
+    return f" Not comparable: each system over questions of its own ({counts})."
 
 
 def _error(row: object) -> list[list[float]]:
-    """How far the interval reaches below and above the mean, in per cent; NaN, which draws nothing, without one."""
+    """Return the interval's extent below and above the mean, in per cent; NaN draws nothing."""
     mean, low, high = (getattr(row, name) for name in ("mean", "low", "high"))
     if pd.isna(low) or pd.isna(high):
         return [[math.nan], [math.nan]]

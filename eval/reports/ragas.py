@@ -1,9 +1,9 @@
-"""RAGAS scores in frames and reports: a column a metric, and beside each mean how many rows have no score, and why."""
+"""RAGAS scores in frames and reports: a column for each metric, and the reasons for missing scores."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
@@ -11,9 +11,10 @@ from ..datasets.questions import EvalQuestion
 from ..ragas.metrics import RAGAS_METRICS, WITH_SUB_ANSWERS, RagasMetric
 from ..ragas.scores import RagasScore, RowKey, row_key
 from ..rows.store import RunRow
+from .markdown_tables import table_head, table_line
 
 CurrentScores = Mapping[str, Mapping[RowKey, RagasScore]]
-"""As from ``scores.current_scores``."""
+"""The result of ``scores.current_scores``."""
 
 NOT_SCORED = "not scored yet"
 SCORING_FAILED = "scoring failed"
@@ -22,10 +23,10 @@ _HEAD = ("system", "metric", "mean", "n", "over common rows", "n", "missing", "s
 
 
 def ragas_columns(row: RunRow, question: EvalQuestion, scores: CurrentScores) -> dict[str, float | str | None]:
-    """Three columns for each metric of ``scores``, in the registry's order.
+    """Build three columns for each metric of ``scores``, in the registry's order.
 
-    ``ragas_<metric>`` is the score, None where there is none; ``ragas_<metric>_missing`` says why there is none, else
-    ``""``; ``ragas_<metric>_by`` says which model and which version of RAGAS scored.
+    ``ragas_<metric>`` is the score or None; ``ragas_<metric>_missing`` the reason for a missing score, else ``""``;
+    ``ragas_<metric>_by`` the model and the version of RAGAS.
     """
     columns: dict[str, float | str | None] = {}
     for name, metric in _variants():
@@ -40,17 +41,17 @@ def ragas_columns(row: RunRow, question: EvalQuestion, scores: CurrentScores) ->
 
 
 def ragas_shares() -> frozenset[str]:
-    """The columns whose scores lie in [0, 1]."""
+    """Return the columns with scores in [0, 1]."""
     return frozenset(f"ragas_{name}" for name, metric in _variants() if metric.lowest == 0)
 
 
 def ragas_columns_in(frame: pd.DataFrame) -> list[str]:
-    """The columns of scores that a frame has, in the registry's order."""
+    """Return the score columns of a frame, in the registry's order."""
     return [column for name, _ in _variants() if (column := f"ragas_{name}") in frame]
 
 
 def missing_counts(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, int]]]:
-    """By system and column of scores: how many rows have none, by reason, the most frequent first."""
+    """Count the rows without a score by system, column and reason, the most frequent reason first."""
     counts: dict[str, dict[str, dict[str, int]]] = {}
     for system, part in frame.groupby("system", sort=False):
         for column in ragas_columns_in(frame):
@@ -60,24 +61,24 @@ def missing_counts(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, int]]]:
 
 
 def ragas_lines(frame: pd.DataFrame, means: pd.DataFrame, common: pd.DataFrame) -> list[str]:
-    """A Markdown table of a frame's RAGAS scores, empty where it has none.
+    """Write a Markdown table of a frame's RAGAS scores; empty without any.
 
     Args:
-        frame: As from ``frames.question_frame``.
-        means: As from ``frames.system_frame``; a system without any score of a metric has no row there.
-        common: As from ``frames.common_frame``.
+        frame: The result of ``frames.question_frame``.
+        means: The result of ``frames.system_frame``; it has no row for a system without scores of a metric.
+        common: The result of ``frames.common_frame``.
     """
     columns = ragas_columns_in(frame)
     if not columns:
         return []
-    lines = ["", "## RAGAS", "", _line(_HEAD), _line(["---"] * len(_HEAD))]
+    lines = ["", "## RAGAS", "", *table_head(_HEAD)]
     for system, by_column in missing_counts(frame).items():
         for column in columns:
             missing = ", ".join(f"{count} {reason}" for reason, count in by_column[column].items())
             by = str(frame[f"{column}_by"].iloc[0])
             own = _mean_and_n(means, system, column)
             shared = _mean_and_n(common, system, column) if column in set(common["metric"]) else own
-            lines.append(_line([system, column.removeprefix("ragas_"), *own, *shared, missing, by]))
+            lines.append(table_line([system, column.removeprefix("ragas_"), *own, *shared, missing, by]))
     return [
         *lines,
         "",
@@ -96,7 +97,7 @@ def _mean_and_n(means: pd.DataFrame, system: str, column: str) -> tuple[str, str
 
 
 def _variants() -> Iterator[tuple[str, RagasMetric]]:
-    """The names of scores that there may be, in the order of tables."""
+    """Yield the possible names of scores, in the order of tables."""
     for metric in RAGAS_METRICS.values():
         yield metric.name, metric
         if metric.takes_contexts:
@@ -104,7 +105,7 @@ def _variants() -> Iterator[tuple[str, RagasMetric]]:
 
 
 def _shown(found: pd.Series) -> str:
-    if pd.isna(found["low"]):  # one question has no interval
+    if pd.isna(found["low"]):
         return f"{found['mean']:.3f}"
     return f"{found['mean']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
 
@@ -113,7 +114,3 @@ def _missing(metric: RagasMetric, row: RunRow, question: EvalQuestion, score: Ra
     if score is None:
         return metric.why_not(row, question) or NOT_SCORED
     return f"{SCORING_FAILED}: {score.problem}" if score.value is None else ""
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

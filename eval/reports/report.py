@@ -1,4 +1,4 @@
-"""The report of a run: a table to read, and its rows for other programs."""
+"""The report of a run: Markdown for readers, frames and plain data for programs."""
 
 from __future__ import annotations
 
@@ -37,45 +37,45 @@ SPLIT_METRICS = ("em", "f1")
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a run came to."""
+    """Scores, means, costs and findings of a run."""
 
     run: Path
     dataset: str
     questions: pd.DataFrame
-    """See ``frames.question_frame``."""
+    """One row per question; see ``frames.question_frame``."""
     systems: pd.DataFrame
-    """See ``frames.system_frame``; each mean is over the system's own questions."""
+    """Means over each system's own questions; see ``frames.system_frame``."""
     common: pd.DataFrame
-    """See ``frames.common_frame``; means that can be compared where those of ``systems`` cannot."""
+    """Means over common questions, where those of ``systems`` are not comparable; see ``frames.common_frame``."""
     splits: pd.DataFrame
-    """See ``splits.split_frame``."""
+    """Means by kind of question; see ``means.split_frame``."""
     failures: pd.DataFrame
-    """See ``frames.failure_frame``."""
+    """Wrong answers by cause; see ``frames.failure_frame``."""
     noise: pd.DataFrame
-    """See ``noise.noise_frame``; empty unless questions were repeated."""
+    """Variation between repeats; see ``means.noise_frame``. Empty without repeats."""
     judges: Mapping[str, JudgeFigures]
-    """By system, of those that judge; see ``metrics.judge``."""
+    """Figures of the judge of each system that has one."""
     paid: Mapping[str, Cost]
-    """By system, what its answers have cost, those that were asked again included."""
+    """Cost of each system's answers, replaced attempts included."""
     asked_again: int = 0
-    """Answers that a later attempt has replaced."""
+    """Number of answers replaced by a later attempt."""
     missing: int = 0
-    """Answers that the run is to have and has not yet."""
+    """Number of answers that the run still lacks."""
     files: tuple[Path, ...]
-    """What was written."""
+    """Files that were written."""
     conversation: pd.DataFrame
-    """See ``conversation.conversation_frame``; empty unless turns of dialogues were asked."""
+    """Figures of dialogues; see ``conversation.conversation_frame``. Empty without dialogues."""
     conversation_lines: tuple[str, ...] = ()
-    """The same in Markdown."""
+    """The section "Conversation" in Markdown."""
     version_lines: tuple[str, ...] = ()
-    """What is said of rows that several versions of the code have made, in Markdown."""
+    """Lines of Markdown about rows of several code versions."""
     baseline: str | None = None
-    """What the systems are compared with on the page; see ``compare.compare_runs``."""
+    """Baseline of the page's comparisons; see ``compare.compare_runs``."""
     shown: tuple[str, ...]
-    """Metrics of ``systems`` that the table shows, in its order."""
+    """Metrics of ``systems`` shown in the table, in order."""
 
     def to_markdown(self) -> str:
-        """The table of systems, with 95 % intervals; shares in per cent; and a section for all else that there is."""
+        """Write the report in Markdown: the table of systems with 95 % intervals, then optional sections."""
         lines = [f"# {self.dataset}", "", *system_table(self.questions, self.systems, self.shown)]
         lines += [
             *count_lines(self.questions, self.missing),
@@ -96,7 +96,7 @@ class Report:
         return "\n".join(lines)
 
     def to_document(self) -> dict[str, object]:
-        """Plain data that ``json.dumps`` takes."""
+        """Return the report as plain data for ``json.dumps``."""
         missing = missing_counts(self.questions)
         return {
             "run": str(self.run),
@@ -118,19 +118,19 @@ class Report:
 
 
 def load_report(folder: Path, *, baseline: str | None = None) -> Report:
-    """Score the rows of a run directory and draw the intervals of its means; writes nothing.
+    """Score the rows of a run directory and compute the intervals of its means; writes nothing.
 
     Raises:
-        UserError: See ``load_run``; or the tree of a wrong answer is damaged.
+        UserError: The run, its data set or a search tree cannot be read.
     """
     return report_of(load_run(folder), baseline=baseline)
 
 
 def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
-    """The report of a run that has been read; writes nothing. 500 questions of three systems take some seconds.
+    """Score a loaded run; writes nothing. 500 questions of three systems take some seconds.
 
     Raises:
-        LoadingError: The tree of a wrong answer is damaged.
+        LoadingError: The search tree of a wrong answer is damaged.
     """
     questions, seed = score_rows(run), run.experiment.seed
     questions["failure"] = _failures(run)
@@ -168,7 +168,7 @@ def _wanted(metrics: tuple[str, ...] | None, there: Collection[str], ks: Sequenc
     unknown = [metric for metric in metrics or () if metric not in there]
     if unknown:
         raise SettingsError(
-            f"The experiment's metrics name {', '.join(unknown)}, which this run has not. Allowed: {', '.join(there)}."
+            f"The experiment's metrics name {', '.join(unknown)}, which this run lacks. Allowed: {', '.join(there)}."
         )
     found = (f"all@{ks[0]}", "tree_all")
     costs = ("chat_calls", "paid_chat_calls", "cost_usd", "sub_runs", "seconds")
@@ -176,7 +176,7 @@ def _wanted(metrics: tuple[str, ...] | None, there: Collection[str], ks: Sequenc
 
 
 def _failures(run: LoadedRun) -> list[FailureKind | None]:
-    """Of each row of ``frames.question_frame``, in its order."""
+    """Classify each row of ``frames.question_frame``, in its order."""
     by_id = run.questions
     known = [(row, by_id[row.question_id]) for row in run.rows if row.question_id in by_id]
     return [failure_kind(row, question, partial(run.trees.read, row.thread_id)) for row, question in known]
@@ -189,7 +189,7 @@ def _paid_in_all(paid: Mapping[str, Cost], asked_again: int) -> str:
 
 
 def _cached_in_all(questions: pd.DataFrame) -> str:
-    """The share of calls that the cache answered, and that of calls whose tokens are estimates if there are any."""
+    """Describe the share of cached calls, and of calls with estimated tokens, if any."""
     columns = [questions.get(name) for name in ("chat_calls", "cached_chat_calls", "estimated_chat_calls")]
     calls, cached, estimated = (0.0 if column is None else float(column.sum()) for column in columns)
     share = f"{cached / calls if calls else 0:.0%} of the calls came out of the cache"

@@ -1,4 +1,4 @@
-"""The table of systems in Markdown: means with intervals, each over a number of questions that it names."""
+"""The table of systems in Markdown: means with intervals and numbers of questions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pandas as pd
 from ...modules.calls.prices import dollars
 from .failures import completeness_counts
 from .frames import is_share
+from .markdown_tables import table_head, table_line
 
 _NAMES = {
     "em": "EM",
@@ -24,14 +25,14 @@ _NAMES = {
 
 
 def system_table(questions: pd.DataFrame, systems: pd.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
-    """A line a system: its questions, how many answers failed, are degraded or refused, and a mean a metric.
+    """Yield a line for each system: questions, failed, degraded and refused answers, and the mean of each metric.
 
-    A mean over fewer questions than the system was asked names their number, as in "81.2 (70.1 to 88.9; n 64)".
+    A mean over fewer questions than were asked states their number, as in "81.2 (70.1 to 88.9; n 64)".
 
     Args:
-        questions: As from ``frames.question_frame``.
-        systems: As from ``frames.system_frame``.
-        metrics: Those of ``systems`` that are shown, in this order.
+        questions: The result of ``frames.question_frame``.
+        systems: The result of ``frames.system_frame``.
+        metrics: Metrics to show, in this order.
     """
     counts = completeness_counts(questions)
     yield from table_head(["system", "n", "failed", "degraded", "refused", *map(metric_name, metrics)])
@@ -44,11 +45,11 @@ def system_table(questions: pd.DataFrame, systems: pd.DataFrame, metrics: Sequen
 
 
 def count_lines(questions: pd.DataFrame, missing: int) -> Iterator[str]:
-    """What the counts of the table are of where questions were repeated, and a warning where answers are missing.
+    """Yield a note on the counts of repeated questions, and a warning about missing answers.
 
     Args:
-        questions: As from ``frames.question_frame``.
-        missing: Answers that the run is to have and has not yet.
+        questions: The result of ``frames.question_frame``.
+        missing: Number of answers that the run still lacks.
     """
     if missing:
         yield from (
@@ -58,17 +59,17 @@ def count_lines(questions: pd.DataFrame, missing: int) -> Iterator[str]:
         )
     answers = questions["system"].value_counts(sort=False)
     if questions.duplicated(["system", "question_id"]).any():
-        told = ", ".join(f"{count:,} of {system}" for system, count in answers.items())
-        yield from ("", f"Questions were repeated: failed, degraded and refused are counts of answers ({told}).")
+        counts = ", ".join(f"{count:,} of {system}" for system, count in answers.items())
+        yield from ("", f"Questions were repeated: failed, degraded and refused are counts of answers ({counts}).")
 
 
 def common_lines(questions: pd.DataFrame, common: pd.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
-    """A warning and a second table where means of the first are not over the same questions; nothing where all are.
+    """Yield a warning and a second table if systems were measured on different questions; nothing otherwise.
 
     Args:
-        questions: As from ``frames.question_frame``.
-        common: As from ``frames.common_frame``.
-        metrics: Those that the first table shows.
+        questions: The result of ``frames.question_frame``.
+        common: The result of ``frames.common_frame``.
+        metrics: Metrics of the first table.
     """
     unlike = [metric for metric in metrics if metric in set(common["metric"])]
     asked = questions.groupby("system", sort=False)["question_id"].agg(set)
@@ -94,19 +95,9 @@ def common_lines(questions: pd.DataFrame, common: pd.DataFrame, metrics: Sequenc
 
 
 def metric_name(metric: str) -> str:
-    """How a table calls a metric."""
+    """Return the table heading of a metric."""
     name, at, k = metric.partition("@")
     return f"all supporting @{k}" if at and name == "all" else _NAMES.get(metric, metric)
-
-
-def table_head(cells: Sequence[str]) -> tuple[str, str]:
-    """The first two lines of a table."""
-    return table_line(cells), table_line(["---"] * len(cells))
-
-
-def table_line(cells: Sequence[str]) -> str:
-    """A line of a table."""
-    return f"| {' | '.join(cells)} |"
 
 
 def _cells(means: pd.DataFrame, system: str, metrics: Sequence[str], asked: int | None) -> Iterator[str]:

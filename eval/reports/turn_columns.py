@@ -1,4 +1,4 @@
-"""What a row tells of a turn in a conversation, as columns of a frame."""
+"""Facts about a turn of a conversation, as columns of a frame."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ TURN_METRICS = ("turn_calls", "turn_tokens")
 
 
 def form_metrics(ks: Sequence[int]) -> tuple[str, ...]:
-    """Columns of what each form of a question finds among its first k documents: ``raw_recall@3``, ``raw_all@3``, …"""
+    """Return the retrieval columns of each form of a question: ``raw_recall@3``, ``raw_all@3``, …"""
     return tuple(f"{form}_{name}@{k}" for form in FORMS for k in ks for name in ("recall", "all"))
 
 
 def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: Sequence[int]) -> dict[str, object]:
-    """What a row tells of its turn, by column; nothing for a question that is no turn of a dialogue.
+    """Build the columns of a row's turn; empty for a question outside a dialogue.
 
-    Rates and scores are numbers in [0, 1]. What cannot be told is None: all that an answer would tell where the turn
-    failed, ``reuses`` and ``needed_…`` of a first turn, ``reuses_wrongly`` of a turn that reuses nothing.
+    Rates and scores are in [0, 1]. Unknown values are None: everything about the answer if the turn failed, ``reuses``
+    and ``needed_…`` of a first turn, ``reuses_wrongly`` of a turn without reuse.
 
     Args:
         row: The row.
         question: Its question.
-        em: Exact match of the answer; None where nobody knows what is right.
-        ks: See ``form_metrics``.
+        em: Exact match of the answer; None if unknown.
+        ks: Cut-offs of the retrieval columns, as in ``form_metrics``.
     """
     turn, facts = question.turn, row.conversation
     if turn is None:
@@ -55,14 +55,13 @@ def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: S
         "own_cached_calls": facts.own.cached_calls if facts else 0,
         "own_tokens": facts.own.prompt_tokens + facts.own.completion_tokens if facts else 0,
         **dict.fromkeys((*REWRITE_METRICS, *NEEDED_METRICS, *REUSE_METRICS, *TURN_METRICS, *form_metrics(ks))),
-        **(_told(row, question, facts, em=em, ks=ks) if facts and facts.answered_from else {}),
+        **(_answered_columns(row, question, facts, em=em, ks=ks) if facts and facts.answered_from else {}),
     }
 
 
-def _told(
+def _answered_columns(
     row: RunRow, question: EvalQuestion, facts: TurnFacts, *, em: float | None, ks: Sequence[int]
 ) -> dict[str, object]:
-    """Of a turn that was answered."""
     usage = [usage.as_if_uncached() for usage in row.paid or () if usage.kind == "chat"]
     calls, tokens = sum(one.calls for one in usage), sum(one.prompt_tokens + one.completion_tokens for one in usage)
     from_history = facts.answered_from == "history"
@@ -88,7 +87,7 @@ def _told(
 
 
 def _needed(facts: TurnFacts, question: EvalQuestion) -> dict[str, float | None]:
-    """Of a turn after which there is something to need, where system and data set both say what it needs."""
+    """Score the needed turns of a follow-up, if both system and data set name them."""
     gold = question.turn.relevant_turns if question.turn else None
     if gold is None or facts.needed_turns is None or facts.path_length < 2:
         return {}

@@ -1,7 +1,7 @@
-"""A batch run from its experiment to its finished rows, alone in its directory or with other processes.
+"""A batch run from its experiment to its finished rows, alone in its directory or shared with other processes.
 
-A run grows: by more questions, systems and repeats, each asked by a command of its own. Its manifest says what all of
-them come to, so that the run can be done again and reported as a whole.
+Further commands may add questions, systems and repeats to a run. Its manifest describes their union, so that the run
+can be repeated and reported as a whole.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ Number = TypeVar("Number", int, float)
 
 
 def joined(known: Experiment, further: Experiment, dataset: Dataset) -> Experiment:
-    """An experiment that asks every question of every system and repeat that one of two experiments asks.
+    """Merge two experiments into one that asks every question, system and repeat of both.
 
-    Limits on what a run may spend are the larger ones, seed and number of questions at once those of ``further``, and
-    metrics those of both. What a run directory's rows must share is the same in both.
+    Limits on spending are the larger ones, metrics those of both; seed and concurrency are those of ``further``. The
+    parts of an experiment that the rows of a run must share are equal in both.
 
     Args:
-        known: What was asked before.
-        further: What is asked now, of the same data.
+        known: The experiment of the manifest.
+        further: The experiment of this command, over the same data.
         dataset: The whole data set.
 
     Raises:
-        SettingsError: One of them names a question that the data set does not have.
+        SettingsError: An experiment names a question that the data set lacks.
     """
     asked = {*known.systems, *further.systems}
     changes: dict[str, object] = {
@@ -70,7 +70,7 @@ def joined(known: Experiment, further: Experiment, dataset: Dataset) -> Experime
 
 
 def _choice(known: Experiment, further: Experiment, dataset: Dataset) -> dict[str, object]:
-    """Limit, sample, seed and ids that give the questions of both, in as few words as possible."""
+    """Return the shortest limit, sample, seed and ids that choose the questions of both."""
     before, now = ({question.id for question in choose_questions(dataset, each).questions} for each in (known, further))
     for each, chosen, other in ((further, now, before), (known, before, now)):
         if other <= chosen:
@@ -84,24 +84,24 @@ def _both(known: Sequence[str] | None, further: Sequence[str] | None) -> tuple[s
 
 
 def _larger(known: Number | None, further: Number | None) -> Number | None:
-    """None is no limit."""
+    """Return the larger limit; None is no limit."""
     return None if known is None or further is None else max(known, further)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How to go on with a run that was begun before."""
+    """How to continue a run."""
 
     retry: Retry | None = None
-    """Ask questions again that failed, or that are incomplete: failed or degraded."""
+    """Which finished questions to ask again: the failed ones, or all incomplete ones (failed or degraded)."""
     force: bool = False
-    """Ask everything again, as new attempts; no answer comes out of the cache, which keeps the new ones."""
+    """Ask everything again as new attempts, without reading the cache; new replies are cached."""
     accept_changes: bool = False
-    """Go on although prompts, code or libraries that may change results are others than those of the rows there."""
+    """Continue although prompts, code or libraries differ from those of the rows in a way that may change results."""
     pilot: int | None = None
-    """Ask only so many of the questions for now, drawn by the experiment's seed."""
+    """Number of questions to ask for now, drawn by the experiment's seed; None asks all."""
     again: Rerun | None = None
-    """The run that this one does again: its settings are taken, and other data than it had are refused."""
+    """The run to repeat: its settings apply, and other data are rejected."""
 
 
 def run_experiment(
@@ -115,23 +115,24 @@ def run_experiment(
 ) -> RunSummary:
     """Ask every question of the experiment that ``out`` has no row for yet; the rows are in ``RunStore(out)``.
 
-    Where Milvus is a server and checkpoints are in PostgreSQL, several processes may do so at once: they share the
-    questions, dialogues as a whole, and each comes back when all are asked. Else a second process is refused.
+    If Milvus is a server and checkpoints are in PostgreSQL, several processes may run at once: they share the
+    questions, whole dialogues each, and every one returns when all are answered. Otherwise a second process is
+    rejected.
 
-    Turns of dialogues are answered in conversations: with ``history: own`` in one a dialogue, which the system leads,
-    with ``history: given`` each after the history that the data set has.
+    Turns of dialogues are answered in conversations: with ``history: own`` one for each dialogue, led by the system;
+    with ``history: given`` one for each turn, after the data set's history.
 
     Args:
-        experiment: What to ask, of which systems.
-        out: The run directory; made if it is not there.
-        options: Whether to ask again what is there.
+        experiment: The questions and systems to ask.
+        out: The run directory, created if missing.
+        options: Which finished questions to ask again.
         settings: None takes those of ``options.again``, else of environment and ``.env``; models and embeddings of
             the experiment win.
-        on_progress: Called, on judgetree's own thread, as each question is finished.
-        on_setup: Told (done, total, stage) while the corpus is indexed or a local model is made ready.
+        on_progress: Called on judgetree's background thread after each question.
+        on_setup: Called with (done, total, stage) while the corpus is indexed or a local model is loaded.
 
     Raises:
-        UserError: Something to mend: data set, settings, a directory that holds another run or is in use.
+        UserError: A wrong data set or setting, or a directory that holds another run or is in use.
     """
     settings = settings or (options.again.settings if options.again else load_settings())
     settings = with_experiment(settings, experiment)
@@ -140,7 +141,7 @@ def run_experiment(
         refuse_other_data(options.again.manifest, identity_of(experiment, whole, settings))
     dataset = _asked_now(choose_questions(whole, experiment), experiment, options)
     if options.force:
-        _reading_no_cache(experiment)  # refuses a replay before anything is written
+        _reading_no_cache(experiment)  # rejects a replay before anything is written
     prices = load_prices(settings.home)
     refuse_unpriced(experiment, settings, prices)
     store = RunStore(out)
@@ -179,7 +180,7 @@ def run_experiment(
 
 
 def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
-    """The settings with the models, the embedder and the temperature that the experiment names."""
+    """Apply the models, embeddings and temperature of an experiment to settings."""
     return settings.with_models(
         llm=experiment.llm,
         judge_llm=experiment.judge_llm,
@@ -191,7 +192,7 @@ def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
 def _reading_no_cache(experiment: Experiment) -> Experiment:
     if experiment.cache == "replay":
         raise SettingsError(
-            "--force asks the models again, which a replay never does. Leave out --force, or --cache replay."
+            "--force asks the models again, but a replay never does. Leave out --force, or --cache replay."
         )
     return experiment.model_copy(update={"cache": without_reading(experiment.cache)})
 
@@ -211,7 +212,7 @@ def _jobs(experiment: Experiment, dataset: Dataset, attempts: Collection[RunRow]
 def _kept_incomplete(
     experiment: Experiment, dataset: Dataset, attempts: Collection[RunRow], jobs: Iterable[Job]
 ) -> int:
-    """Rows of the experiment's questions that are failed or degraded, and that are not asked again."""
+    """Count the failed or degraded rows of the experiment's questions that are not asked again."""
     asked, questions = {job.place for job in jobs}, {question.id for question in dataset.questions}
     return sum(
         row.completeness != "complete" and row.place not in asked

@@ -1,4 +1,4 @@
-"""What is run: one YAML file, or keyword arguments, checked before anything is paid for."""
+"""Experiments: the questions, systems and options of a run, from a YAML file or keyword arguments."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ RETRIEVING: frozenset[SystemName] = frozenset(name for name, system in SYSTEMS.i
 SearchType = Literal["hybrid", "dense", "sparse"]
 RankerType = Literal["rrf", "weighted", "model"]
 HistoryKind = Literal["own", "given"]
-"""Whose answers a turn of a dialogue is asked after: those of the system itself, or those of the data set."""
+"""Source of the earlier answers of a dialogue: the system itself, or the data set."""
 
 
 class ConversationSwitches(BaseModel):
-    """How conversations are led, as far as that is plain data; see ``ConversationOptions``."""
+    """The options of conversations that are plain data; see ``ConversationOptions``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -55,12 +55,12 @@ class ConversationSwitches(BaseModel):
     direct_answer: bool = Field(default=False, description="Ask first whether a message is small talk.")
 
     def to_options(self) -> ConversationOptions:
-        """The options of conversations that are led like this."""
+        """Convert to the options of conversations."""
         return ConversationOptions(**self.model_dump())
 
 
 class Experiment(BaseModel):
-    """Everything that decides what a run measures. Models, embedder and temperature: the settings', unless given."""
+    """Everything that decides what a run measures; models, embeddings and temperature default to the settings'."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -148,8 +148,8 @@ class Experiment(BaseModel):
         return None if spec is None else without_secrets(spec)
 
     def identity(self) -> dict[str, object]:
-        """What every row of a run directory must share: all but how many questions are asked of which systems, and how
-        the work is done.
+        """Return what all rows of a run directory share: everything but the choice of questions and systems, and the
+        options that change no result.
         """
         return self.model_dump(mode="json", exclude=set(_MAY_CHANGE))
 
@@ -173,11 +173,11 @@ _MAY_CHANGE = (
 
 
 def load_experiment(path: Path | None = None, **overrides: object) -> Experiment:
-    """The experiment of a YAML file; keyword arguments that are not None win.
+    """Read an experiment from a YAML file; keyword arguments that are not None win.
 
     Raises:
-        SettingsError: The file cannot be read or is no mapping, or a key or value is not allowed; the message names
-            each and, for a key, what there is.
+        SettingsError: The file cannot be read or is not a mapping, or a key or value is not allowed; the message names
+            each fault and lists the allowed keys.
     """
     given = {**(_mapping_in(path) if path else {}), **{k: v for k, v in overrides.items() if v is not None}}
     try:

@@ -1,9 +1,8 @@
-"""What a run has to ask: the chosen questions, each to one system, as often as it is repeated.
+"""The jobs of a run: the chosen questions, each for every system and repeat.
 
-Questions that stand alone are independent of each other, and so are turns of dialogues whose history is given. Where a
-system leads its own conversation, a dialogue is asked by one worker, turn after turn, and is what is asked again: a
-turn that failed, or that is asked by force, needs the turns before it in a new conversation, so its dialogue is asked
-anew as a whole. What the new conversation asks like the old one comes out of the model cache.
+Questions that stand alone are independent, and so are turns with a given history. If a system leads its own
+conversations, one worker asks a dialogue turn by turn, and a turn that failed or is forced repeats its whole dialogue
+in a new conversation; calls that equal the old conversation's come from the model cache.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from .experiment import Experiment
 
 
 def choose_questions(dataset: Dataset, experiment: Experiment) -> Dataset:
-    """The data set with the questions that ``limit``, ``sample`` and ``ids`` name, in file order; the corpus stays.
+    """Choose the questions that ``limit``, ``sample`` and ``ids`` name, in file order, over the same corpus.
 
-    A turn that is answered in its own conversation comes with those before it on its path (see ``with_paths``).
+    Turns that are answered in the system's own conversations bring the earlier turns of their path (``with_paths``).
 
     Raises:
-        SettingsError: ``ids`` names a question that the data set does not have.
+        SettingsError: ``ids`` names a question that the data set lacks.
     """
     chosen = select_questions(dataset, limit=experiment.limit, ids=experiment.ids)
     names = [question.id for question in chosen.questions]
@@ -39,12 +38,10 @@ def choose_questions(dataset: Dataset, experiment: Experiment) -> Dataset:
 
 
 def with_paths(dataset: Dataset, chosen: Collection[str], experiment: Experiment) -> Dataset:
-    """The data set with the chosen questions, and all that must be answered for them to be asked.
-
-    Turns bring along those before them on their paths, unless their history is given.
+    """Keep the chosen questions and, unless the history is given, the earlier turns of their paths.
 
     Raises:
-        SettingsError: ``chosen`` is empty or names a question that the data set does not have.
+        SettingsError: ``chosen`` is empty or names a question that the data set lacks.
     """
     if experiment.history == "given":
         return select_questions(dataset, ids=chosen)
@@ -52,63 +49,63 @@ def with_paths(dataset: Dataset, chosen: Collection[str], experiment: Experiment
 
 
 def draw(ids: Iterable[str], size: int, *, seed: int) -> list[str]:
-    """So many of the ids at random, all of them if there are no more; with a larger size, the same and others.
+    """Draw ``size`` of the ids at random, or all of them if there are fewer; a larger size keeps the smaller draw.
 
-    The order of the ids does not matter: those with the smallest SHA-256 of seed and id are taken, which is the same
-    on every machine and in every version of Python.
+    It takes the ids with the smallest SHA-256 of seed and id, so the result does not depend on their order, the machine
+    or the version of Python.
     """
     return sorted(ids, key=lambda each: hashlib.sha256(f"{seed}\x00{each}".encode()).digest())[:size]
 
 
 Retry = Literal["failed", "incomplete"]
-"""Which finished questions are asked again: those that failed, or these and the degraded ones."""
+"""Which finished questions to ask again: the failed ones, or the failed and degraded ones."""
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000003")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One question to one system."""
+    """One question for one system."""
 
     system: SystemName
     question: EvalQuestion
     repeat: int
     attempt: int
     fresh: bool = False
-    """Whether no reply may come from the model cache, since one that it holds has damaged the attempt before."""
+    """Whether the model cache must not be read, because a reply in it damaged the previous attempt."""
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """As in ``RunRow.place``."""
+        """System, question and repeat, as in ``RunRow.place``."""
         return (self.system, self.question.id, self.repeat)
 
     @property
     def dialogue_id(self) -> str:
-        """The dialogue that the question belongs to; one that stands alone is a dialogue by itself."""
+        """Id of the question's dialogue; a question that stands alone is its own dialogue."""
         return _dialogue_of(self.question)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """Jobs that one worker does one after the other: the turns of a dialogue, or a single question."""
+    """Jobs that one worker does in order: the turns of a dialogue, or a single question."""
 
     jobs: tuple[Job, ...]
-    """At least one; all of one system, repeat and attempt."""
+    """One or more jobs of the same system, repeat and attempt."""
     place: tuple[str, str, int]
-    """What no two workers may be at: the place of a question, or that of a dialogue."""
+    """What only one worker may hold: the place of a question or dialogue."""
 
     @property
     def attempt(self) -> int:
-        """That of all its jobs."""
+        """The attempt of all its jobs."""
         return self.jobs[0].attempt
 
     def is_done(self, newest: Mapping[tuple[str, str, int], RunRow]) -> bool:
-        """Whether all its jobs have their rows, which stand in ``newest`` by their places."""
+        """Whether all its jobs have rows in ``newest``, which is keyed by place."""
         return all(is_answered(job, newest) for job in self.jobs)
 
 
 def is_answered(job: Job, newest: Mapping[tuple[str, str, int], RunRow]) -> bool:
-    """Whether a job has its row among the newest by their places."""
+    """Whether a job has its row, or one of a later attempt, in ``newest``, which is keyed by place."""
     row = newest.get(job.place)
     return row is not None and row.attempt >= job.attempt
 
@@ -121,11 +118,10 @@ def plan_jobs(
     retry: Retry | None = None,
     force: bool = False,
 ) -> list[Job]:
-    """What is still to be asked, question by question, so that systems can be compared at any moment.
+    """List the jobs that are left, question by question, so that systems are comparable at any moment.
 
-    ``retry`` asks questions again that failed, or that are not complete, ``force`` all of them, each as a new attempt.
-    The turns of a conversation are asked again together, and an attempt that was begun is finished: their rows are of
-    one conversation.
+    ``retry`` repeats failed or incomplete questions, ``force`` all of them, each as a new attempt. The turns of a
+    conversation are repeated together, and a started attempt is finished first: its rows belong to one conversation.
     """
     newest = {row.place: row for row in rows}
     if leads_conversations(experiment, questions):
@@ -144,24 +140,24 @@ def plan_jobs(
 
 
 def is_retried(row: RunRow, retry: Retry | None) -> bool:
-    """Whether a finished question is to be asked again; always where an endpoint could not be used at all."""
+    """Whether a finished question is asked again; always True if its endpoint was unusable."""
     if retry is None or row.setup_failed:
         return row.setup_failed
     return row.completeness == "failed" if retry == "failed" else row.completeness != "complete"
 
 
 def needs_new_replies(row: RunRow) -> bool:
-    """Whether asking again from the model cache would give the same damage."""
+    """Whether the model cache would reproduce the damage."""
     return not REPLY_DAMAGE.isdisjoint(row.damage)
 
 
 def leads_conversations(experiment: Experiment, questions: Iterable[EvalQuestion]) -> bool:
-    """Whether the systems answer the questions in conversations of their own."""
+    """Whether the systems answer the questions in their own conversations."""
     return experiment.history == "own" and any(question.turn is not None for question in questions)
 
 
 def chains_of(jobs: Sequence[Job], *, by_dialogue: bool) -> list[Chain]:
-    """The jobs as chains, in the order of their first ones: one a dialogue, or else one a job."""
+    """Group jobs into chains, in the order of their first jobs: one per dialogue, or one per job."""
     if not by_dialogue:
         return [Chain(jobs=(job,), place=job.place) for job in jobs]
     chains: dict[tuple[str, str, int], list[Job]] = {}
@@ -171,13 +167,13 @@ def chains_of(jobs: Sequence[Job], *, by_dialogue: bool) -> list[Chain]:
 
 
 def thread_id_of(run_id: str, job: Job) -> str:
-    """The thread of a job: the same one whenever the same run comes to it again."""
+    """Return the thread of a job, always the same for the same run."""
     parts = (run_id, job.system, job.question.id, str(job.repeat), str(job.attempt))
     return str(uuid.uuid5(_NAMESPACE, "\x00".join(parts)))
 
 
 def conversation_name_of(run_id: str, job: Job, *, by_dialogue: bool) -> str:
-    """The conversation of a job: of its dialogue, or of its question alone; each repeat and attempt has its own."""
+    """Return the conversation of a job's dialogue or question; each repeat and attempt has its own."""
     talk = ("dialogue", job.dialogue_id) if by_dialogue else ("turn", job.question.id)
     parts = (run_id, job.system, *talk, str(job.repeat), str(job.attempt))
     return str(uuid.uuid5(_NAMESPACE, "\x00".join(parts)))

@@ -1,4 +1,4 @@
-"""When a run stops: its limits of calls, tokens and money, and endpoints that can serve nothing."""
+"""Limits that stop a run: calls, tokens, money, and unusable endpoints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .experiment import RETRIEVING, Experiment
 
 @dataclass(frozen=True, kw_only=True)
 class Amount:
-    """Chat calls, their tokens, and what they and others cost."""
+    """Chat calls, their tokens, and the cost of all calls."""
 
     calls: int = 0
     tokens: int = 0
@@ -34,7 +34,7 @@ class Amount:
         return Amount(calls=self.calls + other.calls, tokens=self.tokens + other.tokens, cost=self.cost + other.cost)
 
     def at_least(self, other: Amount) -> Amount:
-        """The greater of both in each respect."""
+        """Return the larger of both in each respect."""
         cost = other.cost if other.cost.known_usd > self.cost.known_usd else self.cost
         return Amount(calls=max(self.calls, other.calls), tokens=max(self.tokens, other.tokens), cost=cost)
 
@@ -43,16 +43,16 @@ _NOTHING = Amount()
 
 
 class Spending:
-    """The ledger of a run: what its questions have paid, and what the calls in flight are expected to.
+    """The ledger of a run: what its questions paid, and what the calls in flight are expected to cost.
 
-    A call is reserved before it is made, and settled after. One that does not fit in what is left waits for those in
-    flight, since they may take less than was expected; when none is in flight any more, the limit is reached. So a
-    limit is exceeded only by what calls use beyond their estimates. It is of one process: others that share the run are
-    seen by their rows. Use it on judgetree's own loop.
+    A call is reserved before it is made and settled after. A call that exceeds the limits waits for those in flight,
+    which may cost less than expected; with none in flight, the limit is reached. So a limit is exceeded only by what
+    calls use beyond their estimates. The ledger covers one process; others that share the run are counted by their
+    rows. Use it on judgetree's background loop.
     """
 
     def __init__(self, experiment: Experiment, attempts: Iterable[RunRow] = (), *, prices: Prices) -> None:
-        """``attempts``: what was asked before, which counts too."""
+        """``attempts``: rows of earlier attempts, which count too."""
         self._limits = {
             "max_calls": experiment.max_calls,
             "max_tokens": experiment.max_tokens,
@@ -61,7 +61,7 @@ class Spending:
         self._prices = prices
         self._rows = _NOTHING
         self._open: dict[str, Amount] = {}
-        """What questions have paid that have no row yet, by their threads."""
+        """Payments of questions without a row, by thread."""
         self._in_flight: dict[object, Amount] = {}
         self._changed = asyncio.Condition()
         self._refused = ""
@@ -70,42 +70,42 @@ class Spending:
 
     @property
     def cost(self) -> Cost:
-        """Of everything until now, questions without a row included."""
+        """Cost of all calls so far, those of questions without a row included."""
         return self._spent.cost
 
     @property
     def exhausted(self) -> str:
-        """The limit that is reached, as "max_calls=100"; ``""`` while there is none."""
+        """The limit that is reached, as "max_calls=100"; ``""`` if none is."""
         return self._refused or self._limit_below(self._spent, is_met=True)
 
     def add(self, row: RunRow) -> None:
-        """Count what a question paid, by its row, in place of what was known of its calls before."""
+        """Count the payments of a question's row, in place of its calls counted before."""
         amount = Amount(calls=row.chat_calls, tokens=row.tokens, cost=cost_of_row(row, self._prices))
         self._rows += amount.at_least(self._open.pop(row.thread_id, _NOTHING))
 
     def recover(self, calls: Iterable[JournaledCall]) -> None:
-        """Count the calls of questions that were cut off before they had a row."""
+        """Count the calls of questions that were interrupted before they had a row."""
         for call in calls:
             for record in call.records:
                 self._book(call.booked_to, self.amount_of(record))
 
     def amount_of(self, record: CallRecord) -> Amount:
-        """What one call has taken; its tokens may be estimates."""
+        """Compute calls, tokens and cost of one call; its tokens may be estimates."""
         tokens = record["prompt_tokens"] + record["completion_tokens"]
         return Amount(calls=1, tokens=tokens, cost=self._prices.cost_of(usage_by_model([record])))
 
     async def reserve(self, expected: Amount) -> object:
-        """Set aside what a call is expected to take, as soon as that is within the limits; what ``settle`` needs.
+        """Wait until the limits allow a call, then reserve its expected amount; ``settle`` takes the result.
 
         Raises:
-            RunLimitReached: It will not be; the call must not be made.
+            RunLimitReached: The limits do not allow the call; it must not be made.
         """
         async with self._changed:
             while limit := self._limit_in_the_way(expected):
                 if not self._in_flight or self._refused:
                     self._refused = self._refused or limit
                     raise RunLimitReached(
-                        f"The run has reached {self._refused}. The same command with a higher limit goes on."
+                        f"The run has reached {self._refused}. Run the same command with a higher limit to continue."
                     )
                 await self._changed.wait()
             place = object()
@@ -113,7 +113,7 @@ class Spending:
             return place
 
     async def settle(self, place: object, actual: Amount) -> None:
-        """Put what a call took in the place of what was set aside for it."""
+        """Replace the reservation of a call by its actual amount."""
         async with self._changed:
             del self._in_flight[place]
             self._book(BOOKED_TO.get(), actual)
@@ -136,7 +136,7 @@ class Spending:
         self._open[thread_id] = self._open.get(thread_id, _NOTHING) + amount
 
     def _limit_below(self, amount: Amount, *, is_met: bool = False) -> str:
-        """The first limit that an amount exceeds, or with ``is_met`` also reaches; ``""`` if there is none."""
+        """Return the first limit that an amount exceeds, or with ``is_met`` reaches; ``""`` without one."""
         of_limit = {"max_calls": amount.calls, "max_tokens": amount.tokens, "max_cost": amount.cost.known_usd}
         for name, limit in self._limits.items():
             if limit is not None and (of_limit[name] > limit or (is_met and of_limit[name] == limit)):
@@ -145,22 +145,22 @@ class Spending:
 
 
 def cost_of_row(row: RunRow, prices: Prices) -> Cost:
-    """What one question has cost; unknown for rows that were written before rows said what they had paid."""
+    """Compute the cost of one question; unknown for old rows without ``paid``."""
     return UNKNOWN if row.paid is None else prices.cost_of(row.paid)
 
 
 def uncached_cost_of_row(row: RunRow, prices: Prices) -> Cost:
-    """What one question would have cost if no call had come out of the cache."""
+    """Compute the cost of one question as if no call had come from the cache."""
     return UNKNOWN if row.paid is None else prices.cost_of(usage.as_if_uncached() for usage in row.paid)
 
 
 def refuse_unpriced(experiment: Experiment, settings: Settings, prices: Prices) -> None:
-    """Do nothing if the experiment has no ``max_cost``, or all models that it names have a price.
+    """Check that every model has a price if the experiment has a ``max_cost``.
 
-    Embedding and rerank endpoints do not tell their tokens: their part of the money is not counted, only named unknown.
+    Embedding and rerank endpoints report no tokens, so their cost is unknown and not counted.
 
     Raises:
-        SettingsError: ``max_cost`` cannot be watched; the message names each model without a price.
+        SettingsError: ``max_cost`` cannot be enforced; the message names each model without a price.
     """
     if experiment.max_cost is None:
         return
@@ -168,7 +168,7 @@ def refuse_unpriced(experiment: Experiment, settings: Settings, prices: Prices) 
     if unpriced:
         named = ", ".join(dict.fromkeys(f"{kind} model {without_secrets(spec)!r}" for kind, spec in unpriced))
         raise SettingsError(
-            f"max_cost={experiment.max_cost:g} cannot be watched, since the price of the {named} is unknown. "
+            f"max_cost={experiment.max_cost:g} cannot be enforced, since the price of the {named} is unknown. "
             f'Write it into {settings.home / FILE_NAME}, such as [{unpriced[0][0]}."MODEL"] and below it '
             "prompt = 0.5 and completion = 1.5 (dollars per million tokens), or leave out max_cost."
         )
@@ -188,13 +188,13 @@ def _models_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[Cal
 
 
 class LimitedLLM:
-    """A chat model whose calls a run pays for: each is reserved before it is made, and settled after.
+    """A chat model with a spending limit: each call is reserved before it is made, and settled after.
 
-    A reply that comes from the journal was paid for before, and needs no reservation.
+    Replies from the journal were paid before and need no reservation.
     """
 
     def __init__(self, inner: ChatLLM, spending: Spending, *, endpoint: str, billed_as: str) -> None:
-        """``billed_as``: the model as prices name it."""
+        """``billed_as``: name of the model in the prices."""
         self._inner = inner
         self._spending = spending
         self._endpoint = endpoint
@@ -202,7 +202,7 @@ class LimitedLLM:
 
     @property
     def model(self) -> str:
-        """The inner model's name."""
+        """Name of the inner model."""
         return self._inner.model
 
     async def complete(
@@ -214,10 +214,10 @@ class LimitedLLM:
         on_text: TextListener | None = None,
         on_thinking: TextListener | None = None,
     ) -> Completion:
-        """See ``ChatLLM.complete``.
+        """Make a chat call within the limits of the run.
 
         Raises:
-            RunLimitReached: The run may make no more calls; none was made.
+            RunLimitReached: The limits do not allow the call; it was not made.
         """
 
         async def call() -> Completion:
@@ -229,7 +229,7 @@ class LimitedLLM:
             return await call()
         expected = expected_record(messages, options, model=self._billed_as, meter=meter)
         place = await self._spending.reserve(self._spending.amount_of(expected))
-        taken: CallRecord | None = expected  # of a call that is cancelled
+        taken: CallRecord | None = expected  # if the call is cancelled
         try:
             completion = await call()
             taken = meter.records[-1]
@@ -251,20 +251,20 @@ class LimitedLLM:
 
 
 MIN_ASKED = 10
-"""Fewer questions make no share."""
+"""Fewest questions for ``fail_after`` as a share."""
 
 
 class SetupFailures:
-    """Counts questions that failed by a ``ModelSetupError``, in a row or as a share of those asked."""
+    """Counter of questions that failed with a ``ModelSetupError``, in a row or as a share."""
 
     def __init__(self, fail_after: float) -> None:
-        """``fail_after``: from 1 on, a number of questions in a row; below 1, a share of the questions asked."""
+        """``fail_after``: from 1, a number of questions in a row; below 1, a share of the questions asked."""
         self._fail_after = fail_after
         self._asked = self._failed = self._in_a_row = 0
         self._reason = ""
 
     def add(self, row: RunRow) -> None:
-        """Count a question that was asked; rows are added in the order in which they are finished."""
+        """Count a question; rows come in the order in which they finished."""
         self._asked += 1
         self._failed += row.setup_failed
         self._in_a_row = self._in_a_row + 1 if row.setup_failed else 0
@@ -272,19 +272,20 @@ class SetupFailures:
 
     @property
     def is_reached(self) -> bool:
-        """Whether no further question is to be asked."""
+        """Whether the run should stop."""
         if self._fail_after >= 1:
             return self._in_a_row >= self._fail_after
         return self._asked >= MIN_ASKED and self._failed >= self._fail_after * self._asked
 
     def refuse(self) -> None:
-        """Do nothing unless the limit is reached, or not a single question could be asked.
+        """Raise if the limit is reached, or if every question failed.
 
         Raises:
-            ModelSetupError: With what the last of them had said.
+            ModelSetupError: The limit is reached; the message quotes the last failure.
         """
         if self.is_reached or 0 < self._failed == self._asked:
             raise ModelSetupError(
                 f"Stopped: {self._failed} of {self._asked} questions could not be asked. The last one: {self._reason} "
-                "Finished rows are kept; once that is mended, the same command asks the others and these again."
+                "Finished rows are kept. Correct this and run the same command, which asks the failed and the "
+                "remaining questions."
             )

@@ -1,4 +1,4 @@
-"""What a run was made of, as plain data beside its rows."""
+"""The manifest of a run: experiment, data, settings and versions as plain data beside the rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..rows.store import Manifest
 from .experiment import Experiment
 
 STRATEGY_PROMPTS: Mapping[str, str] = {f"{name}_prompt": version for name, version in STRATEGY_VERSIONS.items()}
-"""Versions of prompts that only the manifests of runs with that strategy have."""
+"""Versions of prompts that only runs with that strategy record."""
 PROMPTS: Mapping[str, str] = {
     "reader_prompt": READER_VERSION,
     "closed_book_prompt": CLOSED_BOOK_VERSION,
@@ -31,7 +31,7 @@ PROMPTS: Mapping[str, str] = {
     **{f"{system}_prompt": version for system, version in STEP_VERSIONS.items()},
     **STRATEGY_PROMPTS,
 }
-"""Versions of all prompts by the names under which a manifest has those that its run uses."""
+"""Versions of all prompts by their keys in a manifest, which holds those that its run uses."""
 PROMPT_LIMITS = (
     "max_recent_turns",
     "max_relevant_turns",
@@ -45,12 +45,12 @@ PROMPT_LIMITS = (
 """Settings that decide how much of a conversation a prompt shows."""
 
 _SETTINGS = ("llm_base_url", "milvus_uri", "checkpoints", "max_concurrency", "timeout_s", "retries", *PROMPT_LIMITS)
-"""Those beside models and embedder, which the identity has as they were resolved."""
+"""Recorded settings; models and embeddings are in the identity instead."""
 _DEFAULTS: Mapping[str, object] = Experiment(dataset=":").model_dump(mode="json", exclude={"dataset"})
 
 
 def manifest_of(experiment: Experiment, dataset: Dataset, settings: Settings) -> dict[str, object]:
-    """The manifest of a new run, under an id of its own; no secret is in it."""
+    """Create the manifest of a new run with a new id; it contains no secrets."""
     return {
         "run_id": str(uuid.uuid4()),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -63,10 +63,9 @@ def manifest_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
 
 
 def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) -> dict[str, object]:
-    """All that every row of a run directory shares, by name; ``dataset`` is the whole one, not a choice of it.
+    """Collect what all rows of a run directory share, by key; ``dataset`` is the whole data set.
 
-    Of the prompts it has those of the experiment's systems, of the limits on a conversation's prompts those of a data
-    set that has conversations.
+    It includes the prompts of the experiment's systems, and the prompt limits if the data set has dialogues.
     """
     limits = {name: getattr(settings, name) for name in PROMPT_LIMITS} if dataset.is_conversational else {}
     return {
@@ -83,10 +82,10 @@ def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
 
 
 def index_facts(index: Index) -> dict[str, object]:
-    """What a run searches, as plain data: collection, digest of its content, embedders by field, analyzer, chunk sizes.
+    """Describe the searched collection as plain data: name, digest of its content, embedders, analyzer, chunk sizes.
 
     Raises:
-        CollectionError: There is no such collection.
+        CollectionError: The collection does not exist.
     """
     info = index.info()
     return {
@@ -102,10 +101,10 @@ def index_facts(index: Index) -> dict[str, object]:
 def with_opened(
     manifest: Manifest, part: Literal["index", "judge"], facts: Mapping[str, object], *, where: object
 ) -> Manifest:
-    """The manifest with what is known only once the services are open: what is searched, or how it is judged.
+    """Add facts to a manifest that are known only once the services are open: the index, or the judge.
 
     Raises:
-        SettingsError: The rows that are there were searched for in something else, or judged otherwise.
+        SettingsError: The existing rows used another index or judge.
     """
     known = manifest.get(part)
     if isinstance(known, Mapping):
@@ -116,13 +115,12 @@ def with_opened(
 def refuse_other_run(
     manifest: Manifest, wanted: Mapping[str, object], *, where: object, accept_changes: bool = False
 ) -> None:
-    """Do nothing if the manifest is that of the same run.
+    """Check that a manifest belongs to the same run.
 
-    A prompt counts only where both have it: the systems of a run may change, and so may those that there are; none does
-    where changes are accepted.
+    A prompt is compared only if both have it, since systems may be added; none is if changes are accepted.
 
     Raises:
-        SettingsError: It is another's; the message names each difference.
+        SettingsError: The manifest belongs to another run; the message names each difference.
     """
     stored = stored_identity(manifest)
     optional = {*_DEFAULTS, *filter(_is_prompt, stored)} - wanted.keys()
@@ -134,7 +132,7 @@ def refuse_other_run(
 
 
 def with_prompts(manifest: Manifest, wanted: Mapping[str, object]) -> Manifest:
-    """The manifest with the prompts of ``wanted``, an identity: those of new systems, and others that are accepted."""
+    """Add the prompts of ``wanted``, an identity, to a manifest: those of new systems and accepted changes."""
     stored = manifest.get("identity")
     known = stored if isinstance(stored, Mapping) else {}
     new = {name: version for name, version in wanted.items() if _is_prompt(name) and known.get(name) != version}
@@ -142,15 +140,15 @@ def with_prompts(manifest: Manifest, wanted: Mapping[str, object]) -> Manifest:
 
 
 def experiment_in(manifest: Manifest) -> dict[str, object]:
-    """The keys of the experiment that a manifest holds, for ``load_experiment``; empty where it has none."""
+    """Return the experiment's keys from a manifest, for ``load_experiment``; empty without any."""
     kept = manifest.get("experiment")
     return dict(kept) if isinstance(kept, Mapping) else {}
 
 
 def stored_identity(manifest: Manifest) -> Mapping[str, object]:
-    """The identity of a run; empty where the manifest has none.
+    """Return the identity of a run; empty if the manifest has none.
 
-    A key that is younger than the manifest had then no other value than its default.
+    Keys that are newer than the manifest have their defaults.
     """
     stored = manifest.get("identity")
     return {**_DEFAULTS, **stored} if isinstance(stored, Mapping) else {}

@@ -1,4 +1,4 @@
-"""What is left of a run, estimated from the questions of it that have been answered: calls, tokens, money, time.
+"""Estimate of the rest of a run from its answered questions: calls, tokens, money, time.
 
 Needs scipy (extra ``eval``).
 """
@@ -26,20 +26,20 @@ from .limits import cost_of_row
 from .runner import Progress
 
 PILOT = 10
-"""Questions that are asked of each system."""
+"""Default number of pilot questions for each system."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """A sum over the questions that are left, with its 95 % interval."""
+    """A sum over the remaining questions, with its 95 % interval."""
 
     value: float
     low: float | None
-    """None where a single answer says nothing on how much they vary."""
+    """None for a single answer, which has no variance."""
     high: float | None
 
     def __add__(self, other: Expected) -> Expected:
-        """The bounds are added too, which makes the interval of a sum wider than it need be, never too narrow."""
+        """Add values and bounds; the interval of the sum is too wide rather than too narrow."""
         low = None if self.low is None or other.low is None else self.low + other.low
         high = None if self.high is None or other.high is None else self.high + other.high
         return Expected(value=self.value + other.value, low=low, high=high)
@@ -47,21 +47,21 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class SystemEstimate:
-    """What is left for one system. All is estimated as if nothing of it were in the model cache."""
+    """Estimate of the rest for one system, as if the model cache held nothing of it."""
 
     system: str
     answered: int
-    """Questions that the estimate rests on; those that failed are not among them."""
+    """Number of questions behind the estimate, failed ones left out."""
     left: int
-    """Questions that are still to be asked, repeats counted."""
+    """Number of remaining questions, repeats counted."""
     calls: Expected
     tokens: Expected
-    """Of chat calls, prompts and completions."""
+    """Tokens of chat prompts and completions."""
     known_usd: Expected
     is_whole: bool
-    """Whether ``known_usd`` is all of the money, or only what has a price."""
+    """Whether ``known_usd`` is the whole cost, or only the part with known prices."""
     seconds: Expected
-    """Wall time, if as many questions are under way at once as when these were answered."""
+    """Wall time at the concurrency of the answered questions."""
 
     def __add__(self, other: SystemEstimate) -> SystemEstimate:
         return SystemEstimate(
@@ -77,27 +77,27 @@ class SystemEstimate:
 
     @property
     def cost_usd(self) -> Expected | None:
-        """US dollars; None where a part is unknown."""
+        """Cost in US dollars; None if a part is unknown."""
         return self.known_usd if self.is_whole else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunEstimate:
-    """What a run will still take, and what it took to know."""
+    """Estimate of the rest of a run, and the cost of the estimate."""
 
     systems: tuple[SystemEstimate, ...]
-    """In the experiment's order."""
+    """Estimates in the experiment's order of systems."""
     total: SystemEstimate
     rate_limit_s: float
-    """Seconds that the limits a minute ask for at least, whatever the concurrency; 0 without limits."""
+    """Seconds that the limits per minute require at least, at any concurrency; 0 without limits."""
     pilot_asked: int
-    """Questions that were asked for this estimate, those of each system counted."""
+    """Number of questions asked for this estimate, over all systems."""
     pilot_cost: Cost
     cached_share: float
-    """Share in [0, 1] of the calls behind the estimate that the cache answered; they count with what they once took."""
+    """Share in [0, 1] of the calls behind the estimate that the cache answered; they count with their recorded cost."""
 
     def to_document(self) -> dict[str, object]:
-        """Plain data that ``json.dumps`` takes; amounts are those of the questions that are left."""
+        """Return the estimate as plain data for ``json.dumps``."""
         return {
             "systems": [_document(system) for system in self.systems],
             "total": _document(self.total),
@@ -121,24 +121,23 @@ def estimate_run(
     on_progress: Callable[[Progress], None] | None = None,
     on_setup: Callable[[int, int, str], None] | None = None,
 ) -> RunEstimate:
-    """Ask some questions of the experiment, and estimate what the others will take.
+    """Ask some questions of the experiment, and estimate the rest.
 
-    The questions are drawn by the experiment's seed and are ordinary rows of ``out``: asked once, never again, neither
-    by a second estimate nor by the run that follows. Rows that are there already are used too, but for failed ones.
+    The pilot questions are drawn by the experiment's seed and become ordinary rows of ``out``, which later estimates
+    and the run itself keep. Existing rows, except failed ones, count for the estimate too.
 
     Args:
-        experiment: What the whole run is to ask.
+        experiment: The whole experiment.
         out: Its run directory.
-        pilot: Questions to ask of each system, turns of its conversations with those before them; 0 asks none and goes
-            by the rows that are there.
-        options: See ``run_experiment``.
-        settings: See ``run_experiment``.
-        on_progress: See ``run_experiment``.
-        on_setup: See ``run_experiment``.
+        pilot: Number of questions to ask each system, plus the earlier turns of their paths; 0 uses existing rows only.
+        options: As for ``run_experiment``.
+        settings: As for ``run_experiment``.
+        on_progress: As for ``run_experiment``.
+        on_setup: As for ``run_experiment``.
 
     Raises:
-        SettingsError: A system has no answer to go by.
-        UserError: See ``run_experiment``.
+        SettingsError: A system has no answer to estimate from.
+        UserError: A wrong data set or setting, or a directory that holds another run or is in use.
     """
     options = replace(options or RunOptions(), pilot=pilot)
     settings = settings or (options.again.settings if options.again else load_settings())
@@ -150,7 +149,7 @@ def estimate_run(
     left = Counter(job.system for job in plan_jobs(experiment, questions, rows))
     wanted = {question.id for question in questions}
     used = {
-        system: [row for row in rows if row.system == system and row.question_id in wanted and _says_what_it_took(row)]
+        system: [row for row in rows if row.system == system and row.question_id in wanted and _has_usage(row)]
         for system in experiment.systems
     }
     at_once = max(1, min(experiment.concurrency, left.total()))
@@ -166,16 +165,16 @@ def estimate_run(
 
 
 def estimate_system(system: str, rows: Sequence[RunRow], left: int, at_once: int, prices: Prices) -> SystemEstimate:
-    """What ``left`` further questions to a system will take, each as much as one of ``rows`` on average.
+    """Estimate ``left`` further questions to a system, each with the average usage of ``rows``.
 
-    The wall time follows from Little's law: with ``at_once`` questions under way, one is done every mean time / at_once
-    seconds. A question's time includes its waiting for the model calls of others.
+    The wall time follows Little's law: with ``at_once`` questions in flight, one finishes every mean time / at_once
+    seconds. A question's time includes waiting for model calls of others.
 
     Raises:
-        SettingsError: There are no rows.
+        SettingsError: ``rows`` is empty.
     """
     if not rows:
-        raise SettingsError(f"No answer of {system} to estimate by. Give --pilot N with N of 1 or more.")
+        raise SettingsError(f"There is no answer of {system} to estimate from. Give --pilot N with N of 1 or more.")
     usages = [_uncached(row) for row in rows]
     costs = [prices.cost_of(usage) for usage in usages]
     return SystemEstimate(
@@ -193,9 +192,9 @@ def estimate_system(system: str, rows: Sequence[RunRow], left: int, at_once: int
 def rate_limit_s(
     rows: Mapping[SystemName, Sequence[RunRow]], left: Mapping[SystemName, int], settings: Settings
 ) -> float:
-    """Seconds that the questions ``left`` need at least under the settings' limits a minute, by the slowest model.
+    """Compute the seconds that ``left`` questions need at least under the limits per minute, for the slowest model.
 
-    A pilot is too short to meet such a limit, so that its own times do not tell.
+    A pilot is too short to reach such a limit, so its own times do not show it.
     """
     calls: defaultdict[str, float] = defaultdict(float)
     tokens: defaultdict[str, float] = defaultdict(float)
@@ -209,10 +208,7 @@ def rate_limit_s(
 
 
 def _expected(values: Sequence[float], left: int) -> Expected:
-    """The bootstrap's interval of the mean, wider by as much as the questions that are left vary themselves.
-
-    Their mean has a variance of its own, that of ``values`` by ``left``, beside that of the mean of ``values``.
-    """
+    """Extrapolate to ``left`` questions; the interval adds the variance of their own mean to the bootstrap's."""
     mean = mean_interval(values, scale="amount")
     value = mean.mean * left
     if mean.low is None or mean.high is None:
@@ -222,7 +218,7 @@ def _expected(values: Sequence[float], left: int) -> Expected:
     return Expected(value=value, low=max(0.0, low), high=high)
 
 
-def _says_what_it_took(row: RunRow) -> bool:
+def _has_usage(row: RunRow) -> bool:
     return row.status != "failed" and row.paid is not None
 
 

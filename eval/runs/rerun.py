@@ -1,4 +1,4 @@
-"""Doing a run again from its manifest: the same configuration, the same data, and what else is no longer the same."""
+"""Repetition of a run from its manifest: same configuration, same data, and a list of what has changed since."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from .experiment import Experiment, load_experiment
 from .manifest import PROMPT_LIMITS, PROMPTS
 
 _RESTORED = ("llm_base_url", "timeout_s", "retries", *PROMPT_LIMITS)
-"""Settings beside the models that decide what a call gives; folders, servers and keys are those of this machine."""
+"""Restored settings beside the models; folders, servers and keys are those of this machine."""
 _STARRED = "***"
 _DATA = ("dataset_digest", "corpus_digest")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rerun:
-    """A run that is to be done again."""
+    """A run to repeat."""
 
     manifest: Manifest
     experiment: Experiment
-    """As it was, with the models and the embedder that its settings had named."""
+    """The original experiment with the models and embeddings that its settings named."""
     settings: Settings
-    """Those of now, with what the run's settings said of its models."""
+    """Today's settings with the restored ones of the run."""
     changes: tuple[str, ...]
-    """What may make a difference and is not as it was: prompts, code, libraries, git revision; each a phrase."""
+    """Changed prompts, code, libraries and git revision that may change results, a phrase each."""
 
 
 def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: object) -> Rerun:
-    """What a manifest says was run, to be run again.
+    """Load a run to repeat from its manifest.
 
     Args:
-        path: A manifest, or the run directory that it stands in.
-        settings: Those of now; None reads environment and ``.env``.
-        overrides: Experiment keys that are to be others than they were; None leaves a key.
+        path: A manifest, or its run directory.
+        settings: Today's settings; None reads environment and ``.env``.
+        overrides: Experiment keys to change; None keeps a key.
 
     Raises:
         LoadingError: There is no manifest, or it is damaged.
-        SettingsError: A key does not fit, or a model's address had a password, which no manifest holds.
+        SettingsError: A key is invalid, or a model's address had a password, which manifests leave out.
     """
     folder = path if path.is_dir() else path.parent
     manifest = RunStore(folder).read_manifest()
     if manifest is None or (not path.is_dir() and path.name != "manifest.json"):
-        raise LoadingError(f"{path} is no manifest of a run. Name the manifest.json of a run directory.")
+        raise LoadingError(f"{path} is not the manifest of a run. Name the manifest.json of a run directory.")
     now = settings or load_settings()
     kept = _mapping(manifest, "identity")
     as_it_was = {
@@ -69,10 +69,10 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
 def refuse_other_data(
     manifest: Manifest, identity: Mapping[str, object], index: Mapping[str, object] | None = None
 ) -> None:
-    """Do nothing if data set, corpus and collection are those of the manifest, as far as they are given.
+    """Check that data set, corpus and collection, as far as given, are those of the manifest.
 
     Raises:
-        SettingsError: One of them is another; the message names it.
+        SettingsError: One of them differs; the message names it.
     """
     then = {name: _mapping(manifest, "identity").get(name) for name in _DATA}
     now = {name: identity[name] for name in _DATA if name in identity}
@@ -83,8 +83,8 @@ def refuse_other_data(
     if others:
         differences = "; ".join(f"{name}: {then[name]} then, {now[name]} now" for name in others)
         raise SettingsError(
-            f"The data are not those of the run that is to be done again ({differences}). "
-            "Bring back the files of that run, or start a new one without --from."
+            f"The data differ from those of the run to repeat ({differences}). Restore the files of that run, or "
+            "start a new one without --from."
         )
 
 
@@ -94,11 +94,11 @@ def _mapping(manifest: Manifest, name: str) -> Mapping[str, object]:
 
 
 def _with_secrets(kept: object, now: Address, variable: str) -> object:
-    """What the manifest names, with user and password of the same endpoint in today's settings."""
+    """Add user and password of the same endpoint in today's settings to an address of the manifest."""
     if not isinstance(kept, str):
         return kept
     if _STARRED in kept and without_secrets(now) != kept:
-        raise SettingsError(f"The run used {kept!r}, and no manifest holds secrets. Set JUDGETREE_{variable} to it.")
+        raise SettingsError(f"The run used {kept!r}, but manifests leave out secrets. Set JUDGETREE_{variable} to it.")
     address = now if _STARRED in kept else Address(kept)
     return address.with_secrets_of(now) if address.endpoint == now.endpoint else address
 

@@ -1,4 +1,4 @@
-"""Asks the questions of a data set of each system, and writes a row as each is done."""
+"""Execution of a run's jobs, which writes a row as soon as each is done."""
 
 from __future__ import annotations
 
@@ -37,42 +37,42 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a run is."""
+    """Progress of a run, in questions."""
 
     done: int
     total: int
     row: RunRow | None = None
-    """The one that has just been finished; None at the start."""
+    """The row that has just finished; None at the start."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """What one call of ``run_questions`` did."""
+    """Summary of one call of ``run_questions``."""
 
     asked: int
-    """Questions asked now."""
+    """Questions asked by this call."""
     failed: int
-    """Of those asked now."""
+    """Failed questions among ``asked``."""
     failure: str = ""
-    """Why the first of these failed; ``""`` if none did."""
+    """Why the first of the failed questions failed; ``""`` without failures."""
     degraded: int = 0
-    """Of those asked now: answered, but damaged by faults."""
+    """Degraded questions among ``asked``: answered, but damaged by faults."""
     kept: int = 0
-    """Questions that an earlier call, or another process meanwhile, has finished."""
+    """Questions finished by an earlier call, or by another process meanwhile."""
     kept_incomplete: int = 0
-    """Of the kept: failed or degraded."""
+    """Failed or degraded questions among ``kept``."""
     stopped_by: str = ""
-    """The limit that ended the run before all was asked; ``""`` if none did."""
+    """The limit that stopped the run early; ``""`` if none did."""
     cost: Cost = FREE
-    """What all attempts of the run directory have cost until now."""
+    """Cost of all attempts in the run directory so far."""
     calls: int = 0
-    """Chat calls of the questions asked now, those that the cache answered included."""
+    """Chat calls of the asked questions, cached ones included."""
     cached_calls: int = 0
-    """Of ``calls``: those that the cache answered."""
+    """Chat calls among ``calls`` that the cache answered."""
 
     @property
     def cached_share(self) -> float:
-        """``cached_calls`` by ``calls``, in [0, 1]; 0 without calls."""
+        """Share in [0, 1] of cached calls; 0 without calls."""
         return self.cached_calls / self.calls if self.calls else 0.0
 
 
@@ -87,32 +87,28 @@ def run_questions(
     others: RowTail | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RunSummary:
-    """Ask what ``jobs`` name, ``experiment.concurrency`` at once, and add a row to the store as each is done.
+    """Do the jobs, ``experiment.concurrency`` at once, and add a row to the store after each.
 
-    The turns of a conversation that a system leads are asked one after the other, which counts as one at once. ``rows``
-    are those that are there: turns go on from them.
+    The turns of a system's own conversation are asked in order, which counts as one job at once. ``rows`` are the
+    existing rows, whose conversations the turns continue.
 
-    Where processes share the run (see ``claims.can_share``), those that another one is at are left to it, and waited
-    for. ``others`` reads the rows on from where the jobs were planned; None if nobody else can write any.
+    If processes share the run (``claims.can_share``), jobs of another process are left to it and waited for. ``others``
+    reads its rows, starting where the jobs were planned; None for a process that works alone.
 
-    Ctrl-C or a kill loses only what is under way; the same jobs can be planned again from the store.
+    Ctrl-C or a kill loses only the jobs in progress; plan the same jobs again from the store.
 
     Raises:
         ModelSetupError: As many questions as ``experiment.fail_after`` says, or all, found an endpoint unusable: key,
-            model, account or address. Each is a failed row, which the same jobs, planned again, ask once more.
-        UserError: Something else to mend that every question would meet: settings, a replay's missing call, a disk
-            that is full. Rows written until then stay.
+            model, account or address. Each is a failed row, and planning the jobs again repeats it.
+        UserError: Another error that every question would meet: settings, a call missing in replay mode, a full disk.
+            Rows written so far stay.
     """
-    work = _Work(services, store, run_id, jobs, spending, rows, others, on_progress or _ignore_progress)
+    work = _Run(services, store, run_id, jobs, spending, rows, others, on_progress or (lambda progress: None))
     return background_loop().run(work.run())
 
 
-def _ignore_progress(progress: Progress) -> None:
-    pass
-
-
 class _Asker(Protocol):
-    """Asks what one system is asked in one repeat."""
+    """Answers the jobs of one system and repeat."""
 
     async def ask(self, job: Job, *, thread_id: str) -> RagResult | TurnReply: ...
 
@@ -120,7 +116,7 @@ class _Asker(Protocol):
 
 
 class _QuestionAsker:
-    """Asks questions that stand alone."""
+    """Answers questions that stand alone."""
 
     def __init__(self, session: RagSession) -> None:
         self._session = session
@@ -132,7 +128,7 @@ class _QuestionAsker:
         await self._session.aclose()
 
 
-class _Work:
+class _Run:
     def __init__(
         self,
         services: Services,
@@ -202,7 +198,7 @@ class _Work:
         )
 
     async def _recover_books(self) -> None:
-        """Count what questions have paid that were cut off before their rows; rows count for themselves."""
+        """Count the payments of questions that were interrupted before they had a row."""
         if self._journal is None:
             return
         calls = await self._journal.booked_calls()
@@ -220,7 +216,7 @@ class _Work:
         return bool(self._spending.exhausted) or self._setup_failures.is_reached
 
     def _chains_of_others(self) -> Iterator[Chain]:
-        """Those that have become done since the last call."""
+        """Yield the chains that other processes have finished since the last call."""
         rows = [row for row in (self._others.read_new() if self._others else ()) if row.place not in self._asked_here]
         for row in rows:
             self._spending.add(row)
@@ -263,7 +259,7 @@ class _Work:
         BOOKED_TO.set(thread_id)
         try:
             result, failure = await self._answer(job, thread_id)
-        except RunLimitReached:  # it stays open, so that a run with a higher limit resumes it
+        except RunLimitReached:  # the thread stays open, so that a run with a higher limit resumes it
             self._asked_here.discard(job.place)
             return
         row = row_of(
@@ -272,7 +268,7 @@ class _Work:
             place=(job.system, job.repeat, job.attempt),
             thread_id=thread_id,
             error=_reason(result, failure),
-            # A turn is also measured once it is answered, which is no part of its time.
+            # A turn is measured after its answer, which must not count.
             seconds=result.wall_s if isinstance(result, TurnReply) else time.perf_counter() - started,
             key_field=self._services.dataset.key_field,
             local_models=self._services.local_models,
@@ -287,17 +283,17 @@ class _Work:
         self._count(row, is_asked=not (isinstance(result, TurnReply) and result.is_unasked))
 
     async def _journaled(self, thread_id: str) -> tuple[ModelUsage, ...] | None:
-        """What a question has paid, by the journal; None without one."""
+        """Add up the payments of a question from the journal; None without one."""
         if self._journal is None:
             return None
         calls = await self._journal.booked_calls(thread_id)
         return paid_for((record for call in calls for record in call.records), self._services.local_models)
 
     async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:
-        """What came of a question, or what was raised instead.
+        """Return the answer to a question, or the error that failed it.
 
         Raises:
-            UserError: What every other question would meet too.
+            UserError: An error that every other question would meet.
         """
         try:
             return await self._askers[job.system, job.repeat, job.fresh].ask(job, thread_id=thread_id), None
@@ -308,7 +304,7 @@ class _Work:
         except Exception as failure:
             if is_full_disk(failure):
                 raise writing_error("The state of a question", failure) from failure
-            # One question's bad luck, whatever it is, must not end a night's run: it is counted, and shown.
+            # An error of one question must not end a long run.
             logger.exception("question %s to %s failed", job.question.id, job.system)
             return None, failure
 
@@ -334,7 +330,7 @@ class _Work:
 
 
 def _reason(result: RagResult | TurnReply | None, failure: Exception | None) -> str:
-    """Why a question failed; ``""`` where it did not."""
+    """Return why a question failed; ``""`` if it did not."""
     if failure is None:
         return result.error if result is not None else ""
     return str(failure) if isinstance(failure, JudgetreeError) else f"{type(failure).__name__}: {failure}"

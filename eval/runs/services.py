@@ -1,4 +1,4 @@
-"""What the systems of a run share: indexed corpus, models, their cache and the cap on calls."""
+"""Services that the systems of a run share: indexed corpus, models, their cache, the limit on calls."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from .experiment import RETRIEVING, Experiment
 from .limits import LimitedLLM, Spending
 
 _CHUNK_SIZE = 100_000
-"""Longer than any paragraph: a document of a data set is one chunk, so that gold documents and chunks are the same."""
+"""Longer than any paragraph, so that each document of a data set is one chunk, as its gold keys assume."""
 
 _LIMITS = LoadLimits(file_bytes=1 << 40, documents=1 << 40, seconds=3600.0, memory_bytes=1 << 40)
-"""A corpus is a file that judgetree wrote, or a folder that the data set names; either may be large."""
+"""Limits for trusted files: a corpus that judgetree wrote, or the data set's folder, either of any size."""
 
 
 def collection_of(dataset: Dataset) -> str:
-    """The collection of a corpus: its data set's name and what it holds."""
+    """Name the collection of a corpus by its data set and content."""
     return f"eval_{re.sub(r'[^0-9A-Za-z]+', '_', dataset.name)}_{dataset.corpus_digest[:12]}"
 
 
 def open_collection(collection: str, settings: Settings) -> Index:
-    """An index over a collection that is there, as it is; close it after use.
+    """Open an existing collection as an index; close it after use.
 
     Raises:
-        CollectionError: There is no such collection; the message lists those there are.
+        CollectionError: The collection does not exist; the message lists those that do.
     """
     index = open_index(collection, settings)
     try:
@@ -56,19 +56,19 @@ def open_collection(collection: str, settings: Settings) -> Index:
 
 
 def open_corpus(dataset: Dataset, settings: Settings, *, on_progress: StageProgress | None = None) -> Index:
-    """An index over the data set's corpus, brought up to date; close it after use.
+    """Open an index over the data set's corpus and bring it up to date; close it after use.
 
-    Documents of a data set are one chunk each; a folder is chunked as ``judgetree index`` does. Costs the embedding of
-    what was never embedded; nothing the second time.
+    Documents of a data set are one chunk each; a folder is chunked like ``judgetree index``. Embeds only new texts, so
+    a second call costs nothing.
 
     Raises:
         SettingsError: The data set has no corpus.
-        UserError: See ``Index``.
+        UserError: The index cannot be opened or built.
     """
     if dataset.folder is None and not dataset.documents:
         raise SettingsError(
-            f"The data set {dataset.name!r} has questions and no corpus, so there is nothing to retrieve from. "
-            "Ask it of the system llm alone, or take a data set with documents."
+            f"The data set {dataset.name!r} has no corpus to retrieve from. Ask the system llm alone, or take a data "
+            "set with documents."
         )
     path = dataset.folder or _written(dataset, settings.home / "corpora" / dataset.corpus_digest[:12])
     index = open_index(
@@ -99,7 +99,7 @@ def _written(dataset: Dataset, folder: Path) -> Path:
 
 
 class Services:
-    """Opened in a ``with``; all systems and repeats of a run take what they need from it."""
+    """Services of a run, opened in a ``with`` block; all systems and repeats share them."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Services:
     ) -> None:
         """``spending`` keeps all calls within the run's limits.
 
-        ``on_progress`` is called with (done, total, stage) while the corpus is indexed or a local model is made ready.
+        ``on_progress`` is called with (done, total, stage) while the corpus is indexed or a local model is loaded.
         """
         self.experiment = experiment
         self.dataset = dataset
@@ -122,9 +122,9 @@ class Services:
         self._resources = ExitStack()
         self._retriever: Retriever | None = None
         self.index: Index | None = None
-        """What is searched, once it is open; None where no system retrieves."""
+        """The open index; None without a system that retrieves."""
         self.judge: Judge | None = None
-        """How chunks are judged, without the cache; None where no system judges."""
+        """The judge, without the cache; None without a system that judges."""
         self.local_models: frozenset[str] = frozenset()
         """Names of the chat models that run in this process."""
 
@@ -140,9 +140,9 @@ class Services:
         self._resources.close()
 
     def context(self, system: SystemName, repeat: int, *, fresh: bool = False) -> RagContext:
-        """The services of one system; each repeat has model answers of its own.
+        """Return the context of one system; each repeat has model replies of its own.
 
-        ``fresh`` takes no answer from the cache that was there before, unless the run is a replay.
+        ``fresh`` reads no cached reply that was there before, except in replay mode.
         """
         cache = without_reading(self.experiment.cache) if fresh else self.experiment.cache
         judge = self._create_judge(self._cached(self._judge_llm, repeat, cache)) if SYSTEMS[system].judges else None
@@ -151,10 +151,9 @@ class Services:
             max_llm_calls=self.experiment.max_llm_calls,
             judge_leaves=self.experiment.judge_leaves,
         )
-        retriever = self._retriever if system in RETRIEVING else None
         return RagContext(
             reader=sampled(self._cached(self._reader, repeat, cache), self.settings.temperature),
-            retriever=retriever,
+            retriever=self._retriever if system in RETRIEVING else None,
             judge=judge,
             limits=limits,
             strategy=self.experiment.strategy,

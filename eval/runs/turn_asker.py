@@ -1,4 +1,4 @@
-"""Asks the turns of dialogues in conversations that a system leads, and says what became of each."""
+"""Turns of dialogues, asked in conversations that a system leads."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ from .turn_evidence import EvidenceReader
 
 
 class TurnAsker:
-    """Conversations of one system and repeat; use it on judgetree's own loop.
+    """Conversations of one system and repeat; use it on judgetree's background loop.
 
-    Where the systems lead their own conversations, a turn follows the answer that the system gave to its parent, and is
-    failed without being asked if that one failed. A turn whose parent is not among the questions begins a path, after
-    the data set's history.
+    If the system leads its own conversations, a turn follows the system's answer to its parent, and fails without being
+    asked if that failed. A turn whose parent is not among the questions begins a path after the data set's history.
 
-    Where the history is given, each turn is the only one of a conversation, which nobody goes on with: nothing is
-    remembered of it.
+    If the history is given, each turn has a conversation of its own, which is not remembered.
     """
 
     def __init__(
@@ -47,9 +45,9 @@ class TurnAsker:
         run_id: str,
         newest: Mapping[Place, RunRow],
     ) -> None:
-        """``fresh``: see ``Services.context``.
+        """``fresh``: as in ``Services.context``.
 
-        ``settings`` say where conversations are kept; ``newest`` holds the rows of turns that others follow."""
+        ``settings`` name the store of the conversations; ``newest`` holds the rows of the turns that others follow."""
         context = services.context(system, repeat, fresh=fresh)
         self._run_id = run_id
         self._newest = newest
@@ -70,10 +68,10 @@ class TurnAsker:
         )
 
     async def ask(self, job: Job, *, thread_id: str) -> TurnReply:
-        """Answer one turn; ``thread_id`` names the request, so that a turn that was answered before is given back.
+        """Answer one turn; ``thread_id`` names the request, so a repeated call returns the same turn.
 
         Raises:
-            UserError: See ``Conversation.ask``.
+            UserError: The conversation cannot be opened, or a model's key, account or settings are wrong.
         """
         turn = turn_of(job.question)
         path = self._path_before(job) if self._leads else []
@@ -122,11 +120,11 @@ class TurnAsker:
         )
 
     async def aclose(self) -> None:
-        """Close store and memory."""
+        """Close the store and the memory."""
         await self._conversations.aclose()
 
     def _path_before(self, job: Job) -> list[RunRow] | None:
-        """The rows of the turns before it, the nearest first; None where one of them has no answer to follow."""
+        """Return the rows of the earlier turns of its path, the nearest first; None if one of them has no answer."""
         rows: list[RunRow] = []
         parent = turn_of(job.question).parent
         while parent in self._turns:
@@ -138,7 +136,7 @@ class TurnAsker:
         return rows
 
     def _needed(self, turn: DialogueTurn, answered: QaPair, path: Sequence[RunRow]) -> tuple[int, ...] | None:
-        """The turns that the answered one needs, by the data set's numbers."""
+        """Return the data set numbers of the turns that the answered turn needed."""
         if answered["needed_chat_history"] is None:
             return None
         numbers = {row.conversation.turn_id: row.conversation.number for row in path if row.conversation}
@@ -146,13 +144,13 @@ class TurnAsker:
         return tuple(sorted({numbers[each] for each in answered["needed_chat_history"] if each in numbers}))
 
     def _numbers_before(self, turn: DialogueTurn) -> list[int]:
-        """Numbers of the turns of its history, oldest first."""
+        """Return the numbers of the turns of its history, oldest first."""
         numbers: list[int] = []
         parent = turn.parent
         while parent in self._turns:
             numbers.append(self._turns[parent].number)
             parent = self._turns[parent].parent
-        # Turns that are not in the set come first, and a dialogue of which some are missing does not branch.
+        # Turns outside the set come first: a dialogue with missing turns does not branch.
         return [*range(1, len(turn.history) - len(numbers) + 1), *reversed(numbers)]
 
     async def _tree(self, rag_thread_id: str) -> SearchTree | None:
@@ -165,17 +163,17 @@ class TurnAsker:
 
 
 class NoMemory:
-    """A ``TurnMemory`` for conversations of one turn, after which nobody asks: it keeps nothing and costs nothing."""
+    """A ``TurnMemory`` for conversations of one turn: it keeps nothing and costs nothing."""
 
     def missing(self, conversation_id: str, turn_ids: Collection[str]) -> set[str]:
-        """None: there is nothing to make up for."""
+        """Return an empty set."""
         return set()
 
     def add_turns(self, conversation_id: str, turns: Sequence[QaPair]) -> None:
         """Do nothing."""
 
     def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
-        """Nothing."""
+        """Return an empty list."""
         return []
 
     def retrieve_relevant_history(
@@ -187,36 +185,36 @@ class NoMemory:
         spans: PathSpans | None = None,
         below_number: int | None = None,
     ) -> list[tuple[QaPair, float]]:
-        """Nothing."""
+        """Return an empty list."""
         return []
 
     def turns_of(self, conversation_id: str, turn_ids: Collection[str] | None = None) -> list[QaPair]:
-        """Nothing."""
+        """Return an empty list."""
         return []
 
     def conversations(self) -> list[str]:
-        """None."""
+        """Return an empty list."""
         return []
 
     def delete_turns(self, conversation_id: str, turn_ids: Collection[str] | None = None) -> int:
-        """0."""
+        """Return 0."""
         return 0
 
 
 def memory_of(run_id: str) -> str:
-    """The collection that remembers the turns of a run, and of no other."""
+    """Name the collection for the turns of one run."""
     return f"eval_turns_{run_id.replace('-', '')}"
 
 
 def turn_of(question: EvalQuestion) -> DialogueTurn:
-    """Where a question stands; one that stands alone is the only turn of its dialogue."""
+    """Return the turn of a question; one that stands alone is the only turn of its dialogue."""
     return question.turn or DialogueTurn(dialogue_id=question.id, number=1)
 
 
 def _unasked_history(turn: DialogueTurn, path: Sequence[RunRow]) -> list[tuple[str, str]]:
-    """What the conversation itself cannot know: a path that begins with turns of the set which were never asked of it.
+    """Build the history of a path whose first turns were never asked: those turns, then the asked ones.
 
-    Then those come first, and the turns that were asked after them; ``path`` has these, the nearest first.
+    ``path`` holds the asked turns, the nearest first. Empty if the conversation knows the whole path.
     """
     unasked = turn.history[: max(0, len(turn.history) - len(path))]
     asked = [(row.question, row.prediction) for row in reversed(path)]
@@ -224,29 +222,29 @@ def _unasked_history(turn: DialogueTurn, path: Sequence[RunRow]) -> list[tuple[s
 
 
 def _not_asked(turn: DialogueTurn) -> TurnReply:
-    why = f"The turn before it, {turn.parent}, or one before that, failed: it was not asked."
+    why = f"It was not asked, because its previous turn {turn.parent}, or an earlier one, failed."
     length = len(turn.history) + 1
     facts = TurnFacts(dialogue_id=turn.dialogue_id, number=turn.number, conversation="", path_length=length)
     return TurnReply(answer="", status="failed", tree=None, facts=facts, error=why)
 
 
 def _damage(tree: SearchTree | None, noted: Iterable[CallRecord], path: Iterable[RunRow]) -> Damage:
-    """What went wrong in leading the conversation, and in the turns that the system's own history shows."""
+    """Collect the damage of the conversation's own calls and of the earlier turns on its path."""
     earlier = sum(row.completeness == "degraded" for row in path)
     return in_order({**damage_to_calls(_beside_search(tree, noted)), "damaged_earlier_turns": earlier})
 
 
 def _beside_search(tree: SearchTree | None, noted: Iterable[CallRecord]) -> list[CallRecord]:
-    """The noted calls that are not the search's, each once."""
+    """Return the noted calls outside the search, each once."""
     of_search = {record["call_id"] for node in tree.query_nodes() for record in node.usage} if tree else set()
     return list({record["call_id"]: record for record in noted if record["call_id"] not in of_search}.values())
 
 
 def _own_usage(turn: QaPair | None, tree: SearchTree | None, noted: Iterable[CallRecord], model: str) -> ModelUsage:
-    """What the turn asked of the model beside its search.
+    """Return the usage of a turn outside its search.
 
-    What was paid is told by the turn itself, also of calls that were made before an interruption; of a turn that failed
-    as far as it was noted, like the calls that the cache answered.
+    The turn itself records what was paid, before an interruption too; for a failed turn, and for cached calls, the
+    noted calls count.
     """
     usage = next(iter(usage_by_model(_beside_search(tree, noted))), ModelUsage(model=model, kind="chat"))
     if turn is None:

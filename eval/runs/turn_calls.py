@@ -1,4 +1,4 @@
-"""Which model calls a turn makes while it is being answered, seen from outside of its conversation."""
+"""Model calls of a turn, observed from outside its conversation."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _NOTED: ContextVar[list[CallRecord] | None] = ContextVar("noted_calls", default=
 
 
 class NotedLLM:
-    """A chat model whose calls are noted for the turn that makes them; see ``noted_calls``."""
+    """A chat model that notes its calls for ``noted_calls``."""
 
     def __init__(self, inner: ChatLLM) -> None:
         self._inner = inner
 
     @property
     def model(self) -> str:
-        """The inner model's name."""
+        """Name of the inner model."""
         return self._inner.model
 
     @property
     def temperature(self) -> float:
-        """The inner model's."""
+        """Temperature of the inner model."""
         return temperature_of(self._inner)
 
     async def complete(
@@ -44,7 +44,7 @@ class NotedLLM:
         on_text: TextListener | None = None,
         on_thinking: TextListener | None = None,
     ) -> Completion:
-        """See ``ChatLLM.complete``."""
+        """Make a chat call and note it."""
         with _noting(meter):
             return await self._inner.complete(
                 messages, meter=meter, options=options, on_text=on_text, on_thinking=on_thinking
@@ -52,17 +52,17 @@ class NotedLLM:
 
 
 class NotedJudge:
-    """A judge whose calls are noted for the turn that makes them; see ``noted_calls``."""
+    """A judge that notes its calls for ``noted_calls``."""
 
     def __init__(self, inner: Judge) -> None:
         self._inner = inner
 
     def fingerprint(self) -> dict[str, str]:
-        """The inner judge's."""
+        """Return the inner judge's fingerprint."""
         return self._inner.fingerprint()
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-        """See ``Judge.judge``."""
+        """Judge a chunk and note the calls."""
         with _noting(meter):
             return await self._inner.judge(query, chunk, meter=meter, expand=expand)
 
@@ -80,9 +80,9 @@ def _noting(meter: CallMeter) -> Iterator[None]:
 
 @contextmanager
 def noted_calls() -> Iterator[list[CallRecord]]:
-    """Records of the calls that the task and those it starts make meanwhile; those made at once may stand there twice.
+    """Collect the records of calls by this task and those that it starts; concurrent calls may be recorded twice.
 
-    The calls of other tasks, which answer other turns, are not among them.
+    Calls of other tasks, which answer other turns, are left out.
     """
     noted: list[CallRecord] = []
     token = _NOTED.set(noted)

@@ -1,4 +1,4 @@
-"""What an answer in a conversation rests on that its turn did not find, and what each form of its question finds."""
+"""Evidence of a turn's answer: chunks found by earlier turns, and documents found by each form of the question."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _Hits = Mapping[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class TurnEvidence:
-    """See ``TurnFacts``."""
+    """Reused chunks and retrieved documents of a turn, as in ``TurnFacts``."""
 
     reused: tuple[ReusedChunk, ...] = ()
     retrieved: Mapping[QueryForm, tuple[str, ...]] = field(default_factory=dict)
 
 
 class EvidenceReader:
-    """Tells the evidence of turns apart, with searches of its own that no turn pays for."""
+    """Reader of the evidence of turns; its searches are not counted as usage of a turn."""
 
     def __init__(self, retriever: ChunkRetriever | None, key_field: str) -> None:
-        """``retriever``: that of the system, None where it has none; ``key_field`` of a chunk names its document."""
+        """``retriever``: the system's, or None; ``key_field``: metadata field of a chunk that names its document."""
         self._retriever = retriever
         self._key_field = key_field
 
     async def read(
         self, question: EvalQuestion, turn: QaPair, tree: SearchTree | None, path: Sequence[RunRow]
     ) -> TurnEvidence:
-        """The evidence of an answered turn; ``path`` holds the rows of the turns before it.
+        """Collect the evidence of an answered turn; ``path`` holds the rows of the earlier turns.
 
-        A search of a turn joins the chunks that were kept for it with those that it finds. Kept are those that an
-        earlier turn had found, and that the same search does not find when it is made again.
+        A turn's search merges its hits with chunks kept from earlier turns. A chunk counts as reused if an earlier turn
+        found it and repeating the turn's search does not.
 
         Raises:
             UserError: The collection cannot be searched.
@@ -73,7 +73,7 @@ class EvidenceReader:
         except UserError:
             raise
         except JudgetreeError as error:
-            logger.warning("%r was not searched for (%s); its turn counts as if nothing were found", query, error)
+            logger.warning("The search for %r failed (%s); its turn counts as if nothing were found", query, error)
             return {}
         ids = [str(chunk.metadata["chunk_id"]) for chunk, _ in hits]
         return {

@@ -82,13 +82,11 @@ def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool 
     Raises:
         DependencyError: ``picture`` is True and no renderer is installed, or it fails.
     """
-    style, script = tree_asset("tree.css") + _asset("page.css"), tree_asset("tree.js") + _asset("page.js")
     answered = root.status == "finished" and root.answer_status == "answered"
-    return Template(_asset("page.html")).substitute(
-        style=style,
-        style_hash=csp_hash(style),
-        script=script,
-        script_hash=csp_hash(script),
+    return html_page(
+        _asset("page.html"),
+        style=tree_asset("tree.css") + _asset("page.css"),
+        script=tree_asset("tree.js") + _asset("page.js"),
         title=html.escape(shorten(root.query, 80)),
         query=html.escape(one_line(root.query)),
         answer=html.escape(one_line(answer_words(root))),
@@ -98,6 +96,25 @@ def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool 
         picture=_picture(root, picture),
         text=html.escape(draw_text(root)),
         data=json_in_html(_page_data(root)),
+    )
+
+
+def html_page(body: str, *, style: str, script: str, **parts: str) -> str:
+    """Fill in a page's body and wrap it in a document whose Content-Security-Policy allows only its style and script.
+
+    Args:
+        body: Template of the body, as for ``string.Template``.
+        style: CSS of the page.
+        script: JavaScript of the page, run after the body.
+        parts: Escaped HTML for the placeholders of the body; ``title`` also names the document.
+    """
+    return Template(_asset("document.html")).substitute(
+        title=parts["title"],
+        style=style,
+        style_hash=csp_hash(style),
+        script=script,
+        script_hash=csp_hash(script),
+        body=Template(body.rstrip("\n")).substitute(parts),
     )
 
 

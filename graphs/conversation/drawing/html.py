@@ -10,15 +10,14 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from importlib import resources
-from string import Template
 
 from ....modules.formats import printable
 from ....modules.memory.turns import ChunkRef, OpenTurn, QaPair
 from ...drawing.html import (
     Json,
     SharedTexts,
-    csp_hash,
     describe_chunk,
+    html_page,
     json_in_html,
     notebook_frame,
     pack,
@@ -59,18 +58,15 @@ def draw_conversation_html(tree: TurnTree, *, picture: bool | None = None) -> st
     Raises:
         DependencyError: ``picture`` is True and no renderer is installed, or it fails.
     """
-    style = tree_asset("tree.css") + _asset("page.css")
-    script = tree_asset("tree.js") + tree_asset("packs.js") + _asset("page.js")
     title = tree.title or tree.name
     texts = SharedTexts()
     trees = [_packed(tree.tree_of(turn), texts) for turn in tree.turns]
     if tree.open_turn:
         trees.append(_packed(tree.open_tree, texts))
-    return Template(_asset("page.html")).substitute(
-        style=style,
-        style_hash=csp_hash(style),
-        script=script,
-        script_hash=csp_hash(script),
+    return html_page(
+        _asset("page.html"),
+        style=tree_asset("tree.css") + _asset("page.css"),
+        script=tree_asset("tree.js") + tree_asset("packs.js") + _asset("page.js"),
         title=_text(shorten(title, _TITLE_COLUMNS)),
         heading=_text(one_line(title)),
         conversation=_text(one_line(tree.name)),

@@ -133,14 +133,14 @@ def test_questions_of_a_run_are_refused_before_anything_is_asked(
     scripted.reset()
     told = cli("eval", "calibrate", "--dataset", train, "--disjoint-from", str(run))
     assert told.status == 2
-    assert "this very data set" in told.err
+    assert "this same data set" in told.err
     assert scripted.log == ()
 
 
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("mills_dev.json", (), "kept for reporting"),
+        ("mills_dev.json", (), "held back for reporting"),
         ("mills.json", (), "--split train"),
         ("mills_train.json", ("--limit", "19"), "too few"),
         ("mills_train.json", ("--target-recall", "93"), "above 0, up to 1"),

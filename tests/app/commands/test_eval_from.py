@@ -106,8 +106,8 @@ def test_manifest_of_an_older_version_is_gone_on_with_and_done_again(cli: Cli, d
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--from", "nowhere/manifest.json"), "is no manifest"),
-        (("--from", "{done}/rows.jsonl"), "is no manifest"),
+        (("--from", "nowhere/manifest.json"), "is not the manifest"),
+        (("--from", "{done}/rows.jsonl"), "is not the manifest"),
         (("--from", "{done}", "--config", "x.yaml"), "leave out --config"),
     ],
 )

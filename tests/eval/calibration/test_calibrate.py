@@ -60,7 +60,7 @@ def test_training_questions_are_taken(name: str, split: str | None) -> None:
         ("fever.json", "test", "'test' in its name"),
         ("hotpotqa_500.json", None, "--split train"),
         ("restrained.json", None, "--split train"),
-        ("train.json", "other", "--split train alone"),
+        ("train.json", "other", "Only --split train"),
     ],
 )
 def test_questions_for_reporting_are_refused(name: str, split: str | None, said: str) -> None:
@@ -100,7 +100,7 @@ OIL = EvalQuestion(id="oil", question="Which oil is it?", answers=("Vellin",))
     [
         ("oil", "Reworded?", "other", "1 of these questions were asked in the run"),
         ("another", "which  oil is IT?", "other", "(oil)"),
-        ("another", "Another?", "same", "this very data set"),
+        ("another", "Another?", "same", "this same data set"),
     ],
 )
 def test_questions_of_a_run_are_refused(
@@ -115,7 +115,7 @@ def test_questions_of_a_run_are_refused(
 def test_run_of_other_questions_is_no_hindrance_and_no_run_is_told(tmp_path: Path) -> None:
     dataset = Dataset(name="x", questions=(OIL,))
     refuse_reported(dataset, "same", a_run(tmp_path / "run", "another", "Another?", "other"))
-    with pytest.raises(SettingsError, match="holds no run"):
+    with pytest.raises(SettingsError, match="is not a run"):
         refuse_reported(dataset, "same", RunStore(tmp_path / "nowhere"))
 
 

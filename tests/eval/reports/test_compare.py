@@ -83,7 +83,7 @@ def test_systems_are_compared_with_the_baseline_and_with_each_other_only_when_as
     (again,) = (each for each in every if (each.a, each.b, each.paired.metric) == ("naive", "judge", "em"))
     assert judged.paired.p_value == again.paired.p_value
     assert (judged.paired.adjusted_p_value or 1) < (again.paired.adjusted_p_value or 1), "corrected for fewer"
-    with pytest.raises(SettingsError, match=r"'react' is no system of the run\. Allowed: llm, naive, judge, or all"):
+    with pytest.raises(SettingsError, match=r"'react' is not a system of the run\. Allowed: llm, naive, judge, or all"):
         compare_runs(run, baseline="react")
 
 

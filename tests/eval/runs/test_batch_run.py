@@ -523,7 +523,7 @@ def test_changed_data_are_another_run(bench: Bench) -> None:
 def test_data_set_without_a_corpus_is_asked_of_no_system_that_retrieves(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "set.jsonl"
     file.write_text(json.dumps({"id": "q", "question": "Who?", "golden_answers": ["Ada"]}), encoding="utf-8")
-    with pytest.raises(SettingsError, match="nothing to retrieve from"):
+    with pytest.raises(SettingsError, match="no corpus to retrieve from"):
         run_experiment(bench.more(dataset=f"flashrag:{file}"), bench.out, settings=bench.settings)
     closed_book = bench.more(dataset=f"flashrag:{file}", systems=("llm",))
     assert run_experiment(closed_book, bench.out, settings=bench.settings).asked == 1

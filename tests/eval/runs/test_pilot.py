@@ -82,7 +82,7 @@ def test_unknown_price_of_one_answer_makes_the_money_unknown() -> None:
 
 
 def test_no_answer_to_go_by_says_what_to_do() -> None:
-    with pytest.raises(SettingsError, match=r"No answer of judge .* --pilot N"):
+    with pytest.raises(SettingsError, match=r"no answer of judge .* --pilot N"):
         estimated()
 
 

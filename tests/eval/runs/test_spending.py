@@ -1,4 +1,4 @@
-"""What a run has paid against what it may: limits on calls, tokens and money, and money that cannot be watched."""
+"""What a run has paid against what it may: limits on calls, tokens and money, and money that cannot be enforced."""
 
 from __future__ import annotations
 
