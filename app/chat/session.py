@@ -1,4 +1,4 @@
-"""A chat: lines come in from a terminal or a pipe, questions are asked, commands are carried out."""
+"""A chat session: reads lines from a terminal or a pipe, asks questions, runs commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .words import open_turn_words
 
 
 class ChatInput:
-    """Lines of standard input, one after the other; a prompt is shown only to somebody who types."""
+    """Lines of standard input; the prompt is shown only in a terminal."""
 
     def __init__(self) -> None:
         self.is_typed = sys.stdin.isatty()
@@ -29,7 +29,7 @@ class ChatInput:
             sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace")
 
     def next_line(self, prompt: str) -> str | None:
-        """The next line without its end; None at the end of the input, and at Ctrl-C of somebody who types."""
+        """Return the next line without its end; None at the end of the input, or at Ctrl-C in a terminal."""
         if not self.is_typed:
             line = sys.stdin.readline()
             return line.rstrip("\r\n") if line else None
@@ -38,11 +38,11 @@ class ChatInput:
         except (EOFError, KeyboardInterrupt):
             say("")
             return None
-        # What a terminal sends in another encoding comes as lone surrogates, which no request can hold.
+        # Input in another encoding contains lone surrogates, which no request can contain.
         return typed.encode(errors="replace").decode()
 
     def _shown(self, prompt: str) -> str:
-        """The prompt; on standard error where answers go down a pipe."""
+        """Show the prompt; on standard error if answers go to a pipe."""
         if sys.stdout.isatty():
             return prompt
         sys.stderr.write(prompt)
@@ -53,14 +53,14 @@ class ChatInput:
 class ChatSession:
     """One chat in one conversation.
 
-    Somebody who types is told of what goes wrong, and goes on. A pipe ends at the first mistake that the user can mend;
-    a turn whose model fails only makes the exit status 1.
+    In a terminal an error is shown and the chat continues. A pipe ends at the first user error; a turn with a failed
+    model only makes the exit status 1.
     """
 
     def __init__(
         self, talk: Conversation, commands: ChatCommands, lines: ChatInput, *, new_view: Callable[[], TurnView]
     ) -> None:
-        """``new_view``: makes who follows a turn."""
+        """``new_view``: makes the view of a turn."""
         self._talk = talk
         self._commands = commands
         self._lines = lines
@@ -68,13 +68,13 @@ class ChatSession:
         self._has_failed = False
 
     def run(self) -> int:
-        """Read lines until there is none left, or the user leaves; the exit status.
+        """Read lines until the input ends or the user leaves; returns the exit status.
 
         Raises:
-            UserError: A line from a pipe cannot be done.
-            KeyboardInterrupt: Ctrl-C, where nobody types.
+            UserError: A line from a pipe cannot be executed.
+            KeyboardInterrupt: Ctrl-C, if the input is a pipe.
         """
-        self._say_what_is_open()
+        self._show_open_turn()
         while (line := self._lines.next_line(self._commands.prompt() if self._lines.is_typed else "")) is not None:
             try:
                 self._take(line)
@@ -87,7 +87,7 @@ class ChatSession:
         return FAILED if self._has_failed and not self._lines.is_typed else OK
 
     def _take(self, line: str) -> None:
-        """Do what a line says."""
+        """Execute a line."""
         if line.startswith("/"):
             question = self._commands.run(line)
         elif line.strip():
@@ -103,12 +103,12 @@ class ChatSession:
             self._follow(question, view)
         except KeyboardInterrupt:
             view.stop()
-            say("Stopped; what was done is kept.")
+            say("Stopped; finished work is kept.")
             if not self._lines.is_typed:
                 raise
         finally:
             view.stop()
-        self._say_what_is_open()
+        self._show_open_turn()
 
     def _follow(self, question: Question, view: TurnView) -> None:
         events = self._talk.stream(
@@ -121,12 +121,12 @@ class ChatSession:
                     self._has_failed = True
         finally:
             if isinstance(events, Generator):
-                events.close()  # a turn that nobody follows any more is cancelled, and stays open
+                events.close()  # cancels the turn, which stays open
 
-    def _say_what_is_open(self) -> None:
-        """Tell of a turn that was begun and not finished, and how to go on with it."""
+    def _show_open_turn(self) -> None:
+        """Show an unfinished turn, if there is one, and how to resume it."""
         waiting = self._talk.open_turn
         if waiting is None:
             return
-        how = "Enter or /resume goes" if self._lines.is_typed else "/resume goes"
-        say(f"{open_turn_words(waiting)}\n{how} on with it; another question gives it up.", style="yellow")
+        how = "Enter or /resume continues" if self._lines.is_typed else "/resume continues"
+        say(f"{open_turn_words(waiting)}\n{how} it; another question gives it up.", style="yellow")

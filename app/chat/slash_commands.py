@@ -1,4 +1,4 @@
-"""What can be said in a chat besides questions: lines that begin with a slash."""
+"""Slash commands of a chat."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ A question that begins with a slash needs a blank before it. Ctrl-C stops an ans
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """Something to ask."""
+    """A question to ask."""
 
     query: str
     parent_turn_id: str | None = None
-    """None follows the newest turn of the active branch."""
+    """Id of the parent turn; None for the newest turn of the active branch."""
     regenerate: bool = False
 
 
 class Leave(Exception):
-    """The chat is to end."""
+    """Signal to end the chat."""
 
 
 class ChatCommands:
-    """Carries out the commands of one chat, and remembers which turn the next question is to follow."""
+    """Commands of one chat, and the parent of its next question."""
 
-    def __init__(self, talk: Conversation, settings: Settings, *, tell: Callable[[str], None]) -> None:
-        """``tell`` writes what a command has to show."""
+    def __init__(self, talk: Conversation, settings: Settings, *, write: Callable[[str], None]) -> None:
+        """``write`` shows the result of a command."""
         self._talk = talk
         self._settings = settings
-        self._tell = tell
+        self._write = write
         self._follows: tuple[int, str] | None = None
-        """Number and id of the turn that the next question follows; None for the newest one."""
+        """Number and id of the turn that the next question follows; None for the newest turn."""
         self._commands: Mapping[str, Callable[[str], Question | None]] = {
             "branch": self._branch,
             "after": self._after,
@@ -72,29 +72,29 @@ class ChatCommands:
         }
 
     def run(self, line: str) -> Question | None:
-        """Carry out a line that begins with a slash; what is to be asked now, if anything.
+        """Run a line that begins with a slash; returns the question to ask now, or None.
 
         Raises:
-            UserError: There is no such command, or it cannot be done.
-            Leave: It was to leave.
+            UserError: The command is unknown or cannot be executed.
+            Leave: The command ends the chat.
         """
         name, _, argument = line.removeprefix("/").strip().partition(" ")
         if name not in self._commands:
-            raise SettingsError(f"There is no command /{name}. /help lists those there are.")
+            raise SettingsError(f"There is no command /{name}. /help lists the commands.")
         return self._commands[name](argument.strip())
 
     def question(self, query: str) -> Question:
-        """The query after the turn that it is to follow; the one after it follows the newest turn again."""
+        """Make a question after the chosen turn, and reset the choice to the newest turn."""
         follows, self._follows = self._follows, None
         return Question(query=query, parent_turn_id=follows[1] if follows else None)
 
     def open_question(self) -> Question | None:
-        """The turn that is not answered yet, to be gone on with; None if there is none."""
+        """Return the question of the open turn, to resume it; None without an open turn."""
         waiting, self._follows = self._talk.open_turn, None
         return Question(query=waiting["query"], parent_turn_id=waiting["parent_turn_id"]) if waiting else None
 
     def prompt(self) -> str:
-        """Branch and number of the next turn: ``main 3> ``."""
+        """Return branch and number of the next turn: ``main 3> ``."""
         active = self._talk.active_branch
         heads = {branch["name"]: branch["head_number"] for branch in self._talk.branches()}
         return f"{active} {(self._follows[0] if self._follows else heads.get(active, 0)) + 1}> "
@@ -102,7 +102,7 @@ class ChatCommands:
     def _branch(self, name: str) -> None:
         names = [branch["name"] for branch in self._talk.branches()]
         if not name:
-            self._tell(branches_text(self._talk.branches(), self._talk.active_branch))
+            self._write(branches_text(self._talk.branches(), self._talk.active_branch))
         elif name.isdecimal() and name not in names:
             self._after(name)
         else:
@@ -113,14 +113,14 @@ class ChatCommands:
     def _after(self, number: str) -> None:
         if number == "0":
             self._follows = (0, FIRST)
-            say("The next question begins anew.", style="dim")
+            say("The next question starts a new path.", style="dim")
             return
         turn = self._turn(number)
         self._follows = (turn["turn_number"], turn["turn_id"])
         say(f"The next question follows turn {number}: {turn['query']}", style="dim")
 
     def _history(self, _: str) -> None:
-        self._tell(turns_text(self._talk.history()) or "No turn yet.")
+        self._write(turns_text(self._talk.history()) or "No turn yet.")
 
     def _tree(self, number: str) -> None:
         turn = self._turn(number)
@@ -128,10 +128,10 @@ class ChatCommands:
             origin = ORIGINS[turn["answered_from"]]
             say(f"Turn {turn['turn_number']} searched no documents{f': its answer is {origin}' if origin else ''}.")
             return
-        self._tell(self._tree_of(turn).to_text(width=width()))
+        self._write(self._tree_of(turn).to_text(width=width()))
 
     def _tree_of(self, turn: QaPair) -> SearchTree:
-        """The tree as the kind of graph that wrote it reads it: a turn may have been asked in another system."""
+        """Read the tree with the kind of graph that wrote it: a turn may have been asked of another system."""
         if self._settings.checkpoint_url != "memory:":
             return read_saved_tree(self._settings, turn["rag_thread_id"])
         tree = self._talk.search_tree(turn)
@@ -146,7 +146,7 @@ class ChatCommands:
     def _resume(self, _: str) -> Question:
         waiting = self.open_question()
         if waiting is None:
-            raise SettingsError("There is nothing to go on with: every turn is answered.")
+            raise SettingsError("There is no open turn to resume: every turn is answered.")
         return waiting
 
     def _undo(self, _: str) -> None:
@@ -157,20 +157,20 @@ class ChatCommands:
         self._talk.rename_branch(self._talk.active_branch, name)
 
     def _draw(self, name: str) -> None:
-        files = files_by_suffix(name)  # what is wrong with the name is told before all trees are read
+        files = files_by_suffix(name)  # fails on a bad name before all trees are read
         write_conversation(self._talk.tree(), files)
 
     def _help(self, _: str) -> None:
-        self._tell(HELP)
+        self._write(HELP)
 
     def _quit(self, _: str) -> None:
         raise Leave
 
     def _turn(self, number: str) -> QaPair:
-        """The turn of that number on the active branch's path; the newest one for ``""``."""
+        """Return the turn of that number on the path of the active branch; the newest turn for ``""``."""
         turns = self._talk.history()
         if not turns:
-            raise SettingsError("Nothing has been asked yet.")
+            raise SettingsError("This conversation has no turn yet. Ask a question first.")
         found = [turn for turn in turns if str(turn["turn_number"]) == number] if number else turns
         if not found:
             raise SettingsError(f"There is no turn {number!r} on this branch. /history shows its turns.")

@@ -1,4 +1,4 @@
-"""A turn of a conversation before somebody's eyes: what goes on, thinking, the answer as it grows, what it rests on."""
+"""Views of a running turn: status, thinking, the growing answer, its sources."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ from .words import STEPS, origin_of, source_lines
 
 
 class TurnView(Protocol):
-    """Somebody who follows one turn."""
+    """Protocol of the views of one turn."""
 
     def on_event(self, event: ConversationEvent) -> None:
-        """An event of the turn, in the order in which they come."""
+        """Show an event of the turn; events come in order."""
         ...
 
     def stop(self) -> None:
-        """Leave the terminal to others, also in the middle of a turn. Stopping twice does no harm."""
+        """Release the terminal, even in the middle of a turn. Idempotent."""
         ...
 
 
 class JsonTurn:
-    """Every event as one JSON document on a line of standard output."""
+    """A view that prints every event as a line of JSON on standard output."""
 
     def on_event(self, event: ConversationEvent) -> None:
-        """See ``TurnView``."""
+        """Print the event."""
         sys.stdout.write(json.dumps(event_document(event), ensure_ascii=False) + "\n")
         sys.stdout.flush()
 
     def stop(self) -> None:
-        """See ``TurnView``. Lines are never drawn again, so there is nothing to do."""
+        """Do nothing: printed lines stay."""
 
 
 class ShownTurn:
-    """The answer on standard output; everything else on standard error: status, thinking, sources, outcome.
+    """A view with the answer on standard output, and status, thinking, sources and outcome on standard error.
 
-    In a terminal the answer grows as it is written. Elsewhere it is written once, and thinking and status are left out.
+    In a terminal the answer appears as it is written. Elsewhere it is written once, without thinking and status.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class ShownTurn:
         self._tree: LiveTree | None = None
 
     def on_event(self, event: ConversationEvent) -> None:
-        """See ``TurnView``."""
+        """Show the event in its place."""
         if not isinstance(event, ThinkingEvent):
             self._thinking.end()
         match event:
@@ -78,13 +78,13 @@ class ShownTurn:
                 self._thinking.grow(event.text, restarted=event.restarted)
             case ContentEvent():
                 self._answer.grow(event.text, restarted=event.restarted)
-            case TreeEvent() if not self._answer.is_begun:
+            case TreeEvent() if not self._answer.is_started:
                 self._status.show(self._doing(event))
             case DoneEvent():
                 self._finish(event.result)
 
     def stop(self) -> None:
-        """See ``TurnView``."""
+        """End open lines and remove the status line."""
         self._thinking.end()
         self._status.clear()
         self._answer.break_off()
@@ -108,7 +108,10 @@ class ShownTurn:
         if turn["standalone_query"] != turn["query"]:
             say(f"understood as: {one_line(turn['standalone_query'])}", style="dim")
         if turn["rewrite_problem"]:
-            say(f"searched for as asked: its rewrite could not be used, since {turn['rewrite_problem']}", style="dim")
+            say(
+                f"searched with the original question: the rewrite is unusable, since {turn['rewrite_problem']}",
+                style="dim",
+            )
         if origin := origin_of(turn):
             say(f"({origin})", style="yellow")
         if turn["status"] == "answered":
@@ -119,10 +122,7 @@ class ShownTurn:
 
 
 class StatusLine:
-    """One line on standard error that says what goes on, with the seconds since it began; in a terminal only.
-
-    It leaves nothing behind.
-    """
+    """One transient line on standard error with the current step and elapsed seconds; in a terminal only."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -131,7 +131,7 @@ class StatusLine:
         self._spinner = Spinner("dots", style="cyan")
 
     def show(self, text: str) -> None:
-        """Say this from now on."""
+        """Set the text."""
         self._text = text
         if self._live is None and is_live(sys.stderr):
             self._live = Live(
@@ -145,11 +145,11 @@ class StatusLine:
             self._live.start()
 
     def on_progress(self, done: int, total: int, stage: str) -> None:
-        """Say how far a local model is fetched and started."""
+        """Show the progress of fetching and starting a local model."""
         self.show(stage if total <= 0 else f"{stage} {100 * done // total} %")
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -186,9 +186,9 @@ class _Thinking:
 
 
 class _GrowingAnswer:
-    """Writes an answer to a terminal while it grows. Elsewhere it is written once, when it is sure.
+    """Writes an answer to a terminal as it grows; elsewhere once, when it is final.
 
-    A refusal is held back: another step of the turn may still find the answer.
+    A refusal is held back, since a later step of the turn may find an answer.
     """
 
     def __init__(self, status: StatusLine) -> None:
@@ -197,8 +197,8 @@ class _GrowingAnswer:
         self._written = ""
 
     @property
-    def is_begun(self) -> bool:
-        """Whether some of it stands in the terminal."""
+    def is_started(self) -> bool:
+        """Whether a part of the answer is in the terminal."""
         return bool(self._written)
 
     def grow(self, text: str, *, restarted: bool) -> None:
@@ -214,13 +214,13 @@ class _GrowingAnswer:
         self._written = shown
 
     def break_off(self) -> None:
-        """End the line of an answer that does not count."""
+        """End the line of a discarded answer."""
         if self._written:
             write_result("")
         self._written = ""
 
     def finish(self, answer: str) -> None:
-        """See to it that the whole answer has been written, with its line break."""
+        """Write the rest of the answer and its line break."""
         if self._written and self._written.strip() != printable(answer).strip():
             self.break_off()
         write_result("" if self._written else answer)

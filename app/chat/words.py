@@ -1,4 +1,4 @@
-"""What the command line says of conversations: where an answer comes from, turns, sources, branches."""
+"""Descriptions of conversations: origin of an answer, turns, sources, branches."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ STEPS: Mapping[str, str] = {
     "answer_from_knowledge": "answering from general knowledge",
     "save_turn": "saving",
 }
-"""What goes on in each step of a turn, by the name of its graph node."""
+"""Descriptions of the steps of a turn, by graph node."""
 
 
 def origin_of(turn: QaPair) -> str:
-    """What is to be known of an answer besides its sources; ``""`` where it comes from a search, as usual."""
+    """Describe the origin of an answer; ``""`` for a search."""
     return REFUSED if turn["status"] == "refused" else ORIGINS[turn["answered_from"]]
 
 
 def source_lines(refs: Sequence[ChunkRef]) -> list[str]:
-    """A line for each chunk that an answer rests on: number, source, the judge's score if it gave one."""
+    """Return a line for each source chunk: number, source, and the judge's score, if any."""
     scores = ["" if ref["score"] is None else f" · score {ref['score']}" for ref in refs]
     return [
         f"[{n}] {one_line(ref['source'])}{score}" for n, (ref, score) in enumerate(zip(refs, scores, strict=True), 1)
@@ -47,12 +47,12 @@ def source_lines(refs: Sequence[ChunkRef]) -> list[str]:
 
 
 def turns_text(turns: Iterable[QaPair]) -> str:
-    """Turns with their numbers, each question with its answer below it and a mark where it has one."""
+    """Describe turns: number, question, answer, and the origin, if it is not a search."""
     return "\n".join(_turn_text(turn) for turn in turns)
 
 
 def branches_text(branches: Sequence[Branch], active: str) -> str:
-    """A line for each branch: a star at the active one, name, newest turn, and where it forks."""
+    """Return a line for each branch: a star if active, name, newest turn, and fork."""
     names = {branch["branch_id"]: branch["name"] for branch in branches}
     room = max((columns(branch["name"]) for branch in branches), default=0)
     return "\n".join(
@@ -63,7 +63,7 @@ def branches_text(branches: Sequence[Branch], active: str) -> str:
 
 
 def open_turn_words(turn: OpenTurn) -> str:
-    """A turn that was begun and not finished."""
+    """Describe an unfinished turn."""
     return f"Turn {turn['turn_number']} is not answered yet: {one_line(turn['query'])}"
 
 

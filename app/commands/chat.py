@@ -112,7 +112,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
     lines = ChatInput()
     with _opened(options, settings) as conversations:
         talk = conversations.conversation(name)
-        commands = ChatCommands(talk, settings, tell=say if as_json else write_result)
+        commands = ChatCommands(talk, settings, write=say if as_json else write_result)
         if lines.is_typed:
             say(f"Conversation {name}. /help lists what can be said besides questions.", style="dim")
         try:

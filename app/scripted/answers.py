@@ -1,8 +1,8 @@
-"""What the scripted model says: answers worked out from the gold facts of a question file.
+"""Answers of the scripted model, derived from the gold facts of a question file.
 
-The scripted model knows every question of the file, the single-hop question of each of its facts, and each question
-that remains once the first facts are known. For these it judges, asks on and reads as an ideal model would; of any
-other question it knows nothing. No network and no state: the same prompt gets the same reply.
+The scripted model knows every question of the file, the single-hop question of each fact, and each question that
+remains after the first facts. For these it judges, asks and reads like an ideal model; other questions it does not
+know. Replies are pure functions of the prompt, without network.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from .ragas import is_ragas, ragas_reply
 
 
 class EvidenceScript(NamedTuple):
-    """How one kind of prompt is taken apart and answered."""
+    """Pattern and reply of one kind of prompt."""
 
     pattern: re.Pattern[str]
-    """Of the user message, with the groups ``query`` and ``evidence``."""
+    """Pattern of the user message, with the groups ``query`` and ``evidence``."""
     reply: Callable[[ScriptedAnswers, str, str], str]
 
 
 def play(
     scripts: Mapping[str, EvidenceScript], answers: ScriptedAnswers, messages: Sequence[Message], *, module: str
 ) -> ChatReply | None:
-    """The reply to a prompt whose system message has a script; None for any other.
+    """Reply to a prompt whose system message has a script; None for any other.
 
     Args:
-        scripts: By system message.
-        answers: What the model knows.
+        scripts: Scripts by system message.
+        answers: The model's knowledge.
         messages: The prompt.
-        module: Where such prompts are built, for the message of the error.
+        module: Module that builds such prompts, for the error message.
 
     Raises:
         PromptMismatch: The system message has a script, but the user message does not follow its template.
@@ -54,7 +54,7 @@ def play(
     match = script.pattern.fullmatch(user)
     if match is None:
         raise PromptMismatch(
-            f"The user message does not follow the template that belongs to its system message: {user[:80]!r}. "
+            f"The user message does not follow the template of its system message: {user[:80]!r}. "
             f"Build it with the functions of judgetree.modules.{module}."
         )
     return ChatReply(text=script.reply(answers, match["query"], match["evidence"]))
@@ -67,33 +67,33 @@ REQUEST_KINDS: tuple[RequestKind, ...] = (*get_args(PromptKind), "embeddings", "
 P_YES_WHEN_TRUE = 0.9
 P_YES_WHEN_FALSE = 0.05
 _LONGEST_LABEL = 80
-"""Characters that may stand between a resolved sub-question and its answer ("Answer:", a bullet, a score)."""
+"""Most characters between a resolved sub-question and its answer ("Answer:", a bullet, a score)."""
 
 
 class PromptMismatch(ValueError):
-    """The system message is one of ours, but the user message does not follow its template."""
+    """A system message of judgetree with a user message that does not follow its template."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """A chat request taken apart. Every field but ``kind`` may be empty."""
+    """A parsed chat request. Every field but ``kind`` may be empty."""
 
     kind: PromptKind
     query: str = ""
     passage: str = ""
-    """The passage to judge; for ``read`` the whole evidence, for ``ragas`` the whole message."""
+    """The passage to judge; for ``read`` all the evidence, for ``ragas`` the whole message."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChatReply:
-    """What the model says. A ``status`` other than 200 makes it an error response with ``text`` as its message."""
+    """A reply of the model. A ``status`` other than 200 makes it an error response with ``text`` as its message."""
 
     text: str = ""
     p_yes: float | None = None
-    """Probability of yes, in [0, 1], for the log probabilities of a yes/no reply; None: the text is near certain."""
+    """Probability of yes, in [0, 1], for the log probabilities of a yes/no reply; None for any other reply."""
     finish_reason: Literal["stop", "length", "content_filter"] = "stop"
     reasoning: str = ""
-    """Sent as ``reasoning_content`` beside the text, as servers with a reasoning parser do."""
+    """Text sent as ``reasoning_content``, as servers with a reasoning parser do."""
     status: int = 200
     counts_tokens: bool = True
     """False for an endpoint that reports no usage."""
@@ -103,9 +103,10 @@ _QUERY, _PASSAGE, _REJECTED = "FIELDqueryFIELD", "FIELDpassageFIELD", "FIELDreje
 
 
 def _pattern(messages: list[Message]) -> tuple[str, re.Pattern[str]]:
-    """System message and a pattern of the user message, out of messages that were built with the field names above.
+    """Make a pattern of the user message from messages that contain the field names; returns it with the system
+    message.
 
-    The query ends at the first place where the rest still fits, the passage at the last.
+    The query matches as little as possible, the passage as much as possible.
     """
     (_, system), (_, user) = messages
     pattern = re.escape(user)
@@ -118,7 +119,7 @@ _TEMPLATES: tuple[tuple[PromptKind, tuple[str, re.Pattern[str]]], ...] = (
     ("judge", _pattern(judge_messages(_QUERY, _PASSAGE))),
     ("needed", _pattern(needed_messages(_QUERY, _PASSAGE))),
     ("alone", _pattern(alone_messages(_QUERY, _PASSAGE))),
-    # The second try has more fixed text, so it must be tested before the first.
+    # The second attempt has more fixed text, so it must be matched before the first.
     ("sub_question", _pattern(sub_question_messages(_QUERY, _PASSAGE, rejected=_REJECTED))),
     ("sub_question", _pattern(sub_question_messages(_QUERY, _PASSAGE))),
     ("read", _pattern(reader_messages(_QUERY, _PASSAGE))),
@@ -127,29 +128,29 @@ _TEMPLATES: tuple[tuple[PromptKind, tuple[str, re.Pattern[str]]], ...] = (
 
 
 def parse_prompt(messages: Sequence[Message]) -> Prompt:
-    """Recognise a request by its system message and take its first user message apart.
+    """Recognise a request by its system message and parse its first user message.
 
-    Later messages are ignored: a repair retry of the judge appends to the same opening. A query that holds a blank
-    line followed by ``Passage:`` cannot be told from the template and is cut there.
+    Later messages, such as repair retries of the judge, are ignored. A query with a blank line followed by ``Passage:``
+    is ambiguous and cut there.
 
     Returns:
-        A prompt of kind ``other`` with no fields when the system message is none of ours.
+        A prompt of kind ``other`` without fields for an unknown system message.
 
     Raises:
-        PromptMismatch: The system message is ours and the user message is not.
+        PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
     """
     system = next((text for role, text in messages if role == "system"), "")
     user = next((text for role, text in messages if role == "user"), "")
-    ours = False
+    is_known = False
     for kind, (template_system, pattern) in _TEMPLATES:
         if system != template_system:
             continue
-        ours = True
+        is_known = True
         if match := pattern.fullmatch(user):
             return Prompt(kind=kind, **match.groupdict())
-    if ours:
+    if is_known:
         raise PromptMismatch(
-            f"The user message does not follow the template that belongs to its system message: {user[:80]!r}. "
+            f"The user message does not follow the template of its system message: {user[:80]!r}. "
             "Build it with the functions of judgetree.modules.judge.prompts or judgetree.modules.reader.prompts."
         )
     return Prompt(kind="ragas", passage=user) if is_ragas(user) else Prompt(kind="other")
@@ -157,7 +158,7 @@ def parse_prompt(messages: Sequence[Message]) -> Prompt:
 
 @dataclass(frozen=True, kw_only=True)
 class _Known:
-    """A question with everything needed to answer it. ``facts`` is empty when nothing can."""
+    """Answer and facts of a question; ``facts`` is empty if nothing answers it."""
 
     answer: str
     facts: tuple[SupportingFact, ...]
@@ -171,16 +172,16 @@ class _Known:
         return gold_of(self.facts)
 
     def judge(self, passage: str) -> tuple[int, str]:
-        """Score of a passage, and the next question when the score is 1."""
+        """Score a passage; also returns the next question for a score of 1."""
         verdict = oracle_verdict(self._gold, passage)
         return verdict.score or 0, verdict.next_query
 
     def is_answered_by(self, evidence: str) -> bool:
-        """Whether each fact is in the evidence: quoted, or resolved by a sub-question that asks for it."""
+        """Whether the evidence contains each fact: quoted, or resolved by a sub-question."""
         return bool(self.facts) and not self.missing_in(evidence)
 
     def missing_in(self, evidence: str) -> list[SupportingFact]:
-        """The facts that are not in the evidence, in hop order."""
+        """List the facts missing from the evidence, in hop order."""
         return [
             fact
             for hop, fact in enumerate(self.facts)
@@ -192,12 +193,12 @@ class _Known:
         ]
 
     def facts_in(self, evidence: str) -> list[SupportingFact]:
-        """The facts that are in the evidence, in hop order."""
+        """List the facts in the evidence, in hop order."""
         missing = self.missing_in(evidence)
         return [fact for fact in self.facts if fact not in missing]
 
     def _spanned(self, hop: int, evidence: str) -> bool:
-        """Whether a question that remained after an earlier hop has been answered in the evidence."""
+        """Whether the evidence answers a question that remained after an earlier hop."""
         return any(_resolved(fact.remaining_question, self.answer, evidence) for fact in self.facts[:hop])
 
 
@@ -206,14 +207,14 @@ def _squash(text: str) -> str:
 
 
 def _key(question: str) -> str:
-    """The question as it is looked up; of one that stands below the user's words, how it was understood."""
+    """Normalise a question for lookup; below the user's words, its stand-alone form counts."""
     return _squash(question.rpartition(f"\n{UNDERSTOOD}")[2]).casefold()
 
 
 def _resolved(question: str, answer: str, evidence: str) -> bool:
-    """Whether the question stands in the evidence with its answer right behind it.
+    """Whether the evidence contains the question with its answer right behind it.
 
-    The answer alone would not do: the bridge of a chain is named by both of its passages.
+    The answer alone is not enough: both passages of a chain name its bridge.
     """
     question, answer = _squash(question), _squash(answer)
     if not question or not answer:
@@ -231,7 +232,7 @@ class ScriptedAnswers:
     """An ideal judge and reader for the questions of one file. Replies are pure functions of the prompt.
 
     Args:
-        questions: What the model knows. Where two rows ask the same, either row's facts will do.
+        questions: The known questions. If two rows ask the same, the facts of either are enough.
     """
 
     def __init__(self, questions: Iterable[Question] = ()) -> None:
@@ -244,16 +245,16 @@ class ScriptedAnswers:
         self._known = dict(known)
 
     def judge(self, query: str, passage: str) -> tuple[int, str]:
-        """Score of the passage (2 alone, 1 a needed fact, 0 useless), and the next question for a 1, else ``""``.
+        """Score a passage (2 alone, 1 a needed fact, 0 useless); also returns the next question for a 1, else ``""``.
 
-        Quotes are looked for with runs of white space taken as one space. A query that is not known scores 0.
+        Quotes match up to white space. Unknown queries score 0.
         """
         squashed = _squash(passage)
         verdicts = [known.judge(squashed) for known in self._known.get(_key(query), ())]
         return max(verdicts, key=lambda verdict: verdict[0], default=(0, ""))
 
     def read(self, query: str, evidence: str) -> str:
-        """The gold answer when the evidence holds every fact it needs, else the refusal."""
+        """Return the gold answer if the evidence contains every needed fact, else the refusal."""
         squashed = _squash(evidence)
         for known in self._known.get(_key(query), ()):
             if known.is_answered_by(squashed):
@@ -261,22 +262,22 @@ class ScriptedAnswers:
         return REFUSAL
 
     def facts_in(self, query: str, evidence: str) -> list[tuple[str, str]]:
-        """(question, answer) of each fact that the evidence holds of those the query needs, in hop order."""
+        """Return (question, answer) of each needed fact in the evidence, in hop order."""
         squashed = _squash(evidence)
         held = [known.facts_in(squashed) for known in self._known.get(_key(query), ())]
         return [(fact.question, fact.answer) for fact in max(held, key=len, default=[])]
 
     def follow_up(self, query: str, evidence: str) -> str:
-        """The question for the first fact that the evidence lacks; ``""`` if it lacks none, or the query is unknown."""
+        """Return the question of the first missing fact; ``""`` if none is missing, or for an unknown query."""
         known = next(iter(self._known.get(_key(query), ())), None)
         return next((fact.question for fact in known.missing_in(_squash(evidence))), "") if known else ""
 
     def recall(self, query: str) -> str:
-        """The gold answer without any evidence; the refusal for a question that is unknown or unanswerable."""
+        """Return the gold answer without evidence; the refusal for an unknown or unanswerable question."""
         return next((known.answer for known in self._known.get(_key(query), ()) if known.facts), REFUSAL)
 
     def reply(self, prompt: Prompt, *, knows_by_heart: bool = False) -> ChatReply:
-        """The reply to any prompt; ``knows_by_heart`` lets closed-book questions be answered."""
+        """Reply to any prompt; ``knows_by_heart`` answers closed-book questions."""
         if prompt.kind == "read":
             return ChatReply(text=self.read(prompt.query, prompt.passage))
         if prompt.kind == "closed_book":

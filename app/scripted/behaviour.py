@@ -1,4 +1,4 @@
-"""How the scripted model server behaves: latency, refusals, and the faults that it commits on purpose."""
+"""Behaviour of the scripted model server: latency, refused features, and deliberate faults."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ...modules.errors import SettingsError
 from .answers import REQUEST_KINDS, ChatReply, RequestKind
 
 TransportFault = Literal["429", "500", "timeout", "drop"]
-"""Rate limit with Retry-After, server error, an answer held back, a connection closed in the middle of the answer."""
+"""Rate limit with Retry-After, server error, delayed answer, connection closed in the middle of the answer."""
 Garbling = Literal["prose", "fence", "think", "truncated", "wrong_type", "empty"]
-"""Text instead of JSON, a Markdown fence, thoughts before it, cut short, values of the wrong type, nothing."""
+"""Text instead of JSON, a Markdown fence, preceding thoughts, truncation, values of the wrong type, nothing."""
 Fault = Literal[TransportFault, Garbling]
 
 TRANSPORT_FAULTS: frozenset[TransportFault] = frozenset(get_args(TransportFault))
@@ -46,33 +46,33 @@ ResponseFormat = Literal["json_schema", "json_object"]
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, kw_only=True)
 class Behaviour:
-    """Everything that may be changed while the server runs.
+    """Settings that may change while the server runs.
 
-    A request meets at most one fault. Which one is drawn from the seed, the content of the request and how often that
-    content has come before: the order in which parallel requests arrive does not matter, and a retry draws anew.
+    A request meets at most one fault, drawn from the seed, the content of the request and the number of its
+    repetitions: the order of parallel requests does not matter, and a retry draws again.
 
     Raises:
         ValueError: The fault rates add up to more than 1.
     """
 
     latency_s: Seconds = 0.0
-    """Delay of every answer; parallel requests wait side by side."""
+    """Delay of every answer; parallel requests wait in parallel."""
     faults: Mapping[Fault, Rate] = field(default_factory=dict)
-    """Share of requests, in [0, 1], that meet each fault."""
+    """Share of requests, in [0, 1], with each fault."""
     fault_kinds: Annotated[frozenset[RequestKind], PlainSerializer(sorted)] = frozenset(REQUEST_KINDS)
-    """Kinds of requests that meet faults at all."""
+    """Kinds of requests that may meet faults."""
     fault_attempts: Annotated[int, Field(ge=0)] = 0
-    """Only the first so many requests of the same content meet faults; 0: any of them may."""
+    """Number of repetitions of a request that may meet faults; 0 means all."""
     hold_s: Seconds = 30.0
-    """How much later the answer comes under the ``timeout`` fault."""
+    """Further delay of the ``timeout`` fault."""
     retry_after_s: Seconds = 1.0
     """Retry-After header of a 429."""
     refused_formats: Annotated[frozenset[ResponseFormat], PlainSerializer(sorted)] = frozenset()
-    """Types of ``response_format`` that are answered with a 400."""
+    """Values of ``response_format`` answered with a 400."""
     logprobs: Literal["given", "omitted", "refused"] = "given"
-    """What comes of a request for log probabilities; refused is a 400."""
+    """Handling of requests for log probabilities; refused is a 400."""
     knows_by_heart: bool = False
-    """Whether closed-book questions are answered."""
+    """Whether closed-book questions are answered from gold answers."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -81,9 +81,9 @@ class Behaviour:
             raise ValueError(f"fault rates add up to {total:g}; a request meets one fault, so at most 1 is allowed")
 
     def draw_fault(self, *, kind: RequestKind, content: bytes, attempt: int) -> Fault | None:
-        """The fault that this request meets, if any; ``attempt`` counts requests of this content from 1.
+        """Draw the fault of a request, or None; ``attempt`` counts requests of this content from 1.
 
-        A garbling that makes no sense for the kind (a wrong type in plain text) does not happen.
+        Garblings that do not apply to the kind (a wrong type in plain text) are never drawn.
         """
         if not self.faults or kind not in self.fault_kinds or 0 < self.fault_attempts < attempt:
             return None
@@ -101,7 +101,7 @@ _BEHAVIOUR = TypeAdapter(Behaviour)
 
 
 def changed(behaviour: Behaviour, changes: Mapping[str, object]) -> Behaviour:
-    """The behaviour with some fields replaced; untrusted values are checked.
+    """Replace some fields of the behaviour, checking untrusted values.
 
     Raises:
         SettingsError: A field is unknown or its value not allowed.
@@ -115,19 +115,19 @@ def changed(behaviour: Behaviour, changes: Mapping[str, object]) -> Behaviour:
             for fault in error.errors(include_url=False)
         )
         raise SettingsError(
-            f"The scripted server cannot behave so: {faults}. Fields are {', '.join(fields)}; "
+            f"The scripted server has no such behaviour: {faults}. Fields are {', '.join(fields)}; "
             f"faults are {', '.join(FAULTS)}."
         ) from error
 
 
 def as_json(behaviour: Behaviour) -> dict[str, object]:
-    """The behaviour as plain JSON data, as ``changed`` takes it back."""
+    """Convert the behaviour to plain JSON data, which ``changed`` accepts."""
     data: dict[str, object] = _BEHAVIOUR.dump_python(behaviour, mode="json")
     return data
 
 
 def parse_fault(text: str) -> tuple[str, str]:
-    """``KIND:RATE`` taken apart, unchecked; a missing rate means always.
+    """Split ``KIND:RATE``, without checks; a missing rate means 1.
 
     >>> parse_fault("429:0.2"), parse_fault("drop")
     (('429', '0.2'), ('drop', '1'))
@@ -137,14 +137,14 @@ def parse_fault(text: str) -> tuple[str, str]:
 
 
 def garble(reply: ChatReply, fault: Garbling) -> ChatReply:
-    """The reply as a careless model would give it. Its first token no longer says yes or no."""
+    """Garble a reply like a careless model; its first token no longer says yes or no."""
     text = reply.text
     if fault == "truncated":
         return ChatReply(text=text[: len(text) // 2], finish_reason="length")
     garbled = {
         "prose": "Having read the passage, I find that it helps a little, but it is hard to say.",
         "fence": f"```json\n{text}\n```",
-        # The thoughts hold a decoy: only what follows the closing tag counts.
+        # The thoughts contain a decoy: only the text after the closing tag counts.
         "think": f'<think>\nPerhaps {{"reason": "a guess", "score": 0, "next_query": ""}}?\n</think>\n\n{text}',
         "wrong_type": json.dumps({"reason": ["none"], "score": "partly", "next_query": 7}),
         "empty": "",

@@ -1,8 +1,8 @@
-"""What the scripted model writes to lead conversations: which turns matter, what they give, what is asked by itself.
+"""Replies of the scripted model in conversations: needed turns, answers from history, stand-alone questions.
 
-Such requests count as kind "other". As in ``scripted_answers`` the replies are those of an ideal model that knows the
-dialogues of a file. It goes by what a prompt shows, be that little: a turn that is not shown is not known to it. Of a
-question that stands in no dialogue, or of which no earlier turn is shown, it says that it stands alone.
+Such requests count as kind "other". The replies are those of an ideal model that knows the dialogues of a file, as in
+``answers``. It uses only what a prompt shows: a question outside the dialogues, or without its earlier turns, stands
+alone.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ _GREETING = re.compile(
 
 
 class _Shown(NamedTuple):
-    """One earlier turn as a prompt shows it."""
+    """One earlier turn in a prompt."""
 
     number: int | None
-    """None where the history was written down without numbers."""
+    """Turn number; None in a history without numbers."""
     question: str
     understood: str
-    """How it was understood; the same where nothing is said of that."""
+    """Stand-alone form of the question; the question itself without one."""
     answer: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class _History:
-    """The earlier turns of a prompt."""
+    """The earlier turns in a prompt."""
 
     text: str
 
     @cached_property
     def turns(self) -> list[_Shown]:
-        """Those that are shown one by one, in their order."""
+        """Turns shown one by one, in order."""
         found = _TURN.finditer(self.text)
         return [
             _Shown(int(match[1]) if match[1] else None, match[2], match[3] or match[2], match[4].strip())
@@ -72,11 +72,11 @@ class _History:
         ]
 
     def tells_of(self, turn: WrittenTurn) -> bool:
-        """Whether a turn is shown, or stands in the summary."""
+        """Whether the prompt shows a turn, or its summary contains it."""
         return any(_is_asked(turn, shown) for shown in self.turns) or turn.standalone in self.text
 
     def numbers_of(self, turns: Iterable[WrittenTurn]) -> list[int]:
-        """Numbers of the turns; of one that only the summary tells of, that of the newest turn: it brings it along."""
+        """Return the numbers of the turns; a turn in the summary alone counts as the newest shown turn."""
         numbers: set[int] = set()
         for turn in turns:
             own = [shown for shown in self.turns if _is_asked(turn, shown)]
@@ -86,17 +86,17 @@ class _History:
 
 
 class _Understood(NamedTuple):
-    """A question of a dialogue, by the turns before it."""
+    """A question of a dialogue with the earlier turns that it needs."""
 
     turn: WrittenTurn
     needed: tuple[WrittenTurn, ...]
 
 
 class ScriptedTalk:
-    """The ideal leader of conversations for the dialogues of one file. Replies are pure functions of the prompt."""
+    """An ideal conversation model for the dialogues of one file. Replies are pure functions of the prompt."""
 
     def __init__(self, answers: ScriptedAnswers, dialogues: Iterable[Dialogue] = ()) -> None:
-        """``answers`` must know the stand-alone questions of the dialogues; see ``standalone_questions``."""
+        """``answers`` must know the stand-alone questions of the dialogues (``standalone_questions``)."""
         self.answers = answers
         self._turns: defaultdict[str, list[tuple[Dialogue, WrittenTurn]]] = defaultdict(list)
         for dialogue in dialogues:
@@ -104,7 +104,7 @@ class ScriptedTalk:
                 self._turns[_key(turn.question)].append((dialogue, turn))
 
     def understand(self, query: str, history: _History) -> _Understood | None:
-        """The turn of a dialogue that the query is, after these turns; None if it is none, or leans on none of them."""
+        """Find the turn of a dialogue that the query is, given the history; None without a turn that depends on it."""
         found, most = None, 0
         for dialogue, turn in self._turns.get(_key(query), ()):
             known = sum(history.tells_of(earlier) for earlier in path_of(dialogue, turn.turn)[:-1])
@@ -114,12 +114,12 @@ class ScriptedTalk:
         return found
 
     def standalone(self, query: str, history: _History) -> str:
-        """The query as it stands alone."""
+        """Return the stand-alone form of the query."""
         understood = self.understand(query, history)
         return understood.turn.standalone if understood else query
 
     def answer(self, query: str, history: _History, passages: str) -> str:
-        """The gold answer if turns and passages hold all it needs, else the refusal."""
+        """Return the gold answer if turns and passages contain all needed facts, else the refusal."""
         standalone = self.standalone(query, history)
         for shown in history.turns:
             if _key(standalone) in (_key(shown.question), _key(shown.understood)) and not is_refusal(shown.answer):
@@ -127,22 +127,22 @@ class ScriptedTalk:
         return self.answers.read(standalone, f"{history.text}\n\n{passages}")
 
     def needed_quotes(self, query: str) -> list[str]:
-        """What the query needs to be answered, in whichever dialogue it is asked."""
+        """List the quotes that answer the query in any dialogue."""
         return [fact.quote for _, turn in self._turns.get(_key(query), ()) for fact in turn.supporting]
 
 
 def standalone_questions(dialogues: Iterable[Dialogue]) -> list[Question]:
-    """The stand-alone question of every turn, as a row of its own."""
+    """Make a row of the stand-alone question of every turn."""
     return [standalone_question(dialogue, turn.turn) for dialogue in dialogues for turn in dialogue.turns]
 
 
 def conversation_reply(
     talk: ScriptedTalk, messages: Sequence[Message], *, knows_by_heart: bool = False
 ) -> ChatReply | None:
-    """The reply to a prompt of ``modules.memory.prompts``; None for any other.
+    """Reply to a prompt of ``modules.memory.prompts``; None for any other.
 
     Raises:
-        PromptMismatch: The system message is one of ours, but the user message does not follow its template.
+        PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
     """
     system = next((text for role, text in messages if role == "system"), "")
     users = [text for role, text in messages if role == "user"] or [""]
@@ -156,7 +156,7 @@ def conversation_reply(
     match = script.pattern.fullmatch(users[0])
     if match is None:
         raise PromptMismatch(
-            f"The user message does not follow the template that belongs to its system message: {users[0][:80]!r}. "
+            f"The user message does not follow the template of its system message: {users[0][:80]!r}. "
             "Build it with the functions of judgetree.modules.memory.prompts."
         )
     shown = {"history": "", "passages": "", **match.groupdict()}
@@ -167,10 +167,10 @@ _Reply = Callable[[ScriptedTalk, str, _History, str], str]
 
 
 class _Script(NamedTuple):
-    """How one kind of prompt is taken apart and answered."""
+    """Pattern and reply of one kind of prompt."""
 
     pattern: re.Pattern[str]
-    """Of the user message, with the group ``query``, maybe ``history`` and ``passages``."""
+    """Pattern of the user message, with the group ``query``, optionally ``history`` and ``passages``."""
     reply: _Reply
 
 
@@ -191,7 +191,7 @@ def _condense(talk: ScriptedTalk, query: str, history: _History, _: str) -> str:
 
 
 def _digest(talk: ScriptedTalk, query: str, _: _History, passages: str) -> str:
-    """The needed quotes, a line each, behind each the number of its passage; ``""`` if there is none."""
+    """List the needed quotes, one per line, each with the number of its passage; ``""`` without any."""
     quotes = list(dict.fromkeys(talk.needed_quotes(query)))
     held = [f"{quote} [{number}]" for number, text in _numbered(passages) for quote in quotes if _holds(text, quote)]
     return "\n".join(held)
@@ -208,12 +208,12 @@ def _route(talk: ScriptedTalk, query: str, _: _History, __: str) -> str:
 
 
 def _summary(shown: str) -> str:
-    """All that was shown, questions and answers word for word, without its labels and empty lines."""
+    """Repeat all questions and answers word for word, without labels and empty lines."""
     return "\n".join(line for line in _LABELS.sub("", shown).split("\n") if line.strip())
 
 
 def _numbered(passages: str) -> list[tuple[int, str]]:
-    """Passages by number: as evidence has them, or from a digest, which has the number behind each fact."""
+    """Parse passages by number, from evidence, or from a digest with the number behind each fact."""
     found = [(int(match[1]), match[2]) for match in _PASSAGE.finditer(passages)]
     return found or [(int(match[2]), match[1]) for match in _NOTE.finditer(passages)]
 
@@ -239,7 +239,7 @@ _QUERY, _TURNS, _PASSAGES = "FIELDqueryFIELD", "FIELDturnsFIELD", "FIELDpassages
 
 
 def _pattern(messages: list[Message]) -> tuple[str, re.Pattern[str]]:
-    """System message, and a pattern of the user message, which ends with the query."""
+    """Make a pattern of the user message, which ends with the query; returns it with the system message."""
     (_, system), (_, user) = messages
     pattern = re.escape(user).replace(_TURNS, "(?P<history>.*?)").replace(_PASSAGES, "(?P<passages>.*)")
     return system, re.compile(pattern.replace(_QUERY, "(?P<query>.*)"), re.DOTALL)

@@ -1,7 +1,6 @@
-"""The scripted server's addresses: from a request's bytes to what is to be sent back, counted on the way.
+"""Endpoints of the scripted server: from the bytes of a request to the answer, with counts.
 
-Nothing here waits or touches a socket; delays and broken connections are written into the answer for
-``scripted_http`` to carry out.
+Nothing here waits or touches a socket; delays and broken connections are noted in the answer for ``http`` to carry out.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from .wire import (
 _log = logging.getLogger(__name__)
 
 Responses = Callable[[ChatRequest], ChatReply | None]
-"""A test's own answers; None leaves the request to the script. May block: each call has a thread of its own."""
+"""A hook with a test's own replies; None leaves the request to the script. It may block: each call has a thread."""
 
 DASHSCOPE_RERANK = "/api/v1/services/rerank/text-rerank/text-rerank"
 _LOG_ENTRIES = 100_000
@@ -53,40 +52,40 @@ _JSON_OBJECT = TypeAdapter(dict[str, object])
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedRequest:
-    """One model request as it was answered."""
+    """One answered model request."""
 
     number: int
     """Position among all model requests, from 1."""
     kind: RequestKind
     query: str
     attempt: int
-    """How often the same content has come, this time included."""
+    """Number of requests with this content so far, this one included."""
     fault: Fault | None
     status: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outgoing:
-    """What is to be sent back, and how."""
+    """An answer, and how to send it."""
 
     status: int = 200
     body: bytes = b""
     events: tuple[bytes, ...] = ()
-    """Server-sent events; when there are any they go out instead of the body."""
+    """Server-sent events; if there are any they replace the body."""
     retry_after_s: float | None = None
     delay_s: float = 0.0
-    """Seconds to wait before the first byte."""
+    """Seconds before the first byte."""
     drop: bool = False
-    """Close the connection half-way."""
+    """Whether to close the connection half-way."""
 
 
 def json_answer(data: Mapping[str, object], status: int = 200) -> Outgoing:
-    """A JSON answer that goes out at once."""
+    """Make a JSON answer without delay."""
     return Outgoing(status=status, body=json.dumps(data, ensure_ascii=False).encode())
 
 
 class Tally:
-    """Counts requests by kind and keeps their log. Every method may be called from any thread."""
+    """Counter of requests by kind, with a log. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -101,30 +100,30 @@ class Tally:
         self._log: deque[LoggedRequest] = deque(maxlen=_LOG_ENTRIES)
 
     def reset(self) -> None:
-        """Forget everything but the requests that are being answered."""
+        """Clear everything but the number of active requests."""
         with self._changed:
             self._clear()
 
     def arrive(self) -> None:
-        """A model request has come in whole."""
+        """Count a model request as active."""
         with self._changed:
             self._active += 1
             self._peak_active = max(self._peak_active, self._active)
             self._changed.notify_all()
 
     def leave(self) -> None:
-        """A model request has been answered or given up."""
+        """Count a model request as answered or abandoned."""
         with self._changed:
             self._active -= 1
             self._changed.notify_all()
 
     def wait_until(self, reached: Callable[[int], bool], timeout_s: float) -> bool:
-        """Block until ``reached`` holds for the number of requests being answered; False when that took too long."""
+        """Block until ``reached`` holds for the number of active requests; False after ``timeout_s``."""
         with self._changed:
             return self._changed.wait_for(lambda: reached(self._active), timeout_s)
 
     def count(self, kind: RequestKind, content: bytes) -> tuple[int, int]:
-        """Count a request; its number, and how often this content has come, both from 1."""
+        """Count a request; returns its number, and the number of requests with this content, both from 1."""
         key = hashlib.blake2b(content, digest_size=16, person=kind.encode()).digest()
         with self._changed:
             self._requests[kind] += 1
@@ -132,29 +131,29 @@ class Tally:
             return self._requests.total(), self._attempts[key]
 
     def note(self, entry: LoggedRequest) -> None:
-        """Add to the log; of more than 100,000 entries the oldest are forgotten."""
+        """Add an entry to the log, which keeps the newest 100,000."""
         with self._changed:
             self._log.append(entry)
             if entry.fault:
                 self._faults[entry.fault] += 1
 
     def requests(self) -> Counter[RequestKind]:
-        """Requests by kind; a kind that never came counts 0."""
+        """Return the number of requests by kind; 0 for kinds that never came."""
         with self._changed:
             return self._requests.copy()
 
     def log(self) -> tuple[LoggedRequest, ...]:
-        """The requests answered so far, in the order in which their answers were worked out."""
+        """Return the answered requests, in the order in which their answers were computed."""
         with self._changed:
             return tuple(self._log)
 
     def peak_active(self) -> int:
-        """The most model requests that were ever being answered at the same time."""
+        """Return the largest number of requests active at once."""
         with self._changed:
             return self._peak_active
 
     def stats(self) -> JsonObject:
-        """All counters as JSON data."""
+        """Return all counters as JSON data."""
         with self._changed:
             return {
                 "requests": dict(self._requests),
@@ -166,7 +165,7 @@ class Tally:
 
 
 class Endpoints:
-    """Answers requests to every address of the server. Thread-safe."""
+    """The endpoints of the server. Thread-safe."""
 
     def __init__(
         self,
@@ -201,11 +200,11 @@ class Endpoints:
         }
 
     def is_model_request(self, method: str, path: str) -> bool:
-        """Whether a request is to be counted as one that a model would have to answer."""
+        """Whether a request counts as a model request."""
         return method == "POST" and path in self._posts and not path.startswith("/_")
 
     def handle(self, method: str, path: str, body: bytes) -> Outgoing:
-        """Answer one request; ``path`` comes without its query string. Bad input gets a 4xx, never an exception."""
+        """Answer one request; ``path`` has no query string. Bad input gets a 4xx, never an exception."""
         if method == "GET" and path in self._gets:
             return json_answer(self._gets[path]())
         if method == "POST" and path in self._posts:
@@ -214,14 +213,14 @@ class Endpoints:
             except (ValidationError, PromptMismatch, SettingsError) as problem:
                 return json_answer(error(400, str(problem), dashscope=path == DASHSCOPE_RERANK), 400)
         known = ", ".join([f"GET {path}" for path in self._gets] + [f"POST {path}" for path in self._posts])
-        return json_answer(error(404, f"There is no {method} {path} here. There are: {known}."), 404)
+        return json_answer(error(404, f"There is no {method} {path}. Known: {known}."), 404)
 
     def stats(self) -> JsonObject:
-        """Counters, and the behaviour in force, as JSON data."""
+        """Return counters and behaviour as JSON data."""
         return {**self.tally.stats(), "behaviour": as_json(self.behaviour)}
 
     def configure(self, changes: Mapping[str, object]) -> None:
-        """Replace some fields of the behaviour, for requests from now on.
+        """Replace some fields of the behaviour for later requests.
 
         Raises:
             SettingsError: A field is unknown or its value not allowed.
@@ -292,7 +291,7 @@ class Endpoints:
         return self._serve("rerank", body.query, raw, respond, dashscope=True)
 
     def _relevances(self, body: RerankBody) -> list[float]:
-        """In [0, 1]: two thirds by what the passage is worth to the judge, one third by the words it shares."""
+        """Score the texts in [0, 1]: two thirds by the judge's score, one third by shared words."""
         close = similarities(body.query, body.texts)
         scores = [self.answers.judge(body.query, text)[0] for text in body.texts]
         return [(score + words) / 3 for score, words in zip(scores, close, strict=True)]
@@ -306,7 +305,7 @@ class Endpoints:
         *,
         dashscope: bool = False,
     ) -> Outgoing:
-        """Count a model request, let it meet its fault, and log how it was answered."""
+        """Count a model request, apply its fault, and log its answer."""
         behaviour = self.behaviour
         number, attempt = self.tally.count(kind, raw)
         fault = behaviour.draw_fault(kind=kind, content=raw, attempt=attempt)
@@ -333,7 +332,7 @@ def _rerank_tokens(body: RerankBody) -> int:
 
 
 def _unsupported(body: ChatBody, behaviour: Behaviour) -> str:
-    """Why an endpoint of this behaviour refuses the request; ``""`` when it does not."""
+    """Return why the endpoint refuses the request; ``""`` if it does not."""
     if body.format in behaviour.refused_formats:
         return f"response_format of type {body.format} is not supported."
     if body.format == "json_object" and not any("json" in text.lower() for _, text in body.dialogue):

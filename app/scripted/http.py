@@ -1,6 +1,6 @@
-"""HTTP for the scripted server, just enough for well-behaved clients.
+"""Minimal HTTP for the scripted server and well-behaved clients.
 
-One asyncio loop, keep-alive, bodies with a Content-Length, no pipelining. It costs a quarter of the processor time of
+One asyncio loop, keep-alive, bodies with a Content-Length, no pipelining. It takes a quarter of the processor time of
 ``http.server``, and parallel requests need no threads.
 """
 
@@ -23,20 +23,20 @@ _HOOK_THREADS = 128
 
 
 class _ClientGone(Exception):
-    """The client closed the connection, or sent bytes while it was owed an answer."""
+    """The client closed the connection, or sent bytes before its answer."""
 
 
 class Listener:
-    """Carries requests from sockets to the endpoints and answers back, on the running event loop."""
+    """Transport between sockets and endpoints, on the running event loop."""
 
     def __init__(self, endpoints: Endpoints) -> None:
         self._endpoints = endpoints
         self._connections: set[asyncio.Task[None]] = set()
-        # A thread for each hook call: a hook may wait for other requests to arrive. Idle threads are never made.
+        # One thread for each running hook: a hook may wait for other requests to arrive.
         self._hook_threads = ThreadPoolExecutor(_HOOK_THREADS, thread_name_prefix="scripted-hook")
 
     async def listen(self, port: int) -> asyncio.Server:
-        """Take connections; 0 takes any free port.
+        """Accept connections; port 0 takes any free port.
 
         Raises:
             SettingsError: The port is taken or not allowed.
@@ -49,7 +49,7 @@ class Listener:
             ) from problem
 
     async def close(self, server: asyncio.Server) -> None:
-        """Stop listening, give up the requests that are being answered and close every connection."""
+        """Stop listening, abandon active requests and close every connection."""
         server.close()
         for task in self._connections:
             task.cancel()
@@ -66,7 +66,7 @@ class Listener:
         except (_ClientGone, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             _log.debug("A client left, or does not speak HTTP.")
         except asyncio.CancelledError:
-            # Only ``close`` cancels; asyncio would report a cancelled connection as an error of its own.
+            # Only ``close`` cancels; asyncio would log a cancelled connection as an error.
             writer.transport.abort()
         finally:
             writer.close()
@@ -74,7 +74,7 @@ class Listener:
                 await writer.wait_closed()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; whether the connection stays open."""
+        """Answer one request; returns whether the connection stays open."""
         method, path, headers = _parse_head(await reader.readuntil(b"\r\n\r\n"))
         length = headers.get("content-length", "0")
         if "transfer-encoding" in headers or not length.isdecimal():
@@ -100,13 +100,13 @@ class Listener:
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._hook_threads, self._endpoints.handle, method, path, body)
-        except Exception as problem:  # noqa: BLE001 - a hook may raise anything, and its client must hear of it
+        except Exception as problem:  # noqa: BLE001 - a hook may raise anything, which its client should see
             _log.exception("The responses hook failed.")
             return json_answer(error(500, f"The responses hook failed: {problem!r}"), 500)
 
 
 def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
-    """Method, path without its query string, and headers by lower-case name."""
+    """Return method, path without query string, and headers by lower-case name."""
     request_line, *lines = head.decode("latin-1").split("\r\n")
     method, _, rest = request_line.partition(" ")
     path = rest.partition(" ")[0].partition("?")[0]
@@ -115,10 +115,10 @@ def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
 
 
 async def _wait_while_connected(reader: asyncio.StreamReader, delay_s: float) -> None:
-    """Wait, but not for a client that has gone: its request must not count as active any longer.
+    """Wait, unless the client disconnects: its request must not stay active.
 
     Raises:
-        _ClientGone: It went, or it sent something although it is owed an answer.
+        _ClientGone: The client disconnected, or sent bytes before its answer.
     """
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(reader.read(1), delay_s)
@@ -138,7 +138,7 @@ async def _send(writer: asyncio.StreamWriter, outgoing: Outgoing) -> None:
         pieces = [outgoing.body[:half], outgoing.body[half:]] if outgoing.drop else [outgoing.body]
     if outgoing.drop:
         pieces = pieces[: len(pieces) // 2]
-    # One write for head and first piece: two small ones meet delayed acknowledgement, 40 ms a request.
+    # One write for head and first piece: two small writes meet delayed acknowledgement, 40 ms per request.
     writer.write(head.encode() + pieces[0])
     for piece in pieces[1:]:
         await writer.drain()

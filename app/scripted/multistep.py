@@ -1,7 +1,7 @@
-"""What the scripted model writes for systems that search in rounds: sentences, drafts, follow-up questions, actions.
+"""Replies of the scripted model for systems that search in rounds: thoughts, drafts, follow-up questions, actions.
 
-Such requests count as kind "other". As in ``scripted_answers`` the replies are those of an ideal model that knows the
-questions of a file: they say what the evidence leaves to be asked, and say the answer once nothing is left.
+Such requests count as kind "other". The replies are those of an ideal model that knows the questions of a file, as in
+``answers``: the question that the evidence leaves open, or the answer if none is.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ _EARLIER_ACTION = re.compile(
 
 
 def step_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
-    """The reply to a prompt of ``modules.reader.multistep_prompts``; None for any other.
+    """Reply to a prompt of ``modules.reader.multistep_prompts``; None for any other.
 
     Raises:
-        PromptMismatch: The system message is one of ours, but the user message does not follow its template.
+        PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
     """
     return play(_SCRIPTS, answers, messages, module="reader.multistep_prompts")
 
 
 def _thought(answers: ScriptedAnswers, query: str, evidence: str) -> str:
     answer = answers.read(query, evidence)
-    return _what_is_missing(answers, query, evidence) if answer == REFUSAL else f"{FINAL_THOUGHT} {answer}."
+    return _open_question(answers, query, evidence) if answer == REFUSAL else f"{FINAL_THOUGHT} {answer}."
 
 
 def _draft(answers: ScriptedAnswers, query: str, evidence: str) -> str:
     answer = answers.read(query, evidence)
-    return _what_is_missing(answers, query, evidence) if answer == REFUSAL else f"{query} {answer}."
+    return _open_question(answers, query, evidence) if answer == REFUSAL else f"{query} {answer}."
 
 
-def _what_is_missing(answers: ScriptedAnswers, query: str, evidence: str) -> str:
-    """The question that is left once the evidence is known, as the judge would ask it."""
+def _open_question(answers: ScriptedAnswers, query: str, evidence: str) -> str:
+    """Return the question that the evidence leaves open, as the judge would ask it."""
     score, remaining = answers.judge(query, evidence)
     return remaining if score == 1 else NOTHING_KNOWN
 
@@ -65,7 +65,7 @@ def _follow_up(answers: ScriptedAnswers, query: str, answered: str) -> str:
 
 
 def _action(answers: ScriptedAnswers, query: str, evidence: str) -> str:
-    # A query is no knowledge: left in, it would pass for a sub-question that the passage below it answers.
+    # Earlier queries must go: they would pass for sub-questions answered by the passage below them.
     observed = _EARLIER_ACTION.sub("\n\n", evidence)
     if question := answers.follow_up(query, observed):
         return f"{THOUGHT} This is missing: {question}\n{SEARCH}[{question}]"
@@ -76,7 +76,7 @@ _QUERY, _EVIDENCE, _THOUGHTS = "FIELDqueryFIELD", "FIELDevidenceFIELD", "FIELDth
 
 
 def _pattern(messages: list[Message], evidence: str = _EVIDENCE) -> tuple[str, re.Pattern[str]]:
-    """System message, and a pattern of the user message: the query ends where the rest first fits."""
+    """Make a pattern of the user message with the shortest query; returns it with the system message."""
     (_, system), (_, user) = messages
     pattern = re.escape(user).replace(_QUERY, "(?P<query>.*?)", 1).replace(_QUERY, "(?P=query)")
     pattern = pattern.replace(re.escape(evidence), "(?P<evidence>.*)", 1).replace(_THOUGHTS, ".*")

@@ -1,7 +1,7 @@
-"""The scripted model as a judge for RAGAS: replies to its prompts, worked out by looking texts up in texts.
+"""The scripted model as a judge for RAGAS, whose replies come from comparing texts.
 
-A statement is a sentence, and it is supported by a text that holds it word for word, whatever the case and spacing.
-No network and no state; RAGAS itself is not needed. Prompts are told apart by the reply form that they ask for.
+A statement is a sentence; a text supports it if it contains it, up to case and white space. No network, no state, and
+no import of RAGAS. The kind of a prompt is the reply schema that it asks for.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def is_ragas(user_message: str) -> bool:
 
 
 def ragas_reply(user_message: str) -> str:
-    """The reply to a prompt of RAGAS, as JSON in the form that it asks for; ``"{}"`` to a prompt that is not known."""
+    """Reply to a prompt of RAGAS, as JSON in its schema; ``"{}"`` to an unknown prompt."""
     given = json.loads(user_message.rpartition(_INPUT)[2].removesuffix(_OUTPUT))
-    # In its schema the form's own title stands last: before it come those of its parts.
+    # In the schema the titles of the parts come first, its own title last.
     titles = re.findall(r'"title": "(\w+)", "type": "object"', user_message.partition("\n\n")[0])
     reply = _REPLIES.get(titles[-1] if titles else "")
     return json.dumps(reply(given) if reply else {}, ensure_ascii=False)

@@ -1,13 +1,13 @@
-"""A model endpoint that answers from a script, over real HTTP on the loopback interface.
+"""A scripted model endpoint over real HTTP on the loopback interface.
 
-It stands in for a language model, an embedding model and a rerank model in the demo, the notebooks and the tests::
+It replaces a language model, an embedding model and a rerank model in the demo, the notebooks and the tests::
 
     questions = load_standards_qa("data/standards_qa.jsonl")
     with ScriptedServer(questions, dialogues=load_dialogues("data/standards_dialogues.jsonl")) as server:
         ...  # point a client at server.base_url
 
-or as a process, which prints one line ``{"base_url": …, "pid": …}`` as soon as it listens, and knows the dialogues too
-where they stand beside the questions::
+As a process it prints one line ``{"base_url": …, "pid": …}`` once it listens, and knows the dialogues beside the
+questions too::
 
     python -m judgetree.app.scripted.server --questions data/standards_qa.jsonl --latency 0.2 --fault 429:0.1
 """
@@ -44,12 +44,12 @@ class ScriptedServer:
     """The scripted model server in a thread of this process; a context manager.
 
     Args:
-        questions: What the model knows; without any it judges every passage 0 and refuses every question.
-        dialogues: Conversations that it can lead; it knows their stand-alone questions like the others.
-        behaviour: Latency, refusals and faults; by default none.
-        responses: Called for each chat request, in a thread of its own; what it returns is the reply, and None
-            leaves the request to the script. Transport faults and garbling apply to its replies too.
-        port: 0 takes any free port.
+        questions: The known questions; without any it judges every passage 0 and refuses every question.
+        dialogues: The known dialogues, with their stand-alone questions.
+        behaviour: Latency, refused features and faults; none by default.
+        responses: Hook for chat requests, called in a thread of its own; it returns the reply, or None to leave the
+            request to the script. Faults apply to its replies too.
+        port: Port to listen on; 0 takes any free port.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ScriptedServer:
         self.stop()
 
     def start(self) -> Self:
-        """Listen; the server itself comes back. A server is started once.
+        """Start to listen and return the server. A server can be started once.
 
         Raises:
             SettingsError: The port is taken or not allowed.
@@ -88,7 +88,7 @@ class ScriptedServer:
         return self
 
     def stop(self) -> None:
-        """Close every connection and end the thread; requests that are being answered break off. Idempotent."""
+        """Close every connection and end the thread; active requests break off. Idempotent."""
         if self._thread is None or self._loop is None or self._stopping is None:
             return
         if self._thread.is_alive():
@@ -120,22 +120,22 @@ class ScriptedServer:
 
     @property
     def requests(self) -> Counter[RequestKind]:
-        """Model requests so far by kind; a kind that never came counts 0. A copy."""
+        """Copy of the number of model requests by kind; 0 for kinds that never came."""
         return self._endpoints.tally.requests()
 
     @property
     def log(self) -> tuple[LoggedRequest, ...]:
-        """Model requests in the order in which their answers were worked out."""
+        """Model requests in the order in which their answers were computed."""
         return self._endpoints.tally.log()
 
     @property
     def peak_active(self) -> int:
-        """The most model requests that were ever being answered at the same time."""
+        """Largest number of model requests active at once."""
         return self._endpoints.tally.peak_active()
 
     @property
     def responses(self) -> Responses | None:
-        """The hook that answers chat requests; may be set at any time."""
+        """The hook for chat requests; may be set at any time."""
         return self._endpoints.responses
 
     @responses.setter
@@ -143,11 +143,11 @@ class ScriptedServer:
         self._endpoints.responses = hook
 
     def stats(self) -> JsonObject:
-        """Counters and behaviour as ``GET /_stats`` sends them."""
+        """Return counters and behaviour like ``GET /_stats``."""
         return self._endpoints.stats()
 
     def configure(self, **changes: object) -> None:
-        """Replace fields of the ``Behaviour`` for requests from now on.
+        """Replace fields of the ``Behaviour`` for later requests.
 
         Raises:
             SettingsError: A field is unknown or its value not allowed.
@@ -155,15 +155,15 @@ class ScriptedServer:
         self._endpoints.configure(changes)
 
     def reset(self) -> None:
-        """Forget counters, log and attempts."""
+        """Clear counters, log and attempts."""
         self._endpoints.tally.reset()
 
     def wait_for_active(self, at_least: int, timeout_s: float = 30.0) -> bool:
-        """Block until that many model requests are being answered at once; False when it took too long."""
+        """Block until that many model requests are active at once; False after ``timeout_s``."""
         return self._endpoints.tally.wait_until(lambda active: active >= at_least, timeout_s)
 
     def wait_until_idle(self, timeout_s: float = 30.0) -> bool:
-        """Block until no model request is being answered; False when it took too long."""
+        """Block until no model request is active; False after ``timeout_s``."""
         return self._endpoints.tally.wait_until(lambda active: not active, timeout_s)
 
 
@@ -193,7 +193,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def find_dialogues(path: Path | str | None = None, *, beside: Path | str | None = None) -> Sequence[Dialogue]:
-    """The dialogues of a file; without one, those of ``standards_dialogues.jsonl`` beside a question file, if any.
+    """Load the dialogues of a file, by default ``standards_dialogues.jsonl`` beside a question file, if any.
 
     Raises:
         LoadingError: The file cannot be read, or rows are malformed.
@@ -205,7 +205,7 @@ def find_dialogues(path: Path | str | None = None, *, beside: Path | str | None 
 
 
 async def _serve(endpoints: Endpoints, port: int) -> int:
-    """Serve until a signal comes; the exit status."""
+    """Serve until a signal; returns the exit status."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Queue[int] = asyncio.Queue()
     for number, exit_status in ((signal.SIGINT, 130), (signal.SIGTERM, 0)):
@@ -220,7 +220,7 @@ async def _serve(endpoints: Endpoints, port: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the server as a process until SIGINT (exit status 130) or SIGTERM (0); 2 for a mistake of the caller."""
+    """Run the server as a process until SIGINT (exit status 130) or SIGTERM (0); 2 for a user error."""
     given = _parser().parse_args(arguments)
     changes: dict[str, object] = {
         "latency_s": given.latency,

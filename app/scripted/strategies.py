@@ -1,7 +1,7 @@
-"""What the scripted model writes for the answer strategies that read passage by passage.
+"""Replies of the scripted model for answer strategies that read passage by passage.
 
-Such requests count as kind "other". As in ``scripted_answers`` the replies are those of an ideal model that knows the
-questions of a file, and of a passage no more than stands there: where an answer takes two, none gives it alone.
+Such requests count as kind "other". The replies are those of an ideal model that knows the questions of a file, as in
+``answers``: an answer that takes two passages is not given from one.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ...modules.reader.prompts import (
 from .answers import ChatReply, EvidenceScript, ScriptedAnswers, play
 
 SURE = 90
-"""Confidence of an answer that the passage gives; of a refusal it is 0."""
+"""Confidence of an answer; that of a refusal is 0."""
 
 
 def strategy_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
-    """The reply to a prompt of ``modules.reader.prompts``; None for any other.
+    """Reply to a prompt of ``modules.reader.prompts``; None for any other.
 
     Raises:
-        PromptMismatch: The system message is one of ours, but the user message does not follow its template.
+        PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
     """
     return play(_SCRIPTS, answers, messages, module="reader.strategy_prompts")
 
@@ -45,13 +45,13 @@ def _note(answers: ScriptedAnswers, query: str, passage: str) -> str:
 
 
 def _combined(answers: ScriptedAnswers, query: str, notes: str) -> str:
-    """What a note answers alone, else what follows from the facts of all."""
+    """Return the answer of a note, else what follows from the facts of all notes."""
     alone = re.search(rf"^\[\d+\] {ANSWER} (.+)$", notes, re.MULTILINE)
     return alone[1] if alone else answers.read(query, notes)
 
 
 def _known(answers: ScriptedAnswers, query: str, evidence: str) -> str:
-    """Each fact that the evidence holds, as its question with the answer: so the reader takes it for given."""
+    """List the facts in the evidence, each as question and answer, which the reader accepts."""
     facts = answers.facts_in(query, evidence)
     return " ".join(f"{question} {answer}" for question, answer in facts) or REFUSAL
 
@@ -65,7 +65,7 @@ _QUERY, _FROM, _TO = "FIELDqueryFIELD", "FIELDfromFIELD", "FIELDtoFIELD"
 
 
 def _pattern(messages: list[Message]) -> tuple[str, re.Pattern[str]]:
-    """System message, and a pattern of the user message: the evidence is all from the one field to the other."""
+    """Make a pattern of the user message, with the evidence between two fields; also returns the system message."""
     (_, system), (_, user) = messages
     pattern = re.escape(user).replace(_QUERY, "(?P<query>.*?)", 1).replace(_QUERY, "(?P=query)")
     return system, re.compile(pattern.replace(_FROM, "(?P<evidence>.*", 1).replace(_TO, ".*)", 1), re.DOTALL)

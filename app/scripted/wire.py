@@ -1,6 +1,6 @@
-"""What goes over the wire: requests as they come in, answers in the shapes of OpenAI, Jina and DashScope.
+"""Wire formats: incoming requests, and answers in the formats of OpenAI, Jina and DashScope.
 
-Everything here is a pure function of its arguments. A token is four characters, or what is left of the text.
+All functions are pure. A token is up to four characters.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _StreamOptions(BaseModel):
 
 
 class ChatBody(BaseModel):
-    """The fields of a chat completion request that make a difference here; others are ignored."""
+    """The used fields of a chat completion request; others are ignored."""
 
     model: str
     messages: list[_IncomingMessage] = Field(min_length=1)
@@ -70,7 +70,7 @@ class ChatBody(BaseModel):
 
     @property
     def format(self) -> str:
-        """Type of the response that is asked for: text, json_object or json_schema."""
+        """Requested type of the response: text, json_object or json_schema."""
         return self.response_format.type if self.response_format else "text"
 
     @property
@@ -80,7 +80,7 @@ class ChatBody(BaseModel):
 
 
 class EmbeddingsBody(BaseModel):
-    """An embeddings request; token ids are taken for words."""
+    """An embeddings request; token ids count as words."""
 
     model: str
     input: str | list[str] | list[int] | list[list[int]]
@@ -106,7 +106,7 @@ class _DocumentPart(BaseModel):
 
 
 class RerankBody(BaseModel):
-    """A rerank request in the shape that Jina, Cohere, vLLM and llama.cpp share."""
+    """A rerank request in the format that Jina, Cohere, vLLM and llama.cpp share."""
 
     model: str
     query: str
@@ -116,7 +116,7 @@ class RerankBody(BaseModel):
 
     @property
     def texts(self) -> list[str]:
-        """The documents' texts, in order."""
+        """Texts of the documents, in order."""
         return [document if isinstance(document, str) else document.text for document in self.documents]
 
 
@@ -131,14 +131,14 @@ class _DashScopeParameters(BaseModel):
 
 
 class DashScopeRerankBody(BaseModel):
-    """A rerank request in DashScope's own shape."""
+    """A rerank request in DashScope's own format."""
 
     model: str
     input: _DashScopeInput
     parameters: _DashScopeParameters = _DashScopeParameters()
 
     def flat(self) -> RerankBody:
-        """The same request in the common shape."""
+        """Convert the request to the common format."""
         return RerankBody(
             model=self.model,
             query=self.input.query,
@@ -150,28 +150,28 @@ class DashScopeRerankBody(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ChatRequest:
-    """One chat request as a ``responses`` hook sees it."""
+    """One chat request, as given to a ``responses`` hook."""
 
     model: str
     messages: tuple[tuple[str, str], ...]
     """(role, text), in order."""
     prompt: Prompt
-    """The first user message taken apart."""
+    """The parsed first user message."""
     response_format: str
     """text, json_object or json_schema."""
     attempt: int
-    """How often this very request has come, this time included."""
+    """Number of identical requests so far, this one included."""
     temperature: float | None
-    """At which the reply is to be drawn; None where the request names none."""
+    """Temperature of the request; None without one."""
 
 
 def tokens_of(text: str) -> list[str]:
-    """The text in pieces of four characters; joined they are the text again."""
+    """Split a text into pieces of up to four characters."""
     return [text[start : start + _TOKEN_CHARACTERS] for start in range(0, len(text), _TOKEN_CHARACTERS)]
 
 
 def count_tokens(texts: Sequence[str]) -> int:
-    """Tokens of all texts together."""
+    """Count the tokens of all texts together."""
     return sum(-(-len(text) // _TOKEN_CHARACTERS) for text in texts)
 
 
@@ -182,7 +182,7 @@ def _usage(body: ChatBody, reply: ChatReply) -> JsonObject:
 
 
 def _yes_no_candidates(p_yes: float) -> list[tuple[str, float]]:
-    """Tokens and their probabilities, likeliest first: yes and no, each in three spellings."""
+    """Return tokens and their probabilities, likeliest first: yes and no, each in three spellings."""
     candidates = [
         (spelling.format(word, title=word.title()), max(share * p, _LEAST_PROBABILITY))
         for word, p in (("yes", p_yes), ("no", 1 - p_yes))
@@ -196,7 +196,7 @@ def _logprob(token: str, probability: float) -> JsonObject:
 
 
 def token_logprobs(reply: ChatReply, top: int) -> list[JsonObject]:
-    """Log probability of each of the reply's tokens, with its ``top`` likeliest candidates (0: none), best first.
+    """Compute the log probability of each token of the reply, with its ``top`` likeliest candidates, best first.
 
     A yes/no reply spreads its probability over spellings of both words; any other token is near certain.
     """
@@ -219,7 +219,7 @@ def _head(body: ChatBody, number: int, kind: str) -> JsonObject:
 
 
 def chat_completion(body: ChatBody, reply: ChatReply, *, number: int, with_logprobs: bool) -> JsonObject:
-    """A whole answer; ``number`` goes into its id."""
+    """Make a whole answer; ``number`` is part of its id."""
     message: JsonObject = {"role": "assistant", "content": reply.text}
     if reply.reasoning:
         message["reasoning_content"] = reply.reasoning
@@ -234,7 +234,7 @@ def chat_completion(body: ChatBody, reply: ChatReply, *, number: int, with_logpr
 
 
 def chat_chunks(body: ChatBody, reply: ChatReply, *, number: int, with_logprobs: bool) -> Iterator[JsonObject]:
-    """The answer in stream chunks: the role, a chunk a token, the finish reason, then usage if it was asked for."""
+    """Yield the stream chunks of an answer: role, one chunk per token, finish reason, usage if requested."""
     head = _head(body, number, "chat.completion.chunk")
 
     def chunk(delta: JsonObject, finish: str | None = None, logprobs: JsonObject | None = None) -> JsonObject:
@@ -253,16 +253,16 @@ def chat_chunks(body: ChatBody, reply: ChatReply, *, number: int, with_logprobs:
 
 @lru_cache(maxsize=50_000)
 def _slot(word: str) -> tuple[int, float]:
-    """A large number to take the dimension from, and a sign."""
+    """Hash a word to a large number, which gives its dimension, and a sign."""
     digest = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest())
     return digest >> 1, 1.0 if digest & 1 else -1.0
 
 
 def hash_vector(text: str, dimensions: int = _DEFAULT_DIMENSIONS) -> list[float]:
-    """A bag of words hashed into a vector of length 1: the same text, the same vector, on any machine.
+    """Hash a bag of words into a vector of length 1: the same text gives the same vector on any machine.
 
-    Words count without case; of Chinese, each character and each pair of neighbours counts. A text without any word
-    gets the first unit vector, since cosine similarity knows no zero vector.
+    Words count without case; in Chinese each character and each pair of neighbours counts. A text without words gets
+    the first unit vector, since cosine similarity has no zero vector.
     """
     vector = [0.0] * dimensions
     for word in words_of(text):
@@ -275,7 +275,7 @@ def hash_vector(text: str, dimensions: int = _DEFAULT_DIMENSIONS) -> list[float]
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-case words, with Chinese runs split into characters and pairs of neighbours."""
+    """Split a text into lower-case words, and Chinese runs into characters and pairs of neighbours."""
     words: list[str] = []
     for run in re.findall(r"[\u3400-\u9fff]+|[^\W\u3400-\u9fff]+", text.lower()):
         words.append(run[0] if "\u3400" <= run[0] <= "\u9fff" else run)
@@ -286,7 +286,7 @@ def words_of(text: str) -> list[str]:
 
 
 def embeddings(body: EmbeddingsBody) -> JsonObject:
-    """One vector a text, in order."""
+    """Embed the texts of a request: one vector per text, in order."""
     data: list[JsonObject] = []
     for index, text in enumerate(body.texts):
         vector = hash_vector(text, body.dimensions)
@@ -299,13 +299,13 @@ def embeddings(body: EmbeddingsBody) -> JsonObject:
 
 
 def similarities(query: str, texts: Sequence[str]) -> list[float]:
-    """Cosine of the hashed bags of words, cut off at 0, in [0, 1]; ``result[i]`` belongs to ``texts[i]``."""
+    """Compute cosines of the hashed bags of words, clipped to [0, 1]; ``result[i]`` belongs to ``texts[i]``."""
     asked = hash_vector(query)
     return [max(0.0, sum(a * b for a, b in zip(asked, hash_vector(text), strict=True))) for text in texts]
 
 
 def rerank_results(body: RerankBody, relevances: Sequence[float]) -> list[JsonObject]:
-    """Results, best first; ``relevances[i]`` belongs to ``body.documents[i]``. Of equals the earlier comes first."""
+    """Rank documents, best first; ``relevances[i]`` belongs to ``body.documents[i]``. Ties keep their order."""
     order = sorted(range(len(relevances)), key=lambda index: -relevances[index])[: body.top_n]
     return [
         {
@@ -318,7 +318,7 @@ def rerank_results(body: RerankBody, relevances: Sequence[float]) -> list[JsonOb
 
 
 def error(status: int, message: str, *, dashscope: bool = False) -> JsonObject:
-    """An error in OpenAI's shape, or in DashScope's own."""
+    """Make an error in OpenAI's format, or in DashScope's."""
     if dashscope:
         return {"code": _DASHSCOPE_CODES.get(status, "InvalidParameter"), "message": message, "request_id": "scripted"}
     return {"error": {"message": message, "type": _ERROR_TYPES.get(status, "invalid_request_error"), "code": None}}

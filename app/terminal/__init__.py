@@ -1,1 +1,1 @@
-"""What commands share: output, progress, live trees, files of trees, exit statuses."""
+"""Shared parts of commands: output, progress, live trees, tree files, exit statuses."""

@@ -1,8 +1,8 @@
-"""How a command ends: one place that turns what was raised into a message and an exit status.
+"""Exit statuses, and messages for the errors behind them.
 
-0    done; a refusal is an answer too
+0    done; a refusal is an answer
 1    the question failed, or something unexpected happened
-2    the user can mend it
+2    user error
 130  Ctrl-C
 """
 
@@ -17,14 +17,14 @@ from ...modules.redaction import starred
 from .terminal import say
 
 OK, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
-_REMEDIES: dict[type[JudgetreeError], str] = {UnknownThread: "`judgetree threads` lists those there are."}
-"""What only the command line knows."""
+_REMEDIES: dict[type[JudgetreeError], str] = {UnknownThread: "`judgetree threads` lists the threads."}
+"""Remedies that only exist on the command line."""
 
 
 def report(error: BaseException, *, debug: bool, secrets: Sequence[str] = ()) -> int:
-    """Tell the user what ended the command, with its traceback only under ``debug``; the exit status comes back.
+    """Show the error that ended the command, with its traceback under ``debug``; returns the exit status.
 
-    ``secrets`` are starred out, also in what a traceback shows of libraries' errors.
+    ``secrets`` are starred out, in tracebacks too.
     """
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else FAILED
@@ -38,7 +38,7 @@ def report(error: BaseException, *, debug: bool, secrets: Sequence[str] = ()) ->
 
 
 def explain(error: BaseException) -> tuple[str, int]:
-    """The message for the user, and the exit status."""
+    """Return the message for the user, and the exit status."""
     if isinstance(error, UserError):
         return " ".join(
             [str(error), *(text for kind, text in _REMEDIES.items() if isinstance(error, kind))]

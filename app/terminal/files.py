@@ -1,4 +1,4 @@
-"""Search trees and conversations on their way out: to files, or to standard output."""
+"""Output of search trees and conversations to files or standard output."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ DRAWERS: Mapping[TreeFormat, Callable[[SearchTree], str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TreeFiles:
-    """Where a tree is to be written, by format; ``-`` is standard output."""
+    """Targets of a tree by format; ``-`` is standard output."""
 
     targets: Mapping[TreeFormat, str] = field(default_factory=dict)
 
     @classmethod
     def named(cls, **targets: str | None) -> TreeFiles:
-        """The formats that are not None."""
+        """Make the targets of the formats that are not None."""
         return cls(targets={form: targets[form] for form in DRAWERS if targets.get(form) is not None})  # type: ignore[misc]
 
     def check(self, *, stdout_is_free: bool) -> None:
-        """Find out now, before anything is paid for, what could not be written later. Nothing is written.
+        """Check all targets before the first model call. Nothing is written.
 
         Raises:
-            SettingsError: A file cannot be written, or standard output is wanted twice.
-            DependencyError: A picture is wanted and there is no program to draw it.
+            SettingsError: A file cannot be written, or standard output would receive two results.
+            DependencyError: A picture needs a renderer, and none is installed.
         """
         on_stdout = [form for form, target in self.targets.items() if target == STDOUT]
         if len(on_stdout) > int(stdout_is_free):
@@ -56,16 +56,16 @@ class TreeFiles:
             _check_renderer()
 
     def write(self, tree: SearchTree) -> None:
-        """Write every format, and say where the files are.
+        """Write the tree in every format, and name the files.
 
         Raises:
-            SettingsError: A file could not be written after all.
+            SettingsError: A file could not be written.
             DependencyError: The picture could not be drawn.
         """
         self.write_drawn(lambda form: DRAWERS[form](tree))
 
     def write_drawn(self, draw: Callable[[TreeFormat], str]) -> None:
-        """``write`` for a tree of another kind: ``draw`` gives its text in a format."""
+        """Write a tree of another kind; ``draw`` returns its text in a format."""
         for form, target in self.targets.items():
             text = draw(form)
             if target == STDOUT:
@@ -79,7 +79,7 @@ class TreeFiles:
 
 
 def check_writable(file: Path, *, option: str) -> None:
-    """Pass if the file can be written, whether it is there or not.
+    """Check that a file, existing or not, can be written.
 
     Raises:
         SettingsError: It is a folder, its folder is missing, or permission is.
@@ -111,25 +111,26 @@ CONVERSATION_DRAWERS: Mapping[TreeFormat, Callable[[ConversationTree], str]] = {
 
 
 def files_by_suffix(name: str) -> TreeFiles:
-    """One file, in the format that its name ends in; it is checked that it can be written.
+    """Return the target of a file in the format of its suffix, and check that it can be written.
 
     Raises:
-        SettingsError: The name has another ending, or the file cannot be written.
-        DependencyError: A picture is wanted and there is no program to draw it.
+        SettingsError: The suffix is unknown, or the file cannot be written.
+        DependencyError: A picture needs a renderer, and none is installed.
     """
     form = Path(name).suffix.removeprefix(".").lower()
     if form not in CONVERSATION_DRAWERS:
         allowed = ", ".join(f".{known}" for known in CONVERSATION_DRAWERS)
-        raise SettingsError(f"Into which file? Give a name that ends in {allowed}; got {name!r}.")
+        raise SettingsError(f"The file name must end in {allowed}; got {name!r}.")
     files = TreeFiles.named(**{form: name})
     files.check(stdout_is_free=False)
     return files
 
 
 def write_conversation(tree: ConversationTree, files: TreeFiles) -> None:
-    """Write a conversation in every format that is wanted.
+    """Write a conversation in every requested format.
 
     Raises:
-        SettingsError, DependencyError: See ``TreeFiles.write``.
+        SettingsError: A file could not be written.
+        DependencyError: The picture could not be drawn.
     """
     files.write_drawn(lambda form: CONVERSATION_DRAWERS[form](tree))

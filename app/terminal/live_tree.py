@@ -1,4 +1,4 @@
-"""The search tree of a running question, from its live events: as data, and as lines for a terminal."""
+"""The search tree of a running question, built from its live events, and its lines for a terminal."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _FOLDED = "…"
 
 @dataclass(kw_only=True)
 class LiveQuery:
-    """One thread, as far as its events have told."""
+    """One thread, as known from its events."""
 
     thread_id: str
     query: str = ""
     verdicts: dict[str, VerdictLabel] = field(default_factory=dict)
-    """By chunk id, best chunk first."""
+    """Verdicts by chunk id, best chunk first."""
     children: list[LiveQuery] = field(default_factory=list)
     status: LiveStatus = "running"
     answer: str = ""
-    """What it answered, or why it did not."""
+    """The answer, or why there is none."""
 
 
 class LiveTree:
-    """Folds events into a tree. Events may be missing: a resumed run sends none of what it had done before."""
+    """A tree that grows by events. Events may be missing: a resumed run sends none for its earlier work."""
 
     def __init__(self, root: LiveQuery) -> None:
         self.root = root
@@ -52,11 +52,11 @@ class LiveTree:
 
     @classmethod
     def of_saved(cls, tree: SearchTree) -> LiveTree:
-        """What a thread had done before it is resumed."""
+        """Make the tree of a thread that is about to be resumed."""
         return cls(_saved_query(tree.root))
 
     def apply(self, event: RunEvent) -> None:
-        """Take one event in; kinds that are not known change nothing."""
+        """Apply one event; unknown kinds change nothing."""
         query = self._query(str(event["thread_id"]), str(event.get("parent_thread_id", "")))
         match event["event"]:
             case "chunks":
@@ -73,14 +73,14 @@ class LiveTree:
                 query.status = "refused" if event["status"] == "refused" else "answered"
 
     def counts(self) -> str:
-        """How far it is, in words."""
+        """Describe the progress."""
         queries = self._queries.values()
         verdicts = [label for query in queries for label in query.verdicts.values()]
         judged = sum(1 for label in verdicts if label != "pending")
         return f"{count_of(len(queries), 'query')} · {judged} of {count_of(len(verdicts), 'chunk')} judged"
 
     def lines(self, *, columns: int, rows: int) -> list[Text]:
-        """The tree, one line a query; when it has more than ``rows``, what is finished is folded, then the rest cut."""
+        """Draw one line per query; beyond ``rows``, finished queries are folded, then the rest is cut."""
         lines = list(_lines(self.root, columns, folds=False))
         if len(lines) > rows:
             lines = list(_lines(self.root, columns, folds=True))
@@ -115,7 +115,7 @@ def _saved_query(node: QueryNode) -> LiveQuery:
 def _close(child: LiveQuery, event: RunEvent) -> None:
     if error := str(event.get("sub_run_error") or ""):
         child.status, child.answer = "failed", error
-    elif child.status == "running":  # its thread was finished before this run
+    elif child.status == "running":  # finished before this run, so without an answer event
         child.status, child.answer = "answered", str(event.get("sub_answer", ""))
 
 
@@ -139,7 +139,7 @@ def _lines(query: LiveQuery, columns: int, *, folds: bool, lead: str = "", below
 
 
 def _line(query: LiveQuery, columns: int, lead: str, *, has_folded: bool) -> Text:
-    """Guide, question, verdicts, answer. The answer gets at most a third of the line, the question what is left."""
+    """Draw guide, question, verdicts and answer; the answer gets at most a third of the line."""
     marks = Text(" ").join(Text(VERDICT_MARKS[label], style=MARK_STYLES[label]) for label in query.verdicts.values())
     shows_answer = bool(lead and query.answer)
     answer = f"{' ' + _FOLDED if has_folded else ''} → {fit(query.answer, columns // 3)}" if shows_answer else ""

@@ -1,4 +1,4 @@
-"""What earlier commands have left, opened without a model or a key: search threads and conversations."""
+"""Saved search threads and conversations, opened without a model or a key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Fingerprint = dict[str, str]
 
 @contextmanager
 def open_graph(settings: Settings, system: SystemName = "judge") -> Iterator[RagGraph]:
-    """A graph over the store, for reading.
+    """Open a graph over the store, for reading.
 
     Raises:
         SettingsError: The store cannot be read, or is damaged.
@@ -38,7 +38,7 @@ def open_graph(settings: Settings, system: SystemName = "judge") -> Iterator[Rag
 
 
 def newest_threads(settings: Settings, limit: int) -> list[ThreadSummary]:
-    """Root threads, newest first; none, and no file made, where there is no store yet."""
+    """List root threads, newest first; empty, without creating a file, if there is no store."""
     if not may_hold_threads(settings.checkpoint_url):
         return []
     with open_graph(settings) as graph:
@@ -47,36 +47,36 @@ def newest_threads(settings: Settings, limit: int) -> list[ThreadSummary]:
 
 
 def _with_own_status(settings: Settings, thread: ThreadSummary) -> ThreadSummary:
-    """What is left to do of an open thread only its own kind of graph knows; any other takes it for finished."""
+    """Read the status of an open thread with its own kind of graph; others would take it for finished."""
     with open_graph(settings, system_of({"system": thread.system})) as graph:
         snapshot = graph.get_state({"configurable": {"thread_id": thread.thread_id}})
     return replace(thread, status=status_of(snapshot))
 
 
 def read_fingerprint(settings: Settings, thread_id: str) -> Fingerprint:
-    """What determined a root thread's run, by name; empty for a thread that is unknown or no root."""
+    """Read the fingerprint of a root thread; empty for a sub-run or an unknown thread."""
     with open_graph(settings) as graph:
         values = graph.get_state({"configurable": {"thread_id": thread_id}}).values
     return dict(values.get("fingerprint") or {})
 
 
 def read_saved_tree(settings: Settings, thread_id: str) -> SearchTree:
-    """The tree below a thread, which may be a sub-run's, by the kind of graph that wrote it.
+    """Read the tree below a thread, or below a sub-run's, with the kind of graph that wrote it.
 
     Raises:
-        UnknownThread: The thread was never written.
+        UnknownThread: The thread does not exist.
     """
     with open_graph(settings, system_of(read_fingerprint(settings, thread_id))) as graph:
         return SearchTree.from_history(graph, thread_id)
 
 
 def system_of(fingerprint: Fingerprint) -> SystemName:
-    """The graph that wrote a thread. Only the judge's graph has sub-runs, which know no system themselves."""
+    """Return the system that wrote a thread; "judge" for sub-runs, which have no fingerprint."""
     return next((system for system in get_args(SystemName) if system == fingerprint.get("system")), "judge")
 
 
 def may_hold_threads(url: str) -> bool:
-    """False for a store that nothing has been written to yet, by any process."""
+    """Whether the store may hold threads; False if no process has written to it."""
     path = url.removeprefix("sqlite:///")
     return url != "memory:" and (path == url or Path(path).exists())
 
@@ -85,17 +85,17 @@ _NOT_SEARCHED = "none"
 
 
 def open_saved(settings: Settings) -> Conversations:
-    """The conversations of the store, for everything but asking; use it in a ``with`` statement.
+    """Open the conversations of the store, for everything but asking; use it in a ``with`` statement.
 
-    The collection is opened by a question only, and the key is used by one only. Every saved turn has a finished search
-    tree, which any graph reads alike, but for sub-runs that failed: these are only the judge's.
+    Collection and key are needed only by questions. Every saved turn has a finished search tree, which any graph can
+    read, except failed sub-runs, which only the judge's graph has.
     """
     without_key = settings.model_copy(update={"llm_api_key": SecretStr("not needed")})
     return Conversations(_NOT_SEARCHED, system="judge", settings=without_key)
 
 
 def saved_summaries(settings: Settings) -> list[ConversationSummary]:
-    """All conversations, the one that was last spoken in first; none, and no file made, where there is no store yet.
+    """List all conversations, the latest first; empty, without creating a file, if there is no store.
 
     Raises:
         SettingsError: The store cannot be opened.
@@ -108,10 +108,10 @@ def saved_summaries(settings: Settings) -> list[ConversationSummary]:
 
 @contextmanager
 def saved_conversation(name: str) -> Iterator[tuple[Conversations, Conversation]]:
-    """The conversation of that name, and the conversations it is one of; no store is made where there is none yet.
+    """Open the conversation of that name, with the conversations of its store; creates no store.
 
     Raises:
-        SettingsError: Nothing was ever asked in it, or the store cannot be opened.
+        SettingsError: The conversation has no turns, or the store cannot be opened.
     """
     settings = load_settings()
     if may_hold_threads(settings.checkpoint_url):
@@ -120,4 +120,4 @@ def saved_conversation(name: str) -> Iterator[tuple[Conversations, Conversation]
             if conversation.branches():
                 yield conversations, conversation
                 return
-    raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list` lists those there are.")
+    raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list` lists the conversations.")

@@ -1,4 +1,4 @@
-"""Where commands write: results on standard output, progress and all that is said about them on standard error."""
+"""Output of commands: results on standard output, progress and remarks on standard error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STAGES: Mapping[str, str] = {
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
-    """What stages report (done, total, stage) to: a bar for each in a terminal, gone at the end; nothing elsewhere."""
+    """Give a callback for (done, total, stage): one transient bar per stage in a terminal, nothing elsewhere."""
     if not is_live(sys.stderr):
         yield lambda done, total, stage: None
         return
@@ -56,17 +56,17 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
 
 @contextmanager
 def counting_bar(things: str) -> Iterator[Callable[[int, int, str], None]]:
-    """What long work reports (done, total, remark) to, one thing after the other.
+    """Give a callback for (done, total, remark), called after each of many things.
 
-    A bar in a terminal, with the remark behind it; elsewhere a line a tenth of the way.
+    In a terminal it draws a bar with the remark; elsewhere it prints a line for each tenth of the way.
     """
     if not is_live(sys.stderr):
 
-        def tell(done: int, total: int, remark: str) -> None:
+        def report(done: int, total: int, remark: str) -> None:
             if done and done * 10 // total > (done - 1) * 10 // total:
                 say(f"{done}/{total} {things}")
 
-        yield tell
+        yield report
         return
     counted = (TextColumn(things), BarColumn(), MofNCompleteColumn())
     with _bars(*counted, TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[remark]}")) as bars:
@@ -83,14 +83,14 @@ def _bars(*columns: ProgressColumn, transient: bool = False) -> Progress:
 
 
 PIPE_COLUMNS = 120
-"""Width of a drawing that goes to a file or a pipe, unless COLUMNS says otherwise."""
+"""Width of a drawing for a file or a pipe, unless COLUMNS is set."""
 
 Cell = tuple[str, str]
-"""A text and its rich style; ``""`` for none."""
+"""A text and its rich style, or ``""``."""
 
 
 def prepare_streams() -> None:
-    """Let every text be written: a terminal shows "?" for what it lacks, a file or a pipe gets UTF-8."""
+    """Make all text writable: a terminal shows "?" for unknown characters, a file or a pipe gets UTF-8."""
     for stream in (sys.stdout, sys.stderr):
         if not isinstance(stream, io.TextIOWrapper):
             continue
@@ -101,28 +101,28 @@ def prepare_streams() -> None:
 
 
 def is_live(stream: TextIO) -> bool:
-    """Whether a drawing on the stream can be redrawn: a terminal that understands cursor movements."""
+    """Whether a drawing on the stream can be redrawn: a terminal with cursor movements."""
     return stream.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
 
 
 def width() -> int:
-    """Columns of the terminal, else COLUMNS, else ``PIPE_COLUMNS``."""
+    """Return the columns of the terminal, else COLUMNS, else ``PIPE_COLUMNS``."""
     return shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
 
 
 def notes() -> Console:
-    """The console of standard error."""
+    """Return a console on standard error."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def say(text: str, *, style: str = "") -> None:
-    """One remark on standard error; wide ones are left to the terminal to wrap, so that commands can be copied."""
+    """Print a remark on standard error; the terminal wraps it, so that commands in it can be copied."""
     notes().print(Text(printable(text), style=style))
 
 
 @contextmanager
 def busy(doing: str) -> Iterator[None]:
-    """A sign of life in the terminal while something takes seconds; it leaves nothing behind."""
+    """Show a transient spinner in the terminal during work of some seconds."""
     if not is_live(sys.stderr):
         yield
         return
@@ -131,19 +131,19 @@ def busy(doing: str) -> Iterator[None]:
 
 
 def write_result(text: str) -> None:
-    """The result, on standard output, ending in a line break. A terminal gets no control characters."""
+    """Write the result to standard output, with a final line break; a terminal gets no control characters."""
     shown = printable(text) if sys.stdout.isatty() else text
     sys.stdout.write(shown if shown.endswith("\n") else shown + "\n")
     sys.stdout.flush()
 
 
 def write_json(document: object) -> None:
-    """The result as one JSON document on standard output."""
+    """Write the result as one JSON document to standard output."""
     write_result(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def write_rows(rows: Iterable[Sequence[Cell]]) -> None:
-    """Aligned columns on standard output. A terminal's lines end at its edge with "…", a file's are whole."""
+    """Write aligned columns to standard output; lines are cut with "…" in a terminal only."""
     lines = [[(one_line(text), style) for text, style in row] for row in rows]
     widths = [max(columns(text) for text, _ in column) for column in zip(*lines, strict=True)]
     aligned = [
@@ -162,7 +162,7 @@ def _padded(cell: Cell, wanted: int) -> Text:
 
 
 def fit(text: str, room: int) -> str:
-    """The text on one line of at most ``room`` columns (at least 8)."""
+    """Shorten the text to one line of ``room`` columns, at least 8."""
     return shorten(text, max(room, 8))
 
 

@@ -1,4 +1,4 @@
-"""A question asked before somebody's eyes: the tree grows on standard error, the answer on standard output."""
+"""Views of a running question: the tree grows on standard error, the answer on standard output."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ REFRESH_PER_S = 8
 
 
 class Watcher(Protocol):
-    """Somebody who follows a run; called from several threads."""
+    """Protocol of the views of a run, which are called from several threads."""
 
     def on_event(self, event: RunEvent) -> None:
-        """A live event of the run or of a sub-run."""
+        """Show a live event of the run or of a sub-run."""
         ...
 
     def on_progress(self, done: int, total: int, stage: str) -> None:
-        """How far a local model is fetched and started."""
+        """Show the progress of fetching and starting a local model."""
         ...
 
     def stop(self) -> None:
-        """Leave standard error to others."""
+        """Release standard error."""
         ...
 
 
 @contextmanager
 def watching(tree: LiveTree) -> Iterator[Watcher]:
-    """Follow a run on standard error: drawn in a terminal, as plain lines elsewhere."""
+    """Show a run on standard error: as a drawing in a terminal, as plain lines elsewhere."""
     if is_live(sys.stderr):
         with LiveView(tree) as view:
             yield view
@@ -51,9 +51,9 @@ def watching(tree: LiveTree) -> Iterator[Watcher]:
 
 
 class LiveView:
-    """A tree that grows in the terminal, with one line below it that says what goes on; a context manager.
+    """A tree that grows in the terminal, with a status line below; a context manager.
 
-    It is left standing, complete, when the root begins to answer.
+    When the root begins to answer, the complete tree stays in the terminal.
     """
 
     def __init__(self, tree: LiveTree) -> None:
@@ -82,7 +82,7 @@ class LiveView:
         self.stop()
 
     def on_event(self, event: RunEvent) -> None:
-        """See ``Watcher``."""
+        """Update the tree; ends the drawing when the root begins to answer."""
         with self._lock:
             self._stage = ""
             self._tree.apply(event)
@@ -90,15 +90,15 @@ class LiveView:
             self.stop()
 
     def on_progress(self, done: int, total: int, stage: str) -> None:
-        """See ``Watcher``."""
+        """Show the progress in the status line."""
         with self._lock:
             is_new = not self._stage.startswith(stage)
             self._stage = stage if total <= 0 else f"{stage} {100 * done // total} %"
-        if is_new:  # what follows may keep the interpreter's lock for seconds, so that nothing is drawn meanwhile
+        if is_new:  # loading a model may hold the interpreter lock for seconds, so draw now
             self._live.refresh()
 
     def stop(self) -> None:
-        """Draw it a last time, without the line below. Stopping twice does no harm."""
+        """Draw the tree a last time, without the status line. Idempotent."""
         with self._lock:
             if self._is_over:
                 return
@@ -118,13 +118,13 @@ class LiveView:
 
 
 class PlainLog:
-    """One line a question and one an answer, for files and pipes."""
+    """A view with one line per question and one per answer, for files and pipes."""
 
     def __init__(self) -> None:
         self._stage = ""
 
     def on_event(self, event: RunEvent) -> None:
-        """See ``Watcher``."""
+        """Print a planned sub-question, or the answer to one."""
         depth = int(str(event["depth"]))
         match event["event"]:
             case "sub_run_planned":
@@ -133,27 +133,27 @@ class PlainLog:
                 say(f"depth {depth}: → {event['answer']}")
 
     def on_progress(self, done: int, total: int, stage: str) -> None:
-        """See ``Watcher``. A stage is told once."""
+        """Print each stage once."""
         if stage != self._stage:
             self._stage = stage
             say(f"{stage} …")
 
     def stop(self) -> None:
-        """See ``Watcher``. Lines are never drawn again, so there is nothing to do."""
+        """Do nothing: printed lines stay."""
 
 
 class AnswerStream:
-    """Writes the root's answer to a terminal while it grows. Elsewhere it is written once, when it is sure."""
+    """Writes the root's answer to a terminal as it grows; elsewhere once, when it is final."""
 
     def __init__(self, *, wanted: bool) -> None:
         self._wanted = wanted and sys.stdout.isatty()
         self._written: list[str] = []
 
     def on_event(self, event: RunEvent) -> None:
-        """Write what is new, if the event tells of growth."""
+        """Write the new text of a growth event."""
         if not self._wanted or event["event"] != "answer_growing":
             return
-        if event["restarted"]:  # the call was tried again
+        if event["restarted"]:  # the call was retried
             self._start_over()
         text = printable(str(event["text"]))
         sys.stdout.write(text)
@@ -161,7 +161,7 @@ class AnswerStream:
         self._written += [text] if text else []
 
     def finish(self, answer: str) -> None:
-        """See to it that the whole answer has been written, with its line break."""
+        """Write the rest of the answer and its line break."""
         written = "".join(self._written).strip()
         if written and written == printable(answer):
             write_result("")

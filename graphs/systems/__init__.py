@@ -1,1 +1,1 @@
-"""The systems that are compared: the judge graph, its baselines, and the nodes that they share."""
+"""The compared systems: the judge graph, its baselines, and their shared nodes."""

@@ -1,4 +1,4 @@
-"""No retrieval at all: what the model knows by itself."""
+"""The closed-book baseline: answers from the model's own knowledge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def build_closed_book(
     context: RagContext | None = None,
     durability: Durability = "async",
 ) -> RagGraph:
-    """The baseline without evidence; its context needs a reader only. Arguments: see ``RagGraph``."""
+    """Build the closed-book graph; its context needs a reader. Arguments as for ``RagGraph``."""
     builder = StateGraph(RagState, context_schema=RunContext)
     builder.add_node("generate", nodes.generate_closed_book)
     builder.add_edge(START, "generate")

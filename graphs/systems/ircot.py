@@ -1,4 +1,4 @@
-"""IRCoT: a chain of thought whose every sentence is the next search (Trivedi et al., ACL 2023, arXiv 2212.10509)."""
+"""IRCoT: each sentence of a chain of thought is the next query (Trivedi et al., ACL 2023, arXiv 2212.10509)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def build_ircot(
     context: RagContext | None = None,
     durability: Durability = "async",
 ) -> RagGraph:
-    """Retrieval interleaved with reasoning; its context needs a retriever and a reader. Arguments: see ``RagGraph``.
+    """Build the IRCoT graph; its context needs a retriever and a reader. Arguments as for ``RagGraph``.
 
     ::
 
@@ -31,7 +31,7 @@ def build_ircot(
               │              └ "So the answer is: …" ─┐
               └ no depth left ───────────────────────> augment ─> generate
 
-    The reader answers from the paragraphs of all rounds. At depth d it takes d + 1 model calls at most.
+    The reader answers from the paragraphs of all rounds. At depth d it takes at most d + 1 model calls.
     """
     builder = StateGraph(RagState, context_schema=RunContext)
     for node in (retrieve_round, reason, nodes.augment, nodes.generate):
@@ -45,14 +45,14 @@ def build_ircot(
 
 
 async def reason(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Write the next sentence from all paragraphs found so far; unless it says the answer, it is searched for next."""
+    """Write the next sentence from all paragraphs found so far; it is the next query unless it states the answer."""
     thoughts = [step["text"] for step in state["steps"] if step["text"]]
     messages = thought_messages(state["query"], render_evidence(state["similar_chunks"]), thoughts)
     return await write_step(state, runtime, node="reason", messages=messages, read=_read)
 
 
 async def to_reason(state: RagState, runtime: Runtime[RunContext]) -> Literal["reason", "augment"]:
-    """A sentence is worth its call only where it can still be searched for."""
+    """Route to a sentence only if it can still be searched for."""
     return "reason" if has_depth_left(state, runtime) else "augment"
 
 

@@ -1,4 +1,4 @@
-"""Iter-RetGen: each round searches for the question with the last draft (Shao et al., 2023, arXiv 2305.15294)."""
+"""Iter-RetGen: each round searches with question and last draft (Shao et al., 2023, arXiv 2305.15294)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def build_iter_retgen(
     context: RagContext | None = None,
     durability: Durability = "async",
 ) -> RagGraph:
-    """Generation-augmented retrieval; its context needs a retriever and a reader. Arguments: see ``RagGraph``.
+    """Build the Iter-RetGen graph; its context needs a retriever and a reader. Arguments as for ``RagGraph``.
 
     ::
 
         retrieve_round ─> draft ─ question + draft ─> retrieve_round
               └ no depth left ─> augment ─> generate
 
-    The reader answers from the last round's chunks. At depth d it takes d + 1 model calls at most.
+    The reader answers from the chunks of the last round. At depth d it takes at most d + 1 model calls.
     """
     builder = StateGraph(RagState, context_schema=RunContext)
     for node in (retrieve_round, draft, augment, nodes.generate):
@@ -44,7 +44,7 @@ def build_iter_retgen(
 
 
 async def draft(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Write a draft from the chunks of this round; question and draft together are searched for next."""
+    """Write a draft from the chunks of this round; question and draft are the next query."""
     query = state["query"]
 
     def read(reply: str) -> tuple[str, str]:
@@ -56,10 +56,10 @@ async def draft(state: RagState, runtime: Runtime[RunContext]) -> dict[str, obje
 
 
 async def augment(state: RagState) -> dict[str, object]:
-    """Write down the evidence that the reader will see: the chunks of the last round."""
+    """Render the evidence for the reader: the chunks of the last round."""
     return {"evidence": render_evidence(chunks_of(state, state["steps"][-1]))}
 
 
 async def to_draft(state: RagState, runtime: Runtime[RunContext]) -> Literal["draft", "augment"]:
-    """A draft is worth its call only where it can still be searched for."""
+    """Route to a draft only if it can still be searched for."""
     return "draft" if has_depth_left(state, runtime) else "augment"

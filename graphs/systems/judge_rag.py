@@ -1,4 +1,4 @@
-"""RAG with a judge: chunks are scored in parallel, and a partly useful one may ask a question on its own thread."""
+"""RAG with a judge: chunks are scored in parallel, and a partly useful one may ask a sub-question on its own thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def build_judge_rag(
     context: RagContext | None = None,
     durability: Durability = "async",
 ) -> RagGraph:
-    """The judged, recursive graph; its context needs a retriever, a reader and a judge. Arguments: see ``RagGraph``.
+    """Build the recursive graph with a judge; its context needs a retriever, a reader and a judge.
+
+    Arguments as for ``RagGraph``.
 
     ::
 

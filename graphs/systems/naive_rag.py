@@ -17,7 +17,7 @@ def build_naive_rag(
     context: RagContext | None = None,
     durability: Durability = "async",
 ) -> RagGraph:
-    """The baseline; its context needs a retriever and a reader. Arguments: see ``RagGraph``."""
+    """Build the baseline without a judge; its context needs a retriever and a reader. Arguments as for ``RagGraph``."""
     builder = StateGraph(RagState, context_schema=RunContext)
     for node in (nodes.retrieve, nodes.augment, nodes.generate):
         builder.add_node(node.__name__, node)

@@ -1,10 +1,9 @@
-"""The nodes of the graphs. A node's name is its function's name, here, in events and in pictures.
+"""The nodes of the graphs. A node's name in events and pictures is the name of its function.
 
-A node that ``Send`` reaches raises nothing but a ``UserError``, and that after its siblings have finished (see
-``branches``): one that raises cancels them, and their results would be paid for and lost.
+A node reached by ``Send`` raises only ``UserError``, after its siblings have finished (see ``threads.branches``): an
+exception cancels the siblings, and their results would be paid for and lost.
 
-Routes are coroutines, here and in the other graphs, because LangGraph runs plain functions in a thread, where they
-wait behind searches.
+Routes are coroutines, because LangGraph runs plain functions in a thread, where they would queue behind searches.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, JudgeState,
 
 
 async def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send] | str:
-    """One judge a chunk; straight to ``augment`` without chunks, or on the deepest level if leaves are not judged."""
+    """Route to one judge per chunk; to ``augment`` without chunks, or on the deepest level without ``judge_leaves``."""
     limits, chunks = runtime.context.services.limits, state["similar_chunks"]
     is_leaf = runtime.context.depth >= limits.max_rec_depth
     if not chunks or (is_leaf and not limits.judge_leaves):
@@ -45,7 +44,7 @@ async def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send]
 
 
 async def to_sub_runs(state: RagState) -> list[Send] | str:
-    """One ``call_new_rag`` for each chunk whose sub-run was planned; ``augment`` if none was."""
+    """Route to one ``call_new_rag`` per planned sub-run; to ``augment`` without any."""
     sends = [
         Send(
             "call_new_rag",
@@ -72,7 +71,7 @@ UNJUDGED: dict[str, JsonScalar] = {
 
 
 async def retrieve(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Replace the chunks by those found for the query, ranked from 0, none of them judged yet."""
+    """Replace the chunks by the hits for the query, unjudged, ranked from 0."""
     context = runtime.context
     meter = CallMeter(node="retrieve")
     hits = await search(state["query"], context, meter)
@@ -86,14 +85,14 @@ async def retrieve(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
 
 
 def kept_besides(found: Sequence[Document], state: RagState, **place: JsonScalar) -> list[Document]:
-    """The chunks that the caller brought along and that were not found again, ranked behind those, not judged yet."""
+    """Return the caller's chunks that were not found again, unjudged, ranked behind ``found``."""
     known = {chunk.metadata["chunk_id"] for chunk in found}
     kept = [chunk for chunk in state.get("kept_chunks", ()) if chunk.metadata["chunk_id"] not in known]
     return [as_found(chunk, rank=rank, **place) for rank, chunk in enumerate(kept, start=len(found))]
 
 
 async def search(query: str, context: RunContext, meter: CallMeter) -> list[tuple[Document, float]]:
-    """(chunk, retrieval score), best first, from the retriever that every graph must be given."""
+    """Search with the graph's retriever; returns (chunk, retrieval score), best first."""
     retriever = context.services.retriever
     if retriever is None:
         raise TypeError("this graph retrieves: give RagContext a retriever")
@@ -101,15 +100,15 @@ async def search(query: str, context: RunContext, meter: CallMeter) -> list[tupl
 
 
 def as_found(chunk: Document, **place: JsonScalar) -> Document:
-    """A copy of the chunk that nobody has judged, with ``place`` in its metadata."""
+    """Copy a chunk without its verdict, with ``place`` in its metadata."""
     return Document(page_content=chunk.page_content, metadata={**chunk.metadata, **UNJUDGED, **place})
 
 
 async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Judge one chunk; a judge that fails gives an unknown verdict, a spent budget a cancelled one.
+    """Judge one chunk; a failed judge gives an unknown verdict, a spent budget a cancelled one.
 
     Raises:
-        UserError: The judge met something that every chunk would meet, such as a refused key.
+        UserError: An error that every chunk would meet, such as a rejected key.
     """
     chunk = state["similar_chunk"]
     chunk_id = str(chunk.metadata["chunk_id"])
@@ -126,7 +125,7 @@ async def _verdict(query: str, chunk: Document, meter: CallMeter, context: RunCo
     judge = context.services.judge
     if judge is None:
         raise TypeError("this graph judges: give RagContext a judge")
-    own = Document(page_content=chunk.page_content, metadata=dict(chunk.metadata))  # it may write into it
+    own = Document(page_content=chunk.page_content, metadata=dict(chunk.metadata))  # a judge may modify its chunk
     try:
         return checked_verdict(await judge.judge(query, own, meter=meter, expand=expand))
     except UserError:
@@ -154,10 +153,10 @@ def _verdict_patch(chunk_id: str, verdict: Verdict) -> ChunkPatch:
 
 
 async def plan_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Write the thread of each sub-question into its chunk, before any of them starts, while the budget lasts.
+    """Write the thread of each sub-question into its chunk before any of them starts, while the budget lasts.
 
-    Plans nothing if some chunk suffices, or on the deepest level. It is also where the judges' branches join, since a
-    route behind a branch would see that branch's verdict alone.
+    Plans nothing if some chunk suffices, or on the deepest level. The judges' branches join here: a route behind a
+    branch would see only that branch's verdict.
     """
     context = runtime.context
     patches: list[ChunkPatch] = []
@@ -182,7 +181,7 @@ async def plan_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> dict[s
 
 
 def chunks_to_expand(chunks: list[Document], context: RunContext) -> list[Document]:
-    """Chunks that score 1 and carry a sub-question, in rank order; none if some chunk scores 2 or no depth is left."""
+    """Return chunks with score 1 and a sub-question, by rank; none if a chunk scores 2 or no depth is left."""
     suffices = any(chunk.metadata["score"] == 2 for chunk in chunks)
     if suffices or context.depth >= context.services.limits.max_rec_depth:
         return []
@@ -190,10 +189,10 @@ def chunks_to_expand(chunks: list[Document], context: RunContext) -> list[Docume
 
 
 async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Ask the sub-question of one chunk on its own thread; the answer, or what went wrong, returns into the chunk.
+    """Ask the sub-question of one chunk on its own thread; writes the answer, or the error, into the chunk.
 
     Raises:
-        UserError: The sub-run met something that the whole question would meet, such as a refused key.
+        UserError: An error that the whole question would meet, such as a rejected key.
     """
     chunk_id = str(state["similar_chunk"].metadata["chunk_id"])
     thread_id = str(state["similar_chunk"].metadata["next_rag_thread_id"])
@@ -217,12 +216,12 @@ async def _sub_answer(query: str, thread_id: str, runtime: Runtime[RunContext]) 
 
 
 async def augment(state: RagState) -> dict[str, object]:
-    """Write down the evidence that the reader will see."""
+    """Render the evidence for the reader."""
     return {"evidence": render_evidence(usable_chunks(state["similar_chunks"]))}
 
 
 async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Let the reader answer from the evidence, taken in as the strategy says."""
+    """Let the reader answer from the evidence by the strategy."""
     services, meter = runtime.context.services, _answer_meter(runtime)
     chunks = state["similar_chunks"]
     evidence = await _fitting_evidence(state, runtime, meter)
@@ -241,12 +240,12 @@ async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
 
 
 async def _fitting_evidence(state: RagState, runtime: Runtime[RunContext], meter: CallMeter) -> str:
-    """The evidence, digested where it takes more than half of what a prompt of the reader may have."""
+    """Return the evidence, digested if it is longer than half a prompt of the reader."""
     services, evidence = runtime.context.services, state["evidence"]
     most = services.context_tokens
     if most is None or not is_longer(evidence, most // 2):
         return evidence
-    unheld = replace(meter, held_by="")  # the held call is for the answer; records go to the same list
+    unheld = replace(meter, held_by="")  # the held call is reserved for the answer
 
     async def ask(messages: list[Message]) -> str | None:
         try:
@@ -255,7 +254,7 @@ async def _fitting_evidence(state: RagState, runtime: Runtime[RunContext], meter
         except UserError:
             raise
         except (BudgetSpent, ModelCallError) as error:
-            logger.warning("evidence was cut, since it could not be digested: %s", error)
+            logger.warning("evidence was cut, since digesting it failed: %s", error)
             return None
 
     passages = split_evidence(evidence, state["similar_chunks"])
@@ -264,7 +263,7 @@ async def _fitting_evidence(state: RagState, runtime: Runtime[RunContext], meter
 
 
 async def generate_closed_book(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Let the reader answer from what it knows."""
+    """Let the reader answer from its own knowledge."""
     meter, messages = _answer_meter(runtime), closed_book_messages(state["query"])
     reader = runtime.context.services.reader
     completion = await reader.complete(
@@ -274,13 +273,13 @@ async def generate_closed_book(state: RagState, runtime: Runtime[RunContext]) ->
 
 
 def _answer_meter(runtime: Runtime[RunContext]) -> CallMeter:
-    """Books the calls of the answer; one of them may be the call that the thread holds."""
+    """Make the meter of the answer's calls, one of which may be the call reserved for the thread."""
     context = runtime.context
     return CallMeter(node="generate", budget=context.budget, held_by=context.thread_id, calls=context.calls)
 
 
 def _growing(runtime: Runtime[RunContext], what: Literal["answer", "thinking"]) -> TextListener | None:
-    """Emits each piece of the root's answer, or of the thinking before it; None where nothing is streamed."""
+    """Make a listener that emits each piece of the root's answer or thinking; None if nothing is streamed."""
     if not runtime.context.stream_answer or runtime.context.depth > 0:
         return None
     return lambda delta: emit(runtime, f"{what}_growing", node="generate", text=delta.text, restarted=delta.restarted)
@@ -293,7 +292,7 @@ def _answered(answer: str, meter: CallMeter, runtime: Runtime[RunContext]) -> di
 
 
 def _cut_short_patches(chunks: list[Document], problem: str) -> list[ChunkPatch]:
-    """The problem written into the last chunk that has none yet, where the tree tells it; rather one never asked on."""
+    """Write the problem, for the tree, into the last chunk without one, preferably one without a sub-question."""
     free = [chunk for chunk in chunks if not chunk.metadata["sub_run_error"]]
     last = sorted(free, key=lambda chunk: not chunk.metadata["next_rag_thread_id"])[-1:]
     return [ChunkPatch(chunk_id=str(c.metadata["chunk_id"]), changes={"sub_run_error": problem}) for c in last]

@@ -1,4 +1,4 @@
-"""ReAct: an agent that thinks and acts in turn, the retriever its tool (Yao et al., ICLR 2023, arXiv 2210.03629)."""
+"""ReAct: an agent that thinks and acts in turn; its tool is the retriever (Yao et al., ICLR 2023, arXiv 2210.03629)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def build_react(
     context: RagContext | None = None,
     durability: Durability = "async",
 ) -> RagGraph:
-    """An agent that searches; its context needs a retriever and a reader. Arguments: see ``RagGraph``.
+    """Build the ReAct graph; its context needs a retriever and a reader. Arguments as for ``RagGraph``.
 
     ::
 
@@ -31,7 +31,7 @@ def build_react(
               │            └ "Action: Finish[…]" ─┐
               └ no depth left ─────────────────> augment ─> generate
 
-    The reader answers from the passages of all rounds. At depth d it takes d + 1 model calls at most.
+    The reader answers from the passages of all rounds. At depth d it takes at most d + 1 model calls.
     """
     builder = StateGraph(RagState, context_schema=RunContext)
     for node in (retrieve_round, act, nodes.augment, nodes.generate):
@@ -45,13 +45,13 @@ def build_react(
 
 
 async def act(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Think and act on the searches so far, each with what it found; a reply that does not search ends the rounds."""
+    """Think and act on the earlier searches and their hits; a reply without a search ends the rounds."""
     messages = react_messages(state["query"], _observed(state))
     return await write_step(state, runtime, node="act", messages=messages, read=_read)
 
 
 async def to_act(state: RagState, runtime: Runtime[RunContext]) -> Literal["act", "augment"]:
-    """An action is worth its call only where it can still be a search."""
+    """Route to an action only if it can still be a search."""
     return "act" if has_depth_left(state, runtime) else "augment"
 
 
@@ -61,7 +61,7 @@ def _read(reply: str) -> tuple[str, str]:
 
 
 def _observed(state: RagState) -> list[Observed]:
-    """The rounds as the agent is shown them: a thought led to the search of the round after it."""
+    """Return the rounds for the agent; the thought of a round precedes the search of the next."""
     thoughts = ["", *(step["text"] for step in state["steps"])]
     return [
         Observed(query=step["query"], passages=render_evidence(chunks_of(state, step)), thought=thought)

@@ -1,7 +1,7 @@
-"""Every system that answers questions, by its name: what sessions, batch runs and the command line choose from.
+"""Registry of the systems, for sessions, batch runs and the command line.
 
-A system is one file, its name in ``result.SystemName`` and its line here. One that has prompts of its own names
-their version in ``modules.reader.multistep_prompts.STEP_VERSIONS``.
+A system is one file, its name in ``result.SystemName`` and its line here. A system with prompts of its own adds their
+version to ``modules.reader.multistep_prompts.STEP_VERSIONS``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .self_ask import build_self_ask
 
 
 class GraphBuilder(Protocol):
-    """Makes the graph of one system."""
+    """Protocol of the functions that build a system's graph."""
 
     def __call__(
         self,
@@ -33,19 +33,19 @@ class GraphBuilder(Protocol):
         context: RagContext | None = None,
         durability: Durability = "async",
     ) -> RagGraph:
-        """Arguments: see ``RagGraph``."""
+        """Build the graph. Arguments as for ``RagGraph``."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """One way to answer a question, and what it needs."""
+    """One way to answer a question, and its needs."""
 
     build: GraphBuilder
     description: str
-    """One line for people who choose."""
+    """One line for the user."""
     retrieves: bool = True
-    """Whether it searches a collection, so that its context needs a retriever."""
+    """Whether its context needs a retriever."""
     judges: bool = False
     """Whether its context needs a judge."""
 
@@ -59,4 +59,4 @@ SYSTEMS: Mapping[SystemName, System] = {
     "react": System(build=build_react, description="an agent that thinks and searches in turn"),
     "judge": System(build=build_judge_rag, description="recursive, judged chunk by chunk", judges=True),
 }
-"""In the order in which reports show them."""
+"""In the order of reports."""

@@ -1,7 +1,7 @@
-"""What systems that search in rounds share: the search of a round, what the model makes of it, and where to go next.
+"""Shared nodes of systems that search in rounds: the search, the model's step, the route to the next round.
 
-A round is a ``Step`` of the state, and a search for its query; the first round's query is the question. All rounds run
-on one thread, so every chunk is in ``similar_chunks`` once, under the first round that found it.
+A round is a ``Step`` of the state; the query of the first round is the question. All rounds run on one thread, so every
+chunk is in ``similar_chunks`` once, under the first round that found it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .nodes import as_found, kept_besides, search
 
 
 async def retrieve_round(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Search for the next query, at first the question, and add what no earlier round has found.
+    """Search for the next query, at first the question, and add the chunks that no earlier round found.
 
-    New chunks are ranked behind those that are there. Their ``recursion_depth`` is the round, ``found_by`` its query.
+    New chunks are ranked behind the existing ones. ``recursion_depth`` is their round, ``found_by`` its query.
     """
     steps, chunks = state.get("steps", []), state.get("similar_chunks", [])
     query = steps[-1]["next_query"] if steps else state["query"]
@@ -52,15 +52,15 @@ async def write_step(
     messages: list[Message],
     read: Callable[[str], tuple[str, str]],
 ) -> dict[str, object]:
-    """One model call about the newest round. Where the budget is spent, none: the round becomes the last.
+    """Make one model call about the newest round; without budget, skip it and end the rounds.
 
     Args:
-        state: With one step at least.
-        runtime: Of the node that calls this.
-        node: Its name, for usage and events.
-        messages: What to ask the model.
-        read: From its reply to the step's text and its next query. A query that some round has searched for already
-            ends the rounds, since it would find the same again.
+        state: A state with one step or more.
+        runtime: Runtime of the calling node.
+        node: Name of the calling node, for usage and events.
+        messages: The prompt.
+        read: Parses a reply into the step's text and its next query. A query of an earlier round ends the rounds,
+            since it would find the same chunks again.
 
     Raises:
         ModelCallError: The call failed after its last attempt; the thread can be resumed from here.
@@ -79,23 +79,23 @@ async def write_step(
 
 
 def chunks_of(state: RagState, step: Step) -> list[Document]:
-    """What a step has found, best first, chunks that an earlier one had found before included."""
+    """Return the chunks found by a step, best first, those of earlier rounds included."""
     chunks = {str(chunk.metadata["chunk_id"]): chunk for chunk in state["similar_chunks"]}
     return [chunks[chunk_id] for chunk_id in step["chunk_ids"]]
 
 
 def has_depth_left(state: RagState, runtime: Runtime[RunContext]) -> bool:
-    """Whether another round may follow: ``max_rec_depth`` counts those after the first."""
+    """Whether another round may follow; ``max_rec_depth`` counts the rounds after the first."""
     return len(state["steps"]) <= runtime.context.services.limits.max_rec_depth
 
 
 async def to_next_round(state: RagState) -> Literal["retrieve_round", "augment"]:
-    """Another round where the newest step has a query for it, else the answer."""
+    """Route to another round if the newest step has a next query, else to the answer."""
     return "retrieve_round" if state["steps"][-1]["next_query"] else "augment"
 
 
 def _patches_of(state: RagState, problem: str) -> list[ChunkPatch]:
-    """The problem written into the chunk found last, where the tree tells it; nowhere if nothing was found."""
+    """Write the problem, for the tree, into the last chunk; returns no patch without chunks."""
     last = state.get("similar_chunks", [])[-1:]
     return [ChunkPatch(chunk_id=str(c.metadata["chunk_id"]), changes={"sub_run_error": problem}) for c in last]
 

@@ -25,7 +25,7 @@ def build_self_ask(
     context: RagContext | None = None,
     durability: Durability = "async",
 ) -> RagGraph:
-    """Follow-up questions; its context needs a retriever and a reader. Arguments: see ``RagGraph``.
+    """Build the Self-Ask graph; its context needs a retriever and a reader. Arguments as for ``RagGraph``.
 
     ::
 
@@ -34,7 +34,7 @@ def build_self_ask(
               └ no depth at all ───────────────────────────> augment <─ no depth left ┘    augment ─> generate
 
     The reader answers each follow-up from the chunks found for it, and the question from its own chunks with all
-    follow-ups and their answers. At depth d it takes 2 d + 1 model calls at most.
+    follow-ups and their answers. At depth d it takes at most 2 d + 1 model calls.
     """
     builder = StateGraph(RagState, context_schema=RunContext)
     for node in (retrieve_round, ask_follow_up, answer_follow_up, augment, nodes.generate):
@@ -49,7 +49,7 @@ def build_self_ask(
 
 
 async def ask_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Ask the model for the next follow-up question; a reply without one ends the questions."""
+    """Ask the model for the next follow-up question; a reply without one ends the rounds."""
     answer = state["steps"][-1]["text"]
 
     def read(reply: str) -> tuple[str, str]:
@@ -60,16 +60,16 @@ async def ask_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[s
 
 
 async def answer_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Let the reader answer the follow-up question from the chunks that it has found."""
+    """Let the reader answer the follow-up question from its chunks."""
     step = state["steps"][-1]
     messages = reader_messages(step["query"], render_evidence(chunks_of(state, step)))
     return await write_step(state, runtime, node="answer_follow_up", messages=messages, read=lambda reply: (reply, ""))
 
 
 async def augment(state: RagState) -> dict[str, object]:
-    """Write down the evidence that the reader will see: the question's own chunks, then follow-ups with answers.
+    """Render the evidence for the reader: the question's own chunks, then follow-ups with answers.
 
-    A follow-up that the reader refused is left out: that is no knowledge.
+    Refused follow-ups are left out, since they carry no information.
     """
     pairs = [render_sub_answer(question, answer) for question, answer in _answered(state) if not is_refusal(answer)]
     passages = render_evidence(chunks_of(state, state["steps"][0]))
@@ -79,15 +79,15 @@ async def augment(state: RagState) -> dict[str, object]:
 async def after_search(
     state: RagState, runtime: Runtime[RunContext]
 ) -> Literal["ask_follow_up", "answer_follow_up", "augment"]:
-    """The question's own chunks wait for the follow-ups; those of a follow-up are read at once."""
+    """Route to the reader after a follow-up's search, and to the next follow-up after the question's own."""
     return "answer_follow_up" if len(state["steps"]) > 1 else await to_follow_up(state, runtime)
 
 
 async def to_follow_up(state: RagState, runtime: Runtime[RunContext]) -> Literal["ask_follow_up", "augment"]:
-    """A follow-up is worth its call only where it can still be searched for."""
+    """Route to a follow-up only if it can still be searched for."""
     return "ask_follow_up" if has_depth_left(state, runtime) else "augment"
 
 
 def _answered(state: RagState) -> list[QuestionAnswer]:
-    """Follow-ups with their answers, refusals included, in the order asked; one that the budget cut off is left out."""
+    """Return follow-ups with answers, refusals included, in order; one without budget for its answer is left out."""
     return [(step["query"], step["text"]) for step in state["steps"][1:] if step["text"]]

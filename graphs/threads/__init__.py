@@ -1,1 +1,1 @@
-"""One thread of a search: its state, its context, where it is kept, and what its checkpoints say."""
+"""One thread of a search: state, context, storage, and the status of its checkpoints."""

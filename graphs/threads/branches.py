@@ -1,4 +1,4 @@
-"""The parallel branches of one step: one that cannot succeed lets the others finish before it ends the question."""
+"""Parallel branches of one step: a failing branch lets the others finish before it ends the question."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from ...modules.errors import UserError
 
 _TURNS = 20
-"""Turns of the event loop in which LangGraph surely starts a branch, or takes in what it returned: about five do."""
+"""Passes of the event loop within which LangGraph starts a branch, or takes in its result; it needs about five."""
 
 
 class Branches:
-    """Counts the branches of a thread that ``Send`` has started.
+    """Counter of the branches of a thread that ``Send`` has started.
 
-    LangGraph cancels the siblings of a branch that raises: their calls would be paid for and lost.
+    LangGraph cancels the siblings of a branch that raises, and their calls would be paid for and lost.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Branches:
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
-        """Run one branch in here. A ``UserError`` leaves it only once no other branch is running."""
+        """Run one branch inside; a ``UserError`` leaves only once no other branch is running."""
         self._running += 1
         self._idle.clear()
         try:
@@ -40,7 +40,7 @@ class Branches:
             self._leave()
 
     async def _others_done(self) -> None:
-        await _let_others_run()  # those that have not begun yet
+        await _let_others_run()  # branches that have not started yet
         while self._running:
             await self._idle.wait()
             await _let_others_run()

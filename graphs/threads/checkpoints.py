@@ -1,4 +1,4 @@
-"""Where search trees and the journal of their model calls are kept: ``memory:``, SQLite or PostgreSQL, by URL."""
+"""Storage of search trees and the journal of their model calls: ``memory:``, SQLite or PostgreSQL, by URL."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user
 Saver = BaseCheckpointSaver[str]
 
 _CONNECTIONS = 4
-"""To PostgreSQL, for each process and store."""
+"""Connections to PostgreSQL for each process and store."""
 
 _REMEDY = "Check JUDGETREE_CHECKPOINTS and that the store is running and writable."
-_DAMAGED = "Put a backup of the file in its place, or move it away (with its -wal and -shm) to begin anew."
+_DAMAGED = "Restore the file from a backup, or move it away (with its -wal and -shm) to start a new one."
 _SQLITE_REMEDIES = {
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: _DAMAGED,
-    sqlite3.SQLITE_FULL: "Make room on the disk and ask again; what was saved is kept.",
+    sqlite3.SQLITE_FULL: "Free disk space and ask again; saved steps are kept.",
 }
 _PRIMARY = 0xFF
-"""Of an extended result code of SQLite, the bits that are its primary one."""
+"""Mask of the primary code in an extended result code of SQLite."""
 
 
 def serializer() -> JsonPlusSerializer:
-    """The serialiser of every saver: it reads back plain data and LangChain documents, and no other type."""
+    """Make the serialiser of all savers, which reads back plain data and LangChain documents only."""
     return JsonPlusSerializer(allowed_msgpack_modules=None)
 
 
@@ -53,7 +53,7 @@ def is_postgres(url: str) -> bool:
 
 @asynccontextmanager
 async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
-    """A saver for async graphs, bound to the running event loop; tables are made, the connection closed at the end.
+    """Open a saver for async graphs on the running event loop; creates its tables, and closes it at the end.
 
     Raises:
         SettingsError: The URL has another form, or the store cannot be opened.
@@ -73,7 +73,7 @@ async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
 
 
 async def keep_latest(saver: Saver, thread_id: str) -> None:
-    """Delete all checkpoints of a thread but the newest, where they take room on a disk."""
+    """Delete all checkpoints of a thread but the newest, unless the store is in memory."""
     if isinstance(saver, ThreadedSqliteSaver):
         await saver.akeep_latest(thread_id)
     elif not isinstance(saver, InMemorySaver):
@@ -82,10 +82,11 @@ async def keep_latest(saver: Saver, thread_id: str) -> None:
 
 @contextmanager
 def open_checkpointer_sync(url: str) -> Iterator[Saver]:
-    """The same store for plain, synchronous LangGraph graphs; judgetree's own graphs take the URL itself.
+    """Open the store for synchronous LangGraph graphs; judgetree's own graphs take the URL itself.
 
     Raises:
-        SettingsError, DependencyError: See ``open_checkpointer``.
+        SettingsError: The URL has another form, or the store cannot be opened.
+        DependencyError: PostgreSQL without the extra ``postgres``.
     """
     with ExitStack() as stack:
         if url == "memory:":
@@ -140,7 +141,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
 
         from .postgres_saver import LoopPostgresSaver  # noqa: PLC0415
 
-        # Without autocommit setup() fails: it creates an index concurrently.
+        # setup() creates an index concurrently, which needs autocommit.
         options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
         conninfo = Address(url).revealed()
         pool = AsyncConnectionPool(conninfo, min_size=1, max_size=_CONNECTIONS, open=False, kwargs=options, timeout=10)
@@ -148,7 +149,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
         await pool.open(wait=True, timeout=10)
         saver = LoopPostgresSaver(pool, serde=serializer())  # type: ignore[arg-type]
         await saver.setup()
-        # Its lock lets one query through at a time, whatever the size of the pool, and many conversations wait in line.
+        # The saver's lock would let one query through at a time, whatever the size of the pool.
         saver.lock = asyncio.Semaphore(_CONNECTIONS)  # type: ignore[assignment]
     return saver
 
@@ -176,10 +177,10 @@ def _postgres_errors(url: str) -> Iterator[None]:
 
 @contextmanager
 def store_errors(url: str) -> Iterator[None]:
-    """Around the use of an open store: what its database raises becomes one clear error.
+    """Turn database errors of an open store into a ``SettingsError``.
 
     Raises:
-        SettingsError: The store does not answer, or refuses what it is given.
+        SettingsError: The store does not answer, or rejects a write.
     """
     with ExitStack() as stack:
         if is_postgres(url):
@@ -206,16 +207,13 @@ _SQLITE = "sqlite:///"
 
 
 def journal_path(checkpoints: Path) -> Path:
-    """The journal's file beside a SQLite file of checkpoints."""
+    """Return the path of the journal beside a SQLite file of checkpoints."""
     return checkpoints.with_name(f"{checkpoints.stem}-calls.sqlite")
 
 
 @asynccontextmanager
 async def open_call_journal(url: str) -> AsyncIterator[CallJournal | None]:
-    """The journal of the store at ``url``; None for one that lives no longer than the process.
-
-    Nothing is opened before the first call is made.
-    """
+    """Open the journal of the store at ``url``, at its first call; None for a store in memory."""
     journal = call_journal(url)
     try:
         yield journal
@@ -225,7 +223,7 @@ async def open_call_journal(url: str) -> AsyncIterator[CallJournal | None]:
 
 
 def call_journal(url: str) -> CallJournal | None:
-    """See ``open_call_journal``; to be closed with ``aclose``."""
+    """Make the journal of the store at ``url``, which ``aclose`` closes; None for a store in memory."""
     if is_postgres(url):
         return CallJournal(lambda: PostgresJournal(Address(url).revealed()))
     if url.startswith(_SQLITE):

@@ -1,4 +1,4 @@
-"""What nodes need besides the state, none of which is saved: services, limits, their run and its live events."""
+"""Context of a thread's nodes, which is not saved: services, limits, the run and its live events."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .state import JsonScalar, RagState
 
 
 def emit(runtime: Runtime[RunContext], event: str, *, node: str, **details: object) -> None:
-    """Send one event; without a listener it costs next to nothing.
+    """Send one live event; costs almost nothing without a listener.
 
-    A sub-run has no stream of its own that anybody reads, so its events go to the root's.
+    Events of a sub-run go to the root's stream.
     """
     context = runtime.context
     write = context.emit_to or runtime.stream_writer
@@ -47,54 +47,53 @@ RunEvent = Mapping[str, object]
 
 
 class ChunkRetriever(Protocol):
-    """Finds chunks for a query; ``modules.retriever.retriever.Retriever`` is one."""
+    """Protocol of a retriever of chunks, such as ``modules.retriever.retriever.Retriever``."""
 
     def fingerprint(self) -> dict[str, str]:
-        """Everything that changes what is found, the collection's content digest included."""
+        """Return everything that affects the results, such as the digest of the collection's content."""
         ...
 
     async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
-        """(chunk, retrieval score), best first; the chunk's metadata holds ``chunk_id`` and ``source``."""
+        """Return (chunk, retrieval score), best first; chunk metadata contains ``chunk_id`` and ``source``."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How far one question may go."""
+    """Limits of one question."""
 
     max_rec_depth: int = 3
-    """Levels below the root, or rounds after the first; 0 judges but never asks on."""
+    """Levels below the root, or rounds after the first; 0 judges without asking sub-questions."""
     max_llm_calls: int = 60
     """Chat calls of the whole tree, answers included."""
     judge_leaves: bool = True
-    """Judge the chunks of the deepest level too, so that the reader gets only what helps."""
+    """Whether chunks of the deepest level are judged too, so that the reader sees only useful ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RagContext:
-    """The services of a graph, and its limits."""
+    """Services and limits of a graph."""
 
     reader: ChatLLM
     retriever: ChunkRetriever | None = None
-    """Only the closed-book graph does without."""
+    """The retriever; None for the closed-book graph."""
     judge: Judge | None = None
-    """Only the judge graph needs one."""
+    """The judge; None for graphs other than the judge graph."""
     limits: Limits = field(default_factory=Limits)
     context_tokens: int | None = None
-    """Tokens that a prompt of the reader may have: evidence over half of them is digested before it is read. None: it
-    is read as it is."""
+    """Token limit of a reader prompt: evidence of more than half of it is digested first. None: no limit."""
     strategy: AnswerStrategy = "stuff"
-    """How the reader takes in its evidence, in sub-runs too; the closed-book graph has none."""
+    """How the reader takes in its evidence, in sub-runs too; unused by the closed-book graph."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """What the nodes of one thread see: the services, and which thread of which tree they work for."""
+    """Services and thread of a run's nodes."""
 
     services: RagContext
     budget: CallBudget
     graph: Compiled
-    """The compiled graph itself, for sub-runs."""
+    """The compiled graph, for sub-runs."""
     fingerprint: str
     """Digest of the root's fingerprint."""
     durability: Durability
@@ -104,16 +103,16 @@ class RunContext:
     conversation_id: str = ""
     depth: int = 0
     stream_answer: bool = False
-    """Emit the root's answer as it grows."""
+    """Whether to emit the root's answer as it grows."""
     branches: Branches = field(default_factory=Branches)
-    """Those of this thread alone."""
+    """Branches of this thread."""
     calls: ThreadCalls | None = None
-    """The journal of the thread's model calls; None where checkpoints do not outlive the process."""
+    """Journal of the thread's model calls; None for a store in memory."""
     emit_to: Callable[[RunEvent], None] | None = None
-    """Where sub-runs send their events; None in the root, which has a stream of its own."""
+    """Receiver of a sub-run's events; None for the root, which has its own stream."""
 
     def metadata(self) -> dict[str, JsonScalar]:
-        """What is saved beside every checkpoint of this thread."""
+        """Return the metadata saved with every checkpoint of this thread."""
         return {
             "thread_id": self.thread_id,
             "parent_thread_id": self.parent_thread_id,

@@ -1,4 +1,4 @@
-"""What determines a run, by name: so that a thread is never continued with another question or other settings."""
+"""Fingerprints of runs, which keep a thread from continuing with another question or other settings."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .context import RagContext
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
 
 EXTRA_INPUTS = ("reader_query", "kept_chunks")
-"""Names of what a run may start from besides its query."""
+"""Fingerprint keys of a run's inputs besides its query."""
 
 
 def fingerprint_of(
     *, query: str, system: str, services: RagContext, repeat: int = 0, brought: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Everything that determines a run: question, system, collection and content, retriever, judge, reader, limits.
+    """Collect everything that determines a run: question, system, collection, retriever, judge, reader, limits.
 
-    May read the collection's content digest, so it can block; ``repeat`` tells apart repeats of one question, and
-    ``brought`` names what else the run starts from (see ``extra_inputs``).
+    It may read the collection's content digest, so it can block. ``repeat`` distinguishes repeats of one question, and
+    ``brought`` describes further inputs (``extra_inputs``).
     """
     limits = services.limits
     parts = {"query": query, "system": system, "reader.model": services.reader.model, "repeat": str(repeat)}
@@ -38,7 +38,7 @@ def fingerprint_of(
     parts["max_llm_calls"] = str(limits.max_llm_calls)
     if services.retriever is not None:
         parts |= {f"retriever.{key}": value for key, value in services.retriever.fingerprint().items()}
-        if services.strategy != "stuff":  # threads from before there were others have none
+        if services.strategy != "stuff":  # threads of older versions lack the key
             parts |= {"reader.strategy": services.strategy}
             parts |= {"reader.strategy_prompt": STRATEGY_VERSIONS[services.strategy]}
     if services.context_tokens is not None:
@@ -52,7 +52,7 @@ def fingerprint_of(
 
 
 def extra_inputs(reader_query: str, kept_chunks: Sequence[Document]) -> dict[str, str]:
-    """What a run starts from besides its query, by name; nothing where it starts from the query alone."""
+    """Describe the inputs of a run besides its query; empty without any."""
     parts = {"reader_query": reader_query} if reader_query else {}
     if kept_chunks:
         parts["kept_chunks"] = digest_of({str(c.metadata["chunk_id"]): c.page_content for c in kept_chunks})[:16]
@@ -60,17 +60,17 @@ def extra_inputs(reader_query: str, kept_chunks: Sequence[Document]) -> dict[str
 
 
 def digest_of(fingerprint: Mapping[str, str]) -> str:
-    """SHA-256 of a fingerprint, as 64 hexadecimal digits; the order of its keys does not matter."""
+    """Compute the SHA-256 of a fingerprint as 64 hexadecimal digits, independent of the order of its keys."""
     return hashlib.sha256(json.dumps(dict(fingerprint), sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def sub_thread_id(parent_thread_id: str, chunk_id: str, next_query: str, fingerprint: str) -> str:
-    """The thread of a sub-question: always the same one for the same parent, chunk, question and settings."""
+    """Return the thread of a sub-question, always the same for the same parent, chunk, question and settings."""
     return str(uuid.uuid5(_NAMESPACE, json.dumps([parent_thread_id, chunk_id, next_query, fingerprint])))
 
 
 def refuse_mismatch(thread_id: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """Do nothing if both fingerprints agree.
+    """Check that two fingerprints are equal.
 
     Raises:
         ThreadMismatch: They differ; the message names each difference.

@@ -1,4 +1,4 @@
-"""LangGraph's PostgreSQL saver for async graphs, which serialises what it writes on the event loop."""
+"""LangGraph's PostgreSQL saver for async graphs, with serialisation on the event loop."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from psycopg.types.json import Jsonb
 
 
 class LoopPostgresSaver(AsyncPostgresSaver):
-    """Writes the rows that ``AsyncPostgresSaver`` writes, without its trip to a thread for each serialisation.
+    """Writes the same rows as ``AsyncPostgresSaver``, but serialises on the event loop instead of a thread.
 
-    A turn of a conversation makes over 20 such trips. Each costs several times what serialising a state of some
-    kilobytes does, and on a busy core the thread waits for the interpreter besides.
+    A turn of a conversation needs over 20 such trips to a thread. Each costs several times as much as serialising a
+    state of some kilobytes, and on a busy core the thread also waits for the interpreter lock.
     """
 
     async def aput(
@@ -31,7 +31,7 @@ class LoopPostgresSaver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint; returns the config that finds it."""
+        """Save a checkpoint; returns its config."""
         place = config["configurable"]
         thread_id, namespace = place["thread_id"], place["checkpoint_ns"]
         values = checkpoint["channel_values"]
@@ -56,7 +56,7 @@ class LoopPostgresSaver(AsyncPostgresSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Save what a task has written on top of a checkpoint."""
+        """Save the writes of a task on top of a checkpoint."""
         place = config["configurable"]
         rows = self._dump_writes(
             place["thread_id"], place["checkpoint_ns"], place["checkpoint_id"], task_id, task_path, writes
@@ -69,5 +69,5 @@ class LoopPostgresSaver(AsyncPostgresSaver):
 
 
 def _is_inline(value: object) -> bool:
-    """Whether a channel's value stands in the checkpoint's own row; others have one of their own."""
+    """Whether a channel's value is stored in the checkpoint's own row."""
     return value is None or isinstance(value, str | int | float | bool)

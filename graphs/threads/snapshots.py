@@ -1,4 +1,4 @@
-"""What a checkpoint says of its thread: never written, finished, failed or open."""
+"""Status of a thread from its newest checkpoint: missing, finished, failed or open."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from typing import Literal
 from langgraph.types import StateSnapshot
 
 ThreadStatus = Literal["finished", "failed", "open"]
-"""finished: nothing is left to do. failed: a node raised. open: running, killed, or not started yet."""
+"""finished: ran to its end. failed: a node raised. open: running, killed, or not started yet."""
 
 
 def is_absent(snapshot: StateSnapshot) -> bool:
-    """True for a thread that has never been written."""
+    """Return True for a thread without a checkpoint."""
     return snapshot.created_at is None
 
 
 def is_unasked(snapshot: StateSnapshot) -> bool:
-    """True for a search thread that holds no question: never written, or killed before it had taken its question in.
+    """Return True for a search thread without a question: it does not exist, or was killed before taking its input.
 
-    Between its first checkpoint and the next one the input of a run stands among the pending writes alone.
+    Between the first and the second checkpoint, the input of a run is only among the pending writes.
     """
     return is_absent(snapshot) or "query" not in snapshot.values
 
 
 def is_finished(snapshot: StateSnapshot) -> bool:
-    """True for a thread that has run to its end.
+    """Return True for a thread that ran to its end.
 
-    ``snapshot.next`` does not tell: it leaves out tasks whose results are saved, so it is empty too where a run was
-    killed between the last task of a step and the checkpoint after it.
+    ``snapshot.next`` leaves out tasks with saved results, so it is also empty after a kill between the last task of a
+    step and the checkpoint after it.
     """
     return not is_absent(snapshot) and not snapshot.tasks
 
 
 def errors_of(snapshot: StateSnapshot) -> list[str]:
-    """What the nodes of the newest step raised, as text; a cancelled node (Ctrl-C) has not failed."""
+    """List the errors of the newest step as text; cancelled nodes (Ctrl-C) are left out."""
     errors = [task.error for task in snapshot.tasks if task.error is not None]
-    # A checkpoint store gives an exception back as text, in the notation of ``repr``.
+    # A checkpoint store returns an exception as the text of its ``repr``.
     texts = [error if isinstance(error, str) else repr(error) for error in errors]
     return [text for text in texts if not text.startswith("CancelledError(")]
 
 
 def status_of(snapshot: StateSnapshot) -> ThreadStatus:
-    """finished: ran to its end. failed: a node raised. open: still running, killed or cancelled."""
+    """Classify a thread: finished (ran to its end), failed (a node raised) or open (running, killed or cancelled)."""
     if is_finished(snapshot):
         return "finished"
     return "failed" if errors_of(snapshot) else "open"

@@ -19,24 +19,24 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 T = TypeVar("T")
 
 _QUICK_COMMITS = "PRAGMA synchronous=NORMAL"
-"""With the write-ahead log that ``setup`` chooses, a killed process loses nothing; a power cut may lose the last steps.
-The default waits for the disk at every verdict, and what is not written yet when a process is killed is paid again."""
+"""With the write-ahead log of ``setup``, a kill loses nothing and a power cut may lose the last steps. The default mode
+waits for the disk at every verdict."""
 
 
 class ThreadedSqliteSaver(SqliteSaver):
     """Runs the synchronous saver in a thread of its own.
 
-    ``AsyncSqliteSaver`` goes to its thread three to six times for one checkpoint, and such a trip costs several times
-    what SQLite does there.
+    ``AsyncSqliteSaver`` needs three to six trips to its thread for one checkpoint, each several times as slow as
+    SQLite's own work.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, serde: SerializerProtocol) -> None:
-        """See ``open_sqlite``."""
+        """Use ``open_sqlite`` instead, which also creates the tables."""
         super().__init__(connection, serde=serde)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """See ``get_tuple``."""
+        """Read a checkpoint."""
         return await self._in_thread(partial(self.get_tuple, config))
 
     async def alist(
@@ -47,7 +47,7 @@ class ThreadedSqliteSaver(SqliteSaver):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """See ``list``; all are read before the first is given."""
+        """Yield checkpoints; all are read before the first is returned."""
         found = partial(self.list, config, filter=filter, before=before, limit=limit)
         for each in await self._in_thread(lambda: list(found())):
             yield each
@@ -59,21 +59,21 @@ class ThreadedSqliteSaver(SqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """See ``put``."""
+        """Save a checkpoint; returns its config."""
         return await self._in_thread(partial(self.put, config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """See ``put_writes``."""
+        """Save the writes of a task on top of a checkpoint."""
         await self._in_thread(partial(self.put_writes, config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """See ``delete_thread``."""
+        """Delete all checkpoints of a thread."""
         await self._in_thread(partial(self.delete_thread, thread_id))
 
     async def akeep_latest(self, thread_id: str) -> None:
-        """Delete all checkpoints of a thread but the newest, which LangGraph's saver for SQLite cannot."""
+        """Delete all checkpoints of a thread but the newest, which LangGraph's saver for SQLite cannot do."""
         await self._in_thread(partial(self._keep_latest, thread_id))
 
     async def aclose(self) -> None:
@@ -93,15 +93,15 @@ class ThreadedSqliteSaver(SqliteSaver):
 
 
 def open_sqlite(path: Path, *, serde: SerializerProtocol) -> ThreadedSqliteSaver:
-    """A saver in a file, which processes may share; it is made if it is not there. Waits for others that open it.
+    """Open or create a saver in a file that processes may share; waits for others that are opening it.
 
     Raises:
-        sqlite3.Error: The file cannot be opened, or is no database.
+        sqlite3.Error: The file cannot be opened, or is not a database.
     """
     connection = sqlite3.connect(path, check_same_thread=False)
     try:
         saver = ThreadedSqliteSaver(connection, serde=serde)
-        # The switch to WAL does not wait for others, whatever the busy timeout.
+        # Switching to WAL fails at once if another process does it, whatever the busy timeout.
         with FileLock(path.with_name(path.name + ".lock")):
             saver.setup()
         connection.execute(_QUICK_COMMITS)

@@ -1,4 +1,4 @@
-"""What a run remembers: the state of each graph as plain data, and the reducers that merge what nodes return."""
+"""State of the graphs as plain data, and the reducers that merge what nodes return."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ AnswerStatus = Literal["answered", "refused", "failed"]
 
 
 class ChunkPatch(TypedDict):
-    """New values for some metadata keys of one chunk; what a parallel branch returns instead of changing the chunk."""
+    """New values for metadata keys of one chunk, returned by parallel branches."""
 
     chunk_id: str
     changes: dict[str, JsonScalar]
 
 
 def merge_chunks(chunks: list[Document], patches: Sequence[Document | ChunkPatch]) -> list[Document]:
-    """Chunks with the patches applied field by field, sorted by rank. Neither argument is changed.
+    """Apply patches to chunks, key by key, and sort by rank. The arguments are not changed.
 
-    An empty list of patches changes nothing; the same patch twice is the same as once; patches of disjoint keys
-    may come in any order. A ``Document`` in ``patches`` replaces the chunk of its id, or is added. A patch for a
-    chunk that is not there is dropped: it belongs to a retrieval that has been replaced.
+    No patches change nothing, repeated patches change nothing more, and patches of different keys commute. A
+    ``Document`` in ``patches`` replaces the chunk of its id, or is added. A patch for a missing chunk belongs to a
+    replaced retrieval and is dropped.
     """
     merged = {str(chunk.metadata["chunk_id"]): chunk for chunk in chunks}
     for patch in patches:
@@ -38,61 +38,61 @@ def merge_chunks(chunks: list[Document], patches: Sequence[Document | ChunkPatch
 
 
 def merge_usage(records: list[CallRecord], new: Sequence[CallRecord]) -> list[CallRecord]:
-    """Union by ``call_id``, in order of first appearance; a later record of the same call replaces the earlier."""
+    """Merge records by ``call_id``, in order of first appearance; a later record of a call replaces the earlier."""
     merged = {record["call_id"]: record for record in records}
     merged.update((record["call_id"], record) for record in new)
     return list(merged.values())
 
 
 class Step(TypedDict):
-    """One round of a system that searches in rounds: what it searched for, found, and made of it."""
+    """One round of a system that searches in rounds: query, chunks, and the model's text."""
 
     round: int
-    """0 for the search with the question itself."""
+    """Number of the round; 0 for the search with the question itself."""
     query: str
     chunk_ids: list[str]
-    """What the query found, best first, chunks of earlier rounds included."""
+    """Chunks found by the query, best first, those of earlier rounds included."""
     text: str
-    """What the model wrote in this round: a sentence of reasoning, a draft, a follow-up's answer; ``""`` if nothing."""
+    """The model's text in this round: a thought, a draft, a follow-up's answer; ``""`` without one."""
     next_query: str
-    """What the next round searches for; ``""`` until that is known, and where this round is the last."""
+    """Query of the next round; ``""`` while unknown, and in the last round."""
 
 
 def merge_steps(steps: list[Step], new: Sequence[Step]) -> list[Step]:
-    """Union by round, in the order of rounds; a later version of a round replaces the earlier."""
+    """Merge steps by round, in the order of rounds; a later version of a round replaces the earlier."""
     merged = {step["round"]: step for step in (*steps, *new)}
     return sorted(merged.values(), key=lambda step: step["round"])
 
 
 class RagState(TypedDict, total=False):
-    """One thread: one query and what came of it."""
+    """State of one thread: a query and its outcome."""
 
     query: str
     reader_query: str
-    """What the reader is asked, where that is not the query that was searched for."""
+    """Question for the reader, if it differs from the query."""
     kept_chunks: list[Document]
-    """Chunks that the caller brought along, until the first search has joined them to what it found."""
+    """Chunks given by the caller, until the first search adds them to its hits."""
     similar_chunks: Annotated[list[Document], merge_chunks]
     steps: Annotated[list[Step], merge_steps]
-    """Of systems that search in rounds; empty for the others."""
+    """Rounds of systems that search in rounds; empty for others."""
     evidence: str
-    """As the reader saw it."""
+    """The evidence shown to the reader."""
     answer: str
     status: AnswerStatus
     usage: Annotated[list[CallRecord], merge_usage]
     fingerprint: dict[str, str]
-    """Everything that determines the run, by name (see ``fingerprint.py``)."""
+    """Everything that determines the run, by name (see ``fingerprint``)."""
 
 
 class JudgeState(TypedDict):
-    """What one judge branch is sent."""
+    """Input of a judge branch."""
 
     old_query: str
     similar_chunk: Document
 
 
 class CallNewRagState(TypedDict):
-    """What one branch that asks a sub-question is sent."""
+    """Input of a branch that asks a sub-question."""
 
     query_for_next_rag: str
     similar_chunk: Document

@@ -130,7 +130,7 @@ def test_a_turn_whose_model_fails_stays_open_and_is_gone_on_with(chat: Cli, scri
     scripted.configure(faults={"500": 1.0}, fault_kinds=["read"])
     failed = chat(FIRST)
     assert (failed.status, failed.out) == (1, "")
-    assert f"Turn 1 is not answered yet: {FIRST}\n/resume goes on with it" in failed.err
+    assert f"Turn 1 is not answered yet: {FIRST}\n/resume continues it" in failed.err
     scripted.configure(faults={})
     scripted.reset()
     done = chat("/resume", "/history")

@@ -90,7 +90,7 @@ def test_somebody_types_stops_an_answer_goes_on_with_it_and_leaves(
     terminal.process.send_signal(signal.SIGINT)
     shown = terminal.read_until("main 2> ")
     assert f"Turn 2 is not answered yet: {THICKNESS}" in shown
-    assert "Enter or /resume goes on with it" in shown
+    assert "Enter or /resume continues it" in shown
 
     scripted.configure(latency_s=0)
     terminal.type("\n")
