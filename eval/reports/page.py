@@ -13,14 +13,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pandas as pd
 from markdown_it import MarkdownIt
 
-from ...graphs.drawing.html import html_page, json_in_html, tree_asset
+from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.disk import write_whole
 from ...modules.formats import printable
 from ..calibration.judge_figures import judged_questions
@@ -62,9 +61,8 @@ def draw_report(run: LoadedRun, report: Report) -> str:
     # After its first line, the title: one table of systems, then optional sections.
     systems, *others = report.to_markdown().partition("\n")[2].split("\n## ")
     return html_page(
-        _asset("page.html"),
-        style=tree_asset("tree.css") + _asset("page.css"),
-        script=tree_asset("tree.js") + tree_asset("packs.js") + _asset("page.js"),
+        __package__,
+        packs=True,
         title=_text(f"{run.dataset.name}: {', '.join(names)}"),
         facts=_facts(run, report),
         manifest=_manifest(run.manifest),
@@ -86,10 +84,6 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         trees=json_in_html(data.trees),
         texts=json_in_html(data.texts),
     )
-
-
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _text(value: object) -> str:

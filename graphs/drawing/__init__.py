@@ -1,1 +1,1 @@
-"""Pictures of search trees, a file a form; each takes the root query node and gives back text."""
+"""Drawings of search trees, one format per file; each takes the root query node and returns text."""

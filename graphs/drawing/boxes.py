@@ -1,6 +1,6 @@
-"""Boxes of text as Graphviz DOT, for every drawing that is made of them.
+"""Boxes of text in Graphviz DOT, for all drawings that use boxes.
 
-Boxes get their width from here and not from Graphviz, whose built-in metrics take a Chinese character for a blank.
+Box widths are computed here, since Graphviz's built-in metrics give a Chinese character the width of a blank.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NODE_STYLE = f'node [fontname="{FONT}", fontsize={TEXT_SIZE_PT}, fontcolor="{INK
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """How one kind of node is drawn: told apart by colour, by outline and in words, so that grey prints will do."""
+    """Look of one kind of node, distinct by colour, outline and words, so that it survives grey prints."""
 
     fill: str
     line: str
@@ -33,7 +33,7 @@ class Look:
 
 
 def box(name: str, css_class: str, shape: str, look: Look, rows: Iterable[str], tooltip: str) -> str:
-    """A node of that name and id, with rows of a table in it and a tooltip of any length."""
+    """Make a node of that name and id, with table rows and a tooltip of any length."""
     return (
         f'  {name} [id="{name}", class="{css_class}", shape={shape}, style="{look.style}", fillcolor="{look.fill}", '
         f'color="{look.line}", penwidth={look.pen_width}, tooltip={quoted(tooltip)}, label={_table(rows)}];'
@@ -46,19 +46,19 @@ def _table(rows: Iterable[str]) -> str:
 
 
 def badge_row(mark: str, colour: str, text: str, *, ink: str = INK, width: int = BADGE_WIDTH_PT) -> str:
-    """A table row that begins with a badge; its text is one line, however long."""
+    """Make a table row of a badge and one line of text."""
     words = font(f"\u00a0{text}", ink=ink, bold=True)
     rest = CARD_WIDTH_PT - width
     return f'<TR>{badge(mark, colour, width=width)}<TD ALIGN="LEFT" WIDTH="{rest}">{words}</TD></TR>'
 
 
 def badge(mark: str, colour: str, *, width: int = BADGE_WIDTH_PT) -> str:
-    """A table cell with a white mark on a colour."""
+    """Make a table cell with a white mark on a colour."""
     return f'<TD WIDTH="{width}" HEIGHT="15" BGCOLOR="{colour}">{font(mark, ink="#FFFFFF", bold=True)}</TD>'
 
 
 def text_rows(lines: Sequence[str], *, size: float = TEXT_SIZE_PT, ink: str = INK, bold: bool = False) -> str:
-    """A table row a line, its height given: Graphviz sets bold lines so tight that Chinese ones touch."""
+    """Make a table row per line, with a fixed height: Graphviz sets bold lines so tightly that Chinese ones touch."""
     height = round(size * LINE_HEIGHT)
     return "".join(
         f'<TR><TD COLSPAN="2" ALIGN="LEFT" HEIGHT="{height}">{font(line, size=size, ink=ink, bold=bold)}</TD></TR>'
@@ -67,21 +67,21 @@ def text_rows(lines: Sequence[str], *, size: float = TEXT_SIZE_PT, ink: str = IN
 
 
 def font(text: str, *, size: float = TEXT_SIZE_PT, ink: str, bold: bool = False) -> str:
-    """Text of one size and ink, escaped."""
-    # Here entities are read before \N and the like are expanded, so only a doubled backslash stays one.
+    """Escape a text and set its size and ink."""
+    # Entities are read before \N and the like are expanded, so only a doubled backslash stays one.
     escaped = html.escape(text).replace("\\", "\\\\")
     weight = f"<B>{escaped}</B>" if bold else escaped
     return f'<FONT POINT-SIZE="{size}" COLOR="{ink}">{weight}</FONT>'
 
 
 def box_lines(text: str, max_lines: int, *, size: float = TEXT_SIZE_PT, bold: bool = False) -> list[str]:
-    """The text in lines as wide as a box; the last ends in "…" where it was cut short."""
+    """Wrap a text at the width of a box; the last line ends in "…" if the text was cut."""
     ems = CARD_WIDTH_PT / size / (1.08 if bold else 1)
     return wrap(text, ems, max_lines=max_lines, measure=glyph_ems)
 
 
 def legend_label(entries: Sequence[tuple[str, str, str]], totals: str) -> str:
-    """A label that says what badges mean (mark, colour, words), and below them the totals."""
+    """Make a label that explains badges (mark, colour, words), with the totals below."""
     cells = "".join(
         f'{badge(mark, colour)}<TD ALIGN="LEFT">{font(f"{words}   ", ink=INK)}</TD>' for mark, colour, words in entries
     )
@@ -92,9 +92,9 @@ def legend_label(entries: Sequence[tuple[str, str, str]], totals: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A DOT string of several lines, for a tooltip.
+    """Quote a text of several lines as a DOT string for a tooltip.
 
-    Graphviz reads a tooltip's entities, and its backslashes twice (both ``dot`` 2.43 and graphviz-pure 16.1 do).
+    Graphviz decodes a tooltip's entities once and its backslashes twice (``dot`` 2.43 and graphviz-pure 16.1).
     """
     lines = printable(text).replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return '"' + "\\n".join(html.escape(line).replace("\\", "\\" * 4) for line in lines) + '"'

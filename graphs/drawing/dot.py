@@ -46,9 +46,10 @@ digraph search_tree {{
 
 
 def draw_dot(root: QueryNode, *, legend: bool = True) -> str:
-    """The tree as DOT text. Every box carries its full text as a tooltip; labels are shortened.
+    """Draw the tree as DOT text with shortened labels; each box has its full text as a tooltip.
 
-    Query nodes have the ids ``q0``, ``q1``, …, chunk nodes ``c0``, …, both in the order of the tree's own walks.
+    Query nodes have the ids ``q0``, ``q1``, …, chunk nodes ``c0``, …, in the order of ``walk_queries`` and
+    ``walk_chunks``.
     """
     names = {node.thread_id: f"q{number}" for number, node in enumerate(walk_queries(root))}
     lines = [_HEAD]
@@ -95,7 +96,7 @@ def _chunk_box(name: str, chunk: ChunkNode) -> str:
 
 
 def _chunk_notes(chunk: ChunkNode) -> Iterator[tuple[str, str]]:
-    """What is said of a chunk, each with its ink; a child's own box already tells question and answer."""
+    """Yield the notes on a chunk with their ink, without the question and answer of its sub-run's own box."""
     if chunk.round:
         yield f"found by: {chunk.found_by}", FAINT_INK
     if chunk.reason:
@@ -110,7 +111,7 @@ def _chunk_notes(chunk: ChunkNode) -> Iterator[tuple[str, str]]:
 
 
 def _legend(root: QueryNode) -> str:
-    """Totals, and what each colour that occurs means."""
+    """Explain the colours that occur, with the totals."""
     entries = [
         (VERDICT_MARKS[label], VERDICT_LOOKS[label].line, f"{VERDICT_WORDS[label]} ({count})")
         for label, count in count_verdicts(root).items()

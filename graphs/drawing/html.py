@@ -1,10 +1,10 @@
-"""A search tree as one self-contained HTML page: collapsible, searchable, without a single request.
+"""A search tree as one self-contained HTML page: collapsible, searchable, without requests.
 
-Text of documents and models goes into the page as escaped HTML or as JSON that the script turns into text nodes. A
-Content-Security-Policy allows this page's own script and style, by hash, and nothing else.
+Text of documents and models is escaped HTML, or JSON that the script turns into text nodes. A Content-Security-Policy
+allows only this page's own script and style, by hash.
 
-Search trees are the bulk of a page that shows many, and are looked at one by one: each goes into a pack of its own
-(JSON, gzip, base64). Texts of chunks, which many trees share, stand once in a pack of theirs.
+A page of many search trees puts each into a pack of its own (JSON, gzip, base64), which the browser unpacks on demand.
+Chunk texts, which many trees share, are in one more pack.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from string import Template
-from typing import Literal
 
 from ...modules.errors import DependencyError
 from ...modules.formats import printable
@@ -29,34 +28,33 @@ from .svg import draw_svg
 from .text import draw_text
 from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, tree_words, usage_words
 
-_EFFORT = 6
-
-
-def pack(data: Json) -> str:
-    """The data as base64 text; the same data always gives the same."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode("utf-8"), _EFFORT, mtime=0)).decode("ascii")
-
-
-@dataclass(frozen=True)
-class SharedTexts:
-    """Texts, each once, which packed data refers to by place."""
-
-    _places: dict[str, int] = field(default_factory=dict)
-
-    def place(self, text: str) -> int:
-        """The place of a text, which is taken in if it is new."""
-        return self._places.setdefault(text, len(self._places))
-
-    def all(self) -> list[str]:
-        """The texts by place."""
-        return list(self._places)
-
-
 logger = logging.getLogger(__name__)
 
 PICTURE_MAX_NODES = 80
 NOTEBOOK_HEIGHT_PX = 640
+_COMPRESSION_LEVEL = 6
+
+
+def pack(data: Json) -> str:
+    """Compress data to base64 text; the same data always gives the same text."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), _COMPRESSION_LEVEL, mtime=0)).decode("ascii")
+
+
+@dataclass(frozen=True)
+class SharedTexts:
+    """Distinct texts, which packed data refers to by index."""
+
+    _places: dict[str, int] = field(default_factory=dict)
+
+    def place(self, text: str) -> int:
+        """Return the index of a text, adding it if it is new."""
+        return self._places.setdefault(text, len(self._places))
+
+    def all(self) -> list[str]:
+        """Return the texts in index order."""
+        return list(self._places)
+
 
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 
@@ -75,18 +73,16 @@ _CALL_COLUMNS = (
 
 
 def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool | None = None) -> str:
-    """The tree as an HTML document that needs no other file, server or network.
+    """Draw the tree as an HTML document that needs no other file, server or network.
 
-    ``picture`` puts the SVG on top; None does so for trees of up to 80 nodes where it can be drawn.
+    ``picture`` adds the SVG; None adds it to trees of up to 80 nodes if it can be drawn.
 
     Raises:
         DependencyError: ``picture`` is True and no renderer is installed, or it fails.
     """
     answered = root.status == "finished" and root.answer_status == "answered"
     return html_page(
-        _asset("page.html"),
-        style=tree_asset("tree.css") + _asset("page.css"),
-        script=tree_asset("tree.js") + _asset("page.js"),
+        __package__,
         title=html.escape(shorten(root.query, 80)),
         query=html.escape(one_line(root.query)),
         answer=html.escape(one_line(answer_words(root))),
@@ -99,56 +95,50 @@ def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool 
     )
 
 
-def html_page(body: str, *, style: str, script: str, **parts: str) -> str:
-    """Fill in a page's body and wrap it in a document whose Content-Security-Policy allows only its style and script.
+def html_page(package: str, *, packs: bool = False, **parts: str) -> str:
+    """Fill in the page of a package and wrap it in a document that allows only its own style and script, by hash.
 
     Args:
-        body: Template of the body, as for ``string.Template``.
-        style: CSS of the page.
-        script: JavaScript of the page, run after the body.
+        package: Package with the body ``page.html``, a ``string.Template``, and its ``page.css`` and ``page.js``.
+        packs: Whether the page keeps search trees in packs.
         parts: Escaped HTML for the placeholders of the body; ``title`` also names the document.
     """
-    return Template(_asset("document.html")).substitute(
+    scripts = ["tree.js", "packs.js"] if packs else ["tree.js"]
+    style = _asset(__package__, "tree.css") + _asset(package, "page.css")
+    script = "".join(_asset(__package__, name) for name in scripts) + _asset(package, "page.js")
+    return Template(_asset(__package__, "document.html")).substitute(
         title=parts["title"],
         style=style,
         style_hash=csp_hash(style),
         script=script,
         script_hash=csp_hash(script),
-        body=Template(body.rstrip("\n")).substitute(parts),
+        body=Template(_asset(package, "page.html").rstrip("\n")).substitute(parts),
     )
 
 
 def draw_notebook_html(root: QueryNode, fingerprint: Mapping[str, str]) -> str:
-    """The page of ``draw_html`` in a frame, for the output of a notebook cell.
+    """Draw the page of ``draw_html`` in a frame, for the output of a notebook cell.
 
-    The frame carries the page in itself (``srcdoc``), so it works in Jupyter, in VS Code and in exported HTML, and
-    neither its style nor its script reaches the notebook. A viewer that drops frames shows the text inside it.
+    The frame contains the page (``srcdoc``), so it works in Jupyter, VS Code and exported HTML, and its style and
+    script do not reach the notebook. A viewer that drops frames shows the text inside.
     """
     return notebook_frame(draw_html(root, fingerprint), title="search tree", text=draw_text(root))
 
 
 def notebook_frame(page: str, *, title: str, text: str) -> str:
-    """A page in a frame as ``draw_notebook_html`` makes it; ``text`` is for viewers that drop frames."""
+    """Wrap a page in a frame, as ``draw_notebook_html`` does; ``text`` is for viewers that drop frames."""
     return (
         f'<iframe sandbox="allow-scripts" title="{title}" width="100%" height="{NOTEBOOK_HEIGHT_PX}" '
         f'style="border:1px solid #ccc" srcdoc="{html.escape(page)}"><pre>{html.escape(text)}</pre></iframe>'
     )
 
 
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def tree_asset(name: Literal["tree.css", "tree.js", "packs.js"]) -> str:
-    """What any page needs to show the trees of ``query_data``: the style, and the scripts that come first.
-
-    packs.js is for pages that keep them in packs (see packing.py).
-    """
-    return _asset(name)
+def _asset(package: str, name: str) -> str:
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def csp_hash(text: str) -> str:
-    """What a Content-Security-Policy calls an inline style or script by."""
+    """Return the hash of an inline style or script for a Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -160,17 +150,17 @@ def _picture(root: QueryNode, wanted: bool | None) -> str:
 
 
 def picture_block(draw: Callable[[], str], *, required: bool, css_class: str = "picture") -> str:
-    """A picture at the top of a page, with its zoom; ``""`` where it cannot be drawn.
+    """Make the picture at the top of a page, with its zoom; ``""`` if it cannot be drawn.
 
     Raises:
-        DependencyError: It cannot be drawn, and is required.
+        DependencyError: The picture is required and cannot be drawn.
     """
     try:
         svg = draw()
     except DependencyError as error:
         if required:
             raise
-        logger.info("The page goes without a picture: %s", error)
+        logger.info("The page has no picture: %s", error)
         return ""
     zoom = '<button type="button" id="zoom">Whole picture / actual size</button>'
     return f'<details class="{css_class}" open><summary>Picture</summary>{zoom}<div>{svg}</div></details>'
@@ -187,7 +177,7 @@ def _notes(fingerprint: Mapping[str, str]) -> str:
 
 
 def json_in_html(data: Json) -> str:
-    """JSON that may stand in a script element: no ``</script>``, no comment opening, no odd line separators."""
+    """Serialise JSON for a script element, without ``</script>``, comments, or unusual line separators."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
@@ -204,7 +194,7 @@ def _page_data(root: QueryNode) -> Json:
 
 
 def describe_chunk(chunk: ChunkNode) -> Mapping[str, Json]:
-    """A chunk as tree.js shows it, without what is below it."""
+    """Describe a chunk for tree.js, without its sub-run."""
     label = chunk.verdict_label
     notes = [
         ("reason", printable(chunk.reason)),
@@ -229,9 +219,9 @@ def describe_chunk(chunk: ChunkNode) -> Mapping[str, Json]:
 def query_data(
     node: QueryNode, describe: Callable[[ChunkNode], Mapping[str, Json]] = describe_chunk
 ) -> Mapping[str, Json]:
-    """A query and all below it, as tree.js shows it.
+    """Describe a query and its subtree for tree.js.
 
-    A page that knows more of a chunk, or keeps its text elsewhere, gives a ``describe`` of its own.
+    A page that adds to a chunk, or stores its text elsewhere, passes its own ``describe``.
     """
     times = [("started", node.started_at or ""), ("newest checkpoint", node.ended_at or "")]
     answer = printable(answer_words(node))
@@ -255,5 +245,5 @@ def query_data(
 
 
 def _cell(value: object) -> Json:
-    """A table cell: numbers stay numbers, so that they align."""
+    """Convert a table cell; numbers stay numbers, for their alignment."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else printable(str(value))

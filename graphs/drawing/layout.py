@@ -1,4 +1,4 @@
-"""Text made fit for a picture or a terminal: what may be printed, how wide it is, where it breaks."""
+"""Text layout for pictures and terminals: printable text, widths, line breaks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ...modules.formats import printable
 
 
 def one_line(text: str) -> str:
-    """Printable text without line breaks, runs of white space made one blank."""
+    """Make a text printable, on one line, with single blanks."""
     return " ".join(printable(text).split())
 
 
 def char_columns(char: str) -> int:
-    """Columns of one character in a terminal: 2 for Chinese and other wide ones, 0 for marks that combine."""
+    """Return the terminal columns of a character: 2 for wide ones such as Chinese, 0 for combining marks."""
     if char.isascii():
         return 1
     if unicodedata.category(char) in {"Mn", "Me", "Cf"}:
@@ -23,9 +23,9 @@ def char_columns(char: str) -> int:
 
 
 def glyph_ems(char: str) -> float:
-    """Width of one character in a sans-serif face, in ems (the font size); rather too wide than too narrow.
+    """Estimate the width of a character in a sans-serif face, in ems (the font size).
 
-    An estimate for boxes that must hold the text whatever face a viewer has: DejaVu Sans is the widest common one.
+    It is rather too wide, so that boxes hold their text in any face: DejaVu Sans is the widest common one.
     """
     if not char.isascii():
         return (0.0, 0.68, 1.0)[char_columns(char)]
@@ -37,21 +37,21 @@ def glyph_ems(char: str) -> float:
 
 
 def columns(text: str) -> int:
-    """Columns of a line of text."""
+    """Count the terminal columns of a line."""
     return sum(map(char_columns, text))
 
 
 def shorten(text: str, width: int) -> str:
-    """At most ``width`` columns of the text on one line, the last one "…" where something was cut off."""
+    """Cut a text to one line of ``width`` columns; the last is "…" if something was cut."""
     lines = wrap(text, width, max_lines=1)
     return lines[0] if lines else ""
 
 
 def wrap(text: str, width: float, *, max_lines: int, measure: Callable[[str], float] = char_columns) -> list[str]:
-    """Lines at most ``width`` wide (2 or more); the last ends in "…" when ``max_lines`` cut the text short.
+    """Wrap a text into lines of ``width``, 2 or more; the last ends in "…" if ``max_lines`` cut the text.
 
-    ``measure`` gives the width of one character; ``width`` is in its unit. Lines break at blanks, between Chinese
-    characters anywhere, and within a word only when it is longer than a line. An empty text has no lines.
+    ``measure`` gives the width of a character, in the unit of ``width``. Lines break at blanks, between any Chinese
+    characters, and within a word only if it is longer than a line. An empty text has no lines.
     """
     lines: list[str] = []
     for line in _break_lines(one_line(text), width, measure):
@@ -76,7 +76,7 @@ def _break_lines(text: str, width: float, measure: Callable[[str], float]) -> It
 
 
 def _pieces(text: str, width: float, measure: Callable[[str], float]) -> Iterator[tuple[str, float]]:
-    """What a line must not be broken within, with its width: a word and the blank before it, or one wide character."""
+    """Yield unbreakable pieces with their widths: a word and the blank before it, or one wide character."""
     piece, used = "", 0.0
     for char in text:
         needed = measure(char)

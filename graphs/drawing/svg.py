@@ -1,4 +1,4 @@
-"""Pictures as SVG: of a search tree, and of any DOT text; the only place that runs a Graphviz program."""
+"""SVG pictures of search trees and of any DOT text; only this module runs a Graphviz program."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ RENDER_TIMEOUT_S = 120
 
 
 def find_renderer() -> str | None:
-    """Path of ``dot`` if it is on the PATH, else of ``graphviz-pure`` there or beside this interpreter, else None."""
+    """Find ``dot`` on the PATH, else ``graphviz-pure`` there or beside this interpreter; None without either."""
     scripts = sysconfig.get_path("scripts")
     return shutil.which("dot") or shutil.which("graphviz-pure") or shutil.which("graphviz-pure", path=scripts)
 
 
 def draw_svg(root: QueryNode, *, legend: bool = True) -> str:
-    """The tree as a stand-alone SVG document; the full text of each box is its tooltip (``title``).
+    """Draw the tree as a stand-alone SVG document; the tooltip (``title``) of each box is its full text.
 
     Runs a program; 1,000 nodes take 1 to 3 s.
 
     Raises:
-        DependencyError: Neither ``dot`` nor ``graphviz-pure`` is installed, or the one found cannot draw.
+        DependencyError: Neither ``dot`` nor ``graphviz-pure`` is installed, or the program fails.
     """
     return render_svg(draw_dot(root, legend=legend), title="search tree")
 
 
 def render_svg(dot: str, *, title: str) -> str:
-    """DOT text as a stand-alone SVG document named ``title``, tooltips as plain titles.
+    """Render DOT text as a stand-alone SVG document named ``title``, with plain titles as tooltips.
 
     Raises:
-        DependencyError: See ``draw_svg``.
+        DependencyError: Neither ``dot`` nor ``graphviz-pure`` is installed, or the program fails.
     """
     return _finish(_render(dot), title)
 
@@ -52,7 +52,7 @@ def _render(dot: str) -> bytes:
             "pip install graphviz-pure. to_dot(), to_text() and to_html() work without."
         )
     try:
-        # Warnings are many and harmless (Chinese text without metrics, which dot.py makes up for).
+        # Graphviz prints many harmless warnings, such as for Chinese text without metrics.
         done = subprocess.run(
             [renderer, "-Tsvg"], input=dot.encode(), capture_output=True, check=True, timeout=RENDER_TIMEOUT_S
         )
@@ -66,7 +66,7 @@ def _render(dot: str) -> bytes:
 
 
 def _finish(svg: bytes, title: str) -> str:
-    """Make tooltips plain titles (Graphviz writes ``xlink:title``, which viewers drop) and name fonts that exist."""
+    """Turn tooltips into plain titles, since viewers ignore Graphviz's ``xlink:title``, and name existing fonts."""
     ET.register_namespace("", SVG)
     picture = ET.fromstring(svg)
     picture.set("font-family", FONT_STACK)

@@ -1,4 +1,4 @@
-"""A search tree for the terminal: indented, with Chinese text counted as two columns a character."""
+"""A search tree as indented text for the terminal; Chinese characters count as two columns."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .words import VERDICT_MARKS, answer_words, origin_words, tree_words, usage_
 
 
 def draw_text(root: QueryNode, *, width: int = 100) -> str:
-    """The tree as lines of at most ``width`` columns, the root first, totals last; what is too long ends in "…".
+    """Draw the tree as lines of at most ``width`` columns, root first, totals last; longer lines end in "…".
 
-    A chunk stands as ``[verdict] #rank · retrieval score · source · what the judge said``.
+    A chunk is ``[verdict] #rank · retrieval score · source · the judge's reason``.
     """
     lines = [_fit(*line, width) for line in _query_lines(root)]
     totals = [tree_words(root), f"verdicts: {verdict_counts_words(root) or 'none'}"]
@@ -20,13 +20,13 @@ def draw_text(root: QueryNode, *, width: int = 100) -> str:
 
 
 def _fit(indent: str, text: str, cost: str, width: int) -> str:
-    """One line; of text and cost it is the text that gives way."""
+    """Fit a line into ``width`` by shortening the text, not the cost."""
     room = max(width - columns(indent) - columns(cost), 20)
     return indent + shorten(text, room) + cost
 
 
 def _query_lines(node: QueryNode) -> Iterator[tuple[str, str, str]]:
-    """An indent, the text after it, and what it cost."""
+    """Yield indent, text and cost of each line."""
     yield "", f"Q: {one_line(node.query)}", ""
     yield "", f"A: {one_line(answer_words(node))}", f"  ({usage_words(node.cost)})"
     for chunk in node.chunks:

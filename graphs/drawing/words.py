@@ -1,4 +1,4 @@
-"""What every drawing of a search tree says in words: verdicts, costs, totals."""
+"""Shared descriptions of search trees: verdicts, costs, totals."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ VERDICT_MARKS: dict[VerdictLabel, str] = {
 
 
 def count_of(number: int, noun: str) -> str:
-    """ "1 call", "1,203 calls"."""
+    """Format a count: "1 call", "1,203 calls"."""
     plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 
 def usage_words(totals: UsageTotals) -> str:
-    """Calls, prompt + completion tokens and seconds; "no model calls" where none was made."""
+    """Format calls, prompt + completion tokens and seconds; "no model calls" without any."""
     if not totals["llm_calls"]:
         return "no model calls"
     tokens = f"{totals['prompt_tokens']:,} + {totals['completion_tokens']:,} tokens"
@@ -38,7 +38,7 @@ def usage_words(totals: UsageTotals) -> str:
 
 
 def tree_words(root: QueryNode) -> str:
-    """Size and cost of the whole tree on one line."""
+    """Format size and cost of the whole tree on one line."""
     nodes = list(walk_queries(root))
     chunks = sum(len(node.chunks) for node in nodes)
     totals = total_usage(record for node in nodes for record in node.usage)
@@ -46,12 +46,12 @@ def tree_words(root: QueryNode) -> str:
 
 
 def verdict_counts_words(root: QueryNode) -> str:
-    """How many chunks carry each verdict that occurs, "[2] × 1, [0] × 6"."""
+    """Count the chunks by verdict: "[2] × 1, [0] × 6"."""
     return ", ".join(f"[{label}] × {count}" for label, count in count_verdicts(root).items() if count)
 
 
 def answer_words(node: QueryNode) -> str:
-    """The answer, marked where it is a refusal or a failure; why there is none otherwise."""
+    """Return the answer, marked if it is a refusal or a failure, or why there is none."""
     if node.status == "failed":
         return f"[thread failed] {node.error}"
     if node.answer_status == "refused":
@@ -62,7 +62,7 @@ def answer_words(node: QueryNode) -> str:
 
 
 def origin_words(chunk: ChunkNode) -> str:
-    """Where a chunk came from: round, rank, retrieval score and source, as far as they are known."""
+    """Format a chunk's origin: round, rank, retrieval score and source, as far as known."""
     parts = [f"round {chunk.round}"] if chunk.found_by else []
     if chunk.rank is not None:
         parts.append(f"#{chunk.rank}")

@@ -1,15 +1,14 @@
 """A conversation as one self-contained HTML page: its picture, and every turn with its search tree.
 
-Text of questions, documents and models goes into the page as escaped HTML or as JSON that the script turns into text
-nodes. A Content-Security-Policy allows this page's own script and style, by hash, and nothing else. Search trees are
-packed, and unpacked when their turn is opened or searched through.
+Text of questions, documents and models is escaped HTML, or JSON that the script turns into text nodes. A
+Content-Security-Policy allows only this page's own script and style, by hash. Search trees are packed, and unpacked
+when their turn is opened or searched.
 """
 
 from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from importlib import resources
 
 from ....modules.formats import printable
 from ....modules.memory.turns import ChunkRef, OpenTurn, QaPair
@@ -23,7 +22,6 @@ from ...drawing.html import (
     pack,
     picture_block,
     query_data,
-    tree_asset,
 )
 from ...drawing.layout import one_line, shorten
 from ...drawing.words import VERDICT_MARKS, VERDICT_WORDS, usage_words
@@ -51,9 +49,9 @@ _TITLE_COLUMNS = 80
 
 
 def draw_conversation_html(tree: TurnTree, *, picture: bool | None = None) -> str:
-    """The conversation as an HTML document that needs no other file, server or network.
+    """Draw the conversation as an HTML document that needs no other file, server or network.
 
-    ``picture`` puts the SVG on top; None does so for up to 500 turns where it can be drawn.
+    ``picture`` adds the SVG; None adds it for up to 500 turns if it can be drawn.
 
     Raises:
         DependencyError: ``picture`` is True and no renderer is installed, or it fails.
@@ -64,9 +62,8 @@ def draw_conversation_html(tree: TurnTree, *, picture: bool | None = None) -> st
     if tree.open_turn:
         trees.append(_packed(tree.open_tree, texts))
     return html_page(
-        _asset("page.html"),
-        style=tree_asset("tree.css") + _asset("page.css"),
-        script=tree_asset("tree.js") + tree_asset("packs.js") + _asset("page.js"),
+        __package__,
+        packs=True,
         title=_text(shorten(title, _TITLE_COLUMNS)),
         heading=_text(one_line(title)),
         conversation=_text(one_line(tree.name)),
@@ -80,12 +77,8 @@ def draw_conversation_html(tree: TurnTree, *, picture: bool | None = None) -> st
 
 
 def draw_conversation_notebook(tree: TurnTree) -> str:
-    """The page in a frame, for the output of a notebook cell; see ``html.draw_notebook_html``."""
+    """Draw the page in a frame, for the output of a notebook cell; see ``html.draw_notebook_html``."""
     return notebook_frame(draw_conversation_html(tree), title="conversation", text=draw_conversation_text(tree))
-
-
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _text(text: str) -> str:
@@ -95,7 +88,7 @@ def _text(text: str) -> str:
 def _picture(tree: TurnTree, wanted: bool | None) -> str:
     if wanted is False or (wanted is None and len(tree.turns) > PICTURE_MAX_TURNS):
         return ""
-    # A conversation is tall: it is read by scrolling, not by looking at all of it at once.
+    # A conversation is tall, so it is shown in actual size, for scrolling.
     return picture_block(lambda: draw_conversation_svg(tree), required=bool(wanted), css_class="picture actual-size")
 
 
@@ -110,7 +103,7 @@ def _packed(tree: SearchTree | None, texts: SharedTexts) -> Json:
 
 
 def _index(tree: TurnTree) -> Json:
-    """Branches, and all turns without their trees; the open turn comes last."""
+    """Describe the branches, and all turns without their trees; the open turn comes last."""
     places = {turn["turn_id"]: place for place, turn in enumerate(tree.turns)}
     finders = {turn["rag_thread_id"]: turn for turn in tree.turns if turn["rag_thread_id"]}
     turns: list[Json] = [_turn(tree, turn, places, finders) for turn in tree.turns]
