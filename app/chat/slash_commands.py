@@ -17,20 +17,20 @@ from .words import ORIGINS, branches_text, turns_text
 
 HELP = """\
 Write a question, or one of these:
-  /branch           list the branches; * is the one that is spoken in
-  /branch NAME      go on with another branch
+  /branch           list the branches; * is the active one
+  /branch NAME      switch to another branch
   /branch N         the same as /after N, unless a branch has that number for its name
-  /after N          the next question follows turn N of this branch, on a branch of its own; 0 begins anew
+  /after N          the next question follows turn N of this branch, on a branch of its own; 0 starts a new path
   /history          the turns of this branch
   /tree [N]         the search tree of turn N; of the newest one without N
   /regenerate       ask the newest question again, on a branch of its own
-  /resume           go on with the turn that is not answered yet; in a terminal Enter does so too
-  /undo             take the newest turn back
+  /resume           continue the unanswered turn; in a terminal Enter does so too
+  /undo             remove the newest turn
   /rename NAME      give this branch another name
   /draw FILE        draw the conversation: .svg, .html, .json or .dot
   /help             show this
   /quit             leave, as Ctrl-D does
-A question that begins with a slash needs a blank before it. Ctrl-C stops an answer; its turn can be gone on with."""
+A question that begins with a slash needs a blank before it. Ctrl-C stops an answer; /resume continues its turn."""
 
 
 @dataclass(frozen=True, kw_only=True)

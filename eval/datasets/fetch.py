@@ -144,7 +144,7 @@ def download(
     tag_file = part.with_suffix(".tag")
     tag = tag_file.read_text(encoding="utf-8") if tag_file.exists() else ""
     have = part.stat().st_size if part.exists() and tag else 0
-    # A compressed transfer could not be resumed by byte offset.
+    # Uncompressed, so that received bytes match Range and Content-Length.
     headers = {"Accept-Encoding": "identity"}
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": tag}
@@ -217,7 +217,7 @@ def _unpacked(source: DatasetSource, part: Path, target: Path) -> Path:
 
 
 def _wanted(name: str, patterns: tuple[str, ...]) -> Path | None:
-    """Return the tail of a path that matches a pattern, free of ``..`` and of a root; None without a match."""
+    """Return the tail of a path that matches a pattern, which cannot lead out of a folder; None without a match."""
     path = PurePosixPath(name)
     for pattern in patterns:
         if path.match(pattern):

@@ -35,7 +35,7 @@ DamageKind = Literal[
 - ``failed_sub_runs``: a sub-question was asked and has no answer.
 - ``failed_reranks``: a query's chunks keep their coarse order because the rerank model failed.
 - ``failed_conversation_calls``: a call of the conversation itself failed, such as the rewrite of a question.
-- ``cut_off_replies``: a reply reached its token limit; the answer or sub-question is truncated or missing.
+- ``cut_off_replies``: the endpoint cut a reply off; the answer or sub-question is truncated or missing.
 - ``budget_cuts``: a chunk was not judged, or its sub-question not asked, because failed calls used up the budget.
 - ``damaged_earlier_turns``: an earlier turn of the same path is degraded.
 """

@@ -60,7 +60,7 @@ def judge_section(system: str, figures: JudgeFigures) -> list[str]:
     lines += [
         "",
         f"{figures.chunks} chunks that {figures.questions} questions found themselves; those of sub-runs are left out, "
-        "since nobody knows their gold. Shares in per cent; in brackets 95 % intervals.",
+        "since their gold is unknown. Shares in per cent; in brackets 95 % intervals.",
         *(["", "; ".join(shown) + "."] if shown else []),
         *_reliability(figures),
     ]

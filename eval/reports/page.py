@@ -175,7 +175,7 @@ def _link(words: str, **search: str) -> str:
 def _splits(splits: pd.DataFrame) -> str:
     """Build a table for each split: one row per part, one column per system and metric."""
     if splits.empty:
-        return "<p>The data set tells no kinds of questions apart.</p>"
+        return "<p>The data set has no kinds of questions.</p>"
     tables = []
     for split, rows in splits.groupby("split", sort=False):
         columns = list(dict.fromkeys(zip(rows["system"], rows["metric"], strict=True)))
