@@ -39,6 +39,11 @@ class RagSession:
     An open session holds a Milvus Lite folder: use it in a ``with`` statement. All methods may be called from any
     thread, notebook cell or event loop, several at a time.
 
+    ::
+
+        with RagSession("standards", system="judge", topk=3) as session:
+            print(session.ask("How long is the pressure held?").answer)
+
     Args:
         collection: Name of the collection; not needed for ``system="llm"``.
         system: "judge", "naive" (retrieve and answer), "llm" (closed book), or a baseline that searches in rounds:
@@ -276,6 +281,11 @@ async def ask(
     """Answer one question and close everything again; for several questions keep a ``RagSession``.
 
     Arguments and errors: see ``RagSession`` and ``RagSession.ask``.
+
+    ::
+
+        result = ask("How long is the pressure held?", collection="standards", system="naive")
+        print(result.answer, result.usage["llm_calls"])
     """
     session = RagSession(collection, **options)
     try:

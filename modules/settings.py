@@ -50,6 +50,12 @@ class Settings(BaseSettings):
 
     Secrets do not show in ``repr``, logs or JSON: keys are ``SecretStr``, and the text of an ``Address`` has no user,
     password and query string.
+
+    >>> settings = Settings(llm="openai:gpt-4o-mini", llm_api_key="sk-secret")
+    >>> settings.llm_api_key
+    SecretStr('**********')
+    >>> settings.with_models(temperature=0.5).temperature
+    0.5
     """
 
     model_config = SettingsConfigDict(
@@ -210,6 +216,9 @@ class Settings(BaseSettings):
 
 def load_settings(**overrides: object) -> Settings:
     """Load settings from the environment and ``.env``; keyword arguments that are not None override them.
+
+    >>> load_settings(retries=1).retries
+    1
 
     Raises:
         SettingsError: A setting is unknown, or a value is not allowed; the message names the variable, the fault and

@@ -53,6 +53,10 @@ def fetch_dataset(
     An interrupted download resumes if the server allows it. A data set that cannot be read is deleted. Every hop of the
     download must be HTTPS, and its size is limited to the source's ``max_bytes``.
 
+    ::
+
+        fetched = fetch_dataset("hotpotqa", Path("data"))
+
     Args:
         name: One of ``SOURCES``.
         folder: Target folder, created if missing.

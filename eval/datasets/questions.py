@@ -33,7 +33,11 @@ class DialogueTurn:
 
 @dataclass(frozen=True, kw_only=True)
 class EvalQuestion:
-    """One question of a data set."""
+    """One question of a data set.
+
+    >>> EvalQuestion(id="q1", question="Who wrote it?", answers=("Cao Xueqin",)).answers_known
+    True
+    """
 
     id: str
     """Unique within the data set, and the same at every loading."""

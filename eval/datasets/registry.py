@@ -127,6 +127,10 @@ def load_dataset(
     ``limit`` and ``ids`` select questions, never documents: a corpus that shrank with the questions would make
     retrieval look better.
 
+    ::
+
+        dataset = load_dataset("hotpotqa:hotpot_dev_distractor_v1.json", limit=100)
+
     Args:
         spec: ``NAME:PATH`` with a NAME of ``DATASETS``. PATH is a file; a folder for ``beir``; either for ``cast`` and
             ``mtrag``. ``~`` is the home directory.

@@ -122,6 +122,11 @@ def compare_runs(
     exact test, or by the permutation test if questions were repeated or belong to dialogues; F1 by the permutation
     test. p values are corrected for the number of comparisons, so fewer comparisons find more.
 
+    ::
+
+        for comparison in compare_runs(Path("runs/a"), baseline="naive"):
+            print(comparison.verdict)
+
     Args:
         a: A run directory.
         b: Another one; None compares the systems of ``a``.

@@ -225,6 +225,11 @@ def _count(count: int, kind: str, system: str) -> str:
 def write_report(folder: Path, *, baseline: str | None = None) -> Report:
     """Score a run like ``load_report``, and write report.html, report.md, results.csv and results.parquet beside it.
 
+    ::
+
+        report = write_report(Path("runs/a"))
+        print(report.files)
+
     Raises:
         WritingError: A file could not be written; it is unchanged.
         UserError: The run, its data set or a search tree cannot be read.

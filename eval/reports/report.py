@@ -120,6 +120,11 @@ class Report:
 def load_report(folder: Path, *, baseline: str | None = None) -> Report:
     """Score the rows of a run directory and compute the intervals of its means; writes nothing.
 
+    ::
+
+        report = load_report(Path("runs/a"))
+        print(report.systems)
+
     Raises:
         UserError: The run, its data set or a search tree cannot be read.
     """

@@ -130,7 +130,13 @@ SYNC_S = 1.0
 
 
 class RunStore:
-    """The rows of one run directory, appended as whole lines: a kill loses no finished row."""
+    """The rows of one run directory, appended as whole lines: a kill loses no finished row.
+
+    ::
+
+        for row in RunStore(Path("runs/a")).read_rows():
+            print(row.system, row.question, row.prediction)
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

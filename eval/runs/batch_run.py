@@ -90,7 +90,11 @@ def _larger(known: Number | None, further: Number | None) -> Number | None:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How to continue a run."""
+    """How to continue a run.
+
+    >>> RunOptions(retry="failed").force
+    False
+    """
 
     retry: Retry | None = None
     """Which finished questions to ask again: the failed ones, or all incomplete ones (failed or degraded)."""
@@ -121,6 +125,11 @@ def run_experiment(
 
     Turns of dialogues are answered in conversations: with ``history: own`` one for each dialogue, led by the system;
     with ``history: given`` one for each turn, after the data set's history.
+
+    ::
+
+        summary = run_experiment(load_experiment(Path("experiment.yaml")), Path("runs/a"))
+        print(summary.asked, summary.failed)
 
     Args:
         experiment: The questions and systems to ask.

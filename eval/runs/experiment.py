@@ -60,7 +60,11 @@ class ConversationSwitches(BaseModel):
 
 
 class Experiment(BaseModel):
-    """Everything that decides what a run measures; models, embeddings and temperature default to the settings'."""
+    """Everything that decides what a run measures; models, embeddings and temperature default to the settings'.
+
+    >>> Experiment(dataset="hotpotqa:dev.json", systems=("naive", "judge"), sample=100).systems
+    ('naive', 'judge')
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -174,6 +178,9 @@ _MAY_CHANGE = (
 
 def load_experiment(path: Path | None = None, **overrides: object) -> Experiment:
     """Read an experiment from a YAML file; keyword arguments that are not None win.
+
+    >>> load_experiment(dataset="hotpotqa:dev.json", systems=("naive",), limit=10).limit
+    10
 
     Raises:
         SettingsError: The file cannot be read or is not a mapping, or a key or value is not allowed; the message names

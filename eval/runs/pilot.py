@@ -126,6 +126,10 @@ def estimate_run(
     The pilot questions are drawn by the experiment's seed and become ordinary rows of ``out``, which later estimates
     and the run itself keep. Existing rows, except failed ones, count for the estimate too.
 
+    ::
+
+        estimate = estimate_run(load_experiment(Path("experiment.yaml")), Path("runs/a"), pilot=10)
+
     Args:
         experiment: The whole experiment.
         out: Its run directory.

@@ -36,6 +36,11 @@ class Rerun:
 def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: object) -> Rerun:
     """Load a run to repeat from its manifest.
 
+    ::
+
+        again = load_rerun(Path("runs/a/manifest.json"))
+        run_experiment(again.experiment, Path("runs/b"), options=RunOptions(again=again))
+
     Args:
         path: A manifest, or its run directory.
         settings: Today's settings; None reads environment and ``.env``.

@@ -37,7 +37,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Progress of a run, in questions."""
+    """Progress of a run, in questions.
+
+    >>> Progress(done=3, total=10).row is None
+    True
+    """
 
     done: int
     total: int

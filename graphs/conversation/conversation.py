@@ -27,6 +27,12 @@ class Conversation:
 
     All methods may be called from any thread, notebook cell or event loop. Turns of one conversation wait for each
     other; those of different ones run at the same time.
+
+    ::
+
+        with Conversations("standards") as conversations:
+            conversation = conversations.conversation("monday")
+            print(conversation.ask("How hot may the gasket become?").answer)
     """
 
     def __init__(self, services: ConversationServices, name: str) -> None:

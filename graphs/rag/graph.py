@@ -40,6 +40,11 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
     Input is ``{"query": …}``, the query itself, or None to go on with an existing thread. The thread is named by
     ``config={"configurable": {"thread_id": …}}``; without a name it gets a new one. A thread that exists is resumed if
     it is open and returned, at no cost, if it is finished; with another question or other settings it is refused.
+
+    ::
+
+        with build_naive_rag(checkpointer="sqlite:///trees.sqlite", context=context) as graph:
+            state = graph.invoke("Which oil does KS-1 need?", {"configurable": {"thread_id": "oil"}})
     """
 
     def __init__(

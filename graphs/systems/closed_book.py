@@ -17,7 +17,13 @@ def build_closed_book(
     context: RagContext | None = None,
     durability: Durability = "async",
 ) -> RagGraph:
-    """Build the closed-book graph; its context needs a reader. Arguments as for ``RagGraph``."""
+    """Build the closed-book graph; its context needs a reader. Arguments as for ``RagGraph``.
+
+    ::
+
+        graph = build_closed_book(context=RagContext(reader=llm))
+        print(graph.invoke("Which oil does KS-1 need?")["answer"])
+    """
     builder = StateGraph(RagState, context_schema=RunContext)
     builder.add_node("generate", nodes.generate_closed_book)
     builder.add_edge(START, "generate")

@@ -31,6 +31,11 @@ def build_iter_retgen(
               └ no depth left ─> augment ─> generate
 
     The reader answers from the chunks of the last round. At depth d it takes at most d + 1 model calls.
+
+    ::
+
+        graph = build_iter_retgen(context=RagContext(reader=llm, retriever=retriever), checkpointer="memory:")
+        print(graph.invoke("Which oil does KS-1 need?")["answer"])
     """
     builder = StateGraph(RagState, context_schema=RunContext)
     for node in (retrieve_round, draft, augment, nodes.generate):

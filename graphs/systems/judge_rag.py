@@ -25,6 +25,12 @@ def build_judge_rag(
 
         retrieve ─ Send ×k ─> judge ─> plan_sub_runs ─ Send ─> call_new_rag ─> augment ─> generate
                                             └──────── nothing to ask ────────────^
+
+    ::
+
+        context = RagContext(reader=llm, retriever=retriever, judge=judge)
+        graph = build_judge_rag(context=context, checkpointer="memory:")
+        print(graph.invoke("Which oil does KS-1 need?")["answer"])
     """
     builder = StateGraph(RagState, context_schema=RunContext)
     for node in (nodes.retrieve, nodes.plan_sub_runs, nodes.augment, nodes.generate):

@@ -17,7 +17,13 @@ def build_naive_rag(
     context: RagContext | None = None,
     durability: Durability = "async",
 ) -> RagGraph:
-    """Build the baseline without a judge; its context needs a retriever and a reader. Arguments as for ``RagGraph``."""
+    """Build the baseline without a judge; its context needs a retriever and a reader. Arguments as for ``RagGraph``.
+
+    ::
+
+        graph = build_naive_rag(context=RagContext(reader=llm, retriever=retriever), checkpointer="memory:")
+        print(graph.invoke("Which oil does KS-1 need?")["answer"])
+    """
     builder = StateGraph(RagState, context_schema=RunContext)
     for node in (nodes.retrieve, nodes.augment, nodes.generate):
         builder.add_node(node.__name__, node)

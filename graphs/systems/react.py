@@ -32,6 +32,11 @@ def build_react(
               └ no depth left ─────────────────> augment ─> generate
 
     The reader answers from the passages of all rounds. At depth d it takes at most d + 1 model calls.
+
+    ::
+
+        graph = build_react(context=RagContext(reader=llm, retriever=retriever), checkpointer="memory:")
+        print(graph.invoke("Which oil does KS-1 need?")["answer"])
     """
     builder = StateGraph(RagState, context_schema=RunContext)
     for node in (retrieve_round, act, nodes.augment, nodes.generate):

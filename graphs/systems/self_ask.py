@@ -35,6 +35,11 @@ def build_self_ask(
 
     The reader answers each follow-up from the chunks found for it, and the question from its own chunks with all
     follow-ups and their answers. At depth d it takes at most 2 d + 1 model calls.
+
+    ::
+
+        graph = build_self_ask(context=RagContext(reader=llm, retriever=retriever), checkpointer="memory:")
+        print(graph.invoke("Which oil does KS-1 need?")["answer"])
     """
     builder = StateGraph(RagState, context_schema=RunContext)
     for node in (retrieve_round, ask_follow_up, answer_follow_up, augment, nodes.generate):

@@ -60,7 +60,12 @@ class ChunkRetriever(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of one question."""
+    """Limits of one question.
+
+    >>> limits = Limits(max_rec_depth=1)
+    >>> limits.max_llm_calls
+    60
+    """
 
     max_rec_depth: int = 3
     """Levels below the root, or rounds after the first; 0 judges without asking sub-questions."""
@@ -72,7 +77,12 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class RagContext:
-    """Services and limits of a graph."""
+    """Services and limits of a graph.
+
+    ::
+
+        context = RagContext(reader=llm, retriever=retriever, judge=judge, limits=Limits(max_rec_depth=1))
+    """
 
     reader: ChatLLM
     retriever: ChunkRetriever | None = None

@@ -73,6 +73,9 @@ def create_embeddings(spec: str, settings: Settings, *, cache: bool = True) -> E
 
     With ``cache`` its vectors are saved in ``settings.home`` for all runs. The settings give retries and time-outs.
 
+    >>> from judgetree import load_settings
+    >>> embedder = create_embeddings("openai:text-embedding-3-small", load_settings(llm_api_key="sk-secret"))
+
     Raises:
         SettingsError: The spec is unknown, or the key of its endpoint is missing.
         DependencyError: The package of a local model is not installed.

@@ -28,6 +28,11 @@ def open_index(  # noqa: PLR0913 - one parameter an option
     """Return an ``Index`` over ``collection`` by the settings; nothing is opened before its first use.
 
     With ``embeddings="auto"`` the documents' language chooses the embedder.
+
+    ::
+
+        with open_index("standards", load_settings(), data_path=Path("data/standards")) as index:
+            index.get_index_done()
     """
 
     def by_language(cjk_share: float) -> Embedder:

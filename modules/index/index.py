@@ -45,6 +45,11 @@ class Index:
     The database is opened on demand. An open index of a Milvus Lite folder excludes other processes: use a ``with``
     statement, or ``close``. A closed index reopens at its next use.
 
+    ::
+
+        with Index(embedder, data_path="data/standards", vector_store_name="standards") as index:
+            report = index.get_index_done()
+
     Args:
         embed_model: An embedder, one for each dense field, or a function from the documents' share of Chinese, Japanese
             and Korean letters (0 to 1) to one; an existing collection gives it the saved share.

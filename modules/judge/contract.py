@@ -25,7 +25,13 @@ VerdictStatus = Literal["judged", "unknown", "pending", "cancelled"]
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """A judge's result for one chunk. An unknown verdict has no score: it neither stops nor expands the search."""
+    """A judge's result for one chunk. An unknown verdict has no score: it neither stops nor expands the search.
+
+    >>> Verdict(status="judged", score=1, next_query="Which oil does class Delta need?").score
+    1
+    >>> Verdict(status="unknown", problem="the reply was cut off").score is None
+    True
+    """
 
     status: VerdictStatus
     score: Score | None = None
@@ -39,7 +45,17 @@ class Verdict:
 
 
 class Judge(Protocol):
-    """Scores one chunk for one query."""
+    """Scores one chunk for one query.
+
+    ::
+
+        class LengthJudge:
+            def fingerprint(self):
+                return {"kind": "length"}
+
+            async def judge(self, query, chunk, *, meter, expand=True):
+                return Verdict(status="judged", score=2 if len(chunk.page_content) > 500 else 0)
+    """
 
     def fingerprint(self) -> dict[str, str]:
         """Return all that changes a verdict: kind, model, prompt version and thresholds."""

@@ -62,6 +62,10 @@ class GeneratedJudge:
     """Requests a JSON verdict, as constrained as the endpoint allows, and parses it tolerantly.
 
     After an unusable reply the model is called again with the problem.
+
+    ::
+
+        judge = GeneratedJudge(llm, max_repairs=1)
     """
 
     def __init__(self, llm: ChatLLM, *, max_repairs: int = 2, max_tokens: int = 2048) -> None:

@@ -63,6 +63,10 @@ class LogprobJudge:
 
     A 0 takes one call of one token; a 1 takes one or two more for its sub-question, and one more where the thresholds
     allow a 2. All calls about a chunk share their prefix, which providers and llama.cpp reuse.
+
+    ::
+
+        judge = LogprobJudge(llm, thresholds=LogprobThresholds(needed=0.4, alone=0.9))
     """
 
     def __init__(

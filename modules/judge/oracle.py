@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldFact:
-    """One fact that a query needs."""
+    """One fact that a query needs.
+
+    >>> GoldFact(quote="KS-1 is class Delta.", question="Which class is KS-1?").question
+    'Which class is KS-1?'
+    """
 
     quote: str
     """Text that a passage must contain, white space aside."""
@@ -50,7 +54,12 @@ def oracle_verdict(facts: Sequence[GoldFact], passage: str, *, expand: bool = Tr
 
 
 class OracleJudge:
-    """A judge that scores by the gold facts of each query and calls no model."""
+    """A judge that scores by the gold facts of each query and calls no model.
+
+    >>> facts = {"Who wrote it?": [GoldFact(quote="Cao Xueqin wrote it.", question="Who wrote it?")]}
+    >>> OracleJudge(facts).fingerprint()["kind"]
+    'oracle'
+    """
 
     def __init__(self, facts: Mapping[str, Sequence[GoldFact]]) -> None:
         """Judge by the facts of each query and sub-question, given in the order in which they are needed.

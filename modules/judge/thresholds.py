@@ -33,6 +33,9 @@ YES_NO_VERSION = version_of_prompts(needed_messages("q", "p"), alone_messages("q
 class LogprobThresholds:
     """Least probabilities of yes, in [0, 1], for a score of 1 and of 2.
 
+    >>> LogprobThresholds(needed=0.4, alone=0.9).alone
+    0.9
+
     Raises:
         SettingsError: A threshold lies outside of [0, 1].
     """

@@ -84,7 +84,10 @@ class ChatLLM(Protocol):
 
 
 class CallGate:
-    """The cap on simultaneous model calls, shared by the models of an endpoint."""
+    """The cap on simultaneous model calls, shared by the models of an endpoint.
+
+    >>> gate = CallGate(8)  # give the same gate to every model of one endpoint
+    """
 
     def __init__(self, max_concurrency: int) -> None:
         self.max_concurrency = max_concurrency

@@ -133,6 +133,10 @@ def create_llm(
     ``local:`` joins the model's file at first use and starts the embedded server, which takes seconds, the first time
     minutes; ``on_progress`` receives (done, total, stage).
 
+    ::
+
+        llm = create_llm("openai:gpt-4o-mini", load_settings(), CallGate(8))
+
     Raises:
         SettingsError: The spec has another form, names no model, or its endpoint's key is missing.
         DependencyError: ``local:`` without the extra ``local``.

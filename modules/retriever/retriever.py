@@ -41,6 +41,11 @@ _SEARCHES = frozenset({"get_similar_chunk_with_score", "_get_relevant_documents"
 class Retriever(BaseRetriever):
     """A retriever over one collection. Attributes may be set between searches; every search checks them.
 
+    ::
+
+        retriever = Retriever(index, topk=5, search_type="hybrid")
+        documents = retriever.invoke("gasket of a Rating F40 flange")
+
     Args:
         vector_store: An ``Index``, or the LangChain vector store of a collection (``index.vector_store``).
         topk: Most chunks to return.

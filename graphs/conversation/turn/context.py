@@ -72,7 +72,11 @@ class TurnMemory(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationOptions:
-    """How a conversation is led. The first five are those of LangChain's ``ConversationalRetrievalChain``."""
+    """How a conversation is led. The first five are those of LangChain's ``ConversationalRetrievalChain``.
+
+    >>> ConversationOptions(answer_from_history="never").answer_without_evidence
+    False
+    """
 
     rephrase_question: bool = True
     """Let the reader answer the stand-alone question; without it the search alone gets that, and the reader the
