@@ -27,6 +27,9 @@ from ..settings import MAX_REPLY_BYTES
 
 _WHOLE = "was_not_streamed"
 """Metadata key of a message that was sent whole although a stream was requested."""
+_PATH = "/chat/completions"
+_UNREAD: dict[str, Any] = {"cast_to": object, "stream": True, "stream_cls": openai.AsyncStream[object]}
+"""Options of a request whose response is returned before its body has been read."""
 _CLOSING_S = 2.0
 """Most seconds that closing the connections may delay the end of the process."""
 _CONNECTING_S = 20.0
@@ -87,7 +90,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
         # Plain data both ways: the SDK's type conversion takes a quarter of a call's CPU time.
         payload = self._get_request_payload(messages, stop=stop, **kwargs)
         extra = payload.pop("extra_body", None) or {}
-        async with await self._post(payload | extra) as stream:
+        async with await self.root_async_client.post(_PATH, body=payload | extra, **_UNREAD) as stream:
             self._cap(stream.response, BYTES_A_BYTE_WHOLE)
             return self._result(json.loads(await stream.response.aread()))
 
@@ -104,7 +107,7 @@ class ReasoningChatOpenAI(ChatOpenAI):
             kwargs["stream_options"] = {"include_usage": True}
         payload = self._get_request_payload(messages, stop=stop, stream=True, **kwargs)
         extra = payload.pop("extra_body", None) or {}
-        async with await self._post(payload | extra) as stream:
+        async with await self.root_async_client.post(_PATH, body=payload | extra, **_UNREAD) as stream:
             self._cap(stream.response, BYTES_A_BYTE_STREAMED)
             whole = await _whole_completion(stream.response)
             if whole is not None:
@@ -114,13 +117,6 @@ class ReasoningChatOpenAI(ChatOpenAI):
                 chunk = self._convert_chunk_to_generation_chunk(event, AIMessageChunk, None)
                 if chunk is not None:
                     yield chunk
-
-    async def _post(self, body: dict[str, Any]) -> openai.AsyncStream[Any]:
-        """Return the response before its body has been read."""
-        stream: openai.AsyncStream[Any] = await self.root_async_client.post(
-            "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object]
-        )
-        return stream
 
     def _cap(self, response: httpx2.Response, bytes_a_byte: int) -> None:
         cap_reply(response, limit=self.max_reply_bytes * bytes_a_byte, max_bytes=self.max_reply_bytes)

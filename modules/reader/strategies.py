@@ -121,52 +121,55 @@ async def read_evidence(
         ModelSetupError: The endpoint refused the key, the model's name or the request.
         BudgetSpent: The last call could not be made.
     """
-    reading = _Reading(llm, query, evidence, passages, meter, on_text, on_thinking)
-    ways: Mapping[AnswerStrategy, Callable[[], Awaitable[str]]] = {
-        "stuff": reading.stuff,
+    reading = _Reading(llm, query, evidence, passages, meter)
+    ways: Mapping[AnswerStrategy, Callable[[], Awaitable[list[Message] | str]]] = {
         "map_reduce": reading.map_reduce,
         "refine": reading.refine,
         "map_rerank": reading.map_rerank,
     }
-    text = await ways[strategy if len(passages) > 1 else "stuff"]()
+    last = reading.all_at_once() if strategy == "stuff" or len(passages) < 2 else await ways[strategy]()
+    if isinstance(last, str):
+        if on_text is not None:
+            on_text(Delta(last))
+        text = last
+    else:
+        text = (await llm.complete(last, meter=meter, on_text=on_text, on_thinking=on_thinking)).text
     return ReaderAnswer(text=text, problem=f"{strategy} was cut short: {reading.spent}" if reading.spent else "")
 
 
 @dataclass
 class _Reading:
-    """One question answered from one evidence."""
+    """One question and one evidence. Each strategy returns the messages of its last call, or the answer without one."""
 
     llm: ChatLLM
     query: str
     evidence: str
     passages: Sequence[str]
     meter: CallMeter
-    on_text: TextListener | None
-    on_thinking: TextListener | None
     spent: str = ""
     """The budget's error for a call that was not made; ``""`` if all were made."""
 
-    async def stuff(self) -> str:
-        return await self._finish(reader_messages(self.query, self.evidence))
+    def all_at_once(self) -> list[Message]:
+        return reader_messages(self.query, self.evidence)
 
-    async def map_reduce(self) -> str:
+    async def map_reduce(self) -> list[Message] | str:
         replies = await self._ask_each(note_messages)
         if all(reply is None for reply in replies):
-            return await self.stuff()
+            return self.all_at_once()
         notes = [None if reply is None else parse_note(reply) for reply in replies]
         useful = [note for note in notes if note is not None]
         if None not in replies and not useful:
-            return self._answer(REFUSAL)
+            return REFUSAL
         if None not in replies and len(useful) == 1 and useful[0].answers:
-            return self._answer(useful[0].text)
+            return useful[0].text
         # A passage that was not read is a note of its own; one that gave none is left out.
         texts = [
             passage if reply is None else str(note or "")
             for passage, reply, note in zip(self.passages, replies, notes, strict=True)
         ]
-        return await self._finish(combine_messages(self.query, _numbered(texts)))
+        return combine_messages(self.query, _numbered(texts))
 
-    async def refine(self) -> str:
+    async def refine(self) -> list[Message] | str:
         known, read = "", 0
         for passage in self.passages[:-1]:
             reply = await self._ask(refine_messages(self.query, known, passage))
@@ -175,12 +178,11 @@ class _Reading:
             known = known if is_refusal(reply) else reply
             read += 1
         if not read:
-            return await self.stuff()
+            return self.all_at_once()
         left = "\n\n".join(_numbered(self.passages)[read:])
-        messages = finish_messages(self.query, known, left) if known else reader_messages(self.query, left)
-        return await self._finish(messages)
+        return finish_messages(self.query, known, left) if known else reader_messages(self.query, left)
 
-    async def map_rerank(self) -> str:
+    async def map_rerank(self) -> list[Message] | str:
         replies = await self._ask_each(scored_messages)
         if replies.count(None) == 1:  # the held call is enough for it
             last = replies.index(None)
@@ -190,8 +192,8 @@ class _Reading:
         scored = [parse_scored(reply) for reply in replies if reply is not None]
         answers = [answer for answer in scored if not is_refusal(answer.text)]
         if answers:
-            return self._answer(max(answers, key=lambda answer: answer.confidence).text)  # the first of equals
-        return await self.stuff() if None in replies else self._answer(REFUSAL)
+            return max(answers, key=lambda answer: answer.confidence).text  # the first of equals
+        return self.all_at_once() if None in replies else REFUSAL
 
     async def _ask_each(self, messages: Callable[[str, str], list[Message]]) -> list[str | None]:
         """Return one reply a passage, in order; None where the budget is spent."""
@@ -214,18 +216,6 @@ class _Reading:
         except BudgetSpent as spent:
             self.spent = str(spent)
             return None
-
-    async def _finish(self, messages: list[Message]) -> str:
-        completion = await self.llm.complete(
-            messages, meter=self.meter, on_text=self.on_text, on_thinking=self.on_thinking
-        )
-        return completion.text
-
-    def _answer(self, answer: str) -> str:
-        """Return an answer that needs no further call, after sending it to the listener."""
-        if self.on_text is not None:
-            self.on_text(Delta(answer))
-        return answer
 
 
 def _numbered(texts: Sequence[str]) -> list[str]:
