@@ -12,7 +12,7 @@ from typing import Self, TypedDict, Unpack, get_args
 
 from langchain_core.runnables import RunnableConfig
 
-from ..modules.background_loop import background_loop
+from ..modules.background_loop import async_twin, background_loop, blocking
 from ..modules.calls.usage import total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
 from ..modules.index.factory import open_index
@@ -23,7 +23,6 @@ from ..modules.llm.factory import create_judge_llm, create_llm, sampled
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings, load_settings
-from ..modules.twins import async_twin, blocking
 from .rag.result import RagResult, SystemName
 from .rag.running_work import RunningWork
 from .rag.search_tree import SearchTree

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from ...modules.background_loop import background_loop
+from ...modules.background_loop import async_twin, background_loop, blocking
 from ...modules.errors import SettingsError
 from ...modules.formats import check_id
 from ...modules.memory.messages import GivenHistory, pairs_of
 from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, path_spans
-from ...modules.twins import async_twin, blocking
 from ..rag.search_tree import SearchTree
 from . import branches
 from .record import ConversationRecord

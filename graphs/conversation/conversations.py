@@ -8,10 +8,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self, Unpack
 
+from ...modules.background_loop import async_twin, blocking
 from ...modules.errors import SettingsError
 from ...modules.memory.memory import ConversationMemory
 from ...modules.retriever.web import WebSearch
-from ...modules.twins import async_twin, blocking
 from ..rag.graph import RagGraph
 from ..session import SessionOptions
 from .conversation import Conversation

@@ -14,13 +14,12 @@ from langgraph.graph.state import StateGraph
 from langgraph.types import StateSnapshot
 
 from ...modules.addresses import Address
-from ...modules.background_loop import background_loop
+from ...modules.background_loop import async_twin, background_loop, blocking
 from ...modules.calls.journal import CallJournal, forget_calls, thread_calls
 from ...modules.calls.record import INTERRUPTED
 from ...modules.calls.usage import CallBudget
 from ...modules.errors import ModelCallError, SettingsError
 from ...modules.settings import Durability
-from ...modules.twins import async_twin, blocking
 from ..threads.checkpoints import Saver, open_call_journal, open_checkpointer
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch

@@ -210,9 +210,8 @@ class _Reading:
     async def _ask(self, messages: list[Message]) -> str | None:
         """Return the reply of a call before the last; None if the budget is spent."""
         try:
-            return (
-                await self.llm.complete(messages, meter=replace(self.meter, held_by=""))
-            ).text  # the records are shared
+            unheld = replace(self.meter, held_by="")  # the records are shared
+            return (await self.llm.complete(messages, meter=unheld)).text
         except BudgetSpent as spent:
             self.spent = str(spent)
             return None

@@ -18,8 +18,8 @@ import pytest
 from IPython.core.oinspect import Inspector
 
 from judgetree.modules import background_loop as loops
+from judgetree.modules.background_loop import async_twin, blocking
 from judgetree.modules.errors import LoopReentryError
-from judgetree.modules.twins import async_twin, blocking
 
 REPO = Path(__file__).parents[2]
 
@@ -187,11 +187,11 @@ def test_ipython_shows_signature_and_docstring(adder: Adder, verb: str) -> None:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """A folder with the module as it stands in an installed package, which is what mypy and jedi read."""
+    """A folder with the loop's module as it stands in an installed package, which is what mypy and jedi read."""
     package = tmp_path / "judgetree" / "modules"
     package.mkdir(parents=True)
-    shutil.copy(REPO / "modules" / "twins.py", package)
-    (package / "background_loop.pyi").write_text("from typing import Any\ndef background_loop() -> Any: ...")
+    for name in ("background_loop.py", "errors.py"):
+        shutil.copy(REPO / "modules" / name, package)
     return tmp_path
 
 
@@ -218,7 +218,7 @@ CHECKED = """
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, assert_type
 
-from judgetree.modules.twins import async_twin, blocking
+from judgetree.modules.background_loop import async_twin, blocking
 
 class Adder:
     @blocking
