@@ -19,16 +19,16 @@ def measure() -> list[Row]:
     turns, remembered = len(talk.history), len(talk.remembered)
     return [
         Row(
-            what=f"{KILLS} turns killed (-9) and asked again: copies of each, in state and memory",
-            measured=f"{talk.kills} kills, {turns} turns, {remembered} remembered; "
+            f"{KILLS} turns killed (-9) and asked again: copies of each, in state and memory",
+            f"{talk.kills} kills, {turns} turns, {remembered} remembered; "
             f"{'each once, as it was asked' if talk.is_whole else 'not each once, as it was asked'}",
-            required=f"{KILLS} kills, {len(talk.asked)} turns, {len(talk.asked)} remembered; each once",
+            f"{KILLS} kills, {len(talk.asked)} turns, {len(talk.asked)} remembered; each once",
             holds=talk.kills == KILLS and talk.is_whole,
         ),
         Row(
-            what="the same: model calls that were made before",
-            measured=f"{talk.calls_made_twice} of {talk.calls}",
-            required=f"≤ {KILLS} (one in flight at each kill)",
+            "the same: model calls that were made before",
+            f"{talk.calls_made_twice} of {talk.calls}",
+            f"≤ {KILLS} (one in flight at each kill)",
             holds=talk.calls_made_twice <= talk.kills,
         ),
     ]

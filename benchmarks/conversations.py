@@ -151,19 +151,14 @@ def measure_load(settings: Settings) -> list[Row]:
     calls = f"{model.calls} calls of {LATENCY_S:.0f} s"
     what = f"{CONVERSATIONS} conversations of {TURNS} turns at once, {calls}, PostgreSQL and a Milvus server"
     return [
+        Row(f"{what}: lost, doubled or misplaced", str(wrong + failed), "0", holds=wrong + failed == 0),
         Row(
-            what=f"{what}: lost, doubled or misplaced",
-            measured=str(wrong + failed),
-            required="0",
-            holds=wrong + failed == 0,
-        ),
-        Row(
-            what="the same: wall / ideal",
-            measured=f"{wall:.1f} s / {ideal:.1f} s = {wall / ideal:.2f}",
-            required="≤ 1.3",
+            "the same: wall / ideal",
+            f"{wall:.1f} s / {ideal:.1f} s = {wall / ideal:.2f}",
+            "≤ 1.3",
             holds=wall <= 1.3 * ideal,
         ),
-        Row(what="the same: CPU a turn, searches and embeddings included", measured=f"{cpu / turns * 1000:.0f} ms"),
+        Row("the same: CPU a turn, searches and embeddings included", f"{cpu / turns * 1000:.0f} ms"),
     ]
 
 
@@ -184,23 +179,13 @@ def measure_long(settings: Settings, store: Path) -> list[Row]:
     what = f"one conversation of {turns} turns, SQLite"
     return [
         Row(
-            what=f"{what}: a turn besides the model, median and 95th percentile of the last 100",
-            measured=f"{last[50] * 1000:.0f} ms, {last[95] * 1000:.0f} ms",
-            required="< 150 ms",
+            f"{what}: a turn besides the model, median and 95th percentile of the last 100",
+            f"{last[50] * 1000:.0f} ms, {last[95] * 1000:.0f} ms",
+            "< 150 ms",
             holds=last[50] < 0.15,
         ),
-        Row(
-            what=f"{what}: the conversation's state",
-            measured=f"{state_kb:.0f} kB",
-            required="< 200 kB",
-            holds=state_kb < 200,
-        ),
-        Row(
-            what=f"{what}: growth of the database",
-            measured=f"{growth_mb:.1f} MB",
-            required="< 50 MB",
-            holds=growth_mb < 50,
-        ),
+        Row(f"{what}: the conversation's state", f"{state_kb:.0f} kB", "< 200 kB", holds=state_kb < 200),
+        Row(f"{what}: growth of the database", f"{growth_mb:.1f} MB", "< 50 MB", holds=growth_mb < 50),
     ]
 
 

@@ -75,23 +75,18 @@ def _rows_of(system: SystemName, asked: Sequence[Asked]) -> list[Row]:
     searched = [each for each in from_history if _searched_or_dear(each.result)]
     right, alone = sum(each.is_right for each in asked), sum(each.is_right_alone for each in asked)
     return [
-        Row(what=f"{system}, turns answered right", measured=f"{right}/{len(asked)}; their questions alone {alone}"),
+        Row(f"{system}, turns answered right", f"{right}/{len(asked)}; their questions alone {alone}"),
+        Row(f"{system}, right alone and wrong in its dialogue", f"{len(lost)}/{alone}", "none", holds=not lost),
         Row(
-            what=f"{system}, right alone and wrong in its dialogue",
-            measured=f"{len(lost)}/{alone}",
-            required="none",
-            holds=not lost,
-        ),
-        Row(
-            what=f"{system}, topic switches that use a chunk which their own search does not find",
-            measured=f"{len(strangers)}/{len(switches)}",
-            required="none",
+            f"{system}, topic switches that use a chunk which their own search does not find",
+            f"{len(strangers)}/{len(switches)}",
+            "none",
             holds=not strangers,
         ),
         Row(
-            what=f"{system}, right turns from history that searched or took over {CALLS_FROM_HISTORY} calls",
-            measured=f"{len(searched)}/{len(from_history)}",
-            required="none",
+            f"{system}, right turns from history that searched or took over {CALLS_FROM_HISTORY} calls",
+            f"{len(searched)}/{len(from_history)}",
+            "none",
             holds=not searched,
         ),
     ]

@@ -41,10 +41,7 @@ USER_ERROR = 2
 def all_faults(*, latency_s: float = 0.02) -> Behaviour:
     """Every fault, each as often as the others, ``RATE`` in all."""
     return Behaviour(
-        latency_s=latency_s,
-        faults=dict.fromkeys(FAULTS, RATE / len(FAULTS)),
-        retry_after_s=0.05,
-        hold_s=TIMEOUT_S + 1,
+        latency_s=latency_s, faults=dict.fromkeys(FAULTS, RATE / len(FAULTS)), retry_after_s=0.05, hold_s=TIMEOUT_S + 1
     )
 
 
@@ -175,19 +172,17 @@ def measure(questions: int = QUESTIONS) -> list[Row]:
     said = ", ".join(f"{told[kind]} {kind}" for kind in ("complete", "degraded", "failed"))
     return [
         Row(
-            what=f"{questions} questions to naive and judge, {RATE:.0%} of all faults at once, killed and out of disk",
-            measured=(
-                f"{kills} kills, disk full {int(full)} time; {len(newest_attempts(attempts))} rows, {gone} lost, "
-                f"{doubled(attempts)} doubled, {len(hidden)} damaged without being told"
-            ),
-            required=f"{KILLS} kills, 1 time; {wanted} rows, 0, 0, 0",
+            f"{questions} questions to naive and judge, {RATE:.0%} of all faults at once, killed and out of disk",
+            f"{kills} kills, disk full {int(full)} time; {len(newest_attempts(attempts))} rows, {gone} lost, "
+            f"{doubled(attempts)} doubled, {len(hidden)} damaged without being told",
+            f"{KILLS} kills, 1 time; {wanted} rows, 0, 0, 0",
             holds=(kills, full, len(newest_attempts(attempts)), gone, doubled(attempts), len(hidden))
             == (KILLS, True, wanted, 0, 0, 0),
         ),
         Row(
-            what="the same: what the rows say; asked again with --retry incomplete and no faults",
-            measured=f"{said}; {wrong} wrong",
-            required="0 other than the undisturbed run's",
+            "the same: what the rows say; asked again with --retry incomplete and no faults",
+            f"{said}; {wrong} wrong",
+            "0 other than the undisturbed run's",
             holds=not wrong,
         ),
     ]

@@ -138,15 +138,15 @@ def measure() -> list[Row]:
     wanted, in_flight = QUESTIONS * len(SYSTEMS), KILLS * CALLS_AT_ONCE
     return [
         Row(
-            what=f"{QUESTIONS} questions to naive and judge, killed {KILLS} times and resumed: rows",
-            measured=f"{kills} kills, {len(rows)} rows, {wrong} other than those of the unbroken run",
-            required=f"{KILLS} kills, {wanted} rows, 0 others",
+            f"{QUESTIONS} questions to naive and judge, killed {KILLS} times and resumed: rows",
+            f"{kills} kills, {len(rows)} rows, {wrong} other than those of the unbroken run",
+            f"{KILLS} kills, {wanted} rows, 0 others",
             holds=(kills, len(rows), wrong) == (KILLS, wanted, 0),
         ),
         Row(
-            what="the same: calls at the model, and what a replay still calls",
-            measured=f"{paid} calls, {twice} of them made before; {replayed}",
-            required=f"≤ {in_flight} made before (in flight at the kills); 0",
+            "the same: calls at the model, and what a replay still calls",
+            f"{paid} calls, {twice} of them made before; {replayed}",
+            f"≤ {in_flight} made before (in flight at the kills); 0",
             holds=twice <= in_flight and not replayed,
         ),
     ]

@@ -33,9 +33,9 @@ def measure_replay(system: str, original: FinishedRun) -> Row:
     wanted = WANTED_A_SECOND[system]
     rate = run.asked / run.wall_s
     return Row(
-        what=f"{system}: {run.asked} questions replayed, {'searches included' if system == 'judge' else 'no search'}",
-        measured=f"{rate:.1f} questions/s, {calls} model calls, predictions {'identical' if identical else 'differ'}",
-        required=f"≥ {wanted}/s, 0 calls, byte-identical",
+        f"{system}: {run.asked} questions replayed, {'searches included' if system == 'judge' else 'no search'}",
+        f"{rate:.1f} questions/s, {calls} model calls, predictions {'identical' if identical else 'differ'}",
+        f"≥ {wanted}/s, 0 calls, byte-identical",
         holds=rate >= wanted and not calls and identical,
     )
 
@@ -45,9 +45,9 @@ def measure() -> list[Row]:
     original = finished_run()
     run = original.measured
     memory = Row(
-        what=f"{run.asked} questions to llm, naive and judge, no latency: peak resident memory ({run.wall_s:.0f} s)",
-        measured=f"{run.peak_mb:.0f} MB, {run.failed} failed",
-        required=f"< {MOST_RESIDENT_MB} MB, none failed",
+        f"{run.asked} questions to llm, naive and judge, no latency: peak resident memory ({run.wall_s:.0f} s)",
+        f"{run.peak_mb:.0f} MB, {run.failed} failed",
+        f"< {MOST_RESIDENT_MB} MB, none failed",
         holds=run.peak_mb < MOST_RESIDENT_MB and not run.failed,
     )
     return [memory, *(measure_replay(system, original) for system in WANTED_A_SECOND)]

@@ -26,9 +26,9 @@ def measure() -> list[Row]:
     page = run.folder / "report.html"
     size = f"{page.stat().st_size / 1e6:.1f} MB" if page.exists() else "no report.html"
     written = Row(
-        what=f"judgetree eval report of {run.measured.asked} rows; size of report.html",
-        measured=f"{seconds:.1f} s; {size}",
-        required=f"< {MOST_S} s",
+        f"judgetree eval report of {run.measured.asked} rows; size of report.html",
+        f"{seconds:.1f} s; {size}",
+        f"< {MOST_S} s",
         holds=seconds < MOST_S and page.exists(),
     )
     return [written, _opened(page)] if page.exists() else [written]
@@ -37,13 +37,13 @@ def measure() -> list[Row]:
 def _opened(page: Path) -> Row:
     what, required = "report.html in a real Chromium", "whole, nothing on the console"
     if CHROMIUM is None:
-        return Row(what=what, measured="not measured: no Chromium on the PATH", required=required)
+        return Row(what, "not measured: no Chromium on the PATH", required)
     started = time.perf_counter()
     look = look_at(page)
     shown = f": {look.console[0][:120]}" if look.console else ""
     return Row(
-        what=what,
-        measured=f"{time.perf_counter() - started:.1f} s, {len(look.console)} messages on the console{shown}",
-        required=required,
+        what,
+        f"{time.perf_counter() - started:.1f} s, {len(look.console)} messages on the console{shown}",
+        required,
         holds=END_OF_PAGE in look.elements and not look.console,
     )

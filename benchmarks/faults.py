@@ -57,12 +57,10 @@ def measure_fault(fault: Fault, server: ScriptedServer, settings: Settings) -> R
     finished = sum(result.status != "failed" for result in resumed)
     allowed = most_failures(len(rows), RATE ** (RETRIES + 1))
     return Row(
-        what=f"{fault} at {RATE:.0%}, {RETRIES + 1} attempts, {len(rows)} questions",
-        measured=(
-            f"{len(crashes)} crashes, {len(failed)} failed, {finished} of them finished by resume, "
-            f"{unknown:.1%} unknown verdicts"
-        ),
-        required=f"0 crashes, ≤ {allowed} failed, all resumed",
+        f"{fault} at {RATE:.0%}, {RETRIES + 1} attempts, {len(rows)} questions",
+        f"{len(crashes)} crashes, {len(failed)} failed, {finished} of them finished by resume, "
+        f"{unknown:.1%} unknown verdicts",
+        f"0 crashes, ≤ {allowed} failed, all resumed",
         holds=not crashes and len(failed) <= allowed and finished == len(failed),
     )
 

@@ -52,4 +52,4 @@ def hotpotqa() -> HotpotQA | None:
 
 def not_measured(what: str, required: str) -> Row:
     """The row of a benchmark that has no file to ask."""
-    return Row(what=what, measured=f"not measured: {VARIABLE} names no file", required=required)
+    return Row(what, f"not measured: {VARIABLE} names no file", required)

@@ -214,23 +214,14 @@ def measure() -> list[Row]:
         literal = ask_all(given, retriever, system="judge", seen=_alone)
     what = f"{len(given.dataset.questions)} {what}: evidence complete, calls a question"
     return [
+        Row(f"{what}; naive", _told(naive), f"about {NAIVE:.0%}", holds=abs(naive.complete - NAIVE) <= NAIVE_TOLERANCE),
         Row(
-            what=f"{what}; naive",
-            measured=_told(naive),
-            required=f"about {NAIVE:.0%}",
-            holds=abs(naive.complete - NAIVE) <= NAIVE_TOLERANCE,
-        ),
-        Row(
-            what="the same; judge, 2 once all gold is retrieved",
-            measured=_told(together),
-            required=required,
+            "the same; judge, 2 once all gold is retrieved",
+            _told(together),
+            required,
             holds=together.complete >= LEAST_COMPLETE and together.calls <= MOST_CALLS,
         ),
-        Row(
-            what="the same; judge, each chunk by itself",
-            measured=_told(literal),
-            required=f"about {LITERAL_CALLS} calls",
-        ),
+        Row("the same; judge, each chunk by itself", _told(literal), f"about {LITERAL_CALLS} calls"),
     ]
 
 

@@ -37,11 +37,9 @@ def measure_depth(depth: int | None, rows: list[Question], settings: Settings) -
     with RagSession(COLLECTION, system=system, judge=judge, limits=limits, settings=settings) as session:  # type: ignore[arg-type]
         complete, answers, judged = asyncio.run(_complete_and_calls(session, rows))
     return Row(
-        what="naive" if depth is None else f"depth {depth}",
-        measured=(
-            f"evidence complete {complete}/{len(rows)} ({complete / len(rows):.0%}), "
-            f"{answers + judged:.1f} calls a question ({judged:.1f} verdicts, {answers:.1f} answers)"
-        ),
+        "naive" if depth is None else f"depth {depth}",
+        f"evidence complete {complete}/{len(rows)} ({complete / len(rows):.0%}), "
+        f"{answers + judged:.1f} calls a question ({judged:.1f} verdicts, {answers:.1f} answers)",
     )
 
 

@@ -62,9 +62,9 @@ def _multi_hop(judge: Tally, naive: Tally) -> list[Row]:
         naive_right, _ = _sum(naive, lang, ("2hop", "3hop"))
         rows.append(
             Row(
-                what=f"{lang}, 2- and 3-hop questions answered right",
-                measured=f"judge {right}/{total} ({right / total:.0%}), naive {naive_right}/{total}",
-                required="judge ≥ 95 %",
+                f"{lang}, 2- and 3-hop questions answered right",
+                f"judge {right}/{total} ({right / total:.0%}), naive {naive_right}/{total}",
+                "judge ≥ 95 %",
                 holds=right / total >= 0.95,
             )
         )
@@ -73,10 +73,7 @@ def _multi_hop(judge: Tally, naive: Tally) -> list[Row]:
 
 def _by_type(judge: Tally, naive: Tally) -> list[Row]:
     return [
-        Row(
-            what=f"{lang}, {kind}",
-            measured=f"judge {judge[lang, kind][0]}/{judge[lang, kind][1]}, naive {naive[lang, kind][0]}",
-        )
+        Row(f"{lang}, {kind}", f"judge {judge[lang, kind][0]}/{judge[lang, kind][1]}, naive {naive[lang, kind][0]}")
         for lang, kind in sorted(judge)
         if kind != "unanswerable"
     ]
@@ -87,9 +84,9 @@ def _unanswerable(judge: Tally, naive: Tally) -> list[Row]:
     total = sum(judge[lang, "unanswerable"][1] for lang in ("en", "zh"))
     return [
         Row(
-            what="unanswerable questions refused",
-            measured=f"judge {refused[0]}/{total}, naive {refused[1]}/{total}",
-            required="all",
+            "unanswerable questions refused",
+            f"judge {refused[0]}/{total}, naive {refused[1]}/{total}",
+            "all",
             holds=refused == [total, total],
         )
     ]

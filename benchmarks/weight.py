@@ -28,24 +28,9 @@ def measure() -> list[Row]:
         importing = _median_s(scripts / "python", "-c", "import judgetree") - _median_s(scripts / "python", "-c", "")
         helping = _median_s(scripts / "judgetree", "--help")
     return [
-        Row(
-            what="install with the extra embedders, without pip itself",
-            measured=f"{size:.0f} MB",
-            required="< 900 MB",
-            holds=size < 900,
-        ),
-        Row(
-            what=f"import judgetree, median of {RUNS}",
-            measured=f"{importing:.3f} s",
-            required="< 0.3 s",
-            holds=importing < 0.3,
-        ),
-        Row(
-            what=f"judgetree --help, median of {RUNS}",
-            measured=f"{helping:.2f} s",
-            required="< 1 s",
-            holds=helping < 1,
-        ),
+        Row("install with the extra embedders, without pip itself", f"{size:.0f} MB", "< 900 MB", holds=size < 900),
+        Row(f"import judgetree, median of {RUNS}", f"{importing:.3f} s", "< 0.3 s", holds=importing < 0.3),
+        Row(f"judgetree --help, median of {RUNS}", f"{helping:.2f} s", "< 1 s", holds=helping < 1),
     ]
 
 

@@ -22,13 +22,7 @@ DRUM = Dialogue(
     kind="switch",
     turns=(
         WrittenTurn(
-            turn=1,
-            parent=None,
-            question=FIRST,
-            standalone=FIRST,
-            answer="the drum",
-            type="single",
-            supporting=(NAMED,),
+            turn=1, parent=None, question=FIRST, standalone=FIRST, answer="the drum", type="single", supporting=(NAMED,)
         ),
         WrittenTurn(
             turn=2,

@@ -64,9 +64,7 @@ def test_a_model_that_the_endpoint_refuses_is_a_user_error(cli: Cli, home: Path,
     assert "no such model" in done.err
 
 
-def test_an_endpoint_that_is_not_there_is_a_user_error_that_can_be_resumed_from(
-    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_endpoint_is_a_resumable_user_error(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGETREE_LLM", "http://127.0.0.1:9/v1#nobody")
     done = cli("ask", CHAIN.question, "-c", COLLECTION, "--json")
     assert (done.status, done.out) == (2, "")
@@ -75,9 +73,7 @@ def test_an_endpoint_that_is_not_there_is_a_user_error_that_can_be_resumed_from(
 
 
 @pytest.mark.parametrize("name", ["home", "home/below"])
-def test_a_home_folder_that_cannot_be_is_told(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
+def test_an_unusable_home_folder_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     (tmp_path / "home").write_text("a file, not a folder")
     monkeypatch.setenv("JUDGETREE_HOME", str(tmp_path / name))
     done = cli("ask", "What?", "-c", COLLECTION)

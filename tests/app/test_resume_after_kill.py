@@ -189,7 +189,7 @@ def test_a_killed_question_is_drawn_and_resumed(
     assert document["usage_this_run"]["llm_calls"] == len(resumed.let_through)
 
 
-def test_question_that_no_checkpoint_knows_pays_again_only_what_was_in_flight(
+def test_question_without_a_checkpoint_repays_only_in_flight_calls(
     server: ScriptedServer, surroundings: dict[str, str]
 ) -> None:
     """Written at exit alone, the checkpoints of a killed process hold nothing of what it paid for."""

@@ -88,9 +88,7 @@ def _labels(text: str) -> list[str]:
 
 @pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
 @pytest.mark.parametrize("passage", PASSAGES, ids=lambda passage: f"{passage.attempt}-{PASSAGES.index(passage)}")
-def test_a_hostile_passage_leaves_a_prompt_the_structure_of_a_harmless_one(
-    build: Builder, passage: HostilePassage
-) -> None:
+def test_a_hostile_passage_leaves_the_structure_of_a_prompt(build: Builder, passage: HostilePassage) -> None:
     own, harmless = build(passage.text), build(HARMLESS)
     assert _parts(own) == _parts(harmless)
     for (role, text), (_, plain) in zip(own, harmless, strict=True):

@@ -35,7 +35,7 @@ def test_bm25_is_the_formula() -> None:
     assert list(scores) == pytest.approx([math.log(1.6), math.log(1.6) * 4.4 / 3.2, 0.0])
 
 
-def test_bm25_counts_a_word_of_the_query_twice_and_an_unknown_one_not_at_all() -> None:
+def test_bm25_counts_repeated_words_and_ignores_unknown_ones() -> None:
     bm25 = Bm25(["cat sat", "dog ran"])
     assert list(bm25.scores("cat cat bird")) == pytest.approx(list(2 * bm25.scores("cat")))
 

@@ -42,9 +42,7 @@ from benchmarks.judge_auc import (
         ([None], [None], 0.5),
     ],
 )
-def test_auc_is_the_share_of_pairs_that_gold_wins(
-    gold: list[float | None], others: list[float | None], expected: float
-) -> None:
+def test_auc_is_the_share_of_pairs_won(gold: list[float | None], others: list[float | None], expected: float) -> None:
     assert auc(gold, others) == expected
 
 
@@ -93,7 +91,7 @@ def test_same_seed_gives_the_same_interval() -> None:
         ([0.5], [0.5], 0.5, 0.5),
     ],
 )
-def test_best_threshold_maximises_balanced_accuracy(
+def test_best_threshold_is_the_balanced_one(
     gold: list[float], others: list[float], threshold: float, accuracy: float
 ) -> None:
     assert best_threshold(gold, others) == (pytest.approx(threshold), pytest.approx(accuracy))

@@ -84,11 +84,7 @@ class RagasBench:
         spec = f"standards:{write_lines(data, *rows, name='qa.jsonl')}"
         self.folder.mkdir()
         RunStore(self.folder).write_manifest(
-            {
-                "run_id": "r",
-                "experiment": {"dataset": spec},
-                "identity": {"dataset_digest": load_dataset(spec).digest},
-            }
+            {"run_id": "r", "experiment": {"dataset": spec}, "identity": {"dataset_digest": load_dataset(spec).digest}}
         )
 
     def add(self, row: RunRow, *chunks: ChunkNode) -> None:

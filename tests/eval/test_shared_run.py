@@ -127,9 +127,7 @@ def test_two_processes_share_the_questions_of_a_run(command: tuple[ScriptedServe
     assert not (tmp_path / "run" / "checkpoints.sqlite").exists()
 
 
-def test_question_of_a_killed_process_is_asked_by_the_other(
-    command: tuple[ScriptedServer, list[str]], tmp_path: Path
-) -> None:
+def test_question_of_a_killed_process_is_taken_over(command: tuple[ScriptedServer, list[str]], tmp_path: Path) -> None:
     server, run = command
     server.responses = gate = Gate()
     with worker(run) as victim:

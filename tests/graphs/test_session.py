@@ -95,8 +95,7 @@ def test_unknown_thread_is_not_resumed(session: RagSession, question: str | None
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
-    [({"system": "guess"}, "llm, naive, iter_retgen"), ({"system": "naive"}, "name a collection")],
+    ("options", "named"), [({"system": "guess"}, "llm, naive, iter_retgen"), ({"system": "naive"}, "name a collection")]
 )
 def test_session_that_cannot_work_is_refused_at_once(options: dict[str, object], named: str) -> None:
     with pytest.raises(SettingsError, match=named):

@@ -134,7 +134,7 @@ def test_context_variables_of_the_caller_reach_the_work() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_forked_child_starts_a_loop_of_its_own_and_leaves_the_parents_alone() -> None:
+def test_forked_child_starts_a_loop_of_its_own() -> None:
     script = """
 import os
 from judgetree.modules.background_loop import background_loop

@@ -1,15 +1,19 @@
-"""The error tree that the docstring draws is the tree that the classes are."""
+"""The error tree that the docstring draws is the tree that the classes are; what messages say."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import inspect
 import pickle
 import re
+from typing import Self
 
 import pytest
+from pydantic import BaseModel, ValidationError, model_validator
 
 from judgetree.modules import errors
+from judgetree.modules.errors import DependencyError, faults_of, needs_extra
 
 CLASSES = {
     name: value
@@ -48,7 +52,7 @@ def test_docstring_names_every_further_base() -> None:
 
 
 @pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
-def test_every_error_is_ours_explains_itself_and_survives_a_process_boundary(cls: type[Exception]) -> None:
+def test_every_error_explains_itself_and_can_be_pickled(cls: type[Exception]) -> None:
     assert issubclass(cls, errors.JudgetreeError)
     assert cls.__doc__
     assert str(pickle.loads(pickle.dumps(cls("what, which, what to do")))) == "what, which, what to do"
@@ -102,9 +106,7 @@ SETUP, REQUEST, LATER = errors.ModelSetupError, errors.ModelRequestError, errors
         (LATER, [None, 200, 302, 408, 409, 429, 500, 503, 529]),
     ],
 )
-def test_status_says_whether_nothing_or_only_this_request_is_refused(
-    kind: type[Exception], statuses: list[int | None]
-) -> None:
+def test_status_says_whether_the_request_alone_is_refused(kind: type[Exception], statuses: list[int | None]) -> None:
     assert {errors.error_class_of(status) for status in statuses} == {kind}
 
 
@@ -122,3 +124,64 @@ def test_status_says_whether_nothing_or_only_this_request_is_refused(
 )
 def test_code_tells_a_spent_quota_from_a_rate_limit(status: int, code: str, kind: type[Exception]) -> None:
     assert errors.error_class_of(status, code) is kind
+
+
+# --- extras that are not installed ---
+
+
+def test_missing_package_is_told_with_the_extra_that_brings_it() -> None:
+    with pytest.raises(DependencyError) as caught, needs_extra("eval", what="The report"):
+        importlib.import_module("a_package_that_nobody_has")
+    assert str(caught.value) == (
+        "The report needs the package a_package_that_nobody_has. Run: pip install 'judgetree[eval]'"
+    )
+
+
+def test_missing_module_of_our_own_is_no_matter_of_an_extra() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"judgetree\.modules\.nowhere"), needs_extra("eval"):
+        importlib.import_module("judgetree.modules.nowhere")
+
+
+def test_other_errors_stay_what_they_are() -> None:
+    with pytest.raises(ZeroDivisionError), needs_extra("eval"):
+        raise ZeroDivisionError
+
+
+# --- faults of values ---
+
+
+class Span(BaseModel):
+    first: int
+    last: int
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.last < self.first:
+            raise ValueError("it ends before it begins")
+        return self
+
+
+class Text(BaseModel):
+    spans: list[Span]
+
+
+def faults(document: object) -> list[str]:
+    with pytest.raises(ValidationError) as caught:
+        Text.model_validate(document)
+    return faults_of(caught.value, whole="text")
+
+
+def test_each_fault_stands_behind_its_place_in_order() -> None:
+    assert faults({"spans": [{"first": 1, "last": 2}, {"first": "one"}]}) == [
+        "spans.1.first: Input should be a valid integer, unable to parse string as an integer",
+        "spans.1.last: Field required",
+    ]
+
+
+def test_our_own_checks_speak_for_themselves() -> None:
+    assert faults({"spans": [{"first": 2, "last": 1}]}) == ["spans.0: it ends before it begins"]
+
+
+def test_fault_of_the_whole_is_named_as_the_caller_says() -> None:
+    [fault] = faults([])
+    assert fault.startswith("text: Input should be a valid dictionary")

@@ -16,7 +16,7 @@ from tests.app.conftest import CHAIN, COLLECTION, Cli
 from tests.app.talks import AGAIN, COST, FIRST, PAINT, STANDALONE_THICKNESS, THICKNESS
 
 
-def test_questions_lean_on_each_other_and_answers_alone_go_to_standard_output(chat: Cli) -> None:
+def test_follow_ups_are_answered_and_answers_alone_go_to_stdout(chat: Cli) -> None:
     done = chat(FIRST, "", THICKNESS, AGAIN, PAINT, COST)
     assert (done.status, done.out.splitlines()) == (0, ["the drum", "40 mm", "the drum", "grey", REFUSAL])
     assert f"understood as: {STANDALONE_THICKNESS}" in done.err
@@ -173,7 +173,7 @@ def test_small_talk_and_general_knowledge_answer_only_where_they_may(chat: Cli, 
         (("-c", COLLECTION, "--system", "naive"), (FIRST, "/rename"), "empty"),
     ],
 )
-def test_a_mistake_ends_a_pipe_and_is_told_with_its_remedy(
+def test_a_mistake_ends_a_pipe_with_its_remedy(
     chat: Cli, options: tuple[str, ...], lines: tuple[str, ...], advice: str
 ) -> None:
     done = chat(*lines, "/help", options=options)

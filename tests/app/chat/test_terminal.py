@@ -73,9 +73,7 @@ def thinking(request: ChatRequest) -> ChatReply | None:
     return ChatReply(text="the drum", reasoning=THOUGHT) if is_first else None
 
 
-def test_somebody_types_stops_an_answer_goes_on_with_it_and_leaves(
-    terminal: Terminal, scripted: ScriptedServer
-) -> None:
+def test_a_user_types_stops_an_answer_resumes_it_and_leaves(terminal: Terminal, scripted: ScriptedServer) -> None:
     scripted.responses = thinking
     assert "/help" in terminal.read_until("main 1> ")
     terminal.type(f"{FIRST}\n")

@@ -79,9 +79,7 @@ def test_the_closed_book_needs_no_collection(cli: Cli, scripted: ScriptedServer)
 
 
 @pytest.mark.parametrize("system", ["ircot", "iter_retgen", "self_ask", "react"])
-def test_baselines_take_the_second_step_in_further_rounds(
-    cli: Cli, home: Path, scripted: ScriptedServer, system: str
-) -> None:
+def test_baselines_take_the_second_step_in_rounds(cli: Cli, home: Path, scripted: ScriptedServer, system: str) -> None:
     options = ("-c", COLLECTION, "--system", system, "--topk", "2", "--thread-id", "t")
     once = cli("ask", CHAIN.question, *options)
     assert (once.status, once.out) == (0, "40 mm\n"), once.err
@@ -109,9 +107,7 @@ def test_strategies_read_passage_by_passage_and_are_remembered(
     assert "reader.strategy" in other.err
 
 
-def test_a_baseline_that_failed_is_listed_as_such_and_goes_on_where_it_stopped(
-    cli: Cli, home: Path, scripted: ScriptedServer
-) -> None:
+def test_a_failed_baseline_is_listed_and_can_be_resumed(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
     scripted.configure(faults={"500": 1.0})
     assert cli("ask", CHAIN.question, "-c", COLLECTION, "--system", "ircot", "--thread-id", "t").status == 1
     assert "ircot" in cli("threads").out

@@ -48,9 +48,7 @@ def test_secrets_are_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
         ("JUDGETREE_EMBEDDINGS", "local:unheard", "embedder"),
     ],
 )
-def test_what_does_not_work_is_found(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, name: str
-) -> None:
+def test_a_fault_is_found(cli: Cli, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, name: str) -> None:
     monkeypatch.setenv(variable, value)
     status, checks, _ = doctor(cli)
     assert status == 2
@@ -122,7 +120,7 @@ def test_the_demo_needs_its_data(cli: Cli, tmp_path: Path, data: Path) -> None:
     assert QUESTION_ID in cli("demo", "--scripted", "--data", str(data)).err
 
 
-def test_an_out_folder_that_cannot_be_made_is_told_before_anything_is_indexed(cli: Cli, data: Path) -> None:
+def test_an_unusable_out_folder_is_refused_before_indexing(cli: Cli, data: Path) -> None:
     (data / "file").write_text("")
     done = cli("demo", "--scripted", "--data", str(data), "--out", str(data / "file" / "below"))
     assert done.status == 2
@@ -130,7 +128,7 @@ def test_an_out_folder_that_cannot_be_made_is_told_before_anything_is_indexed(cl
     assert cli("collections", "--json").out == "[]\n"
 
 
-def test_the_question_of_the_demo_takes_two_steps_in_the_corpus_that_comes_with_the_source() -> None:
+def test_the_demo_question_takes_two_steps_in_the_demo_corpus() -> None:
     question = find_data(REPOSITORY / "data").question
     assert question.is_chained
     assert is_right(f" {question.answer.upper()}.", question)

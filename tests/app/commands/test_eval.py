@@ -88,7 +88,7 @@ def test_sample_asks_so_many_questions_and_not_together_with_a_limit(cli: Cli, d
     assert "sample" in both.err
 
 
-def test_some_failed_questions_end_with_1_and_say_how_to_go_on(
+def test_failed_questions_end_with_1_and_a_remedy(
     cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer
 ) -> None:
     scripted.configure(faults={"500": 1.0})
@@ -117,7 +117,7 @@ class Hold:
         return None
 
 
-def test_killed_run_goes_on_and_loses_and_doubles_nothing(
+def test_killed_run_resumes_without_loss_or_copies(
     cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer
 ) -> None:
     out, replayed = tmp_path / "run", tmp_path / "replayed"
@@ -151,7 +151,7 @@ def outcomes(run: Path) -> dict[tuple[str, str, int], object]:
         (("--dataset", "hotpotqa:a.json", "--systems", "rag"), "systems.0"),
     ],
 )
-def test_what_the_user_can_mend_ends_with_2(cli: Cli, tmp_path: Path, options: tuple[str, ...], named: str) -> None:
+def test_user_errors_end_with_2(cli: Cli, tmp_path: Path, options: tuple[str, ...], named: str) -> None:
     ran = cli("eval", "run", "--out", str(tmp_path / "run"), *options)
     assert ran.status == 2
     assert named in ran.err

@@ -125,9 +125,7 @@ def test_other_model_than_that_of_the_settings_is_calibrated(cli: Cli, train: st
     assert list(read_calibrations(thresholds_file(load_settings()))) == ["small-judge"]
 
 
-def test_questions_of_a_run_are_refused_before_anything_is_asked(
-    cli: Cli, train: str, tmp_path: Path, scripted: ScriptedServer
-) -> None:
+def test_unusable_questions_are_refused_at_once(cli: Cli, train: str, tmp_path: Path, scripted: ScriptedServer) -> None:
     run = tmp_path / "run"
     assert cli("eval", "run", "--dataset", train, "--systems", "llm", "--limit", "2", "--out", str(run)).status == 0
     scripted.reset()
@@ -146,9 +144,7 @@ def test_questions_of_a_run_are_refused_before_anything_is_asked(
         ("mills_train.json", ("--target-recall", "93"), "above 0, up to 1"),
     ],
 )
-def test_what_the_user_can_mend_ends_with_2(
-    cli: Cli, tmp_path: Path, name: str, options: tuple[str, ...], said: str
-) -> None:
+def test_user_errors_end_with_2(cli: Cli, tmp_path: Path, name: str, options: tuple[str, ...], said: str) -> None:
     told = cli("eval", "calibrate", "--dataset", write_mills(tmp_path / name), *options)
     assert (told.status, told.out) == (2, "")
     assert said in told.err

@@ -100,7 +100,7 @@ def test_limit_on_money_stops_cleanly_and_the_run_goes_on(cli: Cli, priced: Path
     assert json.loads(cli(*options(priced, out, "--json")).out)["asked"] == QUESTIONS - 1
 
 
-def test_limit_on_money_without_a_price_is_refused_before_anything_is_asked(
+def test_limit_on_money_without_a_price_is_refused(
     cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer
 ) -> None:
     ran = cli(*options(data, tmp_path / "run", "--max-cost", "5"))
@@ -110,9 +110,7 @@ def test_limit_on_money_without_a_price_is_refused_before_anything_is_asked(
     assert sum(scripted.requests.values()) == 0
 
 
-def test_dry_run_asks_a_pilot_whose_rows_the_run_keeps(
-    cli: Cli, priced: Path, tmp_path: Path, scripted: ScriptedServer
-) -> None:
+def test_dry_run_asks_a_pilot_that_is_kept(cli: Cli, priced: Path, tmp_path: Path, scripted: ScriptedServer) -> None:
     out = tmp_path / "run"
     estimate = json.loads(cli(*options(priced, out, "--dry-run", "--pilot", "2", "--json")).out)
     (llm,) = estimate["systems"]
@@ -129,9 +127,7 @@ def test_dry_run_asks_a_pilot_whose_rows_the_run_keeps(
     assert ran["cost_usd"] - estimate["pilot"]["cost_usd"] == pytest.approx(llm["cost_usd"]["value"], rel=0.5)
 
 
-def test_dry_run_without_a_pilot_goes_by_the_rows_there_are(
-    cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer
-) -> None:
+def test_dry_run_without_a_pilot_uses_kept_rows(cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer) -> None:
     out = tmp_path / "run"
     nothing = cli(*options(data, out, "--dry-run", "--pilot", "0"))
     assert nothing.status == 2
@@ -157,9 +153,7 @@ def test_dry_run_without_a_pilot_goes_by_the_rows_there_are(
         (("--dry-run", "--pilot", "-1"), "--pilot"),
     ],
 )
-def test_options_that_do_not_fit_end_with_2(
-    cli: Cli, data: Path, tmp_path: Path, given: tuple[str, ...], named: str
-) -> None:
+def test_unfit_options_end_with_2(cli: Cli, data: Path, tmp_path: Path, given: tuple[str, ...], named: str) -> None:
     ran = cli(*options(data, tmp_path / "run", *given))
     assert ran.status == 2
     assert named in ran.err

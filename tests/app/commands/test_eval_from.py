@@ -43,9 +43,7 @@ def test_run_is_done_again_as_its_manifest_says(
     assert first["run_id"] != second["run_id"]
 
 
-def test_run_that_several_commands_made_is_done_again_as_a_whole(
-    cli: Cli, done: Path, data: Path, tmp_path: Path
-) -> None:
+def test_run_of_several_commands_is_repeated_as_a_whole(cli: Cli, done: Path, data: Path, tmp_path: Path) -> None:
     grown, again = tmp_path / "grown", tmp_path / "again"
     for options in (("--systems", "naive", "--limit", "1"), ("--systems", "llm,judge", "--repeat", "2")):
         assert cli("eval", "run", "--dataset", f"standards:{data}", *options, "--out", str(grown)).status == 0
@@ -111,9 +109,7 @@ def test_manifest_of_an_older_version_is_gone_on_with_and_done_again(cli: Cli, d
         (("--from", "{done}", "--config", "x.yaml"), "leave out --config"),
     ],
 )
-def test_what_is_no_manifest_ends_with_2(
-    cli: Cli, done: Path, tmp_path: Path, options: tuple[str, ...], said: str
-) -> None:
+def test_no_manifest_ends_with_2(cli: Cli, done: Path, tmp_path: Path, options: tuple[str, ...], said: str) -> None:
     filled = (option.format(done=done) for option in options)
     ran = cli("eval", "run", *filled, "--out", str(tmp_path / "b"))
     assert ran.status == 2

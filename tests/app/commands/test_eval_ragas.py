@@ -84,7 +84,7 @@ def test_failed_samples_end_with_1_and_say_how_to_go_on(cli: Cli, run: Path, scr
         (("--llm", "gpt"), "Unknown model"),
     ],
 )
-def test_what_the_user_can_mend_ends_with_2(cli: Cli, run: Path, options: tuple[str, ...], named: str) -> None:
+def test_user_errors_end_with_2(cli: Cli, run: Path, options: tuple[str, ...], named: str) -> None:
     ran = cli("eval", "ragas", str(run), *options)
     assert (ran.status, ran.out) == (2, "")
     assert named in ran.err

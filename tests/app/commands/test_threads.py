@@ -88,9 +88,7 @@ def test_listing_makes_no_store(cli: Cli, tmp_path: Path) -> None:
     assert not (tmp_path / "cwd" / ".judgetree").exists()
 
 
-def test_a_damaged_store_is_named_with_what_to_do(
-    cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_store_is_named(cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "own.sqlite"
     monkeypatch.setenv("JUDGETREE_CHECKPOINTS", f"sqlite:///{store}")
     assert cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", "damaged").status == 0

@@ -90,9 +90,7 @@ def test_every_template_comes_apart_as_it_was_built(query: str, passage: str) ->
 
 
 @given(query=one_liners, passage=passages, rejected=one_liners)
-def test_a_sub_question_request_comes_apart_with_and_without_a_rejected_try(
-    query: str, passage: str, rejected: str
-) -> None:
+def test_a_sub_question_request_is_parsed_with_and_without_a_retry(query: str, passage: str, rejected: str) -> None:
     assume("write another one" not in passage + rejected)
     expected = Prompt(kind="sub_question", query=query, passage=as_material(passage))
     assert parse_prompt(judge_prompts.sub_question_messages(query, passage)) == expected
@@ -150,9 +148,7 @@ def test_a_user_message_that_left_its_template_is_noticed(system: str, user: str
         ("Who asks this?", [RIVET, STEEL, COATING], (0, "")),
     ],
 )
-def test_the_judge_scores_by_the_quotes_in_the_passage(
-    query: str, quotes: list[SupportingFact], verdict: tuple[int, str]
-) -> None:
+def test_the_judge_scores_by_quotes(query: str, quotes: list[SupportingFact], verdict: tuple[int, str]) -> None:
     assert ANSWERS.judge(query, " … ".join(fact.quote for fact in quotes)) == verdict
 
 
@@ -197,9 +193,7 @@ def test_a_bridge_named_by_the_next_passage_does_not_prove_the_hop_before() -> N
 
 
 @given(held=st.sets(st.sampled_from(CHAIN.supporting)), query=st.sampled_from([CHAIN.question, REST_AFTER_RIVET]))
-def test_one_sub_question_closes_the_gap_of_a_prefix_or_of_one_missing_hop(
-    held: set[SupportingFact], query: str
-) -> None:
+def test_one_sub_question_closes_the_gap_of_a_prefix_or_a_hop(held: set[SupportingFact], query: str) -> None:
     evidence = " ".join(fact.quote for fact in held)
     corpus = " ".join(fact.quote for fact in CHAIN.supporting)
     score, next_query = ANSWERS.judge(query, evidence)

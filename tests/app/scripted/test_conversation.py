@@ -53,9 +53,7 @@ def reply(messages: list[Message]) -> str:
         (NAMED_TURN, "Who?", []),
     ],
 )
-def test_those_shown_turns_are_selected_that_a_question_leans_on(
-    earlier: list[QaPair], query: str, needed: list[int]
-) -> None:
+def test_the_turns_a_question_leans_on_are_selected(earlier: list[QaPair], query: str, needed: list[int]) -> None:
     said = reply(prompts.select_messages(prompts.render_turns(earlier), query))
     assert prompts.SelectionReply.model_validate_json(said).turns == needed
 
@@ -82,7 +80,7 @@ def test_what_only_the_summary_tells_of_comes_along_with_the_newest_turn() -> No
         ("Who?", PASSAGES, "Who?", [], ""),
     ],
 )
-def test_an_assessment_says_what_turns_and_passages_give(
+def test_an_assessment_names_useful_passages(
     query: str, passages: str, question: str, useful: list[int], answer: str
 ) -> None:
     said = prompts.AssessmentReply.model_validate_json(reply(prompts.assess_messages(SHOWN, passages, query)))

@@ -46,8 +46,7 @@ def test_a_sentence_asks_for_what_is_missing(evidence: str, said: str, thoughts:
 
 
 @pytest.mark.parametrize(
-    ("evidence", "said"),
-    [("", NOTHING_KNOWN), (NAMED, SUB_QUESTION), (f"{NAMED} {THICK}", f"{CHAIN.question} 40 mm.")],
+    ("evidence", "said"), [("", NOTHING_KNOWN), (NAMED, SUB_QUESTION), (f"{NAMED} {THICK}", f"{CHAIN.question} 40 mm.")]
 )
 def test_a_draft_asks_for_what_is_missing(evidence: str, said: str) -> None:
     assert reply(draft_messages(CHAIN.question, evidence)) == said

@@ -222,9 +222,7 @@ def questions_file(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(("ending", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_the_process_says_where_it_listens_and_can_be_reconfigured(
-    tmp_path: Path, ending: signal.Signals, status: int
-) -> None:
+def test_the_process_says_where_it_listens(tmp_path: Path, ending: signal.Signals, status: int) -> None:
     options = ["--questions", str(questions_file(tmp_path)), "--fault", "500:1", "--seed", "3"]
     command = [sys.executable, "-m", "judgetree.app.scripted.server", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -252,9 +250,7 @@ def test_the_process_says_where_it_listens_and_can_be_reconfigured(
         (["--port", "70000"], "port 70000"),
     ],
 )
-def test_a_mistake_on_the_command_line_exits_2_in_a_line(
-    options: list[str], fault: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_line_mistake_exits_2(options: list[str], fault: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(options) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

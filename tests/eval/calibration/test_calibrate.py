@@ -181,9 +181,7 @@ shares = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
 @given(shares, shares, st.floats(0.01, 1.0))
-def test_t1_keeps_the_wanted_share_and_no_higher_one_does(
-    gold: list[float], others: list[float], recall: float
-) -> None:
+def test_t1_is_the_highest_that_keeps_the_share(gold: list[float], others: list[float], recall: float) -> None:
     threshold = needed_threshold(gold, others, recall=recall)
     wanted = math.ceil(recall * len(gold) - 1e-9)
     assert sum(rating >= threshold for rating in gold) >= wanted
@@ -216,7 +214,7 @@ def rated(gold: float | None, other: float | None, *, alone: tuple[float, float]
     )
 
 
-def test_judge_that_separates_is_fitted_in_the_middle_and_holds_on_what_it_has_not_seen() -> None:
+def test_judge_that_separates_is_fitted_and_generalises() -> None:
     fit = fit_thresholds([rated(0.8, 0.2, alone=(0.9, 0.1))] * 20)
     assert fit.thresholds == LogprobThresholds(needed=0.5, alone=0.5)
     assert (fit.auc_within.mean, fit.auc_over, fit.without_alone, fit.findings) == (1.0, 1.0, "", ())

@@ -67,10 +67,7 @@ def test_chunk_is_gold_in_full_where_its_document_is_the_only_one_needed() -> No
     judged = judged_questions(
         [row(OIL, found("a", "1", 0.8), found("x", "0", 0.6)), row(INK, found("c", "2", 0.9))], QUESTIONS
     )
-    assert judged == {
-        "oil": [chunk("1", "some", 0.8), chunk("0", "none", 0.6)],
-        "ink": [chunk("2", "all", 0.9)],
-    }
+    assert judged == {"oil": [chunk("1", "some", 0.8), chunk("0", "none", 0.6)], "ink": [chunk("2", "all", 0.9)]}
 
 
 def test_sub_runs_unjudged_chunks_and_questions_without_gold_are_left_out() -> None:
@@ -136,7 +133,7 @@ ratings = st.lists(st.one_of(st.none(), st.integers(-3, 3)), min_size=1, max_siz
 
 
 @given(ratings, ratings)
-def test_auc_is_the_share_of_pairs_that_gold_wins(gold: list[int | None], others: list[int | None]) -> None:
+def test_auc_is_the_share_of_pairs_won(gold: list[int | None], others: list[int | None]) -> None:
     pairs = [(one, other) for one in gold for other in others]
     wins = sum(0.5 if None in (one, other) or one == other else float(one > other) for one, other in pairs)  # type: ignore[operator]
     assert auc(gold, others) == pytest.approx(wins / len(pairs))
@@ -148,7 +145,7 @@ def test_auc_of_one_side_is_refused(gold: list[float], others: list[float]) -> N
         auc(gold, others)
 
 
-def test_auc_goes_by_probability_where_there_is_one_and_a_2_stands_above_every_1() -> None:
+def test_auc_goes_by_probability_and_a_2_stands_above_a_1() -> None:
     first = [chunk("1", "some", 0.6), chunk("0", "none", 0.9), chunk("1", "none", 0.95)]
     second = [chunk("2", "all", 0.7), chunk("1", "none", 0.99), chunk("unknown", "none")]
     figures = figures_of(first, second)

@@ -36,7 +36,7 @@ def test_both_layouts_mean_the_same(tmp_path: Path) -> None:
     assert by_turn.malformed == ()
 
 
-def test_a_turn_has_its_history_and_rewrite_but_neither_answers_nor_documents(tmp_path: Path) -> None:
+def test_a_turn_has_history_and_rewrite_but_no_answer_or_document(tmp_path: Path) -> None:
     dataset = load_cast(write_list(tmp_path, row(1), row(2), row(3)))
     assert [question.id for question in dataset.questions] == ["7_1", "7_2", "7_3"]
     last = dataset.questions[2]

@@ -60,7 +60,7 @@ def test_2wiki_without_its_aliases_warns(tmp_path: Path, caplog: pytest.LogCaptu
     assert "id_aliases.json" in caplog.text
 
 
-def test_equal_paragraphs_are_one_document_and_supporting_means_the_rows_own(tmp_path: Path) -> None:
+def test_equal_paragraphs_are_one_document(tmp_path: Path) -> None:
     old, new = ("Mill", ["Of wood."]), ("Mill", ["Of stone."])
     dataset = load_hotpotqa(
         write_list(
@@ -76,9 +76,7 @@ def test_equal_paragraphs_are_one_document_and_supporting_means_the_rows_own(tmp
 
 
 @pytest.mark.parametrize(("sentence", "body"), [(0, "Short."), (1, "Long. Longer."), (9, "Short.")])
-def test_of_two_paragraphs_with_one_title_the_one_with_the_sentence_is_meant(
-    tmp_path: Path, sentence: int, body: str
-) -> None:
+def test_of_equal_titles_the_paragraph_with_the_sentence_is_meant(tmp_path: Path, sentence: int, body: str) -> None:
     context = [("Mill", ["Short."]), ("Mill", ["Long.", " Longer."])]
     dataset = load_hotpotqa(write_list(tmp_path, hotpot_row(1, context, [("Mill", sentence)])))
     assert dataset.questions[0].supporting == (content_document("Mill", body).key,)

@@ -85,7 +85,7 @@ def test_a_context_is_a_reference_if_it_says_so_or_was_marked(tmp_path: Path) ->
         ([], (), False),
     ],
 )
-def test_answers_go_by_the_answerability(
+def test_answers_go_by_answerability(
     tmp_path: Path, answerability: list[str], answers: tuple[str, ...], known: bool
 ) -> None:
     row = task(1, answerability=answerability)

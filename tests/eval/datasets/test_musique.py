@@ -89,7 +89,7 @@ def test_a_split_without_answers_is_refused(tmp_path: Path) -> None:
 
 
 @given(order=st.permutations(range(4)), hops=st.lists(st.integers(0, 3), max_size=4))
-def test_every_named_paragraph_supports_once(
+def test_a_named_paragraph_supports_once(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], hops: list[int]
 ) -> None:
     decomposition = [{"paragraph_support_idx": idx} for idx in hops]

@@ -98,7 +98,7 @@ def test_a_line_may_be_a_dialogue_of_turns_that_share_something(tmp_path: Path) 
         ({"answer": None}, (), False),
     ],
 )
-def test_answers_are_told_none_or_not_known(
+def test_answers_are_given_or_unknown(
     tmp_path: Path, given: dict[str, object], answers: tuple[str, ...], known: bool
 ) -> None:
     first, second = load_quac(write_lines(tmp_path, turn(1, context=CONTEXT, **given), turn(2))).questions
@@ -135,9 +135,7 @@ def test_what_a_turn_tells_of_itself_is_kept(tmp_path: Path) -> None:
         ({"id": "d", "turns": []}, "turns: the list is empty"),
     ],
 )
-def test_a_malformed_turn_is_reported_with_those_that_follow_it(
-    tmp_path: Path, bad: dict[str, object], fault: str
-) -> None:
+def test_a_malformed_turn_is_reported_with_its_followers(tmp_path: Path, bad: dict[str, object], fault: str) -> None:
     dataset = load_quac(write_lines(tmp_path, turn(1, "e"), turn(1), "", bad, turn(3), turn(4), turn(5, parent="d_1")))
     assert [question.id for question in dataset.questions] == ["e_1", "d_1", "d_5"]
     assert [number for number, _ in dataset.malformed] == [4, 5, 6]

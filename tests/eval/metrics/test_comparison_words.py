@@ -49,7 +49,7 @@ def test_a_correction_can_take_a_difference_back() -> None:
     )
 
 
-def test_an_interval_that_holds_zero_shows_no_difference_whatever_the_test_says() -> None:
+def test_an_interval_around_zero_shows_no_difference() -> None:
     doubtful = replace(SHOWN, difference=MeanInterval(mean=0.032, low=-0.001, high=0.06, n=500))
     assert verdict_in_words(doubtful, a="judge", b="naive").startswith("No difference in EM was shown")
 

@@ -50,7 +50,7 @@ FAILED, ANSWERED, OF_READER = about("c", error="HTTP 500"), about("c"), about(""
         (chunk("pending"), (), {}),
     ],
 )
-def test_what_a_fault_took_counts_and_what_a_limit_or_the_model_did_does_not(
+def test_damage_counts_faults_but_no_limits(
     found: ChunkNode, usage: tuple[CallRecord, ...], expected: dict[str, int]
 ) -> None:
     assert damage(found, usage=usage) == expected
@@ -81,9 +81,7 @@ NO_QUESTION = chunk("judged", sub_run_error="no sub-question: it was cut off")
         (chunk("judged", score=2), (cut_off("judge"),), 0),
     ],
 )
-def test_reply_that_was_cut_off_counts_where_an_answer_or_a_sub_question_came_of_it(
-    found: ChunkNode, usage: tuple[CallRecord, ...], count: int
-) -> None:
+def test_cut_off_reply_counts_where_it_was_used(found: ChunkNode, usage: tuple[CallRecord, ...], count: int) -> None:
     assert damage(found, usage=usage).get("cut_off_replies", 0) == count
     assert damage_in_words(damage_to_calls([cut_off("condense")])) == "1 cut-off reply"
 

@@ -95,7 +95,7 @@ def test_the_interval_covers_the_true_share_about_as_often_as_it_says(share: flo
     assert 366 <= covered <= 396
 
 
-def test_the_interval_of_dialogues_covers_the_true_share_where_that_of_turns_does_not() -> None:
+def test_the_interval_of_dialogues_covers_the_true_share() -> None:
     rng = np.random.default_rng(11)
     clusters = [number // 6 for number in range(180)]
     covered = {"dialogues": 0, "turns": 0}

@@ -1,4 +1,4 @@
-"""Retrieval metrics: cases worked out by hand, and laws over generated rankings."""
+"""Retrieval metrics: cases worked out by hand, and laws over generated rankings; gold marks by chunk."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.metrics.retrieval import (
+    GoldMark,
     RetrievalScores,
     all_supporting,
     first_appearances,
+    gold_mark,
     reciprocal_rank,
     score_retrieval,
     supporting_recall,
@@ -19,8 +22,7 @@ RANKED = ["x", "g1", "x", "g1", "y", "g2"]  # x, g1, y, g2 once each
 
 
 @pytest.mark.parametrize(
-    ("k", "recall", "complete"),
-    [(1, 0, 0), (2, 0.5, 0), (3, 0.5, 0), (4, 1, 1), (10, 1, 1), (None, 1, 1)],
+    ("k", "recall", "complete"), [(1, 0, 0), (2, 0.5, 0), (3, 0.5, 0), (4, 1, 1), (10, 1, 1), (None, 1, 1)]
 )
 def test_k_counts_documents_by_first_appearance(k: int | None, recall: float, complete: float) -> None:
     assert supporting_recall(RANKED, ["g1", "g2"], k=k) == recall
@@ -96,3 +98,28 @@ def test_reciprocal_rank_tells_where_recall_starts(ranked: list[str], wanted: li
     assert rank is not None
     assert recall is not None
     assert (rank >= 1 / k) == (recall > 0)
+
+
+# --- gold marks ---
+
+FACT = "Dorsan withstands up to 212 °C in service"
+QUESTION = EvalQuestion(
+    id="q", question="?", answers=("212 °C",), supporting=("gaskets", "bolts"), facts=(("gaskets", FACT),)
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "mark"),
+    [
+        ("gaskets", f"KV-207. {FACT}; above that it chars.", "fact"),
+        ("gaskets", "DORSAN withstands\nup to  212 °C in service.", "fact"),
+        ("gaskets", "Gaskets are stored flat and dry.", ""),
+        ("gaskets", "and so on. Dorsan withstands up to 212", "fact"),
+        ("gaskets", "up to 212 °C in service. Above that", "fact"),
+        ("gaskets", "and so on. Dorsan", ""),
+        ("bolts", "Bolts are tightened crosswise.", "document"),
+        ("ladders", FACT, ""),
+    ],
+)
+def test_chunk_is_gold_by_the_words_that_it_holds(key: str, text: str, mark: GoldMark) -> None:
+    assert gold_mark(QUESTION, key, text) == mark

@@ -70,9 +70,7 @@ def test_mcnemar_refuses_graded_scores() -> None:
         (4, 4, 1.0),
     ],
 )
-def test_mcnemar_is_a_fair_coin_over_the_questions_that_one_alone_has_right(
-    a_alone: int, b_alone: int, expected: float
-) -> None:
+def test_mcnemar_is_a_fair_coin_over_discordant_questions(a_alone: int, b_alone: int, expected: float) -> None:
     a = [1.0, 0.0, 0.0] + [1.0] * a_alone + [0.0] * b_alone
     b = [1.0, 0.0, 0.0] + [0.0] * a_alone + [1.0] * b_alone
     assert mcnemar_p_value(a, b) == pytest.approx(expected)
@@ -150,7 +148,7 @@ def test_the_order_of_questions_does_not_matter(scores: list[tuple[float, float]
     assert (one.a_better, one.b_better) == (other.a_better, other.b_better)
 
 
-def test_the_paired_interval_is_narrower_than_the_systems_own_when_they_agree_on_most_questions() -> None:
+def test_the_paired_interval_of_agreeing_systems_is_narrower() -> None:
     b = ([1.0, 0.0] * 100)[:200]
     a = [1.0] * 12 + b[12:]
     comparison = compare_paired(a, b, metric="EM", test="mcnemar")
@@ -182,7 +180,7 @@ def test_dialogues_are_exchanged_and_drawn_as_a_whole() -> None:
         compare_paired(a, b, metric="EM", test="mcnemar", dialogues=dialogues)
 
 
-def test_turns_that_go_alike_widen_the_interval_and_the_detectable_difference() -> None:
+def test_correlated_turns_widen_the_interval() -> None:
     rng = np.random.default_rng(2)
     a = np.repeat(rng.random(20), 5).tolist()
     dialogues = [f"d{number // 5}" for number in range(100)]

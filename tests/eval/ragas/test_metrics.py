@@ -73,7 +73,7 @@ def test_failed_question_has_no_score_at_all() -> None:
     assert set(reasons(row("wall", "", status="failed", chunks=FOUND), WALL).values()) == {"question failed"}
 
 
-def test_inputs_are_those_of_the_metric_and_the_reference_is_the_first_gold_answer() -> None:
+def test_inputs_are_those_of_the_metric() -> None:
     given = inputs_of(RAGAS_METRICS["factual_correctness"], row("wall", "40"), WALL, ())
     assert given == {"response": "40", "reference": "40 mm"}
 
@@ -85,10 +85,7 @@ def test_evidence_is_what_the_reader_saw() -> None:
         chunk("Useless.", score=0),
         chunk("Refused below.", score=1, sub=("Who?", REFUSED)),
     )
-    assert evidence_of(tree) == (
-        "s.md\nKept.\nSupplementary question: Which?\nAnswer: That.",
-        "s.md\nRefused below.",
-    )
+    assert evidence_of(tree) == ("s.md\nKept.\nSupplementary question: Which?\nAnswer: That.", "s.md\nRefused below.")
     assert evidence_of(tree_of(row("wall", ""), chunk("All are useless.", score=0))) == ("s.md\nAll are useless.",)
 
 

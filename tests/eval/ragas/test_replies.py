@@ -58,13 +58,7 @@ def ask(server: ScriptedServer, meter: CallMeter | None = None, llm: StructuredL
     return background_loop().run(llm.ask("As JSON, please.", Verdicts, meter=meter or CallMeter(node="ragas")))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        GOOD_TEXT,
-        f"Perhaps {{}}?</think>```json\n{GOOD_TEXT[:-1]},}}\n```",
-    ],
-)
+@pytest.mark.parametrize("text", [GOOD_TEXT, f"Perhaps {{}}?</think>```json\n{GOOD_TEXT[:-1]},}}\n```"])
 def test_reply_is_found_in_what_surrounds_it(text: str) -> None:
     assert parse_reply(text, Verdicts).model_dump() == GOOD
 

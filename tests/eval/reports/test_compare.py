@@ -73,7 +73,7 @@ def pairs_of(comparisons: list[Comparison]) -> list[tuple[str, str]]:
     return [(each.a, each.b) for each in comparisons if each.paired.metric == "em"]
 
 
-def test_systems_are_compared_with_the_baseline_and_with_each_other_only_when_asked(tmp_path: Path, file: Path) -> None:
+def test_systems_are_compared_with_each_other_only_when_asked(tmp_path: Path, file: Path) -> None:
     run = write_run(tmp_path / "a", file, {"judge": 12, "llm": 6, "naive": 4})
     assert pairs_of(compare_runs(run)) == [("llm", "naive"), ("judge", "naive")], "in the order of systems"
     assert pairs_of(compare_runs(run, baseline="llm")) == [("naive", "llm"), ("judge", "llm")]
@@ -103,7 +103,7 @@ def test_baseline_of_a_second_run_meets_every_system_of_the_first(tmp_path: Path
     ]
 
 
-def test_questions_that_one_system_alone_was_asked_are_left_out_and_counted(tmp_path: Path, file: Path) -> None:
+def test_questions_of_one_system_alone_are_left_out_and_counted(tmp_path: Path, file: Path) -> None:
     run = write_run(tmp_path / "a", file, {"naive": 6, "judge": 7})
     rows = (run / "rows.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (run / "rows.jsonl").write_text("".join(rows[:-3]), encoding="utf-8")
@@ -117,7 +117,7 @@ def test_no_difference_is_told_as_such(tmp_path: Path, file: Path) -> None:
     assert em.verdict.startswith("No difference in em was shown")
 
 
-def test_rows_that_an_outage_damaged_make_no_difference_unless_they_are_wanted(tmp_path: Path, file: Path) -> None:
+def test_rows_damaged_by_an_outage_count_only_when_wanted(tmp_path: Path, file: Path) -> None:
     run = write_run(tmp_path / "a", file, {"naive": 6, "judge": 6})
     store = RunStore(run)
     for row in [row for row in store.read_rows() if row.system == "judge"][:6]:
@@ -157,7 +157,7 @@ def test_repeated_questions_count_once(tmp_path: Path, file: Path) -> None:
     assert em.paired.difference.n == QUESTIONS
 
 
-def test_runs_that_differ_in_more_than_the_system_are_refused_unless_forced(tmp_path: Path, file: Path) -> None:
+def test_runs_that_differ_otherwise_are_refused_unless_forced(tmp_path: Path, file: Path) -> None:
     a = write_run(tmp_path / "a", file, {"judge": 3})
     b = write_run(tmp_path / "b", file, {"judge": 5}, topk=5)
     with pytest.raises(SettingsError, match=r"topk: 3 and 5.*--force"):

@@ -89,9 +89,7 @@ def test_rewrites_are_compared_with_the_human_s() -> None:
         ("no", {"reused": KEPT}, 1.0, 0.0),
     ],
 )
-def test_reuse_is_told_of_follow_ups(
-    prediction: str, told: dict[str, object], reuses: float, wrongly: float | None
-) -> None:
+def test_reuse_is_of_follow_ups(prediction: str, told: dict[str, object], reuses: float, wrongly: float | None) -> None:
     rows = row(FIRST, "x"), row(SECOND, prediction, **told)
     assert column("reuses", *rows) == [None, reuses]
     assert column("reuses_wrongly", *rows) == [None, wrongly]
@@ -136,7 +134,7 @@ def test_calls_and_tokens_are_those_of_search_and_conversation_paid_or_not() -> 
     assert (scored["chat_calls"], scored["own_calls"], scored["own_tokens"]) == (4, 2, 100)
 
 
-def test_retrieval_of_a_turn_that_searched_for_nothing_is_missing_and_that_of_a_failed_one_is_not() -> None:
+def test_retrieval_is_missing_without_a_search() -> None:
     rows = row(FIRST, "x", answered_from="history"), replace(row(SECOND, ""), status="failed")
     frame = frame_of(*rows)
     assert list(frame["recall@3"].isna()) == [True, False]

@@ -113,7 +113,7 @@ def test_unanswerable_question_is_refused_or_wrong() -> None:
     assert kind_of(question=nobody, status="refused", prediction=REFUSAL) is None
 
 
-def test_answer_that_contains_the_gold_fails_by_format_only_even_if_gold_was_missing() -> None:
+def test_answer_that_contains_gold_fails_by_format() -> None:
     assert kind_of(chunk("x"), prediction="It is 40 mm thick.") == "format_only"
 
 
@@ -138,7 +138,7 @@ def followed_up(*first: str, second: str, pairs: str = "", shown: str = "") -> F
     return failure_kind(row_of(SearchTree(root=root), system="self_ask"), QUESTION, lambda: SearchTree(root=root))
 
 
-def test_gold_of_a_follow_up_reaches_the_reader_in_the_answer_drawn_from_it() -> None:
+def test_gold_of_a_follow_up_reaches_the_reader() -> None:
     drawn = render_sub_answer("And the wall?", "40 mm thick")
     other = render_sub_answer("And the wall?", "painted grey yesterday")
     assert followed_up("a", second="b", shown="a", pairs=drawn) == "reader_missed"
@@ -162,7 +162,7 @@ def test_gold_that_nobody_found_is_a_retrieval_miss() -> None:
     assert kind_of(asked("x", chunk("y", "0"))) == "retrieval_miss", "no gold chunk led to the sub-question"
 
 
-def test_gold_chunk_scored_0_is_a_false_0_where_it_was_withheld_or_not_followed_up() -> None:
+def test_gold_scored_0_is_a_false_0_where_it_was_withheld() -> None:
     assert kind_of(chunk("a", "0"), chunk("b", "1")) == "judge_false_0"
     assert kind_of(chunk("a", "0"), chunk("x", "1")) == "judge_false_0"
     assert kind_of(chunk("a", "1"), asked("x", chunk("b", "0"), chunk("y", "1"), sub_answer="ladder in y")) == (
@@ -174,7 +174,7 @@ def test_gold_chunks_that_all_scored_0_were_shown_all_the_same() -> None:
     assert kind_of(chunk("a", "0"), chunk("b", "0")) == "reader_missed"
 
 
-def test_0_on_gold_below_is_no_fault_where_the_reader_had_that_gold_from_elsewhere() -> None:
+def test_0_on_gold_is_no_fault_where_the_reader_had_that_gold() -> None:
     found = asked("a", chunk("a", "0"), chunk("b", "1"), sub_answer="40 mm thick")
     assert kind_of(found) == "reader_missed"
 
@@ -255,7 +255,7 @@ QUESTIONS = st.builds(
     system=st.sampled_from(["llm", "naive", "judge"]),
     has_tree=st.booleans(),
 )
-def test_kinds_sum_to_all_errors(
+def test_kinds_sum_up(
     tree: SearchTree, question: EvalQuestion, prediction: str, status: str, system: str, has_tree: bool
 ) -> None:
     row = row_of(tree, prediction=prediction, status=status, system=system)

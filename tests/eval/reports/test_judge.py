@@ -60,7 +60,7 @@ def test_nearly_all_0_is_right_where_nearly_all_is_useless() -> None:
         ),
     ],
 )
-def test_judge_that_gives_one_verdict_hardly_discriminates(
+def test_judge_of_one_verdict_discriminates_little(
     question: Sequence[Chunk], odd: Sequence[Chunk] | None, said: str | None
 ) -> None:
     words = " ".join(judge_findings(figures_of(question, odd=odd)))

@@ -22,11 +22,7 @@ from judgetree.evaluation.reports.plots import (
 
 SYSTEMS = ("naive", "judge")
 QUESTIONS = pd.DataFrame(
-    {
-        "system": ["naive", "naive", "judge", "judge"],
-        "seconds": [1.0, 3.0, 4.0, 8.0],
-        "chat_calls": [1, 1, 7, None],
-    }
+    {"system": ["naive", "naive", "judge", "judge"], "seconds": [1.0, 3.0, 4.0, 8.0], "chat_calls": [1, 1, 7, None]}
 )
 MEANS = pd.DataFrame(
     {
@@ -90,7 +86,7 @@ def alt(plot: Plot) -> str:
     return ElementTree.fromstring(plot.svg)[0].text or ""
 
 
-def test_means_over_other_questions_are_called_so_where_they_stand_side_by_side() -> None:
+def test_means_over_other_questions_are_called_so() -> None:
     plot = cost_plot(QUESTIONS, MEANS)
     assert plot is not None
     assert "Not comparable: each system over questions of its own (naive 2, judge 1)." in plot.caption
@@ -142,7 +138,7 @@ def test_mean_without_an_interval_has_no_whisker() -> None:
     assert with_interval.svg.count("<use") > without.svg.count("<use"), "caps of the whisker"
 
 
-def test_cost_counts_calls_paid_and_cached_and_leaves_out_what_is_not_known() -> None:
+def test_cost_counts_paid_and_cached_calls() -> None:
     plot = cost_plot(QUESTIONS, MEANS)
     assert plot is not None
     assert alt(plot) == "EM in per cent. naive: 50.0 at 1.0 calls; judge: 75.0 at 7.0 calls."

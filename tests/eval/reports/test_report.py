@@ -97,7 +97,7 @@ def test_refusal_is_right_only_where_nothing_can_be_known() -> None:
     assert list(frame["em"]) == [1.0, 0.0]
 
 
-def test_scores_that_a_data_set_cannot_give_are_missing_and_not_in_the_mean() -> None:
+def test_scores_that_a_data_set_cannot_give_are_missing() -> None:
     frame = question_frame([row(UNKNOWN, "x", found("c")), row(NOBODY, status="refused")], QUESTIONS)
     assert list(frame["em"].isna()) == [True, False]
     assert list(frame["recall@3"].isna()) == [False, True]

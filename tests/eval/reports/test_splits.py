@@ -50,12 +50,7 @@ def test_every_part_has_its_mean_for_each_system() -> None:
         ("comparison", "naive"): 1.0,
         ("comparison", "judge"): 1.0,
     }
-    assert means(splits, "hops") == {
-        ("2", "naive"): 1.0,
-        ("2", "judge"): 0.0,
-        ("3", "naive"): 0.0,
-        ("3", "judge"): 1.0,
-    }
+    assert means(splits, "hops") == {("2", "naive"): 1.0, ("2", "judge"): 0.0, ("3", "naive"): 0.0, ("3", "judge"): 1.0}
     assert means(splits, "recursion")[FIRED, "judge"] == 1.0
     assert means(splits, "recursion")[QUIET, "naive"] == 1.0
     by_place = splits.set_index(["split", "part", "system"])

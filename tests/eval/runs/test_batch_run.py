@@ -286,9 +286,7 @@ def test_question_that_the_endpoint_refuses_fails_alone(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("fail_after", [2, 0.5])
-def test_endpoint_that_serves_nothing_stops_the_run_and_its_questions_are_asked_again(
-    bench: Bench, fail_after: float
-) -> None:
+def test_dead_endpoint_stops_the_run_and_questions_are_asked_again(bench: Bench, fail_after: float) -> None:
     experiment = bench.more(concurrency=1, repeats=2, fail_after=fail_after)
     bench.server.responses = refusing(401)
     with pytest.raises(
@@ -369,9 +367,7 @@ def test_full_disk_under_the_checkpoints_ends_the_run_too(bench: Bench) -> None:
     ("kind", "garbled", "damage"),
     [("judge", "prose", {"unusable_verdicts": 1}), ("read", "truncated", {"cut_off_replies": 1})],
 )
-def test_damage_that_is_in_the_cache_is_not_read_again(
-    bench: Bench, kind: str, garbled: str, damage: dict[str, int]
-) -> None:
+def test_damage_in_the_cache_is_not_read_again(bench: Bench, kind: str, garbled: str, damage: dict[str, int]) -> None:
     experiment = bench.more(systems=("judge",), judge="generated", ids=("colour",))
     bench.server.configure(faults={garbled: 1.0}, fault_kinds=[kind])
     assert run_experiment(experiment, bench.out, settings=bench.settings).degraded == 1
@@ -388,7 +384,7 @@ def replace_home(settings: Settings, name: str) -> Settings:
     return settings.model_copy(update={"home": settings.home.with_name(name)})
 
 
-def test_run_of_other_code_goes_on_only_if_that_is_accepted_and_its_report_says_so(bench: Bench) -> None:
+def test_run_of_other_code_resumes_only_if_accepted(bench: Bench) -> None:
     run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
     store = RunStore(bench.out)
     manifest = dict(store.read_manifest() or {})
@@ -471,7 +467,7 @@ def test_limit_on_paid_calls_stops_cleanly_and_the_run_goes_on(bench: Bench) -> 
     assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 5
 
 
-def test_calls_at_once_stay_within_the_limit_and_open_questions_are_resumed(bench: Bench) -> None:
+def test_calls_stay_within_the_limit_and_open_questions_resume(bench: Bench) -> None:
     everything = bench.more(systems=("judge",), topk=3, repeats=4, cache="off", concurrency=32)
     limited = everything.model_copy(update={"max_calls": 7})
     stopped = run_experiment(limited, bench.out, settings=bench.settings)
@@ -489,9 +485,7 @@ def test_calls_at_once_stay_within_the_limit_and_open_questions_are_resumed(benc
 
 @pytest.mark.parametrize(("name", "limit"), [("max_tokens", 1000), ("max_cost", 1.0)])
 @pytest.mark.parametrize("counts", [True, False], ids=["usage", "no usage"])
-def test_tokens_and_money_stay_within_the_limit_also_where_no_usage_is_reported(
-    bench: Bench, name: str, limit: float, counts: bool
-) -> None:
+def test_tokens_and_money_stay_within_their_limits(bench: Bench, name: str, limit: float, counts: bool) -> None:
     bench.settings.home.mkdir(exist_ok=True)
     table = "[chat.scripted]\nprompt = 1000\ncompletion = 1000\n"
     (bench.settings.home / "prices.toml").write_text(table, encoding="utf-8")

@@ -60,7 +60,7 @@ def test_every_turn_is_a_row_with_what_its_conversation_made_of_it(prepared: Ben
     assert rows["naive", turn(LINE, 1)].conversation != rows["judge", turn(LINE, 1)].conversation
 
 
-def test_tree_is_kept_where_a_turn_was_searched_for_and_calls_are_counted_once(prepared: Bench) -> None:
+def test_tree_is_kept_of_searches_and_calls_count_once(prepared: Bench) -> None:
     rows, trees = prepared.rows(), TreeStore(prepared.out)
     for row in rows.values():
         tree = trees.read(row.thread_id)
@@ -92,7 +92,7 @@ def test_branch_follows_the_turn_that_it_goes_back_to(prepared: Bench) -> None:
     assert len(kept) == 4
 
 
-def test_finished_run_asks_nothing_and_repeats_and_force_ask_in_conversations_of_their_own(bench: Bench) -> None:
+def test_repeats_and_force_have_conversations_of_their_own(bench: Bench) -> None:
     bench.run(ids=(turn(LINE, 2),))
     assert bench.run(ids=(turn(LINE, 2),)).asked == 0
     bench.run(ids=(turn(LINE, 2),), repeats=2)
@@ -113,7 +113,7 @@ class Stopped(UserError):
     """What ends a run in its middle."""
 
 
-def test_run_that_was_stopped_within_a_dialogue_goes_on_and_asks_nothing_twice(bench: Bench) -> None:
+def test_run_stopped_within_a_dialogue_asks_nothing_twice(bench: Bench) -> None:
     def stop(progress: Progress) -> None:
         if progress.done == 3:
             raise Stopped("stop")
@@ -140,7 +140,7 @@ def test_limit_stops_within_a_turn_and_the_dialogue_goes_on(bench: Bench) -> Non
     assert len(RunStore(bench.out).read_attempts()) == TURNS
 
 
-def test_turns_after_a_failed_one_fail_unasked_and_all_are_asked_anew_together(bench: Bench) -> None:
+def test_turns_after_a_failed_one_fail_unasked(bench: Bench) -> None:
     def break_the_model(progress: Progress) -> None:
         if progress.done == 1:
             bench.server.configure(faults={"500": 1.0})
@@ -189,9 +189,7 @@ def test_dialogues_without_a_corpus_are_asked_of_the_model_alone(bench: Bench, t
     assert (first.tree is not None, second.tree is not None) == (True, True)
 
 
-def test_turns_that_the_set_has_and_the_run_has_not_asked_are_history_of_all_that_follow(
-    bench: Bench, tmp_path: Path
-) -> None:
+def test_turns_that_are_not_asked_are_history(bench: Bench, tmp_path: Path) -> None:
     first, second, third = DRUM.turns[:3]
     said = [{"role": "user", "text": turn.question} for turn in (first, second)]
     file = write_list(

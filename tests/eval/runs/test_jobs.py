@@ -52,7 +52,7 @@ ANEW = {"a1": 1, "a2": 1, "a3": 1, **B}
         ((row("a1", attempt=1), row("a2", status="failed")), {"retry": "failed"}, {"a2": 1, "a3": 1, **B}),
     ],
 )
-def test_dialogue_is_asked_again_as_a_whole_and_an_attempt_that_was_begun_is_finished(
+def test_dialogue_is_asked_again_as_a_whole(
     rows: tuple[RunRow, ...], options: dict[str, object], expected: dict[str, int]
 ) -> None:
     assert left(*rows, **options) == expected
@@ -65,7 +65,7 @@ def test_turns_whose_history_is_given_are_asked_again_one_by_one() -> None:
     assert [(job.question.id, job.attempt) for job in again] == [("a3", 1)]
 
 
-def test_dialogue_is_one_chain_in_its_order_and_a_single_question_one_by_itself() -> None:
+def test_dialogue_is_one_chain_in_its_order() -> None:
     jobs = plan_jobs(OWN, TURNS, [])
     chains = chains_of(jobs, by_dialogue=True)
     assert [chain.place for chain in chains] == [

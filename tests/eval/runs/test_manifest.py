@@ -41,7 +41,7 @@ def prompts(known: dict[str, object]) -> set[str]:
         (("naive",), {"dataset": TALK}, {"reader_prompt", "conversation_prompt"}),
     ],
 )
-def test_identity_holds_the_prompts_of_its_systems_alone(
+def test_identity_holds_prompts_of_its_systems(
     systems: tuple[str, ...], keys: dict[str, object], expected: set[str]
 ) -> None:
     dataset = keys.pop("dataset", ALONE)
@@ -76,7 +76,7 @@ def test_temperature_is_that_of_the_run_that_is_done_again(tmp_path: Path) -> No
     assert load_rerun(tmp_path, settings=SETTINGS, temperature=0.0).experiment.temperature == 0.0
 
 
-def test_limits_of_a_conversation_s_prompts_are_those_of_the_run_that_is_done_again(tmp_path: Path) -> None:
+def test_a_rerun_keeps_the_limits_of_conversation_prompts(tmp_path: Path) -> None:
     then = SETTINGS.model_copy(update={"max_recent_turns": 4, "llm_max_tokens": 999})
     RunStore(tmp_path).write_manifest(manifest_of(Experiment(dataset="x:y"), TALK, then))
     rerun = load_rerun(tmp_path, settings=SETTINGS)

@@ -60,7 +60,7 @@ def test_interval_holds_what_few_questions_come_to_after_many() -> None:
     assert held >= 50, "95 % are meant; the interval of the mean alone holds two sums of five"
 
 
-def test_one_answer_gives_no_interval_and_equal_ones_an_interval_of_no_width() -> None:
+def test_one_answer_gives_no_interval_and_equal_ones_no_width() -> None:
     assert estimated(row(2)).calls == Expected(value=200, low=None, high=None)
     assert estimated(row(2), row(2), row(2)).calls == Expected(value=200, low=200, high=200)
 

@@ -191,8 +191,6 @@ def test_limit_on_money_is_refused_where_a_price_is_unknown(
         ({"llm": "local:", "embeddings": "http://h/v1#z"}, {"systems": ["naive"], "search_type": "sparse"}),
     ],
 )
-def test_limit_on_money_is_taken_where_all_that_is_used_has_a_price(
-    settings: dict[str, str], experiment: dict[str, object]
-) -> None:
+def test_limit_on_money_is_taken_where_all_has_a_price(settings: dict[str, str], experiment: dict[str, object]) -> None:
     wanted = limited(max_cost=1.0, **experiment)  # type: ignore[arg-type]
     refuse_unpriced(wanted, load_settings(**settings), load_prices())

@@ -55,9 +55,7 @@ def test_last_tree_of_a_thread_counts(tmp_path: Path) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(cut=st.integers(min_value=1), text=st.text() | st.just("x" * 70_000))
-def test_tree_torn_by_a_kill_is_left_out_and_mended(
-    tmp_path_factory: pytest.TempPathFactory, cut: int, text: str
-) -> None:
+def test_torn_tree_is_left_out_and_mended(tmp_path_factory: pytest.TempPathFactory, cut: int, text: str) -> None:
     folder = tmp_path_factory.mktemp("run")
     TreeStore(folder).append("a", tree("a"))
     kept = (folder / "trees.jsonl").stat().st_size

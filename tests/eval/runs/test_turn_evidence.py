@@ -76,7 +76,7 @@ def read(
     return asyncio.run(EvidenceReader(shelf, "key").read(question, pair, searched, path))
 
 
-def test_chunk_of_an_earlier_turn_that_the_search_finds_again_is_not_reused() -> None:
+def test_chunk_that_the_search_finds_again_is_not_reused() -> None:
     shelf = Shelf(rewrite="12")
     evidence = read(turn("1", "2", "3"), tree(("1", 0), ("2", 0), ("3", 0)), "2", "3", shelf=shelf)
     assert evidence.reused == (ReusedChunk(key="doc-3", chunk_id="3"),)

@@ -35,7 +35,7 @@ def asked(each: Experiment) -> list[str]:
         ({"limit": 2}, {"ids": ["q0"]}, {"limit": 2}),
     ],
 )
-def test_questions_of_both_are_asked(
+def test_both_ask_questions(
     known: dict[str, object], further: dict[str, object], choice: dict[str, object] | None
 ) -> None:
     one, two = experiment(**known), experiment(**further)

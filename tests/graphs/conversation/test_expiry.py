@@ -138,9 +138,7 @@ def local_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("local_time")
 @pytest.mark.parametrize("here", [UTC, ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York")], ids=str)
-def test_age_is_counted_in_24_hours_to_the_microsecond_wherever_the_clock_stands(
-    tmp_path: Path, here: ZoneInfo, llm: TalkingLLM, memory: MemoryWithHooks
-) -> None:
+def test_age_is_counted_in_24_hours(tmp_path: Path, here: ZoneInfo, llm: TalkingLLM, memory: MemoryWithHooks) -> None:
     written = {
         "to the microsecond": "2026-03-28T00:30:00.000000+00:00",
         "a microsecond short": "2026-03-28T00:30:00.000001+00:00",
@@ -223,9 +221,7 @@ def test_a_conversation_that_is_answering_is_left_alone_and_reported(talks: Conv
     assert talks.delete_old_conversations(1, clock=days_later(2)).conversations == ("busy",)
 
 
-def test_a_conversation_that_is_spoken_in_before_its_turn_comes_stays(
-    talks: Conversations, memory: MemoryWithHooks
-) -> None:
+def test_a_conversation_that_is_used_meanwhile_stays(talks: Conversations, memory: MemoryWithHooks) -> None:
     for conversation_id in "ab":
         write(talks, conversation_id, "2020-01-01T00:00:00+00:00")
     spoken: list[str] = []
@@ -241,7 +237,7 @@ def test_a_conversation_that_is_spoken_in_before_its_turn_comes_stays(
     assert [turn["answer"] for turn in talks.conversation(spoken[0]).history()] == [ANSWERS[CLASS]]
 
 
-def test_a_turn_that_failed_again_meanwhile_leaves_no_thread_behind(
+def test_a_turn_that_failed_again_leaves_no_thread(
     talks: Conversations, memory: MemoryWithHooks, llm: TalkingLLM
 ) -> None:
     """Going on with an open turn writes threads, but not the time, before the turn is saved."""
@@ -299,9 +295,7 @@ def test_what_an_interruption_leaves_the_next_call_deletes(
     assert steps == 1 + 2 * (1 + 2), "for each of two: the memory, the search tree, its own thread; then none failed"
 
 
-def test_turns_whose_conversation_is_gone_are_deleted_when_the_newest_is_old_and_they_are_of_this_store(
-    talks: Conversations, memory: MemoryWithHooks
-) -> None:
+def test_orphaned_turns_of_this_store_are_deleted_when_old(talks: Conversations, memory: MemoryWithHooks) -> None:
     undated = {**make_turn(3), "timestamp": ""}
     old, spoken_in, without_time = (new_id(talks) for _ in range(3))
     of_another_store = new_conversation_id("0" * 32)
@@ -370,9 +364,7 @@ def test_pages_of_any_size_find_the_same_threads(talks: Conversations) -> None:
         assert kept.threads[-1] == f"conversation:{kept.name}"
 
 
-def test_backfill_takes_one_name_or_all_and_does_so_once(
-    tmp_path: Path, talks: Conversations, memory: MemoryWithHooks
-) -> None:
+def test_backfill_takes_one_name_or_all_once(tmp_path: Path, talks: Conversations, memory: MemoryWithHooks) -> None:
     of_another_store = new_conversation_id("0" * 32)
     for session in "ab":
         memory.add_turns(session, [make_turn(1)])

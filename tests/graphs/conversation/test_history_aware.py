@@ -85,7 +85,7 @@ def test_model_is_shown_the_turns_and_the_question(history: Sequence[tuple[str, 
 
 
 @pytest.mark.parametrize("given", [{}, {"chat_history": []}, {"chat_history": None}, {"chat_history": MESSAGES[:1]}])
-def test_without_history_the_question_is_searched_for_as_it_is_and_no_model_called(given: dict[str, object]) -> None:
+def test_without_history_the_question_is_the_query_and_no_call_made(given: dict[str, object]) -> None:
     llm = condensing()
     assert searched(llm, {"input": " And how hot? ", **given}) == " And how hot? "
     assert llm.calls == []

@@ -98,7 +98,7 @@ def test_a_new_life_of_checkpoints_in_memory_sees_nothing_of_the_old(open_home: 
     assert asked(second) == [CLASS, "And its oil?"]
 
 
-def test_a_conversation_that_was_deleted_and_begun_again_has_another_id_of_the_same_store(tmp_path: Path) -> None:
+def test_a_conversation_begun_again_has_another_id(tmp_path: Path) -> None:
     with open_conversations(tmp_path, TalkingLLM()) as talks:
         talk = talks.conversation("chat")
         result = talk.ask(CLASS)
@@ -128,7 +128,7 @@ def write_as_before(folder: Path, name: str, values: Mapping[str, object], metad
         builder.compile(checkpointer=saver).invoke(values, config)  # type: ignore[call-overload]
 
 
-def test_a_conversation_of_an_earlier_format_is_refused_by_name_and_hides_no_other(tmp_path: Path) -> None:
+def test_a_conversation_of_an_earlier_format_is_refused_by_name(tmp_path: Path) -> None:
     turn = {"query": "q", "answer": "a", "timestamp": "2020-01-01"}
     write_as_before(tmp_path, "first", {"chat_history": [turn]}, {})
     kind = {"kind": "conversation", "conversation_id": "second"}

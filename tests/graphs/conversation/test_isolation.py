@@ -84,7 +84,7 @@ class MarkedLLM(FakeLLM):
         return " ".join(sorted(marks))
 
 
-def test_sessions_of_any_name_see_their_own_turns_chunks_and_summaries_only(tmp_path: Path) -> None:
+def test_conversations_of_any_name_see_their_own_data_only(tmp_path: Path) -> None:
     table = {
         question(place, turn): [chunk(f"{place}-{turn}", f"Part {turn} of mark{place} is red.")]
         for place in range(len(NAMES))

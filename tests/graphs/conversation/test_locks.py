@@ -56,7 +56,7 @@ async def run_until_blocked() -> None:
 # --- in a process ---
 
 
-def test_turns_of_a_conversation_come_one_by_one_in_the_order_in_which_they_asked() -> None:
+def test_turns_of_a_conversation_take_place_in_order() -> None:
     async def scenario() -> list[str]:
         told: list[str] = []
         async with opened() as locks, asyncio.TaskGroup() as turns:

@@ -43,9 +43,7 @@ def test_conversation_is_led_branched_listed_and_deleted(settings: Settings, req
         assert talk.history() == []
 
 
-def test_another_process_goes_on_where_the_first_was_cut_off(
-    settings: Settings, request: pytest.FixtureRequest
-) -> None:
+def test_another_process_takes_over_a_cut_off_turn(settings: Settings, request: pytest.FixtureRequest) -> None:
     if settings.checkpoints == "memory:":
         pytest.skip("checkpoints in memory end with their process")
     name, llm = request.node.name, TalkingLLM()

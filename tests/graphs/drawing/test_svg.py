@@ -74,7 +74,7 @@ def test_box_shows_verdict_origin_reason_and_open_question() -> None:
         assert part in shown
 
 
-def test_box_tells_the_round_that_found_the_chunk_and_what_a_further_one_searched_for() -> None:
+def test_box_tells_the_round_that_found_the_chunk() -> None:
     drawn = boxes(
         tree_with(
             chunk(0, recursion_depth=0, found_by="Who?"),

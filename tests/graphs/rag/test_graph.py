@@ -118,7 +118,7 @@ def test_resuming_an_unknown_thread_is_an_error(graph: RagGraph) -> None:
         graph.invoke(None, thread("nobody"))
 
 
-def test_a_thread_that_was_killed_before_it_took_its_question_in_begins_anew(graph: RagGraph) -> None:
+def test_a_thread_killed_before_its_question_begins_anew(graph: RagGraph) -> None:
     async def kill() -> None:
         store = await graph.aopen_store()
         assert store is not None
@@ -161,7 +161,7 @@ class Interruption:
         return "Vellin"
 
 
-def test_a_failed_run_is_resumed_by_another_process_like_store_and_pays_nothing_twice(tmp_path: Path) -> None:
+def test_a_failed_run_is_resumed_elsewhere_without_paying_twice(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'c.sqlite'}"
     reply = Interruption([ROOT])
     reader = FakeLLM(reply)

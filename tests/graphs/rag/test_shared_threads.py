@@ -111,7 +111,7 @@ def test_another_question_on_a_running_thread_is_refused_once_it_has_run() -> No
     assert len(reader.calls) == 1
 
 
-def test_closing_a_session_ends_its_questions_with_an_error_and_they_can_be_resumed(tmp_path: Path) -> None:
+def test_closing_a_session_ends_its_questions_resumably(tmp_path: Path) -> None:
     reader = SlowLLM()
     session = session_of(reader, tmp_path)
     raised: list[BaseException] = []

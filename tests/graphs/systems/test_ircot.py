@@ -18,7 +18,7 @@ def run(*thoughts: str, depth: int = 3) -> tuple[RagState, FakeLLM]:
     return build_ircot(context=context_of(reader, depth=depth)).invoke(ROOT), reader
 
 
-def test_each_sentence_is_the_next_query_and_the_one_that_says_the_answer_ends_it() -> None:
+def test_each_sentence_is_the_next_query_until_the_answer() -> None:
     final, _ = run(f"{FIRST} It needs much more.", SECOND, f"{FINAL_THOUGHT} Vellin.")
     assert [step["query"] for step in final["steps"]] == [ROOT, FIRST, SECOND]
     assert [step["text"] for step in final["steps"]] == [FIRST, SECOND, f"{FINAL_THOUGHT} Vellin."]
@@ -33,7 +33,7 @@ def test_each_sentence_rests_on_all_paragraphs_and_all_sentences_so_far() -> Non
     assert three == thought_messages(ROOT, f"{passages}\n\n[3] b.md\nDelta needs Vellin.", [FIRST, SECOND])
 
 
-def test_the_reader_answers_from_the_paragraphs_of_all_rounds_and_not_from_the_sentences() -> None:
+def test_the_reader_sees_the_paragraphs_of_all_rounds() -> None:
     final, reader = run(SECOND, f"{FINAL_THOUGHT} something else.")
     assert reader.calls[-1] == reader_messages(ROOT, final["evidence"])
     assert final["evidence"] == "[1] a.md\nKS-1 is class Delta.\n\n[2] n.md\nnoise\n\n[3] b.md\nDelta needs Vellin."

@@ -169,7 +169,7 @@ def test_a_judge_that_writes_into_its_chunk_changes_no_evidence() -> None:
     assert texts == ["KS-1 is class Delta.", "noise"]
 
 
-def test_a_graph_that_judges_without_a_judge_is_refused_before_a_call_is_paid() -> None:
+def test_a_judging_graph_without_a_judge_is_refused() -> None:
     reader = FakeLLM(lambda messages: "212 °C")
     graph = build_judge_rag(context=RagContext(reader=reader, retriever=TableRetriever(TABLE)))
     with pytest.raises(TypeError, match="give RagContext a judge"):
@@ -197,7 +197,7 @@ class KeyedJudge:
 
 
 @pytest.mark.parametrize("expires_at", ["a", "b", "c"])
-def test_a_refused_judge_ends_the_question_and_a_resume_judges_what_was_not(expires_at: str) -> None:
+def test_a_refused_judge_ends_the_question_resumably(expires_at: str) -> None:
     judge = KeyedJudge(expires_at)
     graph, reader, _ = rag(judge=judge, max_rec_depth=2)
     with pytest.raises(ModelSetupError, match="the key has expired"):
@@ -209,7 +209,7 @@ def test_a_refused_judge_ends_the_question_and_a_resume_judges_what_was_not(expi
     assert sorted(judge.judged) == ["a", "b", "c", "n0", "n1", "n2"], "each once"
 
 
-def test_a_sub_run_that_can_be_finished_is_before_a_refused_one_ends_the_question() -> None:
+def test_sub_runs_finish_before_a_refused_one_ends_the_question() -> None:
     asks = {name: Verdict(status="judged", score=1, next_query=f"Sub {name}?") for name in ("a", "b")}
     table = {ROOT: [chunk("a", "A"), chunk("b", "B")], "Sub a?": [chunk("c", "C")], "Sub b?": [chunk("d", "D")]}
     verdicts: dict[str, Verdict | Exception] = {**asks, "c": ModelSetupError("no key")}
@@ -294,7 +294,7 @@ class MeteredJudge(FixedJudge):
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6, 7, 12])
-def test_the_tree_never_makes_more_calls_than_its_budget_and_always_answers(limit: int) -> None:
+def test_the_tree_answers_within_its_budget(limit: int) -> None:
     verdicts: dict[str, Verdict | Exception] = {
         name: Verdict(status="judged", score=1, next_query=question)
         for name, question in (("a", SECOND), ("b", THIRD), ("c", "Anything else?"))

@@ -45,7 +45,7 @@ def test_the_agent_sees_each_search_with_its_thought_and_all_that_it_found() -> 
     assert agent.calls[:3] == [react_messages(ROOT, observed[:shown]) for shown in (1, 2, 3)]
 
 
-def test_the_reader_answers_from_the_passages_of_all_rounds_and_not_from_what_the_agent_wrote() -> None:
+def test_the_reader_sees_the_passages_of_all_rounds_alone() -> None:
     final, agent = run(f"Thought: secret\n{SEARCH}[{SUB}]", f"{FINISH}[something else]")
     assert final["evidence"] == f"{FOUND}\n\n[3] b.md\nDelta needs Vellin."
     assert agent.calls[-1] == reader_messages(ROOT, final["evidence"])

@@ -122,7 +122,7 @@ def test_a_thread_is_not_gone_on_with_by_another_strategy(strategy: AnswerStrate
         graph.invoke(ROOT, thread("t"), context=context_of(reader, "stuff"))
 
 
-def test_stuff_leaves_fingerprints_as_they_were_and_the_closed_book_has_no_strategy() -> None:
+def test_stuff_leaves_fingerprints_as_they_were() -> None:
     services = context_of(FakeLLM(good_reader), "stuff")
     plain = fingerprint_of(query="q", system="naive", services=services)
     assert not [name for name in plain if "strategy" in name]
@@ -138,9 +138,7 @@ def test_stuff_leaves_fingerprints_as_they_were_and_the_closed_book_has_no_strat
 
 @pytest.mark.parametrize("strategy", NOT_STUFF)
 @pytest.mark.parametrize("calls", [1, 2, 3, 4, 5])
-def test_a_small_budget_gives_an_answer_and_the_tree_says_whether_it_was_short(
-    strategy: AnswerStrategy, calls: int
-) -> None:
+def test_a_small_budget_gives_an_answer_and_is_told(strategy: AnswerStrategy, calls: int) -> None:
     reader = FakeLLM(lambda messages: "Vellin")
     graph = naive_of(reader, strategy, calls=calls)
     final = graph.invoke(ROOT, thread("t"))

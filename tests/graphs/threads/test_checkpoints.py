@@ -49,9 +49,7 @@ def test_a_run_is_saved_and_read_back(url: str, request: pytest.FixtureRequest) 
         assert request.node.name in [summary.thread_id for summary in graph.list_threads()]
 
 
-def test_of_a_pruned_thread_the_newest_state_is_left_and_others_are_not_touched(
-    url: str, request: pytest.FixtureRequest
-) -> None:
+def test_pruning_leaves_the_newest_state_and_other_threads(url: str, request: pytest.FixtureRequest) -> None:
     pruned, other = f"{request.node.name}-pruned", f"{request.node.name}-other"
     with build_naive_rag(checkpointer=url, context=context()) as graph:
         for thread in (pruned, other):
@@ -175,10 +173,7 @@ def test_an_unusable_sqlite_file_says_what_to_do(tmp_path: Path) -> None:
 
 def test_an_unreachable_postgres_hides_the_password() -> None:
     pytest.importorskip("psycopg")
-    with (
-        pytest.raises(SettingsError) as caught,
-        open_checkpointer_sync("postgresql://user:hunter2@127.0.0.1:1/db"),
-    ):
+    with pytest.raises(SettingsError) as caught, open_checkpointer_sync("postgresql://user:hunter2@127.0.0.1:1/db"):
         pass
     assert "hunter2" not in str(caught.value)
     assert "'postgresql://127.0.0.1:1/db'" in str(caught.value)

@@ -41,9 +41,7 @@ def message(text: str, *, reasoning: str = "", finish_reason: str = "stop", **me
         (message(""), "", ""),
     ],
 )
-def test_completion_finds_answer_and_thinking_where_servers_put_them(
-    given: AIMessage, text: str, thinking: str
-) -> None:
+def test_completion_finds_answer_and_thinking(given: AIMessage, text: str, thinking: str) -> None:
     completion = completion_of(given)
     assert (completion.text, completion.thinking) == (text, thinking)
     assert completion.finish_reason == given.response_metadata["finish_reason"]
@@ -101,9 +99,7 @@ texts = st.lists(st.sampled_from(["<think>", "</think>", "</", "<th", "六乘九
 
 
 @given(content=texts, reasoning=texts, cuts=st.lists(st.integers(0, 40), max_size=8))
-def test_streamed_message_is_the_whole_and_tells_what_each_piece_adds(
-    content: str, reasoning: str, cuts: list[int]
-) -> None:
+def test_streamed_message_tells_what_each_piece_adds(content: str, reasoning: str, cuts: list[int]) -> None:
     streamed, text, thinking = StreamedMessage(10_000), Snapshots(), Snapshots()
     for piece in written(f"{content} 54", f"{reasoning} end", cuts):  # nothing is held back
         streamed.feed(piece)

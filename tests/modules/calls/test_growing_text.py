@@ -24,8 +24,7 @@ class Heard:
 
 
 @given(
-    pieces=st.lists(st.tuples(texts, st.booleans()), max_size=8),
-    final=st.sampled_from(["as given", "longer", "other"]),
+    pieces=st.lists(st.tuples(texts, st.booleans()), max_size=8), final=st.sampled_from(["as given", "longer", "other"])
 )
 def test_pieces_build_up_the_final_text(pieces: list[tuple[str, bool]], final: str) -> None:
     heard, said = Heard(), ""

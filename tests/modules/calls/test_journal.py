@@ -117,7 +117,7 @@ def test_any_other_call_is_made(reopened: Opener, change: dict[str, str | bytes]
     assert model.calls == 2
 
 
-def test_call_that_was_in_flight_is_made_again_and_booked_as_one_of_its_own(reopened: Opener) -> None:
+def test_call_that_was_in_flight_is_made_and_booked_again(reopened: Opener) -> None:
     """Twice in a row the process ends before the reply; the books of the third have three calls."""
 
     async def cut_off(journal: CallJournal) -> None:
@@ -168,7 +168,7 @@ def test_finished_threads_and_closed_books_are_forgotten(reopened: Opener) -> No
     in_a_life(reopened, life)
 
 
-def test_calls_of_a_journal_that_another_process_writes_to_wait_and_share_commits(tmp_path: Path) -> None:
+def test_calls_wait_for_another_writer_and_share_commits(tmp_path: Path) -> None:
     file, commits = tmp_path / "calls.sqlite", 0
 
     class Counting(SqliteJournal):

@@ -61,11 +61,7 @@ def test_tokens_cost_what_the_table_says() -> None:
 
 @pytest.mark.parametrize(
     "unknown",
-    [
-        used("x", prompt_tokens=1),
-        used("e", "rerank", prompt_tokens=1),
-        used("m", uncounted_calls=1),
-    ],
+    [used("x", prompt_tokens=1), used("e", "rerank", prompt_tokens=1), used("m", uncounted_calls=1)],
     ids=["no price", "no price of this kind", "tokens that were not told"],
 )
 def test_unknown_part_makes_the_sum_unknown_and_never_0(unknown: ModelUsage) -> None:
@@ -81,7 +77,7 @@ def test_what_runs_here_costs_nothing_even_without_counted_tokens() -> None:
     assert str(TABLE.cost_of(usage)) == "$0.00"
 
 
-def test_model_that_only_the_cache_answered_cost_nothing_whatever_its_price() -> None:
+def test_model_that_only_the_cache_answered_cost_nothing() -> None:
     cached = used("x", calls=0, cached_calls=2, cached_prompt_tokens=10)
     assert TABLE.cost_of([cached]) == FREE
     assert TABLE.cost_of([cached.as_if_uncached()]) == UNKNOWN
@@ -121,7 +117,7 @@ def test_records_are_summed_by_model_and_kind_with_cached_ones_apart() -> None:
     assert embedding == used("m", "embedding", uncounted_calls=1, seconds=4.0)
 
 
-def test_a_call_that_a_kill_cut_off_is_paid_for_and_no_part_of_what_the_answer_takes() -> None:
+def test_a_call_cut_off_by_a_kill_is_paid_for_beside_the_answer() -> None:
     meter = CallMeter(node="n")
     meter.record(kind="chat", model="m", started=0.0, prompt_tokens=10, completion_tokens=2)
     lost = CallRecord(**{**meter.records[0], "estimated": True, "seconds": 0.0, "error": INTERRUPTED})

@@ -123,5 +123,5 @@ def test_growing_text_holds_back_no_more_than_the_beginning_of_a_tag(text: str, 
     assert (growing.answer, growing.thinking) == (answer, thinking)
 
 
-def test_text_that_ends_like_the_beginning_of_a_tag_is_whole_when_it_is_finished() -> None:
+def test_text_that_ends_like_a_tag_is_whole_when_finished() -> None:
     assert split_thinking("6 <") == ("6 <", "")

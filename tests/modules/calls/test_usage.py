@@ -47,9 +47,7 @@ def test_budget_never_promises_more_than_its_limit(limit: int, history: list[tup
 
 
 @given(limit=st.integers(0, 8), history=histories, thread=st.sampled_from(THREADS[1:]))
-def test_budget_always_has_the_call_that_a_thread_holds(
-    limit: int, history: list[tuple[str, str]], thread: str
-) -> None:
+def test_budget_has_the_call_that_a_thread_holds(limit: int, history: list[tuple[str, str]], thread: str) -> None:
     budget = CallBudget(limit=limit)
     play(budget, history)
     if budget.hold(thread):
@@ -61,9 +59,7 @@ def test_budget_always_has_the_call_that_a_thread_holds(
 
 
 @given(limit=st.integers(0, 8), history=histories, thread=st.sampled_from(THREADS))
-def test_budget_holds_and_releases_once_however_often_it_is_told(
-    limit: int, history: list[tuple[str, str]], thread: str
-) -> None:
+def test_budget_holds_and_releases_once(limit: int, history: list[tuple[str, str]], thread: str) -> None:
     budget = CallBudget(limit=limit)
     play(budget, history)
     first = budget.hold(thread)
@@ -152,6 +148,6 @@ def test_totals_of_nothing_are_zero() -> None:
     assert total_usage([]) == {"llm_calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "seconds": 0.0}
 
 
-def test_totals_count_failed_chat_calls_but_neither_cached_ones_nor_embeddings() -> None:
+def test_totals_count_failed_but_no_cached_or_embedding_calls() -> None:
     records = [record(), record(error="HTTP 500"), record(cached=True), record(kind="embedding"), record(kind="rerank")]
     assert total_usage(records) == {"llm_calls": 2, "prompt_tokens": 20, "completion_tokens": 4, "seconds": 1.0}

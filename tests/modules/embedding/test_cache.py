@@ -129,9 +129,7 @@ def overwrite(path: Path, *, start: int) -> None:
 
 
 @pytest.mark.parametrize("start", [0, 4096], ids=["header", "pages"])
-def test_corrupt_file_is_warned_about_and_made_anew(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, start: int
-) -> None:
+def test_corrupt_file_is_reported_and_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture, start: int) -> None:
     path = tmp_path / "v.sqlite"
     with VectorCache(path) as cache:
         cache.put_many("m", {str(number): vector(*range(500)) for number in range(50)})

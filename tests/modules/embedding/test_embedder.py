@@ -209,7 +209,7 @@ def test_endpoint_gets_plain_texts_in_batches(endpoint: EmbeddingEndpoint, tmp_p
     }
 
 
-def test_openai_at_another_address_is_named_by_it(
+def test_openai_elsewhere_is_named_by_it(
     endpoint: EmbeddingEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "from-environment")

@@ -111,7 +111,7 @@ class TestUpdating:
         rows = {chunk.page_content: chunk.metadata.get("row") for chunk, _ in found}
         assert rows["x: three"] == 2
 
-    def test_a_retriever_sees_what_was_added_after_it_was_made(
+    def test_a_retriever_sees_later_additions(
         self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
@@ -154,7 +154,7 @@ class TestUpdating:
         for index in indexes:
             index.close()
 
-    def test_deleted_files_stay_unless_pruned(
+    def test_deleted_files_wait_for_prune(
         self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
@@ -181,7 +181,7 @@ class TestUpdating:
             "more/b.txt"
         ]
 
-    def test_removing_what_is_not_there_names_what_is(
+    def test_removing_a_stranger_names_all(
         self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
@@ -197,9 +197,7 @@ class TestUpdating:
         index.get_index_done()
         assert index.get_index_done(chunk_size=12, chunk_overlap=0).chunks == 2
 
-    def test_progress_tells_stages_and_ends_at_the_total(
-        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_progress_ends_at_the_total(self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
         (docs / "a.csv").write_text("x\n" + "".join(f"row{number}\n" for number in range(100)))
         index = make_index(embedded)
         calls: list[tuple[int, int, str]] = []
@@ -208,9 +206,7 @@ class TestUpdating:
         assert calls == [(1, 1, "load"), (64, 100, "embed"), (100, 100, "embed"), (100, 100, "write")]
 
 
-def test_adding_in_two_steps_ranks_like_indexing_at_once(
-    connection: MilvusConnection, make_index: MakeIndex, docs: Path
-) -> None:
+def test_adding_in_steps_ranks_like_one_step(connection: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
     def write(numbers: range) -> None:
         for number in numbers:
             rare = "quokka" if number in (3, 25) else "cat"
@@ -257,7 +253,7 @@ class CountedLock:
 
 
 class TestContentState:
-    def test_threads_that_ask_at_once_share_a_request_that_was_made_after_they_asked(
+    def test_threads_share_a_later_request(
         self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
@@ -281,7 +277,7 @@ class TestContentState:
 
 
 class TestDescription:
-    def test_it_remembers_how_the_collection_was_made(
+    def test_the_collection_keeps_its_way(
         self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
@@ -298,7 +294,7 @@ class TestDescription:
         )
 
     @pytest.mark.parametrize("change", ["name", "field"])
-    def test_another_embedder_is_refused(
+    def test_other_embedders_fail(
         self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, change: str
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
@@ -349,7 +345,7 @@ class TestDescription:
         index.get_index_done()
         assert set(shares) == {index.info().cjk_share}
 
-    def test_several_dense_fields_have_an_embedder_each(
+    def test_each_dense_field_has_an_embedder(
         self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
     ) -> None:
         (docs / "a.json").write_text(json.dumps({"text": "Cats sleep.", "small": "a name that a field has"}))
@@ -415,7 +411,7 @@ class TestDescription:
 
 
 class TestRefusals:
-    def test_a_missing_collection_lists_those_there_are(
+    def test_a_missing_collection_lists_others(
         self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
@@ -430,14 +426,12 @@ class TestRefusals:
         with pytest.raises(LoadingError, match="nothing to index: 1 files"):
             make_index(embedded).get_index_done()
 
-    def test_a_folder_of_broken_files_is_refused_with_reasons(
-        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_a_broken_folder_is_refused(self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
         (docs / "a.json").write_text("{")
         with pytest.raises(LoadingError, match=r"a\.json: it cannot be read"):
             make_index(embedded).get_index_done()
 
-    def test_a_broken_file_keeps_the_chunks_it_had(
+    def test_a_broken_file_keeps_its_chunks(
         self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
     ) -> None:
         (docs / "a.json").write_text('{"text": "Cats sleep."}')
@@ -459,7 +453,7 @@ class TestRefusals:
         with pytest.raises(CollectionError, match="cannot be a collection's name"):
             Index(BagOfWordsEmbedder(), None, None, name)
 
-    def test_a_collection_of_somebody_else_is_refused(
+    def test_a_foreign_collection_is_refused(
         self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
@@ -524,9 +518,7 @@ with open(sys.argv[1]) as lock:
 
 
 class TestInterruption:
-    def test_leftovers_are_neither_listed_nor_kept(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_leftovers_are_removed(self, connection: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
         index = make_index(connection)
         index.get_index_done()
@@ -539,7 +531,7 @@ class TestInterruption:
         assert leftovers(connection.client, name) == []
         assert len(stored_ids(index)) == 1
 
-    def test_an_error_half_way_leaves_the_collection_as_it_was(
+    def test_an_error_leaves_the_collection(
         self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")

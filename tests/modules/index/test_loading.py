@@ -185,7 +185,7 @@ def test_a_scanned_pdf_is_skipped_with_a_hint(docs: Path) -> None:
     assert load_documents(docs).skipped[0].reason == "it holds no text (scanned pages?)"
 
 
-def test_a_folder_is_read_with_subfolders_in_order_and_without_hidden_files(docs: Path) -> None:
+def test_a_folder_is_read_in_order_without_hidden_files(docs: Path) -> None:
     for name in ("b.txt", "sub/deep/a.txt", ".git/x.txt", ".hidden.txt", "picture.png", "sub/data.bin"):
         (docs / name).parent.mkdir(parents=True, exist_ok=True)
         (docs / name).write_text("x")

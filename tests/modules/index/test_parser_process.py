@@ -27,7 +27,7 @@ def test_a_file_that_takes_too_long_is_given_up_and_the_next_one_is_read() -> No
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit memory, or not reliably")
-def test_a_file_that_takes_too_much_memory_is_given_up_and_the_next_one_is_read() -> None:
+def test_a_file_that_takes_too_much_memory_is_given_up() -> None:
     with ParserProcess(LoadLimits(memory_bytes=200 << 20)) as parser:
         with pytest.raises(LoadingError, match="more than 200 MB of memory"):
             parser.parse(".json", b"[" + b"[]," * (2 * LARGE_BYTES) + b"[]]")

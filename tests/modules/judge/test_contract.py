@@ -1,12 +1,18 @@
-"""The rules for a sub-question: it can be asked on its own, and it is no copy of its parent."""
+"""The contract of a judge: sub-questions that can be asked on their own, and verdicts that anybody may write."""
 
 from __future__ import annotations
 
+import doctest
+import json
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.modules.judge.contract import sub_question_problem
+from judgetree.modules.judge import contract
+from judgetree.modules.judge.contract import Verdict, checked_verdict, sub_question_problem
 
 QUERY = "Where was the director of Alien born?"
 
@@ -75,3 +81,52 @@ def test_question_that_repeats_a_chinese_query_cannot_be_asked() -> None:
 @pytest.mark.parametrize("next_query", ["", " ", "\n\t", "\u3000"])
 def test_question_that_is_empty_cannot_be_asked(next_query: str) -> None:
     assert "empty" in sub_question_problem(next_query, QUERY)
+
+
+# --- verdicts ---
+
+
+@pytest.mark.parametrize("score", [1, 1.0, np.int64(1), np.float32(1.0), np.array(1)], ids=repr)
+@pytest.mark.parametrize("confidence", [0.5, np.float32(0.5), np.float64(0.5), np.array(0.5)], ids=repr)
+def test_numbers_of_other_kinds_become_pythons_own(score: Any, confidence: Any) -> None:
+    verdict = checked_verdict(Verdict(status="judged", score=score, confidence=confidence, next_query="Who?"))
+    assert verdict == Verdict(status="judged", score=1, confidence=0.5, next_query="Who?")
+    assert (type(verdict.score), type(verdict.confidence)) == (int, float)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (Verdict(status="judged", score=3), "score 3"),  # type: ignore[arg-type]
+        (Verdict(status="judged", score=-1), "score -1"),  # type: ignore[arg-type]
+        (Verdict(status="judged", score=0.5), "score 0.5"),  # type: ignore[arg-type]
+        (Verdict(status="judged", score=True), "score True"),  # type: ignore[arg-type]
+        (Verdict(status="judged", score="1"), "score '1'"),  # type: ignore[arg-type]
+        (Verdict(status="judged", score=np.True_), "score "),  # type: ignore[arg-type]
+        (Verdict(status="judged"), "score None"),
+        (Verdict(status="judged", score=float("nan")), "score nan"),  # type: ignore[arg-type]
+        (Verdict(status="judged", score=2**64), "score 18446744073709551616"),  # type: ignore[arg-type]
+        (Verdict(status="judged", score=1, confidence=float("nan")), "confidence nan"),
+        (Verdict(status="judged", score=1, confidence=1e30), "confidence 1e\\+30"),
+        (Verdict(status="judged", score=1, confidence="sure"), "confidence 'sure'"),  # type: ignore[arg-type]
+        (Verdict(status="sure", score=1), "status 'sure'"),  # type: ignore[arg-type]
+        (Verdict(status="judged", score=1, next_query=None), "next_query None"),  # type: ignore[arg-type]
+        (None, "NoneType in place of a Verdict"),
+        (2, "int in place of a Verdict"),
+    ],
+)
+def test_what_cannot_be_used_is_unknown_and_named(given: object, named: str) -> None:
+    verdict = checked_verdict(given)
+    assert (verdict.status, verdict.score) == ("unknown", None)
+    assert verdict.problem.startswith(f"The judge gave {named}".replace("\\+", "+"))
+    assert "Allowed: " in verdict.problem
+
+
+def test_texts_can_be_stored() -> None:
+    verdict = checked_verdict(Verdict(status="judged", score=0, reason="a\x00b\ud800"))
+    assert json.dumps(verdict.reason).encode()
+    assert verdict.reason == "ab?"
+
+
+def test_example_of_the_docstring() -> None:
+    assert doctest.testmod(contract).failed == 0

@@ -65,7 +65,7 @@ class Recorder:
 @pytest.mark.parametrize(
     ("reply", "score", "next_query"), [(USELESS, 0, ""), (PART, 1, NEXT), (WHOLE, 2, ""), (wrote(2, NEXT), 2, "")]
 )
-def test_verdict_is_what_the_model_wrote_in_one_call(
+def test_verdict_is_the_models_in_one_call(
     server: ScriptedServer, reply: ChatReply, score: int, next_query: str
 ) -> None:
     server.responses = hook = Recorder(reply)
@@ -172,9 +172,7 @@ def test_garbled_reply_costs_a_repair_at_most(server: ScriptedServer, fault: str
     ("unusable", "complaint"),
     [(wrote(1), "empty"), (wrote(1, QUERY), "repeats"), (wrote(1, "Who is he in this passage?"), "without it")],
 )
-def test_1_without_a_usable_question_gets_one_by_asking_again(
-    server: ScriptedServer, unusable: ChatReply, complaint: str
-) -> None:
+def test_1_without_a_question_gets_one_on_retry(server: ScriptedServer, unusable: ChatReply, complaint: str) -> None:
     server.responses = hook = Recorder(unusable, PART)
     assert verdict_of(judge_at(server)) == Verdict(status="judged", score=1, reason="r", next_query=NEXT)
     assert complaint in hook.requests[1].messages[-1][1]
@@ -219,7 +217,7 @@ def test_question_that_was_cut_off_is_asked_for_again(server: ScriptedServer) ->
 # --- failures and the budget ---
 
 
-def test_endpoint_that_fails_makes_the_verdict_unknown_and_is_not_asked_to_repair(server: ScriptedServer) -> None:
+def test_endpoint_that_fails_makes_the_verdict_unknown(server: ScriptedServer) -> None:
     server.configure(faults={"500": 1.0})
     meter = CallMeter(node="judge")
     verdict = verdict_of(judge_at(server), meter)
@@ -250,9 +248,7 @@ def test_budget_that_is_spent_while_probing_is_told(server: ScriptedServer) -> N
         ),
     ],
 )
-def test_budget_that_is_spent_before_a_repair_leaves_what_there_is(
-    server: ScriptedServer, first: ChatReply, expected: Verdict
-) -> None:
+def test_budget_spent_before_a_repair_is_kept_to(server: ScriptedServer, first: ChatReply, expected: Verdict) -> None:
     server.responses = saying(first, PART)
     assert verdict_of(judge_at(server), CallMeter(node="judge", budget=CallBudget(limit=1))) == expected
     assert server.requests["judge"] == 1

@@ -193,7 +193,7 @@ def test_swapping_the_words_gives_the_complement(yes: float, no: float) -> None:
         (0.9, 0.81, 2, 0.81, 2),
     ],
 )
-def test_score_follows_the_thresholds(
+def test_score_goes_by_thresholds(
     needed: float, alone: float | None, score: int, confidence: float, calls: int
 ) -> None:
     llm = script(p_yes(needed), () if alone is None else p_yes(alone))
@@ -263,11 +263,7 @@ def test_a_one_asks_its_question() -> None:
 
 @pytest.mark.parametrize(
     ("llm", "expand"),
-    [
-        (script(p_yes(0.1)), True),
-        (script(p_yes(0.9), p_yes(0.9)), True),
-        (script(p_yes(0.9), p_yes(0.1)), False),
-    ],
+    [(script(p_yes(0.1)), True), (script(p_yes(0.9), p_yes(0.9)), True), (script(p_yes(0.9), p_yes(0.1)), False)],
     ids=["zero", "two", "deepest level"],
 )
 def test_no_question_is_written_when_none_would_be_asked(llm: FakeLLM, expand: bool) -> None:
@@ -457,7 +453,7 @@ def test_verdict_is_unknown_and_says_what_to_do_when_there_is_no_fallback() -> N
     assert len(llm.asked) == 1
 
 
-def test_fallback_is_not_for_an_endpoint_that_gave_log_probabilities_before() -> None:
+def test_fallback_is_not_for_an_endpoint_that_gave_logprobs() -> None:
     fallback = FixedJudge(Verdict(status="judged", score=2))
     judge = LogprobJudge(script([p_yes(0.1), OMITTED, REFUSED, p_yes(0.1)]), thresholds=BOTH, fallback=fallback)
     statuses = [verdict_of(judge).status for _ in range(4)]

@@ -112,9 +112,7 @@ def test_calibration_wins_over_what_ships_and_a_later_one_over_an_earlier(settin
     assert find_thresholds("another", settings) == FITTED.thresholds
 
 
-def test_calibration_of_other_prompts_is_not_used_and_that_is_logged(
-    settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_calibration_of_other_prompts_is_logged(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     file = thresholds_file(settings)
     keep_calibration(file, SHIPPED, FITTED)
     file.write_text(file.read_text(encoding="utf-8").replace(YES_NO_VERSION, "00000000"), encoding="utf-8")
@@ -176,7 +174,7 @@ def test_setting_that_is_no_probability_is_refused(monkeypatch: pytest.MonkeyPat
         load_settings()
 
 
-def test_factory_gives_the_judge_what_is_found_and_its_fingerprint_tells_it(settings: Settings) -> None:
+def test_factory_gives_thresholds_and_fingerprints_them(settings: Settings) -> None:
     def fingerprint() -> dict[str, str]:
         return create_judge("logprob", SilentLLM(), spec="openai:x", settings=settings).fingerprint()
 
@@ -186,9 +184,7 @@ def test_factory_gives_the_judge_what_is_found_and_its_fingerprint_tells_it(sett
     assert fingerprint() == before | {"threshold_needed": "0.3", "threshold_alone": "0.7"}
 
 
-def test_factory_without_settings_looks_where_the_environment_says(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_factory_without_settings_reads_the_environment(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     keep_calibration(thresholds_file(settings), SilentLLM.model, FITTED)
     monkeypatch.setenv("JUDGETREE_HOME", str(settings.home))
     assert create_judge("logprob", SilentLLM(), spec="openai:x").fingerprint()["threshold_needed"] == "0.3"

@@ -42,9 +42,7 @@ from tests.modules.model_endpoints import (
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("fault", ["429", "500", "drop", "timeout", "empty"])
-def test_call_that_failed_is_tried_again_and_its_attempts_counted(
-    server: ScriptedServer, fault: str, streamed: bool
-) -> None:
+def test_failed_call_is_tried_again_and_counted(server: ScriptedServer, fault: str, streamed: bool) -> None:
     server.configure(faults={fault: 1.0}, fault_attempts=2)
     meter, clock = CallMeter(node="generate"), Clock()
     llm = llm_at(server.base_url, sleep=clock.sleep, timeout_s=0.5 if fault == "timeout" else 10.0)
@@ -69,9 +67,7 @@ def closed_port() -> int:
     ],
     ids=["refused", "unknown host"],
 )
-def test_endpoint_that_is_not_there_is_tried_again_and_then_named_as_such(
-    base_url: Callable[[], str], words: str
-) -> None:
+def test_endpoint_that_is_not_there_is_retried_and_named(base_url: Callable[[], str], words: str) -> None:
     meter, address = CallMeter(node="generate"), base_url()
     with pytest.raises(ModelSetupError, match=rf"(?s)'m' at {address} cannot be reached: .*{words}") as caught:
         ask(llm_at(address), meter)
@@ -162,7 +158,7 @@ def test_retry_after_is_honoured_up_to_a_minute(raw: RawEndpoint, value: str, le
         (422, "check the request", ModelRequestError),
     ],
 )
-def test_refusal_is_not_tried_again_and_says_what_to_do(
+def test_refusal_is_final_and_has_a_remedy(
     server: ScriptedServer, status: int, remedy: str, kind: type[ModelCallError]
 ) -> None:
     server.responses = saying(ChatReply(status=status, text="no such thing"))
@@ -242,9 +238,7 @@ def test_stream_that_breaks_starts_over(server: ScriptedServer) -> None:
     ("sent", "repeated"), [(KEY, KEY), ("0123456789", "0123456789"), (KEY, "sk-another-one-of-its-owner")]
 )
 @pytest.mark.parametrize("status", [401, 500])
-def test_key_that_the_endpoint_repeats_stands_neither_in_message_nor_record(
-    server: ScriptedServer, status: int, sent: str, repeated: str
-) -> None:
+def test_key_that_an_endpoint_repeats_is_hidden(server: ScriptedServer, status: int, sent: str, repeated: str) -> None:
     server.responses = saying(ChatReply(status=status, text=f"Incorrect API key provided: {repeated}."))
     meter = CallMeter(node="generate")
     with pytest.raises(ModelCallError, match=r"provided: (sk-)?\*\*\*\.") as caught:
@@ -316,3 +310,40 @@ def test_gate_slot_is_free_after_a_failure_and_after_a_cancelled_call(server: Sc
     with pytest.raises(ModelCallError):
         ask(llm)
     assert ask(llm).text == "42"
+
+
+# --- waits for a rate limit ---
+
+LIMITED = (429, {}, json.dumps({"error": {"message": "slow down", "code": "rate_limit_exceeded"}}))
+LIMITED_A_MINUTE = (429, {"Retry-After": "60"}, "{}")
+
+
+def test_waits_for_a_rate_limit_cost_no_attempts(raw: RawEndpoint) -> None:
+    raw.will_send(*[LIMITED] * 8, (500, {}, "{}"), *[LIMITED] * 3, chat_reply("42"))
+    meter, clock = CallMeter(node="generate"), Clock()
+    assert ask(llm_at(raw.base_url, retries=1, sleep=clock.sleep), meter).text == "42"
+    assert (meter.records[0]["attempts"], len(clock.slept_s)) == (13, 12)
+
+
+@pytest.mark.parametrize("answer", [LIMITED, LIMITED_A_MINUTE], ids=["without a time", "a minute each"])
+def test_waits_for_a_rate_limit_have_a_cap_in_all(raw: RawEndpoint, answer: Answer) -> None:
+    raw.will_send(answer)
+    meter, clock = CallMeter(node="generate"), Clock()
+    with pytest.raises(ModelCallError, match=r"after \d{3} s of waiting for its rate limit") as caught:
+        ask(llm_at(raw.base_url, retries=0, sleep=clock.sleep), meter)
+    assert not isinstance(caught.value, ModelSetupError | ModelRequestError)
+    assert 400 < sum(clock.slept_s) <= 600
+    assert meter.records[0]["attempts"] == len(clock.slept_s) + 1
+
+
+def test_those_who_were_asked_to_wait_together_come_back_apart(raw: RawEndpoint) -> None:
+    raw.will_send(*[(429, {"Retry-After": "8"}, "{}")] * 6, chat_reply("42"))
+    clock = Clock()
+
+    async def together() -> None:
+        llm = llm_at(raw.base_url, gate=CallGate(6), sleep=clock.sleep)
+        await asyncio.gather(*(llm.complete(QUESTION, meter=CallMeter(node="judge")) for _ in range(6)))
+
+    background_loop().run(together())
+    assert len({round(slept_s, 4) for slept_s in clock.slept_s}) == 6
+    assert all(8 <= slept_s <= 10 for slept_s in clock.slept_s)

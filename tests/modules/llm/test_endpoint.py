@@ -17,16 +17,7 @@ from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent
 from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
 from judgetree.modules.llm.openai_client import ReasoningChatOpenAI
-from tests.modules.model_endpoints import (
-    KEY,
-    RawEndpoint,
-    Snapshots,
-    ask,
-    chat_reply,
-    llm_at,
-    saying,
-    stream_reply,
-)
+from tests.modules.model_endpoints import KEY, RawEndpoint, Snapshots, ask, chat_reply, llm_at, saying, stream_reply
 
 # --- what is understood ---
 

@@ -48,10 +48,7 @@ OWN_URL = "http://127.0.0.1:8000/v1"
     ],
 )
 def test_endpoint_is_the_one_named_with_its_own_key(
-    spec: str,
-    environment: dict[str, str],
-    expected: tuple[str | None, str, str],
-    monkeypatch: pytest.MonkeyPatch,
+    spec: str, environment: dict[str, str], expected: tuple[str | None, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

@@ -83,9 +83,7 @@ def test_request_holds_the_schema_and_a_cap_on_tokens() -> None:
         ({"json_schema", "json_object"}, ["json_schema", "json_object", "text"]),
     ],
 )
-def test_format_steps_down_until_the_endpoint_takes_it_and_stays_there(
-    server: ScriptedServer, refused: set[str], formats: list[str]
-) -> None:
+def test_format_steps_down_until_it_is_taken(server: ScriptedServer, refused: set[str], formats: list[str]) -> None:
     server.responses = hook = Recorder(REPLY)
     server.configure(refused_formats=refused)
     chat, meter = chat_at(server), CallMeter(node="judge")
@@ -123,7 +121,7 @@ def test_refusal_that_is_not_about_the_format_is_met_once(server: ScriptedServer
     assert hook.formats == ["json_schema", "json_schema"]
 
 
-def test_call_that_is_refused_in_every_format_leaves_the_best_one_to_the_next(server: ScriptedServer) -> None:
+def test_call_refused_in_every_format_leaves_the_best_to_the_next(server: ScriptedServer) -> None:
     too_long = ChatReply(status=400, text="the passage is too long")
     server.responses = hook = Recorder(too_long, too_long, too_long, REPLY)
     chat = chat_at(server)

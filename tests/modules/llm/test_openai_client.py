@@ -42,7 +42,7 @@ def run(code: str, base_url: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_process_that_has_asked_ends_without_a_complaint_about_open_connections() -> None:
+def test_process_that_has_asked_ends_quietly() -> None:
     with ScriptedServer(responses=saying(ChatReply(text="42"))) as server:
         ended = run(ASKING, server.base_url)
     assert (ended.returncode, ended.stdout) == (0, "42\n")

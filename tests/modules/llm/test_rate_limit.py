@@ -94,7 +94,7 @@ def test_no_minute_sees_more_than_the_limits(requests: int, tokens: int, calls: 
         assert not tokens or sum(minute) <= tokens
 
 
-def test_attempts_are_let_through_in_the_order_in_which_they_came_and_none_too_late() -> None:
+def test_attempts_are_let_through_in_order_and_in_time() -> None:
     there = endpoint(requests=2)
 
     async def work() -> None:
@@ -302,9 +302,7 @@ def test_tokens_are_corrected_by_what_the_endpoint_counted(server: ScriptedServe
     assert time.slept_s == []
 
 
-def test_models_with_the_same_name_and_endpoint_share_their_minute_and_others_have_their_own(
-    server: ScriptedServer,
-) -> None:
+def test_models_of_one_name_and_endpoint_share_their_minute(server: ScriptedServer) -> None:
     chosen = load_settings(requests_per_minute=1)
 
     def ask(model: str) -> Awaitable[object]:

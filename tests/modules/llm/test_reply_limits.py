@@ -13,15 +13,7 @@ import pytest
 from judgetree.modules.calls.growing_text import Delta
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError
-from tests.modules.model_endpoints import (
-    Answer,
-    RawEndpoint,
-    Snapshots,
-    ask,
-    chat_reply,
-    llm_at,
-    stream_reply,
-)
+from tests.modules.model_endpoints import Answer, RawEndpoint, Snapshots, ask, chat_reply, llm_at, stream_reply
 
 # --- what an attempt may take ---
 
@@ -48,7 +40,7 @@ def test_time_limit_is_that_of_the_whole_attempt(raw: RawEndpoint, piece: str, s
         gone.set()
 
 
-def test_stream_that_is_slower_than_the_limit_between_its_pieces_alone_is_honest(raw: RawEndpoint) -> None:
+def test_stream_with_pauses_beyond_the_limit_is_honest(raw: RawEndpoint) -> None:
     _, headers, body = stream_reply(*({"content": piece} for piece in ("six ", "by ", "nine")))
     assert isinstance(body, str)
     raw.will_send((200, headers, (f"{event}\n\n".encode() for event in body.split("\n\n"))))
@@ -78,9 +70,7 @@ TOO_MUCH: dict[str, tuple[bool, Callable[[], Answer]]] = {
 
 
 @pytest.mark.parametrize(("streamed", "answer"), TOO_MUCH.values(), ids=TOO_MUCH)
-def test_reply_that_is_too_long_is_given_up_at_once(
-    raw: RawEndpoint, streamed: bool, answer: Callable[[], Answer]
-) -> None:
+def test_too_long_a_reply_is_given_up_at_once(raw: RawEndpoint, streamed: bool, answer: Callable[[], Answer]) -> None:
     raw.will_send(answer(), chat_reply("42"))
     meter, llm = CallMeter(node="generate"), llm_at(raw.base_url, max_reply_bytes=10_000)
     with pytest.raises(ModelCallError, match=r"longer than 10,000 bytes\. To allow more: JUDGETREE_MAX_REPLY_BYTES"):

@@ -18,16 +18,7 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelRequestError, ModelSetupError
 from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
 from judgetree.modules.llm.openai_client import ReasoningChatOpenAI
-from tests.modules.model_endpoints import (
-    KEY,
-    Answer,
-    RawEndpoint,
-    Snapshots,
-    ask,
-    chat_reply,
-    llm_at,
-    stream_reply,
-)
+from tests.modules.model_endpoints import KEY, Answer, RawEndpoint, Snapshots, ask, chat_reply, llm_at, stream_reply
 
 
 @dataclass
@@ -88,12 +79,7 @@ words = st.lists(st.sampled_from(["六乘九", "🤔", "six ", "by\n", " 9", "42
     cuts=st.lists(st.integers(0, 3000), max_size=20),
 )
 def test_stream_cut_at_any_byte_shows_what_the_whole_reply_says(
-    started_raw: RawEndpoint,
-    blocks: list[tuple[str, str]],
-    is_opened: bool,
-    reasoning: str,
-    size: int,
-    cuts: list[int],
+    started_raw: RawEndpoint, blocks: list[tuple[str, str]], is_opened: bool, reasoning: str, size: int, cuts: list[int]
 ) -> None:
     content = "".join(f"<think>{thinking}</think>{answer}" for thinking, answer in blocks) + "54"
     content = content if is_opened else content.removeprefix("<think>")
@@ -189,7 +175,7 @@ def test_events_that_call_themselves_json_are_still_a_stream(raw: RawEndpoint) -
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 422, 501])
-def test_endpoint_that_refuses_streams_is_asked_for_whole_answers_from_then_on(
+def test_endpoint_that_refuses_streams_is_asked_whole(
     raw: RawEndpoint, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     raw.will_send(refusal(status), counted(chat_reply("42", reasoning="six by nine"), 7))
@@ -234,9 +220,7 @@ def test_whole_call_that_fails_in_passing_is_tried_again(raw: RawEndpoint) -> No
     assert (meter.records[0]["attempts"], shown.texts) == (2, ["42"])
 
 
-def test_completion_that_comes_instead_of_a_stream_is_used_and_paid_for_once(
-    raw: RawEndpoint, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_completion_instead_of_a_stream_is_paid_for_once(raw: RawEndpoint, caplog: pytest.LogCaptureFixture) -> None:
     raw.will_send(counted(chat_reply(None, reasoning_content="six</think>42"), 7))
     llm, shown, meter = llm_at(raw.base_url), Shown(), CallMeter(node="generate")
     with caplog.at_level(logging.INFO, logger="judgetree.modules.llm.endpoint"):

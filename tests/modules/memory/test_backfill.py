@@ -43,11 +43,7 @@ def places(memory: ConversationMemory, conversation_id: str) -> list[tuple[str, 
     return [(turn["turn_id"], turn["parent_turn_id"], turn["branch_id"], turn["turn_number"]) for turn in turns]
 
 
-LINKED = [
-    ("own", "main-2", "main", 3),
-    ("a", "own", "main", 4),
-    ("b", "a", "main", 5),
-]
+LINKED = [("own", "main-2", "main", 3), ("a", "own", "main", 4), ("b", "a", "main", 5)]
 
 
 def test_a_dry_run_counts_and_changes_nothing(memory: ConversationMemory) -> None:

@@ -82,7 +82,7 @@ class TestKeeping:
         memory.close()
         assert memory.turns_of("s") == open_memory().turns_of("s") == [full_turn()]
 
-    def test_columns_can_be_read_by_others(
+    def test_others_can_read_columns(
         self, memory: ConversationMemory, connection: MilvusConnection, collection: str
     ) -> None:
         memory.add_conversation_turn("s", full_turn())
@@ -153,7 +153,7 @@ class TestKeeping:
 class TestSessions:
     @settings(max_examples=30)
     @given(conversations=st.lists(KEY, min_size=2, max_size=2, unique=True), turn_id=KEY, branch_id=KEY)
-    def test_no_session_touches_another(
+    def test_sessions_are_apart(
         self, shared: ConversationMemory, conversations: list[str], turn_id: str, branch_id: str
     ) -> None:
         check_apart(shared, conversations, turn_id=turn_id, branch_id=branch_id)
@@ -242,7 +242,7 @@ class TestRecentHistory:
         memory.delete_turns("s", ["main-1", "main-4"])
         assert ids_of(memory.get_recent_history("s", 2)) == ["main-2", "main-3"]
 
-    def test_own_writes_are_seen_at_once_and_others_in_time(
+    def test_own_writes_are_seen_at_once(
         self, memory: ConversationMemory, open_memory: OpenMemory, clock: Clock
     ) -> None:
         memory.add_conversation_turn("s", make_turn(1))
@@ -352,7 +352,7 @@ class TestRowsOfOthers:
 
 
 class TestRefusals:
-    def test_another_embedder_is_refused(self, memory: ConversationMemory, open_memory: OpenMemory) -> None:
+    def test_other_embedders_fail(self, memory: ConversationMemory, open_memory: OpenMemory) -> None:
         memory.add_conversation_turn("s", make_turn(1))
         other = open_memory(BagOfWordsEmbedder("fake:other"))
         for use in (lambda: other.turns_of("s"), lambda: other.add_conversation_turn("s", make_turn(2))):

@@ -39,7 +39,7 @@ def test_evidence_numbers_passages_and_names_their_sources() -> None:
     assert render_evidence([]) == ""
 
 
-def test_evidence_shows_the_sub_question_with_its_answer_below_its_own_passage() -> None:
+def test_evidence_shows_sub_answers_below_their_passage() -> None:
     chunks = [chunk("a", score=1, next_query="Who?", sub_answer="Ada"), chunk("b", score=1, next_query="Where?")]
     assert render_evidence(chunks) == ("[1] a.md\na\nSupplementary question: Who?\nAnswer: Ada\n\n[2] b.md\nb")
 
@@ -79,7 +79,7 @@ def test_evidence_is_split_into_what_is_shown_of_each_chunk(chunks: list[Documen
         assert len(split) == len(shown)
 
 
-def test_a_text_that_stands_in_another_one_is_a_passage_only_where_it_was_shown() -> None:
+def test_a_text_within_another_is_a_passage_only_where_shown() -> None:
     whole, part = chunk("a b", score=1), chunk("a", score=0)
     assert split_evidence(render_evidence([whole]), [part, whole]) == ("a b.md\na b",)
     assert split_evidence(render_evidence([part, whole]), [whole, part]) == ("a.md\na", "a b.md\na b")

@@ -57,7 +57,7 @@ def test_prompts_hold_what_they_are_given() -> None:
     )
 
 
-def test_an_agent_is_shown_its_searches_in_order_each_with_its_thought_and_what_it_found() -> None:
+def test_an_agent_is_shown_its_searches_in_order() -> None:
     observed = [
         Observed(query="Who?", passages="[1] a.md\nAda."),
         Observed(query="Where?", passages="", thought="It is Ada."),

@@ -287,9 +287,7 @@ class TestArguments:
             ),
         ],
     )
-    def test_attributes_are_checked_at_every_search(
-        self, animals: Index, changes: dict[str, object], message: str
-    ) -> None:
+    def test_attributes_are_checked_each_time(self, animals: Index, changes: dict[str, object], message: str) -> None:
         retriever = Retriever(animals)
         retriever.get_similar_chunk_with_score("yak")
         for name, value in changes.items():
@@ -338,9 +336,7 @@ class TestRerankModel:
         dense = Retriever(animals, topk=4).get_similar_chunk_with_score("yak cow")
         assert model.asked == [[chunk.page_content for chunk, _ in dense]]
 
-    def test_its_failure_keeps_the_coarse_order_and_is_recorded(
-        self, animals: Index, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_its_failure_keeps_the_order(self, animals: Index, caplog: pytest.LogCaptureFixture) -> None:
         coarse = Retriever(animals).get_similar_chunk_with_score("yak cow")
         retriever = Retriever(animals, ranker_type="model", ranker_params={"model": BrokenModel()})
         retriever.score_threshold = 100.0  # meant for the model's scores

@@ -73,11 +73,7 @@ def test_result_becomes_a_passage_with_its_address(searxng: SearxngServer) -> No
     (document,) = found(searxng, ADA)
     assert document.page_content == "Ada Lovelace\nShe was born in 1815."
     assert len(document.metadata.pop("chunk_id")) == 64
-    assert document.metadata == {
-        "source": "https://ada.example/life",
-        "title": "Ada Lovelace",
-        "retrieval_score": 2.5,
-    }
+    assert document.metadata == {"source": "https://ada.example/life", "title": "Ada Lovelace", "retrieval_score": 2.5}
 
 
 def test_results_keep_their_order_up_to_the_limit_and_come_once(searxng: SearxngServer) -> None:
@@ -110,9 +106,7 @@ def test_result_that_nobody_could_cite_is_left_out(searxng: SearxngServer, resul
     assert found(searxng, result) == []
 
 
-def test_nothing_found_is_an_empty_list_and_says_who_did_not_answer(
-    searxng: SearxngServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_nothing_found_says_who_did_not_answer(searxng: SearxngServer, caplog: pytest.LogCaptureFixture) -> None:
     assert found(searxng) == []
     assert not caplog.records
     searxng.finds([], unresponsive_engines=[["google", "timeout"]])

@@ -45,7 +45,7 @@ def test_every_turn_has_a_box_that_says_how_it_was_answered() -> None:
     assert "=" not in words(drawn["t3"]), "its question stands alone as it is"
 
 
-def test_kinds_of_answers_are_told_apart_by_colour_refusal_and_open_turn_by_outline() -> None:
+def test_kinds_of_answers_have_colours_and_outlines() -> None:
     drawn = boxes(conversation("x").to_svg())
     shapes = {name: next(box.iter(f"{SVG}path")) for name, box in drawn.items()}
     assert len({shapes[name].get("fill") for name in ("t0", "t1", "t3", "t4")}) == 4

@@ -144,9 +144,7 @@ def test_a_store_that_fails_at_any_write_costs_one_call_and_no_turn(
 
 
 @pytest.mark.parametrize("place", range(len(CALLS)))
-def test_a_turn_that_crashes_in_a_call_goes_on_with_that_call(
-    talks: Conversations, llm: TalkingLLM, place: int
-) -> None:
+def test_a_turn_that_crashes_in_a_call_resumes_it(talks: Conversations, llm: TalkingLLM, place: int) -> None:
     talk = talks.conversation("s")
     talk.ask(CLASS)
     llm.asked()
@@ -188,9 +186,7 @@ def test_a_memory_that_cannot_be_written_is_made_up_for_at_the_next_turn(
     assert llm.asked() == ["read", *CALLS]
 
 
-def test_a_turn_that_crashes_between_state_and_memory_is_given_back_and_remembered(
-    talks: Conversations, memory: FailingMemory, llm: TalkingLLM
-) -> None:
+def test_a_crash_before_memory_is_mended(talks: Conversations, memory: FailingMemory, llm: TalkingLLM) -> None:
     talk = talks.conversation("s")
     memory.broken = {"add_turns": RuntimeError("a bug")}
     with pytest.raises(RuntimeError, match="a bug"):
@@ -203,7 +199,7 @@ def test_a_turn_that_crashes_between_state_and_memory_is_given_back_and_remember
     assert llm.asked() == ["read"]
 
 
-def test_a_memory_that_cannot_be_read_leaves_the_turn_open(
+def test_an_unreadable_memory_leaves_the_turn_open(
     talks: Conversations, memory: FailingMemory, llm: TalkingLLM
 ) -> None:
     talk = talks.conversation("s")
@@ -226,9 +222,7 @@ def test_a_question_that_is_asked_again_on_purpose_is_a_turn_of_its_own(talks: C
     assert len(talk.history()) == 4
 
 
-def test_an_answer_that_nobody_was_told_of_is_not_given_back_later(
-    talks: Conversations, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_undelivered_answer_is_not_given_later(talks: Conversations, monkeypatch: pytest.MonkeyPatch) -> None:
     talk = talks.conversation("s")
     with monkeypatch.context() as patch:
         saver = background_loop().run(talks.services.open()).store.saver

@@ -66,7 +66,7 @@ def test_steps_and_the_search_are_told_as_they_come(talks: Conversations) -> Non
     assert "chunks" in [event.event["event"] for event in events if event.event]
 
 
-def test_answer_from_history_is_streamed_with_the_sources_of_the_earlier_turn(talks: Conversations) -> None:
+def test_answer_from_history_is_streamed_with_its_sources(talks: Conversations) -> None:
     talk = talks.conversation("s")
     talk.ask(CLASS)
     events = list(talk.stream("Which colour has it?"))
@@ -80,9 +80,7 @@ def test_thinking_is_told_apart_from_the_answer(talks: Conversations, llm: Talki
     assert (joined(events, ThinkingEvent), joined(events, ContentEvent)) == ("six by nine", "42")
 
 
-def test_turn_that_fails_says_so_before_it_is_done_and_can_be_gone_on_with(
-    talks: Conversations, llm: TalkingLLM
-) -> None:
+def test_turn_that_fails_says_so_and_can_be_resumed(talks: Conversations, llm: TalkingLLM) -> None:
     llm.broken["read"] = DOWN
     talk = talks.conversation("s")
     kinds = [event.type for event in talk.stream(CLASS)]

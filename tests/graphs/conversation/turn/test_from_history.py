@@ -78,7 +78,7 @@ class Odd:
         return Verdict(status="judged", score="2")  # type: ignore[arg-type]
 
 
-def test_a_judge_of_ones_own_confirms_under_the_journal_and_only_with_a_score_that_there_is(opened: Open) -> None:
+def test_own_judge_confirms_under_the_journal_with_a_valid_score(opened: Open) -> None:
     judge = Odd()
     talk = opened(YesMan(), options=led("assessed"), judge=judge).conversation("s")
     talk.ask(CLASS)
@@ -86,7 +86,7 @@ def test_a_judge_of_ones_own_confirms_under_the_journal_and_only_with_a_score_th
     assert judge.journaled
 
 
-def test_an_answer_that_names_no_evidence_is_searched_for_without_asking_the_judge(opened: Open) -> None:
+def test_an_answer_without_evidence_is_searched_for_at_once(opened: Open) -> None:
     llm = YesMan()
     llm.useful = ()
     talk = opened(llm, options=led("assessed")).conversation("s")
@@ -132,9 +132,7 @@ def test_an_open_turn_that_was_led_otherwise_does_not_go_on(opened: Open) -> Non
 
 @pytest.mark.parametrize("when", ["assessed", "trust"])
 @pytest.mark.parametrize("answer", ["", REFUSAL, "我无法回答这个问题。"])
-def test_an_empty_answer_or_a_refusal_costs_one_search_and_fails_nothing(
-    opened: Open, when: FromHistory, answer: str
-) -> None:
+def test_an_empty_answer_or_a_refusal_costs_one_search(opened: Open, when: FromHistory, answer: str) -> None:
     llm = YesMan()
     llm.answer = answer
     talk = opened(llm, options=led(when)).conversation("s")

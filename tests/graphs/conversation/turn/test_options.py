@@ -140,7 +140,7 @@ def test_fixed_response_where_a_search_finds_nothing(opened: Open) -> None:
     assert (result.answer, result.status) == ("Nothing there.", "refused")
 
 
-def test_general_knowledge_helps_out_only_where_that_is_wanted_and_is_marked(opened: Open, llm: TalkingLLM) -> None:
+def test_general_knowledge_is_marked_and_only_used_on_request(opened: Open, llm: TalkingLLM) -> None:
     assert saved(opened().conversation("a").ask("Who?"))["status"] == "refused"
     turn = saved(opened(options=ConversationOptions(answer_without_evidence=True)).conversation("b").ask("Who?"))
     assert (turn["answer"], turn["answered_from"]) == ("from memory", "knowledge")
@@ -173,9 +173,7 @@ def test_web_without_a_service_is_refused_at_once(opened: Open) -> None:
 @pytest.mark.parametrize(
     "given", [[(CLASS, "Delta")], [HumanMessage(content=CLASS), AIMessage(content="Delta")]], ids=["tuples", "messages"]
 )
-def test_history_that_the_caller_keeps_takes_the_place_of_our_own(
-    opened: Open, llm: TalkingLLM, given: list[object]
-) -> None:
+def test_history_of_the_caller_replaces_our_own(opened: Open, llm: TalkingLLM, given: list[object]) -> None:
     talk = opened().conversation("s")
     turn = saved(talk.ask("And its oil?", chat_history=given))  # type: ignore[arg-type]
     assert turn["answer"] == "Vellin"

@@ -33,7 +33,7 @@ async def checkpoints_of(talks: Conversations) -> int:
 
 
 @pytest.mark.parametrize("text", UNSTORABLE)
-def test_a_request_that_cannot_be_kept_is_refused_before_anything_is_written(settings: Settings, text: str) -> None:
+def test_an_unstorable_request_is_refused_before_it_is_written(settings: Settings, text: str) -> None:
     llm = TalkingLLM()
     with open_conversations(settings.home, llm, settings=settings) as talks:
         talk = talks.conversation("s")
@@ -59,9 +59,7 @@ def test_a_request_that_cannot_be_kept_is_refused_before_anything_is_written(set
 
 
 @pytest.mark.parametrize("text", UNSTORABLE)
-def test_a_plain_question_that_cannot_be_kept_is_refused_before_anything_is_written(
-    settings: Settings, text: str
-) -> None:
+def test_an_unstorable_question_is_refused_at_once(settings: Settings, text: str) -> None:
     llm = TalkingLLM()
     services = RagContext(reader=llm, retriever=TableRetriever(TABLE))
     with RagSession(system="naive", context=services, settings=settings) as session:

@@ -20,16 +20,7 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.memory.prompts import UNDERSTOOD
 from judgetree.modules.memory.turns import QaPair
-from tests.graphs.conversation.talk import (
-    ANSWERS,
-    CLASS,
-    KINDS,
-    OIL,
-    SCREW,
-    TABLE,
-    TalkingLLM,
-    open_conversations,
-)
+from tests.graphs.conversation.talk import ANSWERS, CLASS, KINDS, OIL, SCREW, TABLE, TalkingLLM, open_conversations
 from tests.graphs.fakes import TableRetriever
 
 Open = Callable[..., Conversations]
@@ -119,9 +110,7 @@ def test_chatter_around_a_rewrite_is_not_searched_for(opened: Open, llm: WholeRe
 
 
 @pytest.mark.parametrize("options", [ConversationOptions(), CHAIN], ids=["assessed", "never"])
-def test_a_megabyte_for_a_rewrite_leaves_the_users_words_and_the_turn_says_so(
-    opened: Open, llm: WholeReplies, options: ConversationOptions
-) -> None:
+def test_a_megabyte_for_a_rewrite_is_no_rewrite(opened: Open, llm: WholeReplies, options: ConversationOptions) -> None:
     talk = opened(options=options).conversation("s")
     talk.ask(CLASS)
     llm.broken["condense"] = HUGE
@@ -150,9 +139,7 @@ def test_calls_for_rewrites_and_summaries_are_limited(opened: Open, llm: WholeRe
 
 
 @pytest.mark.parametrize("options", [ConversationOptions(), CHAIN], ids=["assessed", "never"])
-def test_prompts_keep_to_their_budget_whatever_turns_hold(
-    opened: Open, llm: WholeReplies, options: ConversationOptions
-) -> None:
+def test_prompts_keep_to_their_budget(opened: Open, llm: WholeReplies, options: ConversationOptions) -> None:
     long, chinese = "It is as long as a book. " * 8_000, "压力容器的规定很长。" * 8_000
     llm.broken["read"] = chinese
     talk = opened(options=options, limits=TurnLimits(max_tokens=900)).conversation("s")
