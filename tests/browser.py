@@ -56,3 +56,14 @@ def look_at(page: Path, address: str = "") -> Look:
 def console_messages(log: str) -> list[str]:
     """What a page has written to its console, out of Chromium's log."""
     return _CONSOLE.findall(log)
+
+
+def elements_of(page: Path | str, folder: Path | None = None, address: str = "") -> str:
+    """The elements of a page, a file or text to be written to ``folder``, once its script ran without a word."""
+    if isinstance(page, str):
+        assert folder is not None
+        (folder / "page.html").write_text(page, encoding="utf-8")
+        page = folder / "page.html"
+    look = look_at(page, address)
+    assert look.console == []
+    return look.elements

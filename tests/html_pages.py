@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import json
+import re
 from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
 
 
 class Elements(HTMLParser):
@@ -33,3 +38,33 @@ def part(page: str, name: str) -> object:
 def unpacked(pack: object) -> object:
     """What the page's script finds in a pack."""
     return json.loads(gzip.decompress(base64.b64decode(str(pack))))
+
+
+def ask_nothing_outside(page: str, *namespaces: str) -> None:
+    """Check that a page links to itself alone; the addresses in it are names of XML."""
+    tags = Elements(page).tags
+    assert not [tag for tag, _ in tags if tag in {"link", "img", "iframe", "object", "base", "image"}]
+    addresses = [value for _, attrs in tags for name, value in attrs.items() if name.split(":")[-1] in ("src", "href")]
+    assert [value for value in addresses if not (value or "").startswith("#")] == []
+    assert set(re.findall(r"https?://[^\s\"'<>]+", page)) <= {"http://www.w3.org/2000/svg", *namespaces}
+
+
+def allow_own_script_and_style_alone(page: str) -> None:
+    """Check that the policy of a page names the digests of its one script and style, and that nothing is inline."""
+    tags = Elements(page).tags
+    policy = next(attrs["content"] for tag, attrs in tags if attrs.get("http-equiv"))
+    assert policy is not None
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert not [name for _, attrs in tags for name in attrs if name == "style" or name.startswith("on")]
+
+
+def break_dot(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Put a ``dot`` that fails on the PATH, alone."""
+    (folder / "dot").write_text("#!/bin/sh\nexit 1\n")
+    (folder / "dot").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))

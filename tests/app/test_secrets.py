@@ -6,11 +6,9 @@ import base64
 import io
 import json
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
@@ -24,6 +22,7 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.settings import load_settings
 from tests.app.commands.test_eval_calibrate import write_mills
 from tests.app.conftest import CHAIN, CHINESE, COLLECTION, write_corpus
+from tests.loopback import QuietHandler, serving
 from tests.modules.conftest import LiteServer
 from tests.modules.rerank_server import serve_rerank
 from tests.modules.searxng_server import serve_searxng
@@ -70,7 +69,7 @@ class EchoServer:
 def serve_echoes() -> Iterator[EchoServer]:
     state = EchoServer()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             key = self.headers.get("Authorization", "").partition(" ")[2]
@@ -87,26 +86,14 @@ def serve_echoes() -> Iterator[EchoServer]:
                 """It was no Basic authorization."""
             state.sent += forms
             said = json.dumps({"error": {"message": "refused: " + " | ".join(forms), "code": "no"}, "forms": forms})
-            with suppress(ConnectionError):  # whoever asked does not want to hear more
-                self.send_response(state.status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(said)))
-                self.end_headers()
-                self.wfile.write(said.encode())
+            with suppress(ConnectionError):  # the client may have had enough
+                self.answer(said.encode(), status=state.status, headers={"Content-Type": "application/json"})
 
         def do_POST(self) -> None:
             self.do_GET()
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-        state.url = f"http://127.0.0.1:{server.server_port}"
-        try:
-            yield state
-        finally:
-            server.shutdown()
+    with serving(Handler) as state.url:
+        yield state
 
 
 @pytest.fixture

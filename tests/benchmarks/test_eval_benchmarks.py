@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,32 +14,14 @@ from benchmarks.eval_throughput import ideal_s
 from benchmarks.synthetic_qa import HOPS, PARAGRAPHS_A_QUESTION, synthetic_questions, write_hotpotqa
 from judgetree.app.scripted.answers import ScriptedAnswers
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
-from judgetree.evaluation.metrics.tree import TreeFigures
 from judgetree.evaluation.rows.store import RunRow
 from judgetree.modules.calls.prices import ModelUsage
 from tests.browser import console_messages
-
-
-def figures(**counts: int) -> TreeFigures:
-    return replace(TreeFigures(**dict.fromkeys(TreeFigures.__dataclass_fields__, 0)), **counts)
+from tests.eval.run_rows import run_row, tree_figures
 
 
 def row(question_id: str = "q", **changes: object) -> RunRow:
-    plain = RunRow(
-        system="judge",
-        question_id=question_id,
-        repeat=0,
-        attempt=0,
-        question="Who?",
-        prediction="Ada",
-        status="answered",
-        error="",
-        thread_id="t",
-        seconds=1.0,
-        tree=figures(chat_calls=4),
-        chunks=(),
-    )
-    return replace(plain, **changes)
+    return run_row(**{"question_id": question_id, "tree": tree_figures(chat_calls=4), **changes})
 
 
 # --- the generated data set ---
@@ -87,11 +68,13 @@ def test_others_say_nothing_that_is_asked() -> None:
 
 
 def test_ideal_is_the_longest_chain_where_calls_are_few() -> None:
-    assert ideal_s([row(tree=figures(depth=0, chat_calls=4)), row(tree=figures(depth=2, chat_calls=12))]) == 6.0
+    assert (
+        ideal_s([row(tree=tree_figures(depth=0, chat_calls=4)), row(tree=tree_figures(depth=2, chat_calls=12))]) == 6.0
+    )
 
 
 def test_ideal_is_all_calls_by_the_cap_where_they_are_many() -> None:
-    assert ideal_s([row(tree=figures(depth=1, chat_calls=8)) for _ in range(80)]) == 10.0
+    assert ideal_s([row(tree=tree_figures(depth=1, chat_calls=8)) for _ in range(80)]) == 10.0
 
 
 def test_peak_memory_is_that_of_a_python_with_numpy() -> None:
@@ -117,8 +100,8 @@ def test_rows_compare_but_for_seconds_and_who_answered() -> None:
         model="m", kind="chat", calls=5, prompt_tokens=90, interrupted_calls=1, interrupted_prompt_tokens=20
     )
     again = ModelUsage(model="m", kind="chat", cached_calls=4, cached_prompt_tokens=70)
-    paid = row(seconds=2.0, tree=figures(chat_calls=5, prompt_tokens=90, sub_runs=1), paid=(once,))
-    cached = row(seconds=0.1, tree=figures(cached_chat_calls=4, sub_runs=1), paid=(again,))
+    paid = row(seconds=2.0, tree=tree_figures(chat_calls=5, prompt_tokens=90, sub_runs=1), paid=(once,))
+    cached = row(seconds=0.1, tree=tree_figures(cached_chat_calls=4, sub_runs=1), paid=(again,))
     assert comparable(paid) == comparable(cached)
 
 

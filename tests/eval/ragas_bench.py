@@ -16,6 +16,7 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.settings import Settings
 from tests.eval.dataset_files import write_lines
+from tests.eval.run_rows import run_row
 from tests.eval.shown import evidence_text
 
 WALL = "How thick is the wall of the vessel that Norm A names?"
@@ -49,21 +50,9 @@ def tree_of(row: RunRow, *chunks: ChunkNode) -> SearchTree:
 
 def row(question_id: str, prediction: str, system: str = "judge", **changes: object) -> RunRow:
     question = next(row["question"] for row in QUESTIONS if row["id"] == question_id)
-    values: dict[str, object] = {
-        "system": system,
-        "question_id": question_id,
-        "repeat": 0,
-        "attempt": 0,
-        "question": question,
-        "prediction": prediction,
-        "status": "refused" if prediction == REFUSED else "answered",
-        "error": "",
-        "thread_id": f"{system}-{question_id}",
-        "seconds": 1.0,
-        "tree": None,
-        "chunks": (),
-    }
-    return RunRow(**{**values, **changes})  # type: ignore[arg-type]
+    given: dict[str, object] = {"status": "refused" if prediction == REFUSED else "answered", **changes}
+    names = {"system": system, "question_id": question_id, "thread_id": f"{system}-{question_id}"}
+    return run_row(**names, question=question, prediction=prediction, **given)
 
 
 @dataclass(frozen=True, kw_only=True)

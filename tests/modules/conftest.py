@@ -104,6 +104,18 @@ def make_index(embedder: BagOfWordsEmbedder, docs: Path) -> Iterator[Callable[[M
         index.close()
 
 
+@pytest.fixture
+def index(connection: MilvusConnection, make_index: MakeIndex) -> Index:
+    """An index over ``docs`` in a collection of its own, on either backend."""
+    return make_index(connection)
+
+
+@pytest.fixture
+def lite_index(embedded: MilvusConnection, make_index: MakeIndex) -> Index:
+    """The same on embedded Milvus Lite alone, for what is the same on both."""
+    return make_index(embedded)
+
+
 def drop_collection(index: Index) -> None:
     client = index.connection.client
     for physical in client.list_collections():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.loopback import QuietHandler, serving
 
 
 @dataclass(kw_only=True)
@@ -37,23 +37,12 @@ class RerankServer:
 def serve_rerank() -> Iterator[RerankServer]:
     state = RerankServer()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             state.keys.append(self.headers.get("Authorization", ""))
-            body = state.answer(request).encode()
-            self.send_response(state.status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(state.answer(request).encode(), status=state.status)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-        state.url = f"http://127.0.0.1:{server.server_port}/v1/rerank"
-        try:
-            yield state
-        finally:
-            server.shutdown()
+    with serving(Handler) as address:
+        state.url = f"{address}/v1/rerank"
+        yield state

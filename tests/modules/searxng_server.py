@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
+
+from tests.loopback import QuietHandler, serving
 
 
 @dataclass(kw_only=True)
@@ -32,29 +33,14 @@ class SearxngServer:
 def serve_searxng() -> Iterator[SearxngServer]:
     state = SearxngServer()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             state.asked.append((parts.path, parse_qs(parts.query)))
             if state.keeps_silent is not None:
                 state.keeps_silent.wait(60)
-            try:
-                self.send_response(state.status)
-                for name, value in state.headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(state.body)))
-                self.end_headers()
-                self.wfile.write(state.body)
-            except ConnectionError:
-                """Whoever asked does not want to hear more."""
+            with suppress(ConnectionError):  # the client may have had enough
+                self.answer(state.body, status=state.status, headers=state.headers)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-        state.url = f"http://127.0.0.1:{server.server_port}"
-        try:
-            yield state
-        finally:
-            server.shutdown()
+    with serving(Handler) as state.url:
+        yield state

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,16 +23,15 @@ from judgetree.evaluation.calibration.fit import (
     verdict_of,
 )
 from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, EvalQuestion
-from judgetree.evaluation.rows.store import RunRow, RunStore
+from judgetree.evaluation.rows.store import RunStore
 from judgetree.modules.calls.completion import Completion, TokenLogprob
-from judgetree.modules.calls.growing_text import TextListener
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.judge.logprob import LogprobJudge
 from judgetree.modules.judge.prompts import alone_messages
 from judgetree.modules.judge.thresholds import LogprobThresholds
-from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
+from tests.eval.run_rows import run_row
 
 # --- what thresholds may be fitted on ---
 
@@ -73,22 +73,7 @@ def a_run(folder: Path, question_id: str, question: str, digest: str) -> RunStor
     store = RunStore(folder)
     folder.mkdir()
     store.write_manifest({"identity": {"dataset_digest": digest}})
-    store.append(
-        RunRow(
-            system="llm",
-            question_id=question_id,
-            repeat=0,
-            attempt=0,
-            question=question,
-            prediction="",
-            status="answered",
-            error="",
-            thread_id="t",
-            seconds=1.0,
-            tree=None,
-            chunks=(),
-        )
-    )
+    store.append(run_row(system="llm", question_id=question_id, question=question, prediction=""))
     return store
 
 
@@ -278,15 +263,7 @@ class Sayer:
     def __init__(self, needed: float | None, alone: float | None) -> None:
         self._needed, self._alone = needed, alone
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
-    ) -> Completion:
+    async def complete(self, messages: Sequence[Message], *, meter: CallMeter, **_: Any) -> Completion:
         p_yes = self._alone if list(messages) == alone_messages("q", "p") else self._needed
         said = (("maybe", 1.0),) if p_yes is None else (("yes", p_yes), ("no", 1.0 - p_yes))
         tokens = tuple(TokenLogprob(token=token, logprob=math.log(p)) for token, p in said if p > 0)

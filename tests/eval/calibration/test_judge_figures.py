@@ -22,6 +22,7 @@ from judgetree.evaluation.calibration.judge_figures import (
 )
 from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.rows.store import FoundChunk, RunRow
+from tests.eval.run_rows import run_row
 
 OIL = EvalQuestion(id="oil", question="Which oil?", answers=("Vellin",), supporting=("a", "b"))
 INK = EvalQuestion(id="ink", question="Which ink?", answers=("Gall",), supporting=("c",))
@@ -34,20 +35,8 @@ def found(key: str, verdict: str, confidence: float | None = None, *, depth: int
 
 
 def row(question: EvalQuestion, *chunks: FoundChunk, system: str = "judge", repeat: int = 0) -> RunRow:
-    return RunRow(
-        system=system,
-        question_id=question.id,
-        repeat=repeat,
-        attempt=0,
-        question=question.question,
-        prediction="",
-        status="answered",
-        error="",
-        thread_id="t",
-        seconds=1.0,
-        tree=None,
-        chunks=chunks,
-    )
+    asked = {"question_id": question.id, "question": question.question}
+    return run_row(system=system, repeat=repeat, prediction="", chunks=chunks, **asked)
 
 
 def chunk(verdict: VerdictName, gold: GoldShare, confidence: float | None = None) -> JudgedChunk:

@@ -6,11 +6,10 @@ import functools
 import hashlib
 import io
 import json
-import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from judgetree.evaluation.datasets.registry import DATASETS
 from judgetree.evaluation.datasets.sources import SOURCES
 from judgetree.modules.errors import LoadingError, SettingsError
 from tests.eval.dataset_files import hotpot_row
+from tests.loopback import QuietHandler, serving
 
 fetch_dataset = functools.partial(fetch.fetch_dataset, loopback_http=True)
 fetch_source = functools.partial(fetch.fetch_source, loopback_http=True)
@@ -43,7 +43,7 @@ class FileServer:
 
 
 def _handler(server: FileServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             asked = self.headers.get("Range", "")
             server.ranges.append(asked)
@@ -69,22 +69,15 @@ def _handler(server: FileServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(server.content[start : server.hang_up_after])
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Keep quiet."""
-
     return Handler
 
 
 @pytest.fixture
 def server() -> Iterator[FileServer]:
     served = FileServer()
-    with ThreadingHTTPServer(("127.0.0.1", 0), _handler(served)) as http:
-        served.base_url = f"http://127.0.0.1:{http.server_port}/file"
-        thread = threading.Thread(target=http.serve_forever)
-        thread.start()
+    with serving(_handler(served)) as address:
+        served.base_url = f"{address}/file"
         yield served
-        http.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.calls.usage import CallRecord
-from tests.eval.metrics.test_tree import call
+from tests.call_records import call_record
 
 SPENT = "The budget of 60 model calls for this question is spent."
 
 
 def about(chunk_id: str, *, error: str = "", node: str = "judge") -> CallRecord:
-    return CallRecord(**{**call(f"{chunk_id}{error}", error=error), "chunk_id": chunk_id, "node": node})  # type: ignore[typeddict-item]
+    return call_record(f"{chunk_id}{error}", error=error, chunk_id=chunk_id, node=node)
 
 
 def chunk(verdict: str, *, child: QueryNode | None = None, **metadata: JsonScalar) -> ChunkNode:
@@ -57,15 +57,19 @@ def test_damage_counts_faults_but_no_limits(
 
 
 def test_sub_runs_count_and_failed_reranks_do() -> None:
-    rerank = CallRecord(**{**call("r", kind="rerank", error="HTTP 500"), "node": "retrieve"})  # type: ignore[typeddict-item]
+    came, rerank = (call_record("r", kind="rerank", error=error, node="retrieve") for error in ("", "HTTP 500"))
     below = QueryNode(thread_id="s", query="q", depth=1, chunks=(chunk("unknown"), chunk("unknown")), usage=(rerank,))
-    counted = damage(chunk("judged", child=below), chunk("unknown"), usage=(replace_error(rerank), ANSWERED))
+    counted = damage(
+        chunk("judged", child=below),
+        chunk("unknown"),
+        usage=(came, ANSWERED),
+    )
     assert counted == {"failed_verdicts": 2, "unusable_verdicts": 1, "failed_reranks": 1}
     assert damage_in_words(damage_of(SearchTree(root=below))) == "2 failed verdicts, 1 failed rerank"
 
 
 def cut_off(node: str) -> CallRecord:
-    return CallRecord(**{**about("c", node=node), "cut_off": True})  # type: ignore[typeddict-item]
+    return call_record("c", chunk_id="c", node=node, cut_off=True)
 
 
 NO_QUESTION = chunk("judged", sub_run_error="no sub-question: it was cut off")
@@ -98,7 +102,3 @@ def test_tree_without_chunks_has_no_damage() -> None:
     root = QueryNode(thread_id="t", query="q")
     assert damage_of(SearchTree(root=replace(root, usage=(OF_READER,)))) == {}
     assert damage_in_words({}) == ""
-
-
-def replace_error(record: CallRecord) -> CallRecord:
-    return CallRecord(**{**record, "error": ""})  # type: ignore[typeddict-item]

@@ -7,28 +7,8 @@ from dataclasses import replace
 from judgetree.evaluation.metrics.tree import TreeFigures, figures_of
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
-from judgetree.modules.calls.usage import CallKind, CallRecord
 from judgetree.modules.judge.contract import Score, VerdictStatus
-
-
-def call(
-    call_id: str, *, kind: CallKind = "chat", cached: bool = False, error: str = "", chunk_id: str = ""
-) -> CallRecord:
-    return CallRecord(
-        call_id=call_id,
-        kind=kind,
-        node="judge",
-        chunk_id=chunk_id,
-        model="m",
-        prompt_tokens=10,
-        completion_tokens=2,
-        estimated=False,
-        cut_off=False,
-        seconds=0.5,
-        attempts=1,
-        cached=cached,
-        error=error,
-    )
+from tests.call_records import call_record
 
 
 def chunk(
@@ -43,7 +23,7 @@ DEEPEST = QueryNode(
     depth=2,
     answer_status="refused",
     chunks=(chunk("a", 0), chunk("e", verdict="cancelled")),
-    usage=(call("5"), call("6", kind="embedding")),
+    usage=(call_record("5"), call_record("6", kind="embedding")),
 )
 REFUSED = QueryNode(
     thread_id="r",
@@ -51,7 +31,7 @@ REFUSED = QueryNode(
     depth=1,
     answer_status="refused",
     chunks=(chunk("a", 1, child=DEEPEST), chunk("c", 2), chunk("d", verdict="unknown")),
-    usage=(call("3", cached=True), call("4", error="timeout")),
+    usage=(call_record("3", cached=True), call_record("4", error="timeout")),
 )
 ANSWERED = QueryNode(
     thread_id="s", query="answered", depth=1, answer_status="answered", chunks=(chunk("c", 2), chunk("b", 0))
@@ -61,7 +41,7 @@ ROOT = QueryNode(
     query="root",
     answer_status="refused",
     chunks=(chunk("a", 1, child=REFUSED), chunk("b", 1, child=ANSWERED), chunk("f", verdict="pending")),
-    usage=(call("1"), call("2")),
+    usage=(call_record("1"), call_record("2")),
 )
 
 
@@ -88,11 +68,11 @@ def test_every_figure_is_counted_over_the_whole_tree() -> None:
 
 def test_cached_calls_count_as_long_as_others_waited_for_them() -> None:
     """A verdict in two calls beside one in a single call, a sub-run below, and the answer: 2 + 1 + 1 calls in a row."""
-    below = replace(ANSWERED, usage=(call("4", cached=True),))
-    verdicts = (call("1", chunk_id="a", cached=True), call("2", chunk_id="a"), call("3", chunk_id="b", cached=True))
-    root = replace(ROOT, chunks=(chunk("a", 1, child=below),), usage=(*verdicts, call("5", cached=True)))
+    below = replace(ANSWERED, usage=(call_record("4", cached=True),))
+    verdicts = [call_record(n, chunk_id=about, cached=n != "2") for n, about in (("1", "a"), ("2", "a"), ("3", "b"))]
+    root = replace(ROOT, chunks=(chunk("a", 1, child=below),), usage=(*verdicts, call_record("5", cached=True)))
     assert figures_of(SearchTree(root=root)).cached_seconds == 1.5
-    embedded = replace(ROOT, chunks=(), usage=(call("6", kind="embedding", cached=True),))
+    embedded = replace(ROOT, chunks=(), usage=(call_record("6", kind="embedding", cached=True),))
     assert figures_of(SearchTree(root=embedded)).cached_seconds == 0
 
 

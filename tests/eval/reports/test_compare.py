@@ -10,11 +10,12 @@ import pytest
 
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.reports.compare import Comparison, compare_runs
-from judgetree.evaluation.rows.store import RunRow, RunStore
+from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.manifest import manifest_of
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import load_settings
+from tests.eval.run_rows import run_row
 
 QUESTIONS = 12
 
@@ -41,19 +42,13 @@ def write_run(folder: Path, file: Path, right: dict[str, int], *, repeats: int =
             for number, question in enumerate(dataset.questions):
                 for repeat in range(repeats):
                     store.append(
-                        RunRow(
+                        run_row(
                             system=system,
                             question_id=question.id,
                             repeat=repeat,
-                            attempt=0,
                             question=question.question,
                             prediction="right" if number < count else "wrong",
-                            status="answered",
-                            error="",
                             thread_id=f"{system}-{number}-{repeat}",
-                            seconds=1.0,
-                            tree=None,
-                            chunks=(),
                         )
                     )
     return folder

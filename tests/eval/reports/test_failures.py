@@ -17,6 +17,7 @@ from judgetree.evaluation.rows.store import FoundChunk, RunRow
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks
 from judgetree.modules.reader.evidence import render_sub_answer
+from tests.eval.run_rows import run_row
 from tests.eval.shown import evidence_text
 
 QUESTION = EvalQuestion(id="q", question="How thick is it?", answers=("40 mm",), supporting=("a", "b"))
@@ -73,21 +74,8 @@ def row_of(tree: SearchTree, **changes: object) -> RunRow:
         )
         for above, each in walk_chunks(tree.root)
     )
-    values: dict[str, object] = {
-        "system": "judge",
-        "question_id": "q",
-        "repeat": 0,
-        "attempt": 0,
-        "question": "How thick is it?",
-        "prediction": "a ladder",
-        "status": "answered",
-        "error": "",
-        "thread_id": "t0",
-        "seconds": 1.0,
-        "tree": None,
-        "chunks": found,
-    }
-    return RunRow(**{**values, **changes})  # type: ignore[arg-type]
+    values = {"question": "How thick is it?", "prediction": "a ladder", "thread_id": "t0", "chunks": found}
+    return run_row(**{**values, **changes})
 
 
 def test_right_answer_is_no_failure_however_it_was_found() -> None:

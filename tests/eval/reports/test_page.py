@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import re
 from collections.abc import Iterator
@@ -21,9 +19,9 @@ from judgetree.graphs.rag.result import RagResult, SystemName
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import AnswerStatus, JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
-from tests.browser import look_at, needs_browser
+from tests.browser import elements_of, needs_browser
 from tests.eval.dataset_files import hotpot_row, write_list
-from tests.html_pages import Elements, part, unpacked
+from tests.html_pages import Elements, allow_own_script_and_style_alone, ask_nothing_outside, part, unpacked
 
 ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"\u2028&lt;$x"
 QUESTIONS = ("Which river drives the mill?", "磨坊在哪里?", f"What of {ATTACK}")
@@ -145,27 +143,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_page_asks_for_nothing_outside_itself(page: str) -> None:
-    tags = Elements(page).tags
-    assert not [tag for tag, _ in tags if tag in {"link", "img", "iframe", "object", "base", "image"}]
-    addresses = [value for _, attrs in tags for name, value in attrs.items() if name.split(":")[-1] in ("src", "href")]
-    assert [value for value in addresses if not (value or "").startswith("#")] == []
-    assert set(re.findall(r"https?://[^\s\"'<>]+", page)) <= {
-        "http://www.w3.org/2000/svg",
-        "http://www.w3.org/1999/xlink",
-    }
+    ask_nothing_outside(page, "http://www.w3.org/1999/xlink")
 
 
 def test_policy_allows_this_script_and_style_alone(page: str) -> None:
-    tags = Elements(page).tags
-    policy = next(attrs["content"] for tag, attrs in tags if attrs.get("http-equiv"))
-    assert policy is not None
-    assert policy.startswith("default-src 'none';")
-    assert "unsafe" not in policy
-    for tag, directive in (("style", "style-src"), ("script", "script-src")):
-        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-        assert f"{directive} 'sha256-{digest}'" in policy
-    assert not [name for _, attrs in tags for name in attrs if name == "style" or name.startswith("on")]
+    allow_own_script_and_style_alone(page)
 
 
 def test_text_never_becomes_markup(folder: Path, page: str) -> None:
@@ -242,13 +224,6 @@ def test_run_of_one_system_and_one_question_has_a_page(folder: Path) -> None:
     assert "has no kinds of questions" in page
 
 
-def elements_of(page: Path, address: str = "") -> str:
-    """The page's elements after its script ran without a word on the console."""
-    look = look_at(page, address)
-    assert look.console == []
-    return look.elements
-
-
 def listed(dom: str) -> list[str]:
     """The questions that are not hidden."""
     items = re.findall(r'<details class="question"([^>]*)><summary><span class="asked">(.*?)</span>', dom)
@@ -258,7 +233,7 @@ def listed(dom: str) -> list[str]:
 
 @needs_browser
 def test_browser_lists_the_questions_and_runs_nothing_of_their_text(written: Path, tmp_path: Path) -> None:
-    dom = elements_of(written, "#open=q3")
+    dom = elements_of(written, address="#open=q3")
     assert len(listed(dom)) == 3
     assert ">3 questions</output>" in dom
     assert "<title>owned</title>" not in dom
@@ -268,7 +243,7 @@ def test_browser_lists_the_questions_and_runs_nothing_of_their_text(written: Pat
 
 @needs_browser
 def test_browser_opens_a_question_to_its_chunks_gold_and_tree(written: Path, tmp_path: Path) -> None:
-    dom = elements_of(written, "#open=q1")
+    dom = elements_of(written, address="#open=q1")
     assert "<strong>Vell</strong>" in dom
     assert "retrieval miss" in dom[dom.index('class="body"') :]
     assert "judge: search tree" in dom

@@ -13,6 +13,7 @@ from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.reports.system_table import common_lines, count_lines, system_table
 from judgetree.evaluation.rows.store import FoundChunk, RunRow
 from judgetree.modules.errors import LoadingError
+from tests.eval.run_rows import run_row
 
 OIL = EvalQuestion(id="oil", question="Which oil?", answers=("Vellin oil", "Vellin"), supporting=("a", "b"))
 NOBODY = EvalQuestion(id="nobody", question="Who?", answers=())
@@ -25,21 +26,8 @@ def found(key: str, *, depth: int = 0, rank: int = 0) -> FoundChunk:
 
 
 def row(question: EvalQuestion, prediction: str = "", *chunks: FoundChunk, **changes: object) -> RunRow:
-    values: dict[str, object] = {
-        "system": "judge",
-        "question_id": question.id,
-        "repeat": 0,
-        "attempt": 0,
-        "question": question.question,
-        "prediction": prediction,
-        "status": "answered",
-        "error": "",
-        "thread_id": "t",
-        "seconds": 1.0,
-        "tree": None,
-        "chunks": chunks,
-    }
-    return RunRow(**{**values, **changes})  # type: ignore[arg-type]
+    asked = {"question_id": question.id, "question": question.question}
+    return run_row(**{**asked, "prediction": prediction, "chunks": chunks, **changes})
 
 
 def test_answers_and_evidence_are_scored() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,7 @@ from judgetree.modules.errors import (
 )
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import Settings, load_settings
+from tests.app.conftest import CHAIN
 from tests.file_limits import largest_file
 
 QUOTES = {
@@ -42,43 +43,16 @@ QUOTES = {
     "b.md": "The drum's wall is 40 mm thick.",
     "c.md": "Ladders are painted grey.",
 }
+LADDERS = "Which colour are ladders painted?"
 ROWS = [
-    {
-        "id": "chain",
-        "lang": "en",
-        "question": "How thick is the wall of the vessel that Norm A names?",
-        "answer": "40 mm",
-        "type": "2hop",
-        "supporting": [
-            {
-                "source": "a.md",
-                "quote": QUOTES["a.md"],
-                "question": "Which vessel does Norm A name?",
-                "answer": "the drum",
-                "remaining_question": "How thick is the wall of the drum?",
-            },
-            {
-                "source": "b.md",
-                "quote": QUOTES["b.md"],
-                "question": "How thick is the wall of the drum?",
-                "answer": "40 mm",
-            },
-        ],
-    },
+    {**asdict(CHAIN), "id": "chain"},
     {
         "id": "colour",
         "lang": "en",
-        "question": "Which colour are ladders painted?",
+        "question": LADDERS,
         "answer": "grey",
         "type": "single",
-        "supporting": [
-            {
-                "source": "c.md",
-                "quote": QUOTES["c.md"],
-                "question": "Which colour are ladders painted?",
-                "answer": "grey",
-            }
-        ],
+        "supporting": [{"source": "c.md", "quote": QUOTES["c.md"], "question": LADDERS, "answer": "grey"}],
     },
     {"id": "none", "lang": "en", "question": "Who welded the drum?", "answer": "", "type": "unanswerable"},
 ]

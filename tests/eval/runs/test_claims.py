@@ -15,6 +15,7 @@ from judgetree.evaluation.runs.claims import Claims, Place, WorkList, can_share,
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.locks.postgres import advisory_key
 from judgetree.modules.settings import load_settings
+from tests.eval.run_rows import run_row
 
 places = st.tuples(st.text(), st.text(), st.integers(0, 9))
 
@@ -52,20 +53,7 @@ def jobs(count: int, *, attempt: int = 0) -> list[Work]:
 
 def row(place: Place, attempt: int = 0) -> RunRow:
     system, question_id, repeat = place
-    return RunRow(
-        system=system,
-        question_id=question_id,
-        repeat=repeat,
-        attempt=attempt,
-        question="Who?",
-        prediction="Ada",
-        status="answered",
-        error="",
-        thread_id="t",
-        seconds=0.1,
-        tree=None,
-        chunks=(),
-    )
+    return run_row(system=system, question_id=question_id, repeat=repeat, attempt=attempt)
 
 
 def key_of(run_id: str, place: Place) -> int:

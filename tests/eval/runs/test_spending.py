@@ -8,54 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.metrics.tree import TreeFigures
-from judgetree.evaluation.rows.store import RunRow, RunStore
+from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.limits import Amount, Spending, cost_of_row, refuse_unpriced
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.journal import JournaledCall
 from judgetree.modules.calls.kept import KeptCall
 from judgetree.modules.calls.prices import Cost, ModelUsage, Price, Prices, load_prices
-from judgetree.modules.calls.record import CallRecord
 from judgetree.modules.errors import RunLimitReached, SettingsError
 from judgetree.modules.settings import load_settings
+from tests.call_records import call_record
+from tests.eval.run_rows import run_row, tree_figures
 
 PRICES = Prices({"chat": {"m": Price(prompt=1.0, completion=1.0)}, "embedding": {"e": Price(prompt=1.0)}})
-FIGURES = TreeFigures(
-    sub_runs=0,
-    depth=0,
-    chunks=0,
-    duplicate_chunks=0,
-    verdicts_2=0,
-    verdicts_1=0,
-    verdicts_0=0,
-    unknown_verdicts=0,
-    cancelled_verdicts=0,
-    pending_verdicts=0,
-    refused_sub_answers=0,
-    chat_calls=2,
-    cached_chat_calls=0,
-    prompt_tokens=90,
-    completion_tokens=10,
-)
+FIGURES = tree_figures(chat_calls=2, prompt_tokens=90, completion_tokens=10)
 CHAT = ModelUsage(model="m", kind="chat", calls=2, prompt_tokens=900_000, completion_tokens=100_000)
 """A dollar."""
 EMBEDDING = ModelUsage(model="e", kind="embedding", calls=1, uncounted_calls=1)
-ROW = RunRow(
-    system="naive",
-    question_id="q",
-    repeat=0,
-    attempt=0,
-    question="?",
-    prediction="!",
-    status="answered",
-    error="",
-    thread_id="t",
-    seconds=1.0,
-    tree=FIGURES,
-    chunks=(),
-    paid=(CHAT,),
-)
+ROW = run_row(system="naive", question="?", prediction="!", tree=FIGURES, paid=(CHAT,))
 
 
 def limited(**limits: float | str) -> Experiment:
@@ -115,21 +85,7 @@ def test_calls_at_once_are_reserved_within_the_limit(limits: dict[str, float]) -
 
 def test_row_takes_the_place_of_what_was_known_of_its_calls() -> None:
     spending = Spending(limited(max_calls=10), prices=PRICES)
-    record = CallRecord(
-        call_id="1",
-        kind="chat",
-        node="judge",
-        chunk_id="",
-        model="m",
-        prompt_tokens=100_000,
-        completion_tokens=0,
-        estimated=False,
-        seconds=1.0,
-        attempts=1,
-        cached=False,
-        cut_off=False,
-        error="",
-    )
+    record = call_record(prompt_tokens=100_000, completion_tokens=0)
     kept = KeptCall(completion=Completion(text="", thinking="", finish_reason="stop"), record=record)
     spending.recover([JournaledCall(kept=kept, booked_to="t"), JournaledCall(kept=kept, booked_to="other")])
     assert spending.cost.usd == pytest.approx(0.2), "what was paid before the kill"

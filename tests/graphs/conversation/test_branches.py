@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from judgetree.graphs.conversation.conversation import FIRST, Conversation
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.memory.turns import QaPair
-from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations
-
-
-@pytest.fixture
-def llm() -> TalkingLLM:
-    return TalkingLLM()
-
-
-@pytest.fixture
-def talks(llm: TalkingLLM, tmp_path: Path) -> Iterator[Conversations]:
-    with open_conversations(tmp_path, llm) as opened:
-        yield opened
+from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM
 
 
 @pytest.fixture

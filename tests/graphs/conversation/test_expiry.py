@@ -61,11 +61,6 @@ def memory(tmp_path: Path) -> MemoryWithHooks:
 
 
 @pytest.fixture
-def llm() -> TalkingLLM:
-    return TalkingLLM()
-
-
-@pytest.fixture
 def talks(tmp_path: Path, llm: TalkingLLM, memory: MemoryWithHooks) -> Iterator[Conversations]:
     with open_conversations(tmp_path, llm, memory=memory) as opened, memory:
         yield opened

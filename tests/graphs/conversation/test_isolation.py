@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,9 +20,7 @@ from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.graphs.conversation.turn.store import conversation_thread, turn_thread
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.growing_text import TextListener
 from judgetree.modules.calls.messages import Message
-from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.memory.schema import row_key
@@ -152,17 +151,6 @@ def test_ids_of_other_conversations_or_turns_are_others(text: str, cuts: list[in
 # --- at once ---
 
 
-@pytest.fixture
-def llm() -> TalkingLLM:
-    return TalkingLLM()
-
-
-@pytest.fixture
-def talks(tmp_path: Path, llm: TalkingLLM) -> Iterator[Conversations]:
-    with open_conversations(tmp_path, llm) as opened:
-        yield opened
-
-
 def test_two_questions_at_once_are_answered_one_after_the_other(talks: Conversations, llm: TalkingLLM) -> None:
     talk = talks.conversation("s")
 
@@ -198,17 +186,9 @@ class WaitingLLM(TalkingLLM):
         super().__init__()
         self._all_are_there = asyncio.Barrier(calls)
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
-        **options: object,
-    ) -> Completion:
+    async def complete(self, messages: Sequence[Message], **options: Any) -> Completion:
         await asyncio.wait_for(self._all_are_there.wait(), 30)
-        return await super().complete(messages, meter=meter, on_text=on_text, on_thinking=on_thinking)
+        return await super().complete(messages, **options)
 
 
 def test_twenty_conversations_are_answered_at_once(tmp_path: Path) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,26 +15,13 @@ from hypothesis import strategies as st
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
-from judgetree.modules.calls.usage import CallRecord
 from judgetree.modules.errors import DependencyError
-from tests.browser import look_at, needs_browser
+from tests.browser import elements_of, needs_browser
+from tests.call_records import call_record
+from tests.html_pages import Elements, allow_own_script_and_style_alone, ask_nothing_outside, break_dot, part
 
 ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"\u2028&lt;"
-CALL = CallRecord(
-    call_id="1",
-    kind="chat",
-    node="judge",
-    chunk_id="a",
-    model=ATTACK,
-    prompt_tokens=1234,
-    completion_tokens=56,
-    estimated=False,
-    cut_off=False,
-    seconds=1.5,
-    attempts=1,
-    cached=False,
-    error="",
-)
+CALL = call_record(chunk_id="a", model=ATTACK, prompt_tokens=1234, completion_tokens=56, seconds=1.5)
 
 
 def chunk(name: str, text: str, child: QueryNode | None = None, **metadata: JsonScalar) -> ChunkNode:
@@ -75,53 +60,12 @@ def sample(text: str = ATTACK) -> SearchTree:
     return SearchTree(root=root, fingerprint={"judge": text})
 
 
-class Elements(HTMLParser):
-    """Every start tag with its attributes, and the text of script and style elements."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        if self.tags and self.tags[-1][0] == "script" and self.cdata_elem:
-            self.scripts.append(data)
-
-
 def test_page_asks_for_nothing_outside_itself() -> None:
-    page = sample().to_html(picture=True)
-
-    tags = Elements(page).tags
-    assert not [tag for tag, _ in tags if tag in {"link", "img", "iframe", "object", "base"}]
-    assert not [
-        value for _, attrs in tags for name, value in attrs.items() if name in {"src", "href", "action"} and value
-    ]
-    addresses = set(re.findall(r"https?://[^\s\"'<>]+", page))
-    assert addresses <= {"http://www.w3.org/2000/svg"}
+    ask_nothing_outside(sample().to_html(picture=True))
 
 
 def test_policy_allows_this_script_and_style_alone() -> None:
-    page = sample().to_html()
-
-    policy = next(attrs["content"] for tag, attrs in Elements(page).tags if attrs.get("http-equiv"))
-    assert policy is not None
-    assert policy.startswith("default-src 'none';")
-    assert "unsafe" not in policy
-    for tag, directive in (("style", "style-src"), ("script", "script-src")):
-        content = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(content[0].encode()).digest()).decode()
-        assert len(content) == 1
-        assert f"{directive} 'sha256-{digest}'" in policy
-
-
-def test_page_has_no_inline_style_or_handler_that_the_policy_would_block() -> None:
-    tags = Elements(sample().to_html(picture=True)).tags
-
-    assert not [name for _, attrs in tags for name in attrs if name == "style" or name.startswith("on")]
+    allow_own_script_and_style_alone(sample().to_html(picture=True))
 
 
 @settings(max_examples=50, deadline=None)
@@ -130,13 +74,13 @@ def test_text_never_becomes_markup(text: str) -> None:
     plain, page = (Elements(sample(given).to_html(picture=False)) for given in ("plain", text))
 
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
-    data = json.loads(page.scripts[0])
+    data = json.loads(page.scripts["tree"])
     assert data["root"]["chunks"][1]["origin"] == "b.md"
 
 
 def test_page_holds_the_full_text_of_every_node() -> None:
     long_text = "很长的 text. " * 500
-    data = json.loads(Elements(sample(long_text).to_html(picture=False)).scripts[0])
+    data: Any = part(sample(long_text).to_html(picture=False), "tree")
 
     assert data["root"]["chunks"][0]["text"] == long_text
     assert data["root"]["evidence"] == long_text
@@ -161,10 +105,7 @@ def test_picture_is_left_out_of_large_trees_unless_asked_for() -> None:
 
 
 def test_page_goes_without_picture_when_none_can_be_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "dot").write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / "dot").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-
+    break_dot(monkeypatch, tmp_path)
     assert "<svg" not in sample().to_html()
     with pytest.raises(DependencyError):
         sample().to_html(picture=True)
@@ -176,15 +117,6 @@ def test_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
     (tag, frame), *_ = Elements(shown).tags
     assert (tag, frame["sandbox"]) == ("iframe", "allow-scripts")
     assert frame["srcdoc"] == sample().to_html()
-
-
-def elements_of(page: str, folder: Path, *, address: str = "") -> str:
-    """The page's elements after its script ran without a word on the console."""
-    file = folder / "page.html"
-    file.write_text(page, encoding="utf-8")
-    look = look_at(file, address)
-    assert look.console == []
-    return look.elements
 
 
 def shown_nodes(dom: str) -> list[str]:

@@ -28,6 +28,7 @@ from judgetree.graphs.threads.state import ChunkPatch, JsonScalar, RagState
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.calls.usage import CallRecord
 from judgetree.modules.errors import LoadingError, UnknownThread
+from tests.call_records import call_record
 
 ROOT = "root"
 CONFIG: RunnableConfig = {"configurable": {"thread_id": ROOT}}
@@ -37,21 +38,7 @@ Hook = Callable[[str, str], None]
 
 
 def call(thread_id: str, node: str, chunk_id: str = "") -> CallRecord:
-    return CallRecord(
-        call_id=f"{thread_id}-{node}-{chunk_id}",
-        kind="chat",
-        node=node,
-        chunk_id=chunk_id,
-        model="m",
-        prompt_tokens=10,
-        completion_tokens=2,
-        estimated=False,
-        cut_off=False,
-        seconds=0.5,
-        attempts=1,
-        cached=False,
-        error="",
-    )
+    return call_record(f"{thread_id}-{node}-{chunk_id}", node=node, chunk_id=chunk_id)
 
 
 def patch(chunk_id: str, **changes: JsonScalar) -> ChunkPatch:

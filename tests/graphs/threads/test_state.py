@@ -8,6 +8,7 @@ from langchain_core.documents import Document
 
 from judgetree.graphs.threads.state import ChunkPatch, merge_chunks, merge_usage
 from judgetree.modules.calls.usage import CallRecord
+from tests.call_records import call_record
 
 KEYS = ("score", "reason", "sub_answer", "next_rag_thread_id")
 ids = st.sampled_from(["a", "b", "c", "d"])
@@ -70,21 +71,7 @@ def test_merge_chunks_sorts_by_rank_and_drops_patches_of_unknown_chunks() -> Non
 
 
 def record(call_id: str, tokens: int) -> CallRecord:
-    return CallRecord(
-        call_id=call_id,
-        kind="chat",
-        node="judge",
-        chunk_id="",
-        model="m",
-        prompt_tokens=tokens,
-        completion_tokens=0,
-        estimated=False,
-        cut_off=False,
-        seconds=0.0,
-        attempts=1,
-        cached=False,
-        error="",
-    )
+    return call_record(call_id, prompt_tokens=tokens, completion_tokens=0)
 
 
 records = st.lists(st.builds(record, ids, st.just(1)))

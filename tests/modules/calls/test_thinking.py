@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,18 @@ cuts = st.lists(st.integers(0, 120), max_size=12)
 
 def pieces_of(text: str, cuts: list[int]) -> list[str]:
     return [text[start:end] for start, end in itertools.pairwise([0, *sorted(cuts), len(text)])]
+
+
+def shown_of(pieces: Iterable[str], *, finish: bool = False) -> list[tuple[str, str]]:
+    """Answer and thinking at first and after each piece."""
+    growing, shown = ThinkingText(), [("", "")]
+    for piece in pieces:
+        growing.feed(piece)
+        shown.append((growing.answer, growing.thinking))
+    if finish:
+        growing.finish()
+        shown.append((growing.answer, growing.thinking))
+    return shown
 
 
 def paragraphs(text: str) -> str:
@@ -68,28 +81,20 @@ def test_everything_is_the_text_in_its_order() -> None:
 
 @given(text=tagged, cuts=cuts)
 def test_text_in_pieces_is_the_text_as_a_whole(text: str, cuts: list[int]) -> None:
-    growing = ThinkingText()
-    for piece in pieces_of(text, cuts):
-        growing.feed(piece)
-    growing.finish()
-    assert (growing.answer, growing.thinking) == split_thinking(text)
+    (*_, shown) = shown_of(pieces_of(text, cuts), finish=True)
+    assert shown == split_thinking(text)
 
 
 @given(blocks=st.lists(st.tuples(plain, plain), min_size=1, max_size=3), is_opened=st.booleans(), cuts=cuts)
 def test_nothing_of_a_tag_is_ever_shown(blocks: list[tuple[str, str]], is_opened: bool, cuts: list[int]) -> None:
     text = "".join(f"<think>{thinking}</think>{answer}" for thinking, answer in blocks)
-    growing = ThinkingText()
-    for piece in pieces_of(text if is_opened else text.removeprefix("<think>"), cuts):
-        growing.feed(piece)
-        assert "<" not in growing.answer + growing.thinking
+    pieces = pieces_of(text if is_opened else text.removeprefix("<think>"), cuts)
+    assert not any("<" in part for shown in shown_of(pieces) for part in shown)
 
 
 @given(thinking=plain, answer=answers, cuts=cuts)
 def test_both_texts_only_grow_where_the_tags_are_in_order(thinking: str, answer: str, cuts: list[int]) -> None:
-    growing, shown = ThinkingText(), [("", "")]
-    for piece in pieces_of(f"<think>{thinking}</think>\n{answer}", cuts):
-        growing.feed(piece)
-        shown.append((growing.answer, growing.thinking))
+    shown = shown_of(pieces_of(f"<think>{thinking}</think>\n{answer}", cuts))
     for earlier, later in itertools.pairwise(shown):
         assert later[0].startswith(earlier[0])
         assert later[1].startswith(earlier[1])
@@ -118,9 +123,8 @@ def test_both_texts_only_grow_where_the_tags_are_in_order(thinking: str, answer:
     ],
 )
 def test_growing_text_holds_back_no_more_than_the_beginning_of_a_tag(text: str, answer: str, thinking: str) -> None:
-    growing = ThinkingText()
-    growing.feed(text)
-    assert (growing.answer, growing.thinking) == (answer, thinking)
+    assert shown_of([text])[-1] == (answer, thinking)
+    assert shown_of([text], finish=True)[-1] == split_thinking(text)
 
 
 def test_text_that_ends_like_a_tag_is_whole_when_finished() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +26,7 @@ from judgetree.modules.embedding.embedder import (
 )
 from judgetree.modules.errors import ModelCallError, ModelRequestError, ModelSetupError, SettingsError
 from judgetree.modules.settings import Settings
+from tests.loopback import QuietHandler, serving
 
 
 @pytest.fixture(autouse=True)
@@ -65,27 +64,18 @@ class EmbeddingEndpoint:
         self.too_few = False
         endpoint = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 endpoint.requests.append({"path": self.path, **body})
                 endpoint.keys.append(self.headers.get("authorization"))
                 status = endpoint.failures.pop(0) if endpoint.failures else 200
                 reply = endpoint.reply(body["input"]) if status == 200 else {"error": {"message": "no"}}
-                payload = json.dumps(reply).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(payload)))
-                self.send_header("retry-after-ms", "1")
-                self.end_headers()
-                self.wfile.write(payload)
+                headers = {"content-type": "application/json", "retry-after-ms": "1"}
+                self.answer(json.dumps(reply).encode(), status=status, headers=headers)
 
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.base_url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        self.handler = Handler
+        self.base_url = ""
 
     def reply(self, texts: list[str]) -> dict[str, object]:
         data: list[dict[str, object]] = [
@@ -99,12 +89,9 @@ class EmbeddingEndpoint:
 @pytest.fixture
 def endpoint() -> Iterator[EmbeddingEndpoint]:
     endpoint = EmbeddingEndpoint()
-    thread = threading.Thread(target=endpoint.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield endpoint
-    endpoint.server.shutdown()
-    thread.join()
-    endpoint.server.server_close()
+    with serving(endpoint.handler) as address:
+        endpoint.base_url = f"{address}/v1"
+        yield endpoint
 
 
 def cosine(embedder: Embedder, one: str, other: str) -> float:

@@ -53,13 +53,12 @@ def physical_of(index: Index) -> str:
 
 
 class TestUpdating:
-    def test_a_folder_becomes_chunks(self, connection: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
+    def test_a_folder_becomes_chunks(self, index: Index, docs: Path) -> None:
         (docs / "a.md").write_text("# Cats\n\nCats sleep.")
         (docs / "sub").mkdir()
         (docs / "sub" / "b.txt").write_text("Dogs bark.")
         (docs / "empty.txt").write_text("")
         (docs / "x.bin").write_text("")
-        index = make_index(connection)
         report = index.get_index_done()
         assert report.added == ("a.md", "sub/b.txt")
         assert [file.source for file in report.skipped] == ["empty.txt"]
@@ -74,11 +73,8 @@ class TestUpdating:
             "chunk_id": hashlib.sha256(b"sub/b.txt\x00Dogs bark.\x000").hexdigest(),
         }
 
-    def test_the_same_folder_again_costs_nothing(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, embedder: BagOfWordsEmbedder
-    ) -> None:
+    def test_the_same_folder_again_costs_nothing(self, index: Index, docs: Path, embedder: BagOfWordsEmbedder) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(connection)
         index.get_index_done()
         embedder.embedded.clear()
         before = physical_of(index), index.content_digest()
@@ -88,11 +84,10 @@ class TestUpdating:
         assert (physical_of(index), index.content_digest()) == before
 
     def test_a_changed_file_replaces_its_own_chunks_and_embeds_new_texts_only(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, embedder: BagOfWordsEmbedder
+        self, index: Index, docs: Path, embedder: BagOfWordsEmbedder
     ) -> None:
         (docs / "a.csv").write_text("x\none\ntwo\nthree\n")
         (docs / "b.txt").write_text("Dogs bark.")
-        index = make_index(connection)
         index.get_index_done()
         digest = index.content_digest()
         embedder.embedded.clear()
@@ -111,11 +106,8 @@ class TestUpdating:
         rows = {chunk.page_content: chunk.metadata.get("row") for chunk, _ in found}
         assert rows["x: three"] == 2
 
-    def test_a_retriever_sees_later_additions(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_a_retriever_sees_later_additions(self, index: Index, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(connection)
         index.get_index_done()
         retrievers = [Retriever(index, search_type="hybrid"), Retriever(index.vector_store, search_type="hybrid")]
         before = [retriever.fingerprint() for retriever in retrievers]
@@ -126,10 +118,9 @@ class TestUpdating:
             assert retriever.fingerprint()["content"] == index.content_digest() != fingerprint["content"]
 
     def test_a_second_index_sees_what_the_first_one_wrote(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, embedder: BagOfWordsEmbedder
+        self, connection: MilvusConnection, index: Index, docs: Path, embedder: BagOfWordsEmbedder
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(connection)
         index.get_index_done()
         with Index(embedder, docs, None, index.vector_store_name, uri=connection.uri, token="") as other:
             before = other.content_digest()
@@ -154,12 +145,9 @@ class TestUpdating:
         for index in indexes:
             index.close()
 
-    def test_deleted_files_wait_for_prune(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_deleted_files_wait_for_prune(self, index: Index, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
         (docs / "b.txt").write_text("Dogs bark.")
-        index = make_index(connection)
         index.get_index_done()
         (docs / "b.txt").unlink()
         assert index.get_index_done().chunks == 2
@@ -167,13 +155,10 @@ class TestUpdating:
         assert (report.removed, report.chunks) == (("b.txt",), 1)
         assert len(stored_ids(index)) == 1
 
-    def test_files_can_be_added_from_elsewhere_and_removed(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, tmp_path: Path
-    ) -> None:
+    def test_files_can_be_added_from_elsewhere_and_removed(self, index: Index, docs: Path, tmp_path: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
         (tmp_path / "more").mkdir()
         (tmp_path / "more" / "b.txt").write_text("Dogs bark.")
-        index = make_index(connection)
         index.get_index_done()
         assert index.add_new_files(tmp_path / "more").added == ("more/b.txt",)
         assert index.remove_files("a.txt").removed == ("a.txt",)
@@ -181,28 +166,23 @@ class TestUpdating:
             "more/b.txt"
         ]
 
-    def test_removing_a_stranger_names_all(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_removing_a_stranger_names_all(self, index: Index, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(connection)
         index.get_index_done()
         with pytest.raises(LoadingError, match=r"nothing of b\.txt.*a\.txt"):
             index.remove_files("a.txt", "b.txt")
         assert len(stored_ids(index)) == 1
 
-    def test_other_chunk_sizes_cut_again(self, connection: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
+    def test_other_chunk_sizes_cut_again(self, index: Index, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep. Dogs bark.")
-        index = make_index(connection)
         index.get_index_done()
         assert index.get_index_done(chunk_size=12, chunk_overlap=0).chunks == 2
 
-    def test_progress_ends_at_the_total(self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
+    def test_progress_ends_at_the_total(self, lite_index: Index, docs: Path) -> None:
         (docs / "a.csv").write_text("x\n" + "".join(f"row{number}\n" for number in range(100)))
-        index = make_index(embedded)
         calls: list[tuple[int, int, str]] = []
-        index.on_progress = lambda done, total, stage: calls.append((done, total, stage))
-        index.get_index_done()
+        lite_index.on_progress = lambda done, total, stage: calls.append((done, total, stage))
+        lite_index.get_index_done()
         assert calls == [(1, 1, "load"), (64, 100, "embed"), (100, 100, "embed"), (100, 100, "write")]
 
 
@@ -254,10 +234,9 @@ class CountedLock:
 
 class TestContentState:
     def test_threads_share_a_later_request(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, monkeypatch: pytest.MonkeyPatch
+        self, connection: MilvusConnection, index: Index, docs: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(connection)
         index.get_index_done()
         index.content_state()
         looks: list[str] = []
@@ -277,11 +256,8 @@ class TestContentState:
 
 
 class TestDescription:
-    def test_the_collection_keeps_its_way(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_the_collection_keeps_its_way(self, connection: MilvusConnection, index: Index, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(connection)
         index.get_index_done(chunk_size=300, chunk_overlap=20)
         assert read_collection_info(connection.client, index.vector_store_name) == CollectionInfo(
             embedders={"dense": "fake:bag"},
@@ -294,11 +270,8 @@ class TestDescription:
         )
 
     @pytest.mark.parametrize("change", ["name", "field"])
-    def test_other_embedders_fail(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, change: str
-    ) -> None:
+    def test_other_embedders_fail(self, connection: MilvusConnection, index: Index, docs: Path, change: str) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(connection)
         index.get_index_done()
         other: Embeddings | dict[str, Embeddings] = (
             BagOfWordsEmbedder("fake:other") if change == "name" else {"another": BagOfWordsEmbedder()}
@@ -309,23 +282,20 @@ class TestDescription:
             with pytest.raises(CollectionError, match="was indexed with"):
                 _ = wrong.vector_store
 
-    def test_vectors_of_another_length_under_the_same_name_are_refused(
-        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_vectors_of_another_length_under_the_same_name_are_refused(self, lite_index: Index, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(embedded)
-        index.get_index_done()
+        lite_index.get_index_done()
         (docs / "b.txt").write_text("Dogs bark.")
-        index.embed_model = BagOfWordsEmbedder(dimension=8)
+        lite_index.embed_model = BagOfWordsEmbedder(dimension=8)
         with pytest.raises(CollectionError, match=r"length \{'dense': 8\}.*takes \{'dense': 64\}"):
-            index.get_index_done()
+            lite_index.get_index_done()
 
     @pytest.mark.parametrize(
         ("text", "analyzer", "query"),
         [("猫喜欢睡觉。狗喜欢吃肉。", "jieba", "睡觉"), ("Cats sleep.", "standard", "sleep")],
     )
     def test_the_language_chooses_analyzer_and_embedder(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, text: str, analyzer: str, query: str
+        self, index: Index, docs: Path, text: str, analyzer: str, query: str
     ) -> None:
         (docs / "a.txt").write_text(text, encoding="utf-8")
         shares: list[float] = []
@@ -334,7 +304,6 @@ class TestDescription:
             shares.append(share)
             return BagOfWordsEmbedder("fake:cjk" if share > 0.05 else "fake:other")
 
-        index = make_index(connection)
         index.embed_model = choose
         index.get_index_done()
         assert index.info().analyzer == analyzer
@@ -345,11 +314,8 @@ class TestDescription:
         index.get_index_done()
         assert set(shares) == {index.info().cjk_share}
 
-    def test_each_dense_field_has_an_embedder(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_each_dense_field_has_an_embedder(self, index: Index, docs: Path) -> None:
         (docs / "a.json").write_text(json.dumps({"text": "Cats sleep.", "small": "a name that a field has"}))
-        index = make_index(connection)
         index.embed_model = {"wide": BagOfWordsEmbedder(), "small": BagOfWordsEmbedder("fake:small", 8)}
         index.get_index_done()
         assert index.info().dimensions == {"wide": 64, "small": 8}
@@ -357,20 +323,18 @@ class TestDescription:
         assert chunk.metadata["small_"] == "a name that a field has"
 
     def test_index_parameters_can_be_given_by_field(
-        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
+        self, embedded: MilvusConnection, lite_index: Index, docs: Path
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(embedded)
-        index.index_params = {"dense": {"index_type": "HNSW", "metric_type": "L2", "params": {"M": 8}}}
-        index.get_index_done()
-        described = embedded.client.describe_index(index.vector_store_name, "dense")
+        lite_index.index_params = {"dense": {"index_type": "HNSW", "metric_type": "L2", "params": {"M": 8}}}
+        lite_index.get_index_done()
+        described = embedded.client.describe_index(lite_index.vector_store_name, "dense")
         assert (described["index_type"], described["metric_type"]) == ("HNSW", "L2")
 
     def test_index_parameters_are_remembered_until_others_are_given(
-        self, connection: MilvusConnection, make_index: MakeIndex, docs: Path, embedder: BagOfWordsEmbedder
+        self, connection: MilvusConnection, index: Index, docs: Path, embedder: BagOfWordsEmbedder
     ) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(connection)
         l2: IndexParams = {"index_type": "HNSW", "metric_type": "L2", "params": {"M": 8, "efConstruction": 40}}
         index.index_params = {"dense": l2}
         index.get_index_done()
@@ -392,15 +356,12 @@ class TestDescription:
             assert {key for key in after if after[key] != before[key]} == {"indexes"}
             assert retriever.get_similar_chunk_with_score("dogs bark")[0][1] == pytest.approx(1.0, abs=1e-5)
 
-    def test_index_parameters_of_no_field_are_refused(
-        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_index_parameters_of_no_field_are_refused(self, lite_index: Index, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(embedded)
-        index.index_params = {"sprase": {}}
+        lite_index.index_params = {"sprase": {}}
         with pytest.raises(CollectionError, match=r"sprase.*Allowed: dense, sparse"):
-            index.get_index_done()
-        assert index.vector_store_name not in index.collections()
+            lite_index.get_index_done()
+        assert lite_index.vector_store_name not in lite_index.collections()
 
     def test_a_description_survives_json(self) -> None:
         assert CollectionInfo.from_json(INFO.to_json(), where="It") == INFO
@@ -431,40 +392,33 @@ class TestRefusals:
         with pytest.raises(LoadingError, match=r"a\.json: it cannot be read"):
             make_index(embedded).get_index_done()
 
-    def test_a_broken_file_keeps_its_chunks(
-        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_a_broken_file_keeps_its_chunks(self, lite_index: Index, docs: Path) -> None:
         (docs / "a.json").write_text('{"text": "Cats sleep."}')
-        index = make_index(embedded)
-        index.get_index_done()
+        lite_index.get_index_done()
         (docs / "a.json").write_text("{")
-        report = index.get_index_done()
+        report = lite_index.get_index_done()
         assert [file.source for file in report.skipped] == ["a.json"]
-        assert report.chunks == len(stored_ids(index)) == 1
+        assert report.chunks == len(stored_ids(lite_index)) == 1
 
-    def test_an_index_without_folder_says_so(self, embedded: MilvusConnection, make_index: MakeIndex) -> None:
-        index = make_index(embedded)
-        index.data_path = None
+    def test_an_index_without_folder_says_so(self, lite_index: Index) -> None:
+        lite_index.data_path = None
         with pytest.raises(LoadingError, match="no data_path"):
-            index.get_index_done()
+            lite_index.get_index_done()
 
     @pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "docs__0123abcd", "a" * 201])
     def test_impossible_names_are_refused(self, name: str) -> None:
         with pytest.raises(CollectionError, match="cannot be a collection's name"):
             Index(BagOfWordsEmbedder(), None, None, name)
 
-    def test_a_foreign_collection_is_refused(
-        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_a_foreign_collection_is_refused(self, embedded: MilvusConnection, lite_index: Index, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(embedded)
-        embedded.client.create_collection(index.vector_store_name, dimension=4)
+        embedded.client.create_collection(lite_index.vector_store_name, dimension=4)
         try:
-            assert index.vector_store_name in index.collections()
+            assert lite_index.vector_store_name in lite_index.collections()
             with pytest.raises(CollectionError, match="not made by judgetree"):
-                index.get_index_done()
+                lite_index.get_index_done()
         finally:
-            embedded.client.drop_collection(index.vector_store_name)
+            embedded.client.drop_collection(lite_index.vector_store_name)
 
     def test_a_server_that_is_not_there_is_named(self) -> None:
         with pytest.raises(CollectionError, match=r"No Milvus server.*http://127\.0\.0\.1:9"):
@@ -518,9 +472,8 @@ with open(sys.argv[1]) as lock:
 
 
 class TestInterruption:
-    def test_leftovers_are_removed(self, connection: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
+    def test_leftovers_are_removed(self, connection: MilvusConnection, index: Index, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(connection)
         index.get_index_done()
         name = index.vector_store_name
         stray = new_physical_name(name)
@@ -531,24 +484,21 @@ class TestInterruption:
         assert leftovers(connection.client, name) == []
         assert len(stored_ids(index)) == 1
 
-    def test_an_error_leaves_the_collection(
-        self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path
-    ) -> None:
+    def test_an_error_leaves_the_collection(self, embedded: MilvusConnection, lite_index: Index, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
-        index = make_index(embedded)
-        index.get_index_done()
-        before = stored_ids(index)
+        lite_index.get_index_done()
+        before = stored_ids(lite_index)
         (docs / "b.txt").write_text("Dogs bark.")
 
         def fail(done: int, total: int, stage: str) -> None:
             if stage == "write":
                 raise KeyboardInterrupt
 
-        index.on_progress = fail
+        lite_index.on_progress = fail
         with pytest.raises(KeyboardInterrupt):
-            index.get_index_done()
-        assert stored_ids(index) == before
-        assert leftovers(embedded.client, index.vector_store_name) == []
+            lite_index.get_index_done()
+        assert stored_ids(lite_index) == before
+        assert leftovers(embedded.client, lite_index.vector_store_name) == []
 
     @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
     def test_a_kill_half_way_loses_nothing(self, tmp_path: Path, docs: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,6 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion, TokenLogprob
-from judgetree.modules.calls.growing_text import TextListener
 from judgetree.modules.calls.messages import Message, version_of
 from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
@@ -77,13 +77,7 @@ class FakeLLM:
         self.limits: list[tuple[int | None, int | None]] = []
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
+        self, messages: Sequence[Message], *, meter: CallMeter, options: CallOptions = PLAIN_TEXT, **_: Any
     ) -> Completion:
         meter.reserve()
         self.asked.append(tuple(messages))

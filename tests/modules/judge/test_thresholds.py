@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Thread
+from typing import Any
 
 import pytest
 
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.growing_text import TextListener
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
@@ -30,7 +30,6 @@ from judgetree.modules.judge.thresholds import (
     thresholds_file,
     thresholds_for,
 )
-from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.settings import Settings, load_settings
 
 SHIPPED = "qwen2.5-coder-1.5b-instruct-q4_k_m"
@@ -58,15 +57,7 @@ class SilentLLM:
 
     model = "org/Some-Model"
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
-    ) -> Completion:
+    async def complete(self, messages: Sequence[Message], *, meter: CallMeter, **_: Any) -> Completion:
         raise AssertionError("it was asked")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import socket
@@ -77,16 +78,12 @@ def test_endpoint_that_is_not_there_is_retried_and_named(base_url: Callable[[], 
     assert meter.records[0]["attempts"] == 3
 
 
-def test_address_that_does_not_speak_tls_is_not_tried_again(raw: RawEndpoint) -> None:
+@pytest.mark.parametrize("is_tls", [False, True], ids=["speaks no TLS", "certificate not trusted"])
+def test_tls_that_fails_is_named_and_not_tried_again(raw: RawEndpoint, tmp_path: Path, is_tls: bool) -> None:
     meter = CallMeter(node="generate")
-    with pytest.raises(ModelSetupError, match=r"no TLS connection.*begins with https:// or http://"):
-        ask(llm_at(raw.base_url.replace("http://", "https://")), meter)
-    assert meter.records[0]["attempts"] == 1
-
-
-def test_certificate_that_is_not_trusted_is_named_and_not_tried_again(tmp_path: Path) -> None:
-    meter = CallMeter(node="generate")
-    with serve_tls(tmp_path) as base_url, pytest.raises(ModelSetupError, match="certificate is not accepted"):
+    words = "certificate is not accepted" if is_tls else r"no TLS connection.*begins with https:// or http://"
+    plain = contextlib.nullcontext(raw.base_url.replace("http://", "https://"))
+    with serve_tls(tmp_path) if is_tls else plain as base_url, pytest.raises(ModelSetupError, match=words):
         ask(llm_at(base_url), meter)
     assert meter.records[0]["attempts"] == 1
 
@@ -206,22 +203,18 @@ MALFORMED_STREAMS = {
 }
 
 
-@pytest.mark.parametrize("answer", MALFORMED.values(), ids=MALFORMED)
-def test_malformed_reply_is_tried_again(raw: RawEndpoint, answer: Answer) -> None:
-    raw.will_send(answer, chat_reply("42"))
-    assert ask(llm_at(raw.base_url)).text == "42"
+@pytest.mark.parametrize(
+    ("answer", "streamed"),
+    [*((answer, False) for answer in MALFORMED.values()), *((answer, True) for answer in MALFORMED_STREAMS.values())],
+    ids=[*MALFORMED, *(f"stream: {name}" for name in MALFORMED_STREAMS)],
+)
+def test_malformed_reply_is_tried_again(raw: RawEndpoint, answer: Answer, streamed: bool) -> None:
+    on_text = Snapshots() if streamed else None
+    raw.will_send(answer, stream_reply({"content": "42"}) if streamed else chat_reply("42"))
+    assert ask(llm_at(raw.base_url), on_text=on_text).text == "42"
     raw.will_send(answer)
     with pytest.raises(ModelCallError, match="attempt 1 of 1"):
-        ask(llm_at(raw.base_url, retries=0))
-
-
-@pytest.mark.parametrize("answer", MALFORMED_STREAMS.values(), ids=MALFORMED_STREAMS)
-def test_malformed_stream_is_tried_again(raw: RawEndpoint, answer: Answer) -> None:
-    raw.will_send(answer, stream_reply({"content": "42"}))
-    assert ask(llm_at(raw.base_url), on_text=lambda _: None).text == "42"
-    raw.will_send(answer)
-    with pytest.raises(ModelCallError, match="attempt 1 of 1"):
-        ask(llm_at(raw.base_url, retries=0), on_text=lambda _: None)
+        ask(llm_at(raw.base_url, retries=0), on_text=on_text)
 
 
 def test_stream_that_breaks_starts_over(server: ScriptedServer) -> None:

@@ -14,30 +14,18 @@ from hypothesis import strategies as st
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion, TokenLogprob
 from judgetree.modules.calls.kept import KeptCall
-from judgetree.modules.calls.usage import CallBudget, CallMeter, CallRecord, total_usage
+from judgetree.modules.calls.usage import CallBudget, CallMeter, total_usage
 from judgetree.modules.errors import BudgetSpent, CacheMiss, ModelCallError
 from judgetree.modules.llm.cache import CachedLLM, CacheMode, CompletionCache, call_key
 from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
+from tests.call_records import call_record
 from tests.graphs.fakes import FakeLLM
 from tests.modules.model_endpoints import Snapshots
 
 T = TypeVar("T")
 HERE, THERE = "127.0.0.1:8265/v1", "127.0.0.1:8266/v1"
 QUESTION = [("user", "Which oil?")]
-RECORD = CallRecord(
-    call_id="1",
-    kind="chat",
-    node="judge",
-    chunk_id="c",
-    model="m",
-    prompt_tokens=3,
-    completion_tokens=2,
-    estimated=True,
-    seconds=0.5,
-    attempts=2,
-    cached=False,
-    error="",
-)
+RECORD = call_record(chunk_id="c", prompt_tokens=3, estimated=True, attempts=2)
 
 
 @pytest.fixture

@@ -111,24 +111,22 @@ def test_calls_go_side_by_side_once_the_format_is_known(server: ScriptedServer) 
     assert at_once(chat, 3) == [REPLY.text] * 3
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_refusal_that_is_not_about_the_format_is_met_once(server: ScriptedServer, status: int) -> None:
-    server.responses = hook = Recorder(ChatReply(status=status, text="who are you?"), REPLY)
+@pytest.mark.parametrize(
+    ("status", "error", "formats"),
+    [
+        *((status, ModelSetupError, ["json_schema"]) for status in (401, 403, 404)),
+        (400, ModelRequestError, ["json_schema", "json_object", "text"]),
+    ],
+)
+def test_refused_call_leaves_the_best_format_to_the_next(
+    server: ScriptedServer, status: int, error: type[ModelCallError], formats: list[str]
+) -> None:
+    server.responses = hook = Recorder(*[ChatReply(status=status, text="who are you?")] * len(formats), REPLY)
     chat = chat_at(server)
-    with pytest.raises(ModelSetupError, match=r"who are you\?"):
+    with pytest.raises(error, match=r"who are you\?"):
         complete(chat)
     assert complete(chat).text == REPLY.text
-    assert hook.formats == ["json_schema", "json_schema"]
-
-
-def test_call_refused_in_every_format_leaves_the_best_to_the_next(server: ScriptedServer) -> None:
-    too_long = ChatReply(status=400, text="the passage is too long")
-    server.responses = hook = Recorder(too_long, too_long, too_long, REPLY)
-    chat = chat_at(server)
-    with pytest.raises(ModelRequestError, match="too long"):
-        complete(chat)
-    assert complete(chat).text == REPLY.text
-    assert hook.formats == ["json_schema", "json_object", "text", "json_schema"]
+    assert hook.formats == [*formats, "json_schema"]
 
 
 def test_failure_while_probing_leaves_the_format_to_the_next(server: ScriptedServer) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 import os
@@ -16,32 +14,17 @@ from hypothesis import strategies as st
 
 from judgetree.graphs.drawing.html import csp_hash
 from judgetree.modules.errors import DependencyError
-from tests.browser import look_at, needs_browser
+from tests.browser import elements_of, needs_browser
 from tests.graphs.conversation.drawing.talks import conversation, long_talk
-from tests.html_pages import Elements, part, unpacked
+from tests.html_pages import Elements, allow_own_script_and_style_alone, ask_nothing_outside, break_dot, part, unpacked
 
 
 def test_page_asks_for_nothing_outside_itself() -> None:
-    page = conversation().to_html(picture=True)
-    tags = Elements(page).tags
-    assert not [tag for tag, _ in tags if tag in {"link", "img", "iframe", "object", "base", "image"}]
-    addresses = [value for _, attrs in tags for name, value in attrs.items() if name.split(":")[-1] in ("src", "href")]
-    assert [value for value in addresses if not (value or "").startswith("#")] == []
-    assert set(re.findall(r"https?://[^\s\"'<>]+", page)) <= {"http://www.w3.org/2000/svg"}
+    ask_nothing_outside(conversation().to_html(picture=True))
 
 
 def test_policy_allows_this_script_and_style_alone() -> None:
-    page = conversation().to_html(picture=True)
-    tags = Elements(page).tags
-    policy = next(attrs["content"] for tag, attrs in tags if attrs.get("http-equiv"))
-    assert policy is not None
-    assert policy.startswith("default-src 'none';")
-    assert "unsafe" not in policy
-    for tag, directive in (("style", "style-src"), ("script", "script-src")):
-        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-        assert f"{directive} 'sha256-{digest}'" in policy
-    assert not [name for _, attrs in tags for name in attrs if name == "style" or name.startswith("on")]
+    allow_own_script_and_style_alone(conversation().to_html(picture=True))
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -72,9 +55,7 @@ def test_page_without_script_shows_the_conversation_as_text() -> None:
 
 
 def test_page_goes_without_picture_when_none_can_be_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "dot").write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / "dot").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    break_dot(monkeypatch, tmp_path)
     assert "<svg" not in conversation().to_html()
     with pytest.raises(DependencyError):
         conversation().to_html(picture=True)
@@ -84,15 +65,6 @@ def test_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
     (tag, frame), *_ = Elements(conversation()._repr_html_()).tags
     assert (tag, frame["sandbox"]) == ("iframe", "allow-scripts")
     assert frame["srcdoc"] == conversation().to_html()
-
-
-def elements_of(page: str, folder: Path, address: str = "") -> str:
-    """The page's elements after its script ran without a word on the console."""
-    file = folder / "page.html"
-    file.write_text(page, encoding="utf-8")
-    look = look_at(file, address)
-    assert look.console == []
-    return look.elements
 
 
 def acting(page: str, action: str) -> str:

@@ -72,11 +72,6 @@ class FailingStore:
 
 
 @pytest.fixture
-def llm() -> TalkingLLM:
-    return TalkingLLM()
-
-
-@pytest.fixture
 def memory(tmp_path: Path) -> Iterator[FailingMemory]:
     with FailingMemory(tmp_path) as opened:
         yield opened

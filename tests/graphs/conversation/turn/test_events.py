@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,18 +16,7 @@ from judgetree.graphs.conversation.turn.events import (
     event_document,
 )
 from judgetree.modules.errors import SettingsError
-from tests.graphs.conversation.talk import CLASS, DOWN, TalkingLLM, open_conversations
-
-
-@pytest.fixture
-def llm() -> TalkingLLM:
-    return TalkingLLM()
-
-
-@pytest.fixture
-def talks(llm: TalkingLLM, tmp_path: Path) -> Iterator[Conversations]:
-    with open_conversations(tmp_path, llm) as opened:
-        yield opened
+from tests.graphs.conversation.talk import CLASS, DOWN, TalkingLLM
 
 
 def joined(events: list[ConversationEvent], kind: type[ContentEvent] | type[ThinkingEvent]) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from langchain_core.documents import Document
@@ -19,18 +17,12 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.contract import Verdict
 from judgetree.modules.memory.turns import QaPair
 from judgetree.modules.reader.prompts import REFUSAL
-from tests.graphs.conversation.talk import CLASS, DOWN, KINDS, OIL, TalkingLLM, open_conversations
+from tests.graphs.conversation.talk import CLASS, DOWN, KINDS, OIL, TalkingLLM
 from tests.graphs.fakes import chunk
 
 Open = Callable[..., Conversations]
 TURNS = 25
 CAP = TurnLimits(max_evidence_tokens=600, max_kept_chunks=4, max_tokens=2_000)
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Open]:
-    with ExitStack() as stack:
-        yield lambda llm, **more: stack.enter_context(open_conversations(tmp_path, llm, **more))
 
 
 def saved(result: TurnResult) -> QaPair:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,18 +23,6 @@ from tests.graphs.conversation.talk import CLASS, DOWN, KINDS, OIL, SCREW, Follo
 from tests.graphs.fakes import TableRetriever, chunk
 
 Open = Callable[..., Conversations]
-
-
-@pytest.fixture
-def llm() -> TalkingLLM:
-    return TalkingLLM()
-
-
-@pytest.fixture
-def opened(llm: TalkingLLM, tmp_path: Path) -> Iterator[Open]:
-    """Opens conversations with the options that it is given; keyword arguments as in ``open_conversations``."""
-    with ExitStack() as stack:
-        yield lambda llm=llm, **more: stack.enter_context(open_conversations(tmp_path, llm, **more))
 
 
 def saved(result: TurnResult) -> QaPair:

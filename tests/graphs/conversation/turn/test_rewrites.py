@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,13 +32,7 @@ class WholeReplies(TalkingLLM):
     """The talking model without streaming, so that a huge reply costs the script nothing."""
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        options: CallOptions = PLAIN_TEXT,
-        on_text: Callable[[str], None] | None = None,
-        on_thinking: Callable[[str], None] | None = None,
+        self, messages: Sequence[Message], *, meter: CallMeter, options: CallOptions = PLAIN_TEXT, **_: Any
     ) -> Completion:
         self.calls.append(list(messages))
         self.limits.append((KINDS[messages[0][1]], options.max_tokens))
@@ -53,12 +47,6 @@ class WholeReplies(TalkingLLM):
 @pytest.fixture
 def llm() -> WholeReplies:
     return WholeReplies()
-
-
-@pytest.fixture
-def opened(llm: WholeReplies, tmp_path: Path) -> Iterator[Open]:
-    with ExitStack() as stack:
-        yield lambda llm=llm, **more: stack.enter_context(open_conversations(tmp_path, llm, **more))
 
 
 def saved(result: TurnResult) -> QaPair:

@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from judgetree.graphs.conversation.conversations import Conversations
-from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TalkingLLM, open_conversations
-
-
-@pytest.fixture
-def llm() -> TalkingLLM:
-    return TalkingLLM()
-
-
-@pytest.fixture
-def talks(llm: TalkingLLM, tmp_path: Path) -> Iterator[Conversations]:
-    with open_conversations(tmp_path, llm) as opened:
-        yield opened
+from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TalkingLLM
 
 
 def test_first_turn_is_searched_for_as_it_is(talks: Conversations, llm: TalkingLLM) -> None:
