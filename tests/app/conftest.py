@@ -15,10 +15,11 @@ import pytest
 
 from judgetree.app.cli import main
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.settings import load_settings
 from tests.app.talks import DRUM, embedded_texts
+from tests.facts import fact
 from tests.modules.conftest import lite_server
 
 __all__ = ["lite_server"]
@@ -33,14 +34,8 @@ CHAIN = Question(
     aliases=("40 millimetres",),
     type="2hop",
     supporting=(
-        SupportingFact(
-            source="a.md",
-            quote="Norm A names the drum.",
-            question="Which vessel does Norm A name?",
-            answer="the drum",
-            remaining_question=SUB_QUESTION,
-        ),
-        SupportingFact(source="b.md", quote="The drum's wall is 40 mm thick.", question=SUB_QUESTION, answer="40 mm"),
+        fact("a.md", "Norm A names the drum.", "Which vessel does Norm A name?", "the drum", SUB_QUESTION),
+        fact("b.md", "The drum's wall is 40 mm thick.", SUB_QUESTION, "40 mm"),
     ),
 )
 CHINESE = Question(
@@ -49,11 +44,7 @@ CHINESE = Question(
     question="甲类容器的壁厚是多少？",
     answer="四十毫米",
     type="single",
-    supporting=(
-        SupportingFact(
-            source="zh.md", quote="甲类容器的壁厚为四十毫米。", question="甲类容器的壁厚是多少？", answer="四十毫米"
-        ),
-    ),
+    supporting=(fact("zh.md", "甲类容器的壁厚为四十毫米。", "甲类容器的壁厚是多少？", "四十毫米"),),
 )
 CORPUS = {
     "a.md": "# Norm A\n\nNorm A names the drum.",

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn
-from judgetree.evaluation.datasets.standards_qa import SupportingFact
 from judgetree.modules.reader.prompts import REFUSAL
+from tests.facts import fact
 
 FIRST = "Which vessel does Norm A name?"
 THICKNESS, STANDALONE_THICKNESS = "How thick is its wall?", "How thick is the wall of the drum?"
 AGAIN = "Which vessel was that again?"
 PAINT = "How are ladders painted?"
 COST = "And what do they cost?"
-NAMED = SupportingFact(source="a.md", quote="Norm A names the drum.", question=FIRST, answer="the drum")
-THICK = SupportingFact(
-    source="b.md", quote="The drum's wall is 40 mm thick.", question=STANDALONE_THICKNESS, answer="40 mm"
-)
-PAINTED = SupportingFact(source="deep/ladders.txt", quote="Ladders are painted grey.", question=PAINT, answer="grey")
+NAMED = fact("a.md", "Norm A names the drum.", FIRST, "the drum")
+THICK = fact("b.md", "The drum's wall is 40 mm thick.", STANDALONE_THICKNESS, "40 mm")
+PAINTED = fact("deep/ladders.txt", "Ladders are painted grey.", PAINT, "grey")
 DRUM = Dialogue(
     id="en-dialogue-01",
     lang="en",

@@ -23,12 +23,13 @@ from judgetree.app.cli import main
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
-from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.modules.calls.record import INTERRUPTED
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import load_settings
 from tests.app.conftest import Outcome
+from tests.facts import fact
 
 REST, THIRD = "What is the flash point of the oil of class Delta?", "What is the flash point of Vellin oil?"
 ROW = Question(
@@ -38,21 +39,9 @@ ROW = Question(
     answer="212 °C",
     type="3hop",
     supporting=(
-        SupportingFact(
-            source="a.md",
-            quote="Pump KS-1 belongs to class Delta.",
-            question="Which class has pump KS-1?",
-            answer="Delta",
-            remaining_question=REST,
-        ),
-        SupportingFact(
-            source="b.md",
-            quote="Class Delta runs on Vellin oil.",
-            question="Which oil does class Delta run on?",
-            answer="Vellin oil",
-            remaining_question=THIRD,
-        ),
-        SupportingFact(source="c.md", quote="Vellin oil flashes at 212 °C.", question=THIRD, answer="212 °C"),
+        fact("a.md", "Pump KS-1 belongs to class Delta.", "Which class has pump KS-1?", "Delta", REST),
+        fact("b.md", "Class Delta runs on Vellin oil.", "Which oil does class Delta run on?", "Vellin oil", THIRD),
+        fact("c.md", "Vellin oil flashes at 212 °C.", THIRD, "212 °C"),
     ),
 )
 NOISE = {"n1.md": "Ladders are painted grey.", "n2.md": "Ropes are checked each spring."}

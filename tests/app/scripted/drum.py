@@ -10,19 +10,14 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.modules.reader import prompts
+from tests.facts import fact
 
-VESSEL = SupportingFact(
-    source="a.md",
-    quote="Norm A names the drum.",
-    question="Which vessel does Norm A name?",
-    answer="the drum",
-    remaining_question="How thick is the wall of the drum?",
+VESSEL = fact(
+    "a.md", "Norm A names the drum.", "Which vessel does Norm A name?", "the drum", "How thick is the wall of the drum?"
 )
-WALL = SupportingFact(
-    source="b.md", quote="The drum's wall is 40 mm thick.", question="How thick is the drum's wall?", answer="40 mm"
-)
+WALL = fact("b.md", "The drum's wall is 40 mm thick.", "How thick is the drum's wall?", "40 mm")
 CHAIN = Question(
     id="chain",
     lang="en",

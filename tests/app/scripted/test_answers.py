@@ -20,25 +20,24 @@ from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.reader import prompts
 from judgetree.modules.reader.evidence import as_material
 from judgetree.modules.reader.prompts import REFUSAL
+from tests.facts import fact
 
 RIVET, STEEL, COATING = (
-    SupportingFact(
-        source="a.md",
-        quote="Bridges of class K are joined with rivet R7.",
-        question="Which rivet joins bridges of class K?",
-        answer="R7",
-        remaining_question="What coats the steel of rivet R7?",
+    fact(
+        "a.md",
+        "Bridges of class K are joined with rivet R7.",
+        "Which rivet joins bridges of class K?",
+        "R7",
+        "What coats the steel of rivet R7?",
     ),
-    SupportingFact(
-        source="b.md",
-        quote="Rivet R7 is forged from steel S2.",
-        question="Which steel is rivet R7 forged from?",
-        answer="S2",
-        remaining_question="What coats steel S2?",
+    fact(
+        "b.md",
+        "Rivet R7 is forged from steel S2.",
+        "Which steel is rivet R7 forged from?",
+        "S2",
+        "What coats steel S2?",
     ),
-    SupportingFact(
-        source="c.md", quote="Steel S2 is coated with zinc.", question="What is steel S2 coated with?", answer="zinc"
-    ),
+    fact("c.md", "Steel S2 is coated with zinc.", "What is steel S2 coated with?", "zinc"),
 )
 CHAIN = Question(
     id="chain",
@@ -48,8 +47,8 @@ CHAIN = Question(
     type="3hop",
     supporting=(RIVET, STEEL, COATING),
 )
-OAK = SupportingFact(source="d.md", quote="橡木密度为720。", question="橡木的密度是多少？", answer="720")
-ASH = SupportingFact(source="e.md", quote="白蜡木密度为690。", question="白蜡木的密度是多少？", answer="690")
+OAK = fact("d.md", "橡木密度为720。", "橡木的密度是多少？", "720")
+ASH = fact("e.md", "白蜡木密度为690。", "白蜡木的密度是多少？", "690")
 COMPARED = Question(
     id="compare", lang="zh", question="橡木和白蜡木哪个更重？", answer="橡木", type="compare", supporting=(OAK, ASH)
 )
@@ -252,7 +251,7 @@ def test_where_two_rows_ask_the_same_either_fact_will_do() -> None:
             question=RIVET.question,
             answer="R7",
             type="single",
-            supporting=(SupportingFact(source="a.md", quote=quote, question=RIVET.question, answer="R7"),),
+            supporting=(fact("a.md", quote, RIVET.question, "R7"),),
         )
         for quote in ("R7 joins class K.", "Class K takes R7.")
     )

@@ -59,11 +59,7 @@ def test_damage_counts_faults_but_no_limits(
 def test_sub_runs_count_and_failed_reranks_do() -> None:
     came, rerank = (call_record("r", kind="rerank", error=error, node="retrieve") for error in ("", "HTTP 500"))
     below = QueryNode(thread_id="s", query="q", depth=1, chunks=(chunk("unknown"), chunk("unknown")), usage=(rerank,))
-    counted = damage(
-        chunk("judged", child=below),
-        chunk("unknown"),
-        usage=(came, ANSWERED),
-    )
+    counted = damage(chunk("judged", child=below), chunk("unknown"), usage=(came, ANSWERED))
     assert counted == {"failed_verdicts": 2, "unusable_verdicts": 1, "failed_reranks": 1}
     assert damage_in_words(damage_of(SearchTree(root=below))) == "2 failed verdicts, 1 failed rerank"
 
