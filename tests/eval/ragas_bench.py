@@ -50,9 +50,9 @@ def tree_of(row: RunRow, *chunks: ChunkNode) -> SearchTree:
 
 def row(question_id: str, prediction: str, system: str = "judge", **changes: object) -> RunRow:
     question = next(row["question"] for row in QUESTIONS if row["id"] == question_id)
-    given: dict[str, object] = {"status": "refused" if prediction == REFUSED else "answered", **changes}
     names = {"system": system, "question_id": question_id, "thread_id": f"{system}-{question_id}"}
-    return run_row(**names, question=question, prediction=prediction, **given)
+    status = "refused" if prediction == REFUSED else "answered"
+    return run_row(**{**names, "question": question, "prediction": prediction, "status": status, **changes})
 
 
 @dataclass(frozen=True, kw_only=True)

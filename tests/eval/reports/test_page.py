@@ -267,6 +267,6 @@ def test_browser_opens_a_question_to_its_chunks_gold_and_tree(written: Path, tmp
     ],
 )
 def test_browser_filters_by_the_address(written: Path, tmp_path: Path, address: str, found: list[int]) -> None:
-    dom = elements_of(written, address)
+    dom = elements_of(written, address=address)
     assert listed(dom) == [QUESTIONS[number] for number in found]
     assert f">{len(found)} of 3 questions</output>" in dom
