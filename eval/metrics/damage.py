@@ -7,7 +7,6 @@ as a sub-question that cannot be asked, are not damage either, nor are calls tha
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, get_args
@@ -51,7 +50,6 @@ _IRREGULAR: Mapping[DamageKind, str] = {
     "failed_sub_runs": "failed sub-run",
     "cut_off_replies": "cut-off reply",
 }
-_BUDGET = re.compile(r"\bbudget of \d+ model calls\b", re.IGNORECASE)
 
 
 def damage_of(tree: SearchTree) -> dict[DamageKind, int]:
@@ -103,7 +101,7 @@ def _damage_to_chunk(chunk: ChunkNode, verdict_calls: Sequence[CallRecord]) -> I
     has_no_question = bool(chunk.sub_run_error) and not chunk.next_rag_thread_id
     if chunk.verdict_label == "unknown":
         yield "failed_verdicts" if call_failed else "unusable_verdicts"
-    elif chunk.verdict == "cancelled" or _BUDGET.search(chunk.sub_run_error):
+    elif chunk.budget_spent:
         yield "budget_cuts"
     elif chunk.sub_run_error and chunk.next_rag_thread_id:
         yield "failed_sub_runs"

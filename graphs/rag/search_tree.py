@@ -102,9 +102,7 @@ class SearchTree:
     @property
     def budget_spent(self) -> bool:
         """Whether the allowance of model calls ran out, so that the answer is from a part of the evidence."""
-        return any(
-            chunk.verdict == "cancelled" or "budget" in chunk.sub_run_error.casefold() for chunk in self.chunk_nodes()
-        )
+        return any(chunk.budget_spent for chunk in self.chunk_nodes())
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The tree as a JSON document that says its format.

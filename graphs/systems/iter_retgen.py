@@ -62,7 +62,7 @@ async def draft(state: RagState, runtime: Runtime[RunContext]) -> dict[str, obje
 
 async def augment(state: RagState) -> dict[str, object]:
     """Render the evidence for the reader: the chunks of the last round."""
-    return {"evidence": render_evidence(chunks_of(state, state["steps"][-1]))}
+    return nodes.as_evidence(chunks_of(state, state["steps"][-1]))
 
 
 async def to_draft(state: RagState, runtime: Runtime[RunContext]) -> Literal["draft", "augment"]:

@@ -67,6 +67,8 @@ UNJUDGED: dict[str, JsonScalar] = {
     "next_rag_thread_id": "",
     "sub_answer": "",
     "sub_run_error": "",
+    "budget_spent": False,
+    "shown_place": None,
 }
 
 
@@ -131,7 +133,7 @@ async def _verdict(query: str, chunk: Document, meter: CallMeter, context: RunCo
     except UserError:
         raise
     except BudgetSpent as spent:
-        return Verdict(status="cancelled", problem=str(spent))
+        return Verdict(status="cancelled", problem=str(spent), budget_spent=True)
     except Exception as error:
         logger.exception("the judge failed on chunk %s", meter.chunk_id)
         return Verdict(status="unknown", problem=f"{type(error).__name__}: {error}")
@@ -148,6 +150,7 @@ def _verdict_patch(chunk_id: str, verdict: Verdict) -> ChunkPatch:
             "reason": verdict.reason if verdict.status == "judged" else verdict.problem,
             "next_query": verdict.next_query,
             "sub_run_error": f"no sub-question: {verdict.problem}" if unanswered else "",
+            "budget_spent": verdict.budget_spent,
         },
     )
 
@@ -175,7 +178,8 @@ async def plan_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> dict[s
                 next_rag_thread_id=thread_id,
             )
         else:
-            changes = {"sub_run_error": f"not asked: the budget of {context.budget.limit} model calls is spent"}
+            problem = f"not asked: the budget of {context.budget.limit} model calls is spent"
+            changes = {"sub_run_error": problem, "budget_spent": True}
         patches.append(ChunkPatch(chunk_id=chunk_id, changes=changes))
     return {"similar_chunks": patches}
 
@@ -208,16 +212,25 @@ async def _sub_answer(query: str, thread_id: str, runtime: Runtime[RunContext]) 
     except UserError:
         raise
     except (BudgetSpent, ModelCallError) as error:
-        return {"sub_run_error": str(error)}
+        return {"sub_run_error": str(error), "budget_spent": isinstance(error, BudgetSpent)}
     except Exception as error:
         logger.exception("sub-run %s failed", thread_id)
         return {"sub_run_error": f"{type(error).__name__}: {error}"}
-    return {"sub_answer": final["answer"], "sub_run_error": ""}
+    return {"sub_answer": final["answer"], "sub_run_error": "", "budget_spent": False}
 
 
 async def augment(state: RagState) -> dict[str, object]:
     """Render the evidence for the reader."""
-    return {"evidence": render_evidence(usable_chunks(state["similar_chunks"]))}
+    return as_evidence(usable_chunks(state["similar_chunks"]))
+
+
+def as_evidence(chunks: Sequence[Document], *pairs: str) -> dict[str, object]:
+    """Return the state update that shows the reader these chunks, then ``pairs`` of question and answer."""
+    ids = [str(chunk.metadata["chunk_id"]) for chunk in chunks]
+    return {
+        "evidence": "\n\n".join(filter(None, (render_evidence(chunks), *pairs))),
+        "similar_chunks": [ChunkPatch(chunk_id=key, changes={"shown_place": at}) for at, key in enumerate(ids, 1)],
+    }
 
 
 async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
@@ -235,7 +248,7 @@ async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
         on_text=_growing(runtime, "answer"),
         on_thinking=_growing(runtime, "thinking"),
     )
-    patches = _cut_short_patches(chunks, answer.problem) if answer.problem else []
+    patches = cut_short_patches(chunks, answer.problem) if answer.problem else []
     return {**_answered(answer.text, meter, runtime), "similar_chunks": patches, "evidence": evidence}
 
 
@@ -291,8 +304,16 @@ def _answered(answer: str, meter: CallMeter, runtime: Runtime[RunContext]) -> di
     return {"answer": answer, "status": status, "usage": meter.records}
 
 
-def _cut_short_patches(chunks: list[Document], problem: str) -> list[ChunkPatch]:
-    """Write the problem, for the tree, into the last chunk without one, preferably one without a sub-question."""
-    free = [chunk for chunk in chunks if not chunk.metadata["sub_run_error"]]
-    last = sorted(free, key=lambda chunk: not chunk.metadata["next_rag_thread_id"])[-1:]
-    return [ChunkPatch(chunk_id=str(c.metadata["chunk_id"]), changes={"sub_run_error": problem}) for c in last]
+def cut_short_patches(chunks: Sequence[Document], problem: str) -> list[ChunkPatch]:
+    """Write the spent budget, for the tree, into the last chunk, preferably one without a problem or a sub-run."""
+
+    def is_free(chunk: Document) -> tuple[bool, bool]:
+        return not chunk.metadata["sub_run_error"], not chunk.metadata["next_rag_thread_id"]
+
+    return [
+        ChunkPatch(
+            chunk_id=str(chunk.metadata["chunk_id"]),
+            changes={"sub_run_error": chunk.metadata["sub_run_error"] or problem, "budget_spent": True},
+        )
+        for chunk in sorted(chunks, key=is_free)[-1:]
+    ]

@@ -16,8 +16,8 @@ from ...modules.calls.messages import Message
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent
 from ..threads.context import RunContext, emit
-from ..threads.state import ChunkPatch, RagState, Step
-from .nodes import as_found, kept_besides, search
+from ..threads.state import RagState, Step
+from .nodes import as_found, cut_short_patches, kept_besides, search
 
 
 async def retrieve_round(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
@@ -70,7 +70,8 @@ async def write_step(
     try:
         completion = await context.services.reader.complete(messages, meter=meter)
     except BudgetSpent as spent:
-        return {"similar_chunks": _patches_of(state, f"the search ended early: {spent}")}
+        patches = cut_short_patches(state.get("similar_chunks", []), f"the search ended early: {spent}")
+        return {"similar_chunks": patches}
     text, next_query = read(completion.text)
     if _folded(next_query) in {_folded(earlier["query"]) for earlier in state["steps"]}:
         next_query = ""
@@ -92,12 +93,6 @@ def has_depth_left(state: RagState, runtime: Runtime[RunContext]) -> bool:
 async def to_next_round(state: RagState) -> Literal["retrieve_round", "augment"]:
     """Route to another round if the newest step has a next query, else to the answer."""
     return "retrieve_round" if state["steps"][-1]["next_query"] else "augment"
-
-
-def _patches_of(state: RagState, problem: str) -> list[ChunkPatch]:
-    """Write the problem, for the tree, into the last chunk; returns no patch without chunks."""
-    last = state.get("similar_chunks", [])[-1:]
-    return [ChunkPatch(chunk_id=str(c.metadata["chunk_id"]), changes={"sub_run_error": problem}) for c in last]
 
 
 def _folded(query: str) -> str:

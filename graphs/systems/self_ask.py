@@ -77,8 +77,7 @@ async def augment(state: RagState) -> dict[str, object]:
     Refused follow-ups are left out, since they carry no information.
     """
     pairs = [render_sub_answer(question, answer) for question, answer in _answered(state) if not is_refusal(answer)]
-    passages = render_evidence(chunks_of(state, state["steps"][0]))
-    return {"evidence": "\n\n".join([text for text in (passages, *pairs) if text])}
+    return nodes.as_evidence(chunks_of(state, state["steps"][0]), *pairs)
 
 
 async def after_search(

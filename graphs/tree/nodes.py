@@ -9,7 +9,6 @@ from typing import Literal, get_args
 
 from ...modules.calls.usage import CallRecord, UsageTotals, total_usage
 from ...modules.judge.contract import Score, VerdictStatus
-from ...modules.reader.evidence import as_material
 from ..threads.snapshots import ThreadStatus
 from ..threads.state import AnswerStatus, JsonScalar
 
@@ -106,6 +105,20 @@ class ChunkNode:
         """Why the sub-run gave no answer; ``""`` if nothing went wrong."""
         return self._text("sub_run_error")
 
+    @property
+    def budget_spent(self) -> bool:
+        """True where the spent budget left the chunk unjudged, or its sub-question unwritten, unasked or unanswered.
+
+        The last chunk of a query says so too where its search or its reading ended early.
+        """
+        return self.verdict == "cancelled" or self.metadata.get("budget_spent") is True
+
+    @property
+    def shown_place(self) -> int | None:
+        """Number of its passage in the evidence, from 1 on; None where the reader was not shown it."""
+        given = self.metadata.get("shown_place")
+        return given if isinstance(given, int) else None
+
     def _text(self, key: str) -> str:
         given = self.metadata.get(key)
         return "" if given is None else str(given)
@@ -146,9 +159,8 @@ class QueryNode:
     @property
     def shown_chunks(self) -> tuple[ChunkNode, ...]:
         """The chunks that its reader was shown, in that order; none before there is evidence to read."""
-        # Evidence holds a passage without its blank lines and whatever else could end it.
-        places = [(self.evidence.find(as_material(chunk.text)), chunk) for chunk in self.chunks]
-        return tuple(chunk for place, chunk in sorted(places, key=itemgetter(0)) if place >= 0)
+        places = [(chunk.shown_place, chunk) for chunk in self.chunks if chunk.shown_place is not None]
+        return tuple(chunk for _, chunk in sorted(places, key=itemgetter(0)))
 
     def depth_of(self, chunk: ChunkNode) -> int:
         """Depth in the tree at which one of its chunks was found: its own, and one more for each further round."""

@@ -42,6 +42,8 @@ class Verdict:
     """Supplementary question of a score of 1; ``""`` otherwise, or if none was usable."""
     problem: str = ""
     """Why a verdict is unknown, or why a score of 1 has no question; ``""`` otherwise."""
+    budget_spent: bool = False
+    """True where the problem is that the search tree may make no more model calls."""
 
 
 class Judge(Protocol):
@@ -141,6 +143,7 @@ def checked_verdict(given: object) -> Verdict:
         reason=storable(given.reason),
         next_query=storable(given.next_query),
         problem=storable(given.problem),
+        budget_spent=given.budget_spent is True,
     )
 
 

@@ -197,7 +197,7 @@ class LogprobJudge:
         except ModelSetupError:
             raise
         except (ModelCallError, BudgetSpent) as error:
-            problem = str(error)
+            return replace(verdict, problem=str(error), budget_spent=isinstance(error, BudgetSpent))
         return replace(verdict, problem=problem)
 
 

@@ -18,7 +18,7 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks
 from judgetree.modules.reader.evidence import render_sub_answer
 from tests.eval.run_rows import run_row
-from tests.eval.shown import evidence_text
+from tests.eval.shown import evidence_text, with_places
 
 QUESTION = EvalQuestion(id="q", question="How thick is it?", answers=("40 mm",), supporting=("a", "b"))
 TEXTS = {"a": "Norm A names the drum.", "b": "The wall of the drum is 40 mm thick."}
@@ -48,7 +48,7 @@ def query(*chunks: ChunkNode, depth: int = 0) -> QueryNode:
         depth=depth,
         status="finished",
         evidence=evidence_text(chunks),
-        chunks=chunks,
+        chunks=with_places(chunks),
     )
 
 
@@ -122,7 +122,12 @@ def followed_up(*first: str, second: str, pairs: str = "", shown: str = "") -> F
         for key in keys
     ]
     kept = [each for each in found if each.chunk_id.removeprefix("chunk-") in shown]
-    root = replace(query(*found), evidence="\n\n".join(filter(None, [evidence_text(kept), pairs])))
+    placed = {each.chunk_id: each for each in with_places(kept)}
+    root = replace(
+        query(*found),
+        evidence="\n\n".join(filter(None, [evidence_text(kept), pairs])),
+        chunks=tuple(placed.get(each.chunk_id, each) for each in found),
+    )
     return failure_kind(row_of(SearchTree(root=root), system="self_ask"), QUESTION, lambda: SearchTree(root=root))
 
 

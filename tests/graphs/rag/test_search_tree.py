@@ -462,11 +462,13 @@ def test_verdict_label_is_the_score_or_why_there_is_none(metadata: dict[str, Jso
     [
         ({"verdict": "judged", "score": 1}, False),
         ({"verdict": "cancelled"}, True),
-        ({"sub_run_error": "not asked: the budget of 60 model calls is spent"}, True),
-        ({"sub_run_error": "ModelCallError: 503"}, False),
+        ({"budget_spent": True, "sub_run_error": "not asked"}, True),
+        ({"sub_run_error": "ModelCallError: 402, the budget of this key is used up"}, False),
     ],
 )
-def test_budget_spent_when_a_chunk_says_so(metadata: dict[str, JsonScalar], spent: bool) -> None:
+def test_budget_is_spent_where_a_chunk_has_that_fact_whatever_its_error_says(
+    metadata: dict[str, JsonScalar], spent: bool
+) -> None:
     tree = SearchTree(root=QueryNode(thread_id="t", query="q", chunks=(chunk(**metadata),)))
 
     assert tree.budget_spent is spent

@@ -97,6 +97,8 @@ def test_metadata_of_chunks_tells_the_whole_story() -> None:
         "recursion_depth": 0,
         "sub_answer": "212 °C",
         "sub_run_error": "",
+        "budget_spent": False,
+        "shown_place": 1,
     }
     assert second.metadata["next_rag_thread_id"] == ""
     saved = graph.get_state({"configurable": {"thread_id": thread_id}})
@@ -319,3 +321,11 @@ def test_events_of_sub_runs_are_streamed_with_their_place_in_the_tree() -> None:
     assert {event["root_thread_id"] for event in events} == {"t"}
     growing = [event["text"] for event in events if event["event"] == "answer_growing"]
     assert "".join(growing) == REFUSAL
+
+
+def test_a_chunk_is_shown_where_its_passage_is_not_where_its_text_recurs() -> None:
+    quoted = chunk("n0", "KS-1 is class Delta")
+    judge = FixedJudge({"a": Verdict(status="judged", score=2), "n0": Verdict(status="judged", score=0)})
+    graph, _, _ = rag(judge=judge, table={ROOT: [quoted, chunk("a", "As said, KS-1 is class Delta.")]})
+    run(graph)
+    assert [shown.chunk_id for shown in SearchTree.from_history(graph, "t").root.shown_chunks] == ["a"]
