@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal
-
-from langchain_core.documents import Document
 
 CJK_THRESHOLD = 0.05
 Language = Literal["cjk", "other"]
@@ -28,8 +26,3 @@ def cjk_share(texts: str | Iterable[str]) -> float:
 def language_of(share: float) -> Language:
     """Return ``"cjk"`` for a share over 5 %, else ``"other"``; it decides analyzer and embedder."""
     return "cjk" if share > CJK_THRESHOLD else "other"
-
-
-def choose_language(documents: Sequence[Document]) -> Language:
-    """Return the language of a corpus by all its text."""
-    return language_of(cjk_share(document.page_content for document in documents))

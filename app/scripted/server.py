@@ -33,8 +33,9 @@ from ...evaluation.datasets.standards_qa import Question, load_standards_qa
 from ...modules.errors import SettingsError, UserError
 from .answers import RequestKind
 from .behaviour import FAULTS, Behaviour, changed, parse_fault
-from .endpoints import Endpoints, LoggedRequest, Responses
+from .endpoints import Endpoints, Responses
 from .http import HOST, Listener
+from .tally import LoggedRequest
 from .wire import JsonObject
 
 _START_TIMEOUT_S = 30.0

@@ -16,7 +16,6 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -64,16 +63,6 @@ class AnswerScores:
 RIGHT = AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0, cover_em=1.0)
 WRONG = AnswerScores(em=0.0, f1=0.0, precision=0.0, recall=0.0, cover_em=0.0)
 """Scores of a wrong answer and of a question that failed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RefusalRates:
-    """Shares of refused questions, in [0, 1]; None where there is no such question."""
-
-    answerable: float | None
-    """Lower is better."""
-    unanswerable: float | None
-    """Higher is better."""
 
 
 def normalize_answer(text: str) -> str:
@@ -164,25 +153,6 @@ def score_answer(question: EvalQuestion, prediction: str, *, refused: bool) -> A
         recall=best.recall,
         cover_em=max(cover_exact_match(prediction, gold, lang=lang) for gold in golds),
     )
-
-
-def refusal_rates(questions: Iterable[EvalQuestion], refused: Iterable[bool]) -> RefusalRates:
-    """Compute the refusal rates of answerable and unanswerable questions; ``refused[i]`` belongs to ``questions[i]``.
-
-    Questions with unknown gold answers are left out.
-
-    Raises:
-        ValueError: ``questions`` and ``refused`` differ in length.
-    """
-    outcomes: dict[bool, list[bool]] = {True: [], False: []}
-    for question, was_refused in zip(questions, refused, strict=True):
-        if question.answers_known:
-            outcomes[question.is_answerable].append(was_refused)
-    return RefusalRates(answerable=_share(outcomes[True]), unanswerable=_share(outcomes[False]))
-
-
-def _share(flags: Sequence[bool]) -> float | None:
-    return sum(flags) / len(flags) if flags else None
 
 
 def _is_chinese(lang: str) -> bool:

@@ -46,12 +46,6 @@ class TreeFigures:
     cached_seconds: float = 0.0
     """Seconds that the cache saved on the longest chain of dependent calls."""
 
-    @property
-    def unknown_share(self) -> float | None:
-        """Share in [0, 1] of the judged chunks on which the judge failed, lower is better; None if none was judged."""
-        asked = self.verdicts_0 + self.verdicts_1 + self.verdicts_2 + self.unknown_verdicts
-        return self.unknown_verdicts / asked if asked else None
-
 
 def figures_of(tree: SearchTree) -> TreeFigures:
     """Count the nodes and calls of a finished, failed or open tree. Makes no calls."""

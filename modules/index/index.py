@@ -35,7 +35,6 @@ from .writer_lock import Check, LockOptions, writer_lock
 if TYPE_CHECKING:
     from langchain_milvus import Milvus
 
-
 logger = logging.getLogger(__name__)
 
 
@@ -94,7 +93,7 @@ class Index:
         self.source_prefix = source_prefix
         self.index_params = index_params or {}
         self.lock = lock or LockOptions()
-        self.on_progress = on_progress or _no_progress
+        self.on_progress = on_progress or (lambda done, total, stage: None)
         self._uri = None if uri is None else Address(uri)
         self._token = token
         self._connection: MilvusConnection | None = None
@@ -350,7 +349,3 @@ class Index:
             content.write(
                 self.connection, self.vector_store_name, info, changes, on_progress=self.on_progress, check=check
             )
-
-
-def _no_progress(done: int, total: int, stage: str) -> None:
-    """Show nothing."""

@@ -25,7 +25,7 @@ from ..index.dense_fields import embedder_name
 from ..index.index import Index
 from ..settings import without_secrets
 from .rerank import RANKERS, RERANK_TIMEOUT_S, RankerParams, RerankModel, create_reranker
-from .search import Hits, QueryData, Request, SearchParams, SearchTarget, VectorField, chosen_fields, describe_target
+from .search import Hits, Request, SearchParams, SearchTarget, VectorField, chosen_fields, describe_target, query_data
 
 logger = logging.getLogger(__name__)
 
@@ -248,7 +248,7 @@ class Retriever(BaseRetriever):
         return [
             Request(
                 field=field,
-                data=_query_data(field, query, meter),
+                data=query_data(field, query, meter),
                 limit=self._fetched(),
                 params=params[field.name],
                 expr=self.expr,
@@ -336,19 +336,6 @@ class Retriever(BaseRetriever):
         if self._target is None or self._target[0] is not store:
             self._target = (store, describe_target(store))
         return self._target[1]
-
-
-def _query_data(field: VectorField, query: str, meter: CallMeter) -> QueryData:
-    if field.embedder is None:
-        return query
-    name, started = embedder_name(field.embedder), time.perf_counter()
-    try:
-        vector = field.embedder.embed_query(query)
-    except Exception as error:
-        meter.record(kind="embedding", model=name, started=started, error=f"{type(error).__name__}: {error}")
-        raise
-    meter.record(kind="embedding", model=name, started=started)
-    return vector
 
 
 def _as_documents(hits: Hits) -> list[Document]:

@@ -6,6 +6,7 @@ Searches use ``MilvusClient``, since langchain-milvus sends search parameters th
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -16,9 +17,11 @@ from langchain_core.embeddings import Embeddings
 from pymilvus import AnnSearchRequest, MilvusClient
 from pymilvus.exceptions import MilvusException
 
+from ..calls.usage import CallMeter
 from ..errors import CollectionError, SearchArgumentError
 from ..index.connection import is_address, is_lite
 from ..index.content import DYNAMIC_FIELDS, FILE_DIGEST
+from ..index.dense_fields import embedder_name
 
 if TYPE_CHECKING:
     from langchain_milvus import Milvus
@@ -229,3 +232,17 @@ def _describe_field(store: Milvus, name: str, embedder: Embeddings | BaseSparseE
 
 def _names(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
+
+
+def query_data(field: VectorField, query: str, meter: CallMeter) -> QueryData:
+    """Return what a field is searched with: the query, or for a dense field its vector; ``meter`` records the call."""
+    if field.embedder is None:
+        return query
+    name, started = embedder_name(field.embedder), time.perf_counter()
+    try:
+        vector = field.embedder.embed_query(query)
+    except Exception as error:
+        meter.record(kind="embedding", model=name, started=started, error=f"{type(error).__name__}: {error}")
+        raise
+    meter.record(kind="embedding", model=name, started=started)
+    return vector

@@ -14,12 +14,10 @@ from judgetree.evaluation.metrics.answers import (
     RIGHT,
     WRONG,
     AnswerScores,
-    RefusalRates,
     answer_tokens,
     cover_exact_match,
     exact_match,
     normalize_answer,
-    refusal_rates,
     score_answer,
     token_overlap,
 )
@@ -219,20 +217,7 @@ def test_a_refusal_of_an_answerable_question_is_wrong_whatever_it_says() -> None
     assert score_answer(question("The"), "", refused=True) == WRONG
 
 
-def test_refusal_rates_are_told_apart_by_what_can_be_answered() -> None:
-    asked = [question("a"), question(), question("b"), question("c"), question("d")]
-    assert refusal_rates(asked, [True, True, False, False, False]) == RefusalRates(answerable=0.25, unanswerable=1.0)
-    assert refusal_rates([question()], [False]) == RefusalRates(answerable=None, unanswerable=0.0)
-    assert refusal_rates([], []) == RefusalRates(answerable=None, unanswerable=None)
-
-
-def test_a_question_without_known_answers_is_not_scored() -> None:
+def test_a_question_whose_answers_are_not_known_is_not_scored() -> None:
     unknown = replace(question(), answers_known=False)
     with pytest.raises(ValueError, match="'q' has no gold answers"):
         score_answer(unknown, "Bern", refused=False)
-    assert refusal_rates([unknown, question()], [True, True]) == RefusalRates(answerable=None, unanswerable=1.0)
-
-
-def test_refusals_that_do_not_fit_the_questions_are_refused() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        refusal_rates([question("a"), question("b")], [True])

@@ -76,15 +76,10 @@ def test_cached_calls_count_as_long_as_others_waited_for_them() -> None:
     assert figures_of(SearchTree(root=embedded)).cached_seconds == 0
 
 
-def test_the_share_of_unknown_verdicts_leaves_out_what_was_never_judged() -> None:
-    assert figures_of(SearchTree(root=ROOT)).unknown_share == 1 / 8
-
-
 def test_a_tree_of_one_query_has_nothing_below_it() -> None:
     figures = figures_of(SearchTree(root=replace(ROOT, chunks=(), usage=())))
     assert figures.refused_sub_answers == 0  # the refusal of the root is no sub-answer
     assert (figures.sub_runs, figures.depth, figures.chunks, figures.duplicate_chunks) == (0, 0, 0, 0)
-    assert figures.unknown_share is None
 
 
 def test_the_tree_of_a_sub_run_is_measured_from_its_own_root() -> None:

@@ -466,7 +466,7 @@ def test_verdict_label_is_the_score_or_why_there_is_none(metadata: dict[str, Jso
         ({"sub_run_error": "ModelCallError: 402, the budget of this key is used up"}, False),
     ],
 )
-def test_budget_is_spent_where_a_chunk_has_that_fact_whatever_its_error_says(
+def test_budget_spent_is_a_fact_of_a_chunk_whatever_its_error_says(
     metadata: dict[str, JsonScalar], spent: bool
 ) -> None:
     tree = SearchTree(root=QueryNode(thread_id="t", query="q", chunks=(chunk(**metadata),)))

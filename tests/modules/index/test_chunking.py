@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.index.chunking import MAX_TEXT_BYTES, chunk_id, split_documents
-from judgetree.modules.language import CJK_THRESHOLD, choose_language, cjk_share
+from judgetree.modules.language import CJK_THRESHOLD, cjk_share, language_of
 
 WORDS = st.lists(
     st.sampled_from(["alpha", "beta.", "gamma\n", "delta\n\n", "狗。", "猫，", "犬", "a" * 30]), max_size=60
@@ -97,4 +97,4 @@ def test_the_share_counts_letters_only() -> None:
 def test_more_than_five_percent_make_a_corpus_cjk(chinese: int, language: str) -> None:
     documents = [a_document("汉" * chinese), a_document("a" * (100 - chinese))]
     assert CJK_THRESHOLD == 0.05
-    assert choose_language(documents) == language
+    assert language_of(cjk_share(document.page_content for document in documents)) == language
