@@ -128,11 +128,12 @@ def test_errors_pass_through_both(adder: Adder) -> None:
 
 
 def test_cancelling_the_twin_cancels_the_work_and_waits_for_its_end() -> None:
-    ended = threading.Event()
+    started, ended = threading.Event(), threading.Event()
 
     @blocking
     async def wait() -> None:
         try:
+            started.set()
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0)
@@ -140,7 +141,7 @@ def test_cancelling_the_twin_cancels_the_work_and_waits_for_its_end() -> None:
 
     async def cancel() -> None:
         task = asyncio.ensure_future(async_twin(wait)())
-        await asyncio.sleep(0)
+        await asyncio.to_thread(started.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

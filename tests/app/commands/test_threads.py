@@ -97,4 +97,4 @@ def test_a_damaged_store_is_named(cli: Cli, home: Path, tmp_path: Path, monkeypa
     for command in (("threads",), ("tree", "damaged")):
         done = cli(*command)
         assert done.status == 2
-        assert "own.sqlite' cannot be used: database disk image is malformed. Put a backup" in done.err
+        assert "own.sqlite' cannot be used: database disk image is malformed. Restore the file" in done.err
