@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 from ...graphs.systems.registry import SYSTEMS
 from ...modules.calls.completion import Completion
-from ...modules.calls.growing_text import TextListener
+from ...modules.calls.growing_text import TextListeners
 from ...modules.calls.journal import BOOKED_TO, JournaledCall
 from ...modules.calls.journaled import expected_record
 from ...modules.calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
@@ -17,6 +18,7 @@ from ...modules.calls.record import CallKind, CallRecord
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, ModelCallError, ModelSetupError, RunLimitReached, SettingsError
 from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.wrapper import ChatWrapper
 from ...modules.settings import Settings, without_secrets
 from ..rows.store import RunRow
 from .experiment import RETRIEVING, Experiment
@@ -187,7 +189,7 @@ def _models_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[Cal
         yield "rerank", reranker
 
 
-class LimitedLLM:
+class LimitedLLM(ChatWrapper):
     """A chat model with a spending limit: each call is reserved before it is made, and settled after.
 
     Replies from the journal were paid before and need no reservation.
@@ -195,15 +197,10 @@ class LimitedLLM:
 
     def __init__(self, inner: ChatLLM, spending: Spending, *, endpoint: str, billed_as: str) -> None:
         """``billed_as``: name of the model in the prices."""
-        self._inner = inner
+        super().__init__(inner)
         self._spending = spending
         self._endpoint = endpoint
         self._billed_as = billed_as
-
-    @property
-    def model(self) -> str:
-        """Name of the inner model."""
-        return self._inner.model
 
     async def complete(
         self,
@@ -211,8 +208,7 @@ class LimitedLLM:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
+        **listeners: Unpack[TextListeners],
     ) -> Completion:
         """Make a chat call within the limits of the run.
 
@@ -221,9 +217,7 @@ class LimitedLLM:
         """
 
         async def call() -> Completion:
-            return await self._inner.complete(
-                messages, meter=meter, options=options, on_text=on_text, on_thinking=on_thinking
-            )
+            return await self._inner.complete(messages, meter=meter, options=options, **listeners)
 
         if meter.holds(lambda: call_key(self._endpoint, self.model, messages, options)):
             return await call()

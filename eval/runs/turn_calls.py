@@ -5,30 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Unpack
 
 from langchain_core.documents import Document
 
 from ...modules.calls.completion import Completion
-from ...modules.calls.growing_text import TextListener
+from ...modules.calls.growing_text import TextListeners
 from ...modules.calls.messages import Message
 from ...modules.calls.usage import CallMeter, CallRecord
 from ...modules.judge.contract import Judge, Verdict
-from ...modules.llm.endpoint import PLAIN_TEXT, CallOptions, ChatLLM
+from ...modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from ...modules.llm.factory import temperature_of
+from ...modules.llm.wrapper import ChatWrapper
 
 _NOTED: ContextVar[list[CallRecord] | None] = ContextVar("noted_calls", default=None)
 
 
-class NotedLLM:
+class NotedLLM(ChatWrapper):
     """A chat model that notes its calls for ``noted_calls``."""
-
-    def __init__(self, inner: ChatLLM) -> None:
-        self._inner = inner
-
-    @property
-    def model(self) -> str:
-        """Name of the inner model."""
-        return self._inner.model
 
     @property
     def temperature(self) -> float:
@@ -41,14 +35,11 @@ class NotedLLM:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
+        **listeners: Unpack[TextListeners],
     ) -> Completion:
         """Make a chat call and note it."""
         with _noting(meter):
-            return await self._inner.complete(
-                messages, meter=meter, options=options, on_text=on_text, on_thinking=on_thinking
-            )
+            return await self._inner.complete(messages, meter=meter, options=options, **listeners)
 
 
 class NotedJudge:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 PARAGRAPH = "\n\n"
 
@@ -26,6 +26,13 @@ class Delta(NamedTuple):
 
 TextListener = Callable[[Delta], None]
 """A callback for each piece of a text, in order."""
+
+
+class TextListeners(TypedDict, total=False):
+    """The keyword arguments of ``ChatLLM.complete`` that listen to a reply."""
+
+    on_text: TextListener | None
+    on_thinking: TextListener | None
 
 
 class Paragraphs:

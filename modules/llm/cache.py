@@ -7,17 +7,18 @@ import functools
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Unpack
 from weakref import WeakValueDictionary
 
 from ..calls.completion import Completion
-from ..calls.growing_text import Listeners, TextListener
+from ..calls.growing_text import Listeners, TextListeners
 from ..calls.kept import KeptCall
 from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
 from ..calls.usage import CallMeter
 from ..errors import CacheMiss
 from ..sqlite_cache import SqliteCache, transaction
 from .endpoint import ChatLLM
+from .wrapper import ChatWrapper
 
 CacheMode = Literal["off", "read", "write", "refresh", "replay"]
 """``off`` makes every call, ``read`` saves nothing new, ``write`` saves the calls it makes, ``refresh`` saves them in
@@ -80,7 +81,7 @@ def without_reading(mode: CacheMode) -> CacheMode:
     return _WITHOUT_READING.get(mode, mode)
 
 
-class CachedLLM:
+class CachedLLM(ChatWrapper):
     """A chat model whose successful calls are saved and answered from the cache.
 
     Simultaneous equal calls are made once. A cached call takes its place in the budget, so that a repeated run takes
@@ -91,16 +92,11 @@ class CachedLLM:
         self, inner: ChatLLM, cache: CompletionCache, *, endpoint: str, mode: CacheMode = "write", repeat: int = 0
     ) -> None:
         """Cache ``inner``; ``endpoint`` and ``repeat`` are part of the keys of its calls."""
-        self._inner = inner
+        super().__init__(inner)
         self._cache = cache
         self._endpoint = endpoint
         self._mode = mode
         self._repeat = repeat
-
-    @property
-    def model(self) -> str:
-        """The inner model's name."""
-        return self._inner.model
 
     async def complete(
         self,
@@ -108,17 +104,14 @@ class CachedLLM:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
+        **listeners: Unpack[TextListeners],
     ) -> Completion:
         """Return the saved completion of a call, or make the call.
 
         Raises:
             CacheMiss: The mode is ``replay`` and the call is not saved.
         """
-        call = functools.partial(
-            self._inner.complete, messages, meter=meter, options=options, on_text=on_text, on_thinking=on_thinking
-        )
+        call = functools.partial(self._inner.complete, messages, meter=meter, options=options, **listeners)
         if self._mode == "off":
             return await call()
         key = call_key(self._endpoint, self.model, messages, options, self._repeat)
@@ -135,8 +128,7 @@ class CachedLLM:
         meter.reserve()
         meter.record_cached(kept.record)
         completion = kept.completion
-        listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
-        listeners.settle(text=completion.text, thinking=completion.thinking)
+        Listeners(**listeners).settle(text=completion.text, thinking=completion.thinking)
         return completion
 
     async def _pay(self, key: bytes, call: Callable[[], Awaitable[Completion]], meter: CallMeter) -> Completion:

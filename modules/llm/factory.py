@@ -6,11 +6,12 @@ import functools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Unpack
 
 from ..addresses import LOCAL_ENDPOINT, OPENAI_BASE_URL, Address, endpoint_name
 from ..background_loop import BackgroundLoop, background_loop
 from ..calls.completion import Completion
-from ..calls.growing_text import TextListener
+from ..calls.growing_text import TextListeners
 from ..calls.messages import Message
 from ..calls.usage import CallMeter
 from ..errors import SettingsError
@@ -19,20 +20,16 @@ from ..settings import Settings, without_secrets
 from .endpoint import PLAIN_TEXT, CallGate, CallOptions, ChatLLM, EndpointLLM
 from .openai_client import open_chat
 from .rate_limit import RateLimit
+from .wrapper import ChatWrapper
 
 
-class SampledLLM:
+class SampledLLM(ChatWrapper):
     """A chat model whose replies are drawn at a temperature. It wraps a cache, whose keys hold the temperature."""
 
     def __init__(self, inner: ChatLLM, temperature: float) -> None:
         """Draw replies at ``temperature``: 0 takes the likeliest answer, 1 draws as the model was trained."""
-        self._inner = inner
+        super().__init__(inner)
         self.temperature = temperature
-
-    @property
-    def model(self) -> str:
-        """The inner model's name."""
-        return self._inner.model
 
     async def complete(
         self,
@@ -40,14 +37,11 @@ class SampledLLM:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
+        **listeners: Unpack[TextListeners],
     ) -> Completion:
         """Make one call at the own temperature, in place of that of ``options``."""
         drawn = replace(options, temperature=self.temperature)
-        return await self._inner.complete(
-            messages, meter=meter, options=drawn, on_text=on_text, on_thinking=on_thinking
-        )
+        return await self._inner.complete(messages, meter=meter, options=drawn, **listeners)
 
 
 def sampled(llm: ChatLLM, temperature: float) -> ChatLLM:
