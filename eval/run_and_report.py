@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..modules.errors import SettingsError
 from ..modules.settings import Settings
+from .datasets.own_questions import keep_questions
 from .reports.report import Report, load_report
 from .runs.batch_run import RunOptions, run_experiment
 from .runs.experiment import Experiment, load_experiment
@@ -41,7 +42,8 @@ def run(
         settings: None reads environment and ``.env``; models and embeddings of the experiment win.
         on_progress: Called on judgetree's background thread after each question.
         on_setup: Called with (done, total, stage) while the corpus is indexed or a local model is loaded.
-        keys: Keys of ``Experiment``; they win over those of ``experiment``.
+        keys: Keys of ``Experiment``; they win over those of ``experiment``. ``questions`` may also be a DataFrame, or a
+            list of questions or of mappings, with the columns of a questions file; they are kept in ``out``.
 
     Returns:
         The report. ``.questions`` has a row for each question of each system, ``.systems`` the means with intervals.
@@ -50,6 +52,8 @@ def run(
         UserError: A wrong key, data set or setting, or a directory that holds another run or is in use.
     """
     options = options or RunOptions()
+    if not isinstance(keys.get("questions"), str | Path | None):
+        keys["questions"] = keep_questions(keys["questions"], Path(out))
     if isinstance(experiment, str | Path) and _names_run(Path(experiment)):
         rerun = load_rerun(Path(experiment), settings=settings, **keys)
         options, settings, chosen = replace(options, again=rerun), rerun.settings, rerun.experiment

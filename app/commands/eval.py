@@ -51,6 +51,18 @@ def run(  # noqa: PLR0913 - one parameter an option
     dataset: Annotated[
         str | None, typer.Option(metavar="NAME:PATH", help="Such as hotpotqa:hotpot_dev_distractor_v1.json.")
     ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Your own, in place of --dataset: CSV, TSV, Excel, JSON or JSON Lines."),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="question=Frage,answer=Antwort", help="Its columns, where they are called otherwise."),
+    ] = None,
+    corpus: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|./FOLDER", help="Collection or folder to search, in place of the data set's own."),
+    ] = None,
     systems: Annotated[
         str | None,
         typer.Option(metavar="llm,naive,judge", help="What is compared; also ircot, iter_retgen, self_ask, react."),
@@ -104,6 +116,9 @@ def run(  # noqa: PLR0913 - one parameter an option
         config,
         source,
         dataset=dataset,
+        questions=questions,
+        columns=_mapping(columns),
+        corpus=corpus,
         systems=systems.replace(",", " ").split() if systems is not None else None,
         split=split,
         limit=limit,
@@ -190,6 +205,15 @@ def _read_experiment(config: Path | None, source: Path | None, **keys: object) -
     for change in rerun.changes:
         say(f"Not as in {source}: {change}.")
     return rerun.experiment, rerun
+
+
+def _mapping(columns: str | None) -> dict[str, str] | None:
+    if columns is None:
+        return None
+    pairs = [pair.partition("=") for pair in columns.split(",")]
+    if not all(name.strip() and value.strip() for name, _, value in pairs):
+        raise SettingsError(f"--columns {columns!r} is not COLUMN=NAME,COLUMN=NAME, such as question=Frage.")
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _run(experiment: Experiment, out: Path, options: RunOptions, *, as_json: bool) -> None:

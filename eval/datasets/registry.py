@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from ...modules.errors import SettingsError
 from .beir import load_beir
@@ -16,20 +17,31 @@ from .flashrag import load_flashrag
 from .hotpotqa import load_2wiki, load_hotpotqa
 from .mtrag import load_mtrag
 from .musique import load_musique
+from .own_questions import load_own_questions
 from .quac import load_quac
 from .questions import Dataset
-from .rows import select_questions
+from .rows import select_questions, with_digests
 from .standards import load_standards
 
-SplitLoader = Callable[[Path, str | None], Dataset]
-"""Loader of a path and a split; None for the split takes the format's default."""
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """What a loader is given besides the path; None takes the format's default."""
+
+    split: str | None = None
+    columns: Mapping[str, str] | None = None
+    folder: Path | None = None
+
+
+Loader = Callable[[Path, ReadingOptions], Dataset]
+"""Loader of a path."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetFormat:
     """One data set format: its loader, licence and homepage."""
 
-    load: SplitLoader
+    load: Loader
     licence: str
     homepage: str
     """Page where the data can be downloaded."""
@@ -37,26 +49,44 @@ class DatasetFormat:
     """Address of a file that needs neither a form nor a choice; ``""`` without one."""
 
 
-def _one_file(load: Callable[[Path], Dataset]) -> SplitLoader:
-    def loaded(path: Path, split: str | None) -> Dataset:
-        if split is not None:
-            raise SettingsError(
-                f"split={split!r} is not allowed: this format has one file per split. Leave it out and name the file."
-            )
+def _one_file(load: Callable[[Path], Dataset]) -> Loader:
+    def loaded(path: Path, options: ReadingOptions) -> Dataset:
+        _refuse(options, "split", "columns")
         return load(path)
 
     return loaded
 
 
-def _beir(path: Path, split: str | None) -> Dataset:
-    return load_beir(path, split=split)
+def _refuse(options: ReadingOptions, *names: Literal["split", "columns"]) -> None:
+    if options.split is not None and "split" in names:
+        raise SettingsError(
+            f"split={options.split!r} is not allowed: this format has one file per split. Leave it out and name the "
+            "file."
+        )
+    if options.columns is not None and "columns" in names:
+        raise SettingsError("columns are not allowed: this format has its own. Use questions:PATH for other files.")
 
 
-def _mtrag(path: Path, split: str | None) -> Dataset:
-    return load_mtrag(path, domain=split)
+def _beir(path: Path, options: ReadingOptions) -> Dataset:
+    _refuse(options, "columns")
+    return load_beir(path, split=options.split)
 
+
+def _mtrag(path: Path, options: ReadingOptions) -> Dataset:
+    _refuse(options, "columns")
+    return load_mtrag(path, domain=options.split)
+
+
+def _own(path: Path, options: ReadingOptions) -> Dataset:
+    _refuse(options, "split")
+    return load_own_questions(path, columns=options.columns, folder=options.folder)
+
+
+OWN_QUESTIONS = "questions"
+"""The format of question files of one's own."""
 
 DATASETS: Mapping[str, DatasetFormat] = {
+    OWN_QUESTIONS: DatasetFormat(load=_own, licence="Your own.", homepage='README, "Your own questions"'),
     "hotpotqa": DatasetFormat(
         load=_one_file(load_hotpotqa),
         licence="CC BY-SA 4.0",
@@ -120,7 +150,13 @@ DATASETS: Mapping[str, DatasetFormat] = {
 
 
 def load_dataset(
-    spec: str, *, split: str | None = None, limit: int | None = None, ids: Collection[str] | None = None
+    spec: str,
+    *,
+    split: str | None = None,
+    limit: int | None = None,
+    ids: Collection[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> Dataset:
     """Read a data set.
 
@@ -138,6 +174,8 @@ def load_dataset(
             one file per split.
         limit: Number of questions to keep, in file order, after the choice of ``ids``; None for all.
         ids: Ids of the questions to keep, in file order; turns bring the earlier turns of their path. None for all.
+        columns: Names of columns of a ``questions`` file that are called otherwise: ``{"question": "Frage"}``.
+        folder: Folder of documents to search in place of the data set's own; gold documents are named by their paths.
 
     Returns:
         The data set with its digests; ``malformed`` lists the rows that were left out, with reasons.
@@ -147,7 +185,9 @@ def load_dataset(
         LoadingError: PATH cannot be read, or has no valid row in the format NAME.
     """
     name, path = _parse(spec)
-    dataset = DATASETS[name].load(path, split)
+    dataset = DATASETS[name].load(path, ReadingOptions(split=split, columns=columns, folder=folder))
+    if folder is not None and dataset.folder != folder:
+        dataset = with_digests(replace(dataset, documents=(), folder=folder, key_field="source"))
     if ids is not None:
         dataset = with_parents(dataset, {ids} if isinstance(ids, str) else ids)
     return select_questions(dataset, limit=limit)

@@ -69,6 +69,8 @@ class RowReader:
     malformed: Faults = field(default_factory=list)
     """(row number, fault) in file order. Rows are lines, blank ones included, or list items, counted from 1."""
     accepted: int = 0
+    number: int = 0
+    """Number of the row that is read; 0 before the first."""
 
     def rows(self, read: Callable[[object], T], *, key: Callable[[T], Hashable]) -> Iterator[T]:
         """Yield the rows of a JSON list or of JSON Lines in file order, converted by ``read``.
@@ -83,7 +85,7 @@ class RowReader:
             LoadingError: The file cannot be read, or is a JSON list with a syntax error.
         """
         if self._is_list():
-            yield from self._taken(enumerate(self._list(), start=1), read, key)
+            yield from self.taken(enumerate(self._list(), start=1), read, key)
         else:
             yield from self.lines(lambda line: read(parse_json(line)), key=key)
 
@@ -93,7 +95,7 @@ class RowReader:
         Raises:
             LoadingError: The file cannot be read.
         """
-        yield from self._taken(self._lines(), lambda line: read(line.decode("utf-8")), key)
+        yield from self.taken(self._lines(), lambda line: read(line.decode("utf-8")), key)
 
     def checked(self) -> tuple[tuple[int, str], ...]:
         """Return the malformed rows, once every row is read, and log a warning if there are any.
@@ -118,11 +120,13 @@ class RowReader:
         """Return ``checked()`` with the file's name before each reason, for data sets of several files."""
         return [(number, f"{self.file.name}: {fault}") for number, fault in self.checked()]
 
-    def _taken(
+    def taken(
         self, numbered: Iterable[tuple[int, _R]], read: Callable[[_R], T], key: Callable[[T], Hashable]
     ) -> Iterator[T]:
+        """Yield the rows of any source, with their numbers, converted by ``read``."""
         first_row: dict[Hashable, int] = {}
         for number, raw in numbered:
+            self.number = number
             try:
                 row = read(raw)
             except ValueError as error:  # also ValidationError, JSONDecodeError, UnicodeDecodeError

@@ -14,12 +14,11 @@ from ...modules.calls.prices import FREE, Cost, load_prices
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.settings import load_settings
 from ..datasets.questions import Dataset, EvalQuestion
-from ..datasets.registry import load_dataset
 from ..ragas.scores import RagasStore
 from ..rows.store import Manifest, RunRow, RunStore, newest_attempts
 from ..rows.trees import TreeStore
 from ..runs.experiment import Experiment, load_experiment
-from ..runs.jobs import choose_questions
+from ..runs.jobs import choose_questions, dataset_of
 from ..runs.limits import cost_of_row
 from ..runs.manifest import experiment_in
 from .frames import ks_of, question_frame
@@ -69,7 +68,7 @@ def load_run(folder: Path) -> LoadedRun:
     if manifest is None or not rows:
         raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
     experiment = load_experiment(None, **experiment_in(manifest))
-    dataset = load_dataset(experiment.dataset, split=experiment.split)
+    dataset = dataset_of(experiment)
     identity = manifest.get("identity")
     if isinstance(identity, dict) and identity.get("dataset_digest") != dataset.digest:
         raise SettingsError(

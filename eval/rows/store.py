@@ -221,6 +221,11 @@ class RunStore:
         written = {**manifest, FORMAT_KEY: format_of("run")}
         write_whole(self._manifest_file, json.dumps(written, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
 
+    def start_over(self) -> None:
+        """Delete manifest, rows and trees, for a run that never had an answer."""
+        for file in (self._manifest_file, self.rows_file, self.folder / "trees.jsonl"):
+            file.unlink(missing_ok=True)
+
     def read_rows(self) -> list[RunRow]:
         """Read the newest attempt at each question, in the order in which the questions first finished.
 

@@ -6,7 +6,7 @@ can be repeated and reported as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,12 +18,11 @@ from ...modules.errors import SettingsError
 from ...modules.llm.cache import without_reading
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
-from ..datasets.registry import load_dataset
 from ..rows.code_version import with_code
 from ..rows.store import RowTail, RunRow, RunStore, newest_attempts
 from .claims import can_share, prepare_checkpoints
 from .experiment import Experiment, load_experiment
-from .jobs import Job, Retry, choose_questions, draw, plan_jobs, with_paths
+from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
 from .limits import Spending, refuse_unpriced
 from .manifest import (
     experiment_in,
@@ -145,7 +144,7 @@ def run_experiment(
     """
     settings = settings or (options.again.settings if options.again else load_settings())
     settings = with_experiment(settings, experiment)
-    whole = load_dataset(experiment.dataset, split=experiment.split)
+    whole = dataset_of(experiment)
     if options.again is not None:
         refuse_other_data(options.again.manifest, identity_of(experiment, whole, settings))
     dataset = _asked_now(choose_questions(whole, experiment), experiment, options)
@@ -156,6 +155,8 @@ def run_experiment(
     store = RunStore(out)
     shared = can_share(settings)
     with store.held(shared=shared):
+        if not shared:
+            _start_over_if_unused(store, identity_of(experiment, whole, settings))
         with store.setting_up(on_setup):
             run_id = _enter(store, experiment, whole, settings, options)
         tail = RowTail(store)
@@ -228,6 +229,19 @@ def _kept_incomplete(
         for row in newest_attempts(attempts)
         if row.question_id in questions and row.system in experiment.systems and row.repeat < experiment.repeats
     )
+
+
+def _start_over_if_unused(store: RunStore, wanted: Mapping[str, object]) -> None:
+    """Delete a run of other settings that never had an answer, such as a first try with a wrong key."""
+    manifest = store.read_manifest()
+    if manifest is None or any(not row.setup_failed or row.paid for row in store.read_attempts()):
+        return
+    try:
+        refuse_other_run(manifest, wanted, where=store.folder)
+    except SettingsError:
+        store.start_over()
+    else:
+        store.write_manifest({name: fact for name, fact in manifest.items() if name not in ("index", "judge")})
 
 
 def _enter(store: RunStore, experiment: Experiment, dataset: Dataset, settings: Settings, options: RunOptions) -> str:

@@ -17,6 +17,7 @@ from pydantic import (
     ValidationInfo,
     field_serializer,
     field_validator,
+    model_validator,
 )
 
 from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
@@ -28,6 +29,7 @@ from ...modules.judge.factory import JudgeKind
 from ...modules.llm.cache import CacheMode
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import without_secrets
+from ..datasets.registry import OWN_QUESTIONS
 
 RETRIEVING: frozenset[SystemName] = frozenset(name for name, system in SYSTEMS.items() if system.retrieves)
 """The systems that search the corpus."""
@@ -68,7 +70,14 @@ class Experiment(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    dataset: str = Field(description="NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json.")
+    dataset: str = Field(
+        description="NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json; questions:my.csv, or the key questions "
+        "with the path alone, for questions of one's own."
+    )
+    columns: Mapping[str, str] | None = Field(
+        default=None,
+        description="Columns of a questions file with names of their own, such as {question: Frage, answer: Antwort}.",
+    )
     split: str | None = Field(default=None, description="Split, for data sets that have several in one place.")
     limit: int | None = Field(default=None, ge=1, description="First so many questions; the corpus stays whole.")
     sample: int | None = Field(default=None, ge=1, description="So many questions, drawn by seed, in place of limit.")
@@ -79,7 +88,10 @@ class Experiment(BaseModel):
     repeats: int = Field(default=1, ge=1, description="How often each question is asked, with answers of its own.")
 
     corpus: str | None = Field(
-        default=None, min_length=1, description="Collection that is there, in place of the data set's own documents."
+        default=None,
+        min_length=1,
+        description="What is searched in place of the data set's own documents: the name of a collection, or a folder, "
+        "written with a slash, such as ./docs.",
     )
     llm: Address | None = Field(default=None, description="Model that answers, as in JUDGETREE_LLM.")
     judge_llm: Address | None = Field(default=None, description="Model that judges, as in JUDGETREE_JUDGE_LLM.")
@@ -135,6 +147,23 @@ class Experiment(BaseModel):
         default=None, min_length=1, description="Columns that the report shows, such as em, f1, all@3; its own choice."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_questions(cls, keys: object) -> object:
+        if not isinstance(keys, Mapping) or "questions" not in keys:
+            return keys
+        if keys.get("dataset") is not None:
+            raise ValueError("leave out either questions or dataset, since each of them names the questions")
+        rest = {name: value for name, value in keys.items() if name not in ("questions", "dataset")}
+        return {**rest, "dataset": f"{OWN_QUESTIONS}:{keys['questions']}"}
+
+    @property
+    def corpus_folder(self) -> Path | None:
+        """The folder that is searched; None for a collection, or the data set's own documents."""
+        if self.corpus is None or not (set(self.corpus) & set("/\\") or self.corpus.startswith((".", "~"))):
+            return None
+        return Path(self.corpus).expanduser()
+
     @field_validator("sample")
     @classmethod
     def _refuse_two_choices(cls, sample: int | None, given: ValidationInfo) -> int | None:
@@ -158,6 +187,7 @@ class Experiment(BaseModel):
         return self.model_dump(mode="json", exclude=set(_MAY_CHANGE))
 
 
+_KEYS = (*Experiment.model_fields, "questions")
 _MAY_CHANGE = (
     "limit",
     "sample",
@@ -192,7 +222,7 @@ def load_experiment(path: Path | None = None, **overrides: object) -> Experiment
     except ValidationError as error:
         where = f"The experiment {path}" if path else "The experiment"
         faults = "; ".join(faults_of(error))
-        raise SettingsError(f"{where} is not usable: {faults}. Keys: {', '.join(Experiment.model_fields)}.") from error
+        raise SettingsError(f"{where} is not usable: {faults}. Keys: {', '.join(_KEYS)}.") from error
 
 
 def _mapping_in(path: Path) -> Mapping[str, object]:

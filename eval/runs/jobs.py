@@ -16,10 +16,22 @@ from typing import Literal
 from ...graphs.rag.result import SystemName
 from ..datasets.dialogue_turns import with_parents
 from ..datasets.questions import Dataset, EvalQuestion
+from ..datasets.registry import load_dataset
 from ..datasets.rows import select_questions
 from ..metrics.damage import REPLY_DAMAGE
 from ..rows.store import RunRow
 from .experiment import Experiment
+
+
+def dataset_of(experiment: Experiment) -> Dataset:
+    """Read the whole data set of an experiment, over the folder that it searches, if it names one.
+
+    Raises:
+        UserError: The data set or the folder cannot be read.
+    """
+    return load_dataset(
+        experiment.dataset, split=experiment.split, columns=experiment.columns, folder=experiment.corpus_folder
+    )
 
 
 def choose_questions(dataset: Dataset, experiment: Experiment) -> Dataset:

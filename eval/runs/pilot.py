@@ -16,12 +16,11 @@ from ...modules.calls.prices import FREE, LOCAL, Cost, ModelUsage, Prices, load_
 from ...modules.errors import SettingsError
 from ...modules.llm.rate_limit import MINUTE_S
 from ...modules.settings import Settings, load_settings
-from ..datasets.registry import load_dataset
 from ..metrics.intervals import mean_interval
 from ..rows.store import RunRow, RunStore
 from .batch_run import RunOptions, run_experiment, with_experiment
 from .experiment import Experiment
-from .jobs import choose_questions, plan_jobs
+from .jobs import choose_questions, dataset_of, plan_jobs
 from .limits import cost_of_row
 from .runner import Progress
 
@@ -149,7 +148,7 @@ def estimate_run(
     before = len(store.read_attempts())
     run_experiment(experiment, out, options=options, settings=settings, on_progress=on_progress, on_setup=on_setup)
     prices, new, rows = load_prices(settings.home), store.read_attempts()[before:], store.read_rows()
-    questions = choose_questions(load_dataset(experiment.dataset, split=experiment.split), experiment).questions
+    questions = choose_questions(dataset_of(experiment), experiment).questions
     left = Counter(job.system for job in plan_jobs(experiment, questions, rows))
     wanted = {question.id for question in questions}
     used = {

@@ -67,8 +67,8 @@ def open_corpus(dataset: Dataset, settings: Settings, *, on_progress: StageProgr
     """
     if dataset.folder is None and not dataset.documents:
         raise SettingsError(
-            f"The data set {dataset.name!r} has no corpus to retrieve from. Ask the system llm alone, or take a data "
-            "set with documents."
+            f"The data set {dataset.name!r} has no corpus to retrieve from. Name a collection or a folder: --corpus "
+            "NAME or --corpus ./FOLDER, `corpus` in YAML and Python. Or ask the system llm alone."
         )
     path = dataset.folder or _written(dataset, settings.home / "corpora" / dataset.corpus_digest[:12])
     index = open_index(
@@ -182,7 +182,7 @@ class Services:
         self._cache = self._resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
 
     def _open_index(self) -> Index:
-        if self.experiment.corpus is not None:
+        if self.experiment.corpus is not None and self.experiment.corpus_folder is None:
             return open_collection(self.experiment.corpus, self.settings)
         return open_corpus(self.dataset, self.settings, on_progress=self._on_progress)
 

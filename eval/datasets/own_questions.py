@@ -1,0 +1,225 @@
+"""Question files of one's own: CSV, TSV, Excel, JSON or JSON Lines, with columns found by their usual names."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import hashlib
+import io
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from ...modules.errors import LoadingError, SettingsError, needs_extra
+from ...modules.index.file_parsers import clean_text
+from ...modules.index.folder_scan import scan_files
+from .questions import Dataset, EvalQuestion
+from .rows import RowReader, language_tag, parse_json, unique_answers, with_digests
+
+Column = Literal["id", "question", "answer", "supporting", "type", "lang"]
+
+USUAL_NAMES: Mapping[Column, tuple[str, ...]] = {
+    "id": ("id", "_id", "qid", "question_id", "query_id"),
+    "question": ("question", "query", "user_input", "input", "prompt", "问题"),
+    "answer": (
+        *("answer", "answers", "gold", "gold_answer", "golden_answers", "ground_truth", "ground_truths"),
+        *("reference", "references", "expected", "expected_answer", "target", "答案"),
+    ),
+    "supporting": (
+        *("supporting", "supporting_documents", "gold_documents", "documents", "document"),
+        *("sources", "source", "files", "file"),
+    ),
+    "type": ("type", "kind", "category"),
+    "lang": ("lang", "language"),
+}
+"""The names that a column may have, in any case; the first of them that a row has is taken."""
+
+UNANSWERABLE = "unanswerable"
+"""The type of a question to which a refusal is the right answer."""
+
+_WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
+
+
+def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, folder: Path | None = None) -> Dataset:
+    """Read the questions of a CSV, TSV, Excel, JSON or JSON Lines file.
+
+    Columns, or keys of JSON objects, are found by ``USUAL_NAMES``; only the question is needed. A cell of ``answer`` or
+    ``supporting`` holds one value, several with ``|`` between them, or a JSON list; the first answer is the gold one,
+    the others are aliases. A question without an answer is scored neither for answers nor for refusals, unless its
+    type is ``unanswerable``. Questions without an id are named by their row.
+
+    Args:
+        path: The file. The first row of a table names the columns; of a workbook, the first sheet is read.
+        columns: Names of columns that are called otherwise: ``{"question": "Frage"}``.
+        folder: Folder of the documents to search, whose paths ``supporting`` names; None for a collection or no corpus.
+
+    Raises:
+        SettingsError: A key of ``columns`` is none of the columns.
+        LoadingError: The file or folder cannot be read, or the file has no valid row.
+        MissingExtraError: The file is a workbook, and the extra ``eval`` is not installed.
+    """
+    if unknown := sorted(set(columns or {}) - set(get_args(Column))):
+        raise SettingsError(f"columns: {unknown[0]!r} is not allowed. Allowed: {', '.join(get_args(Column))}.")
+    reader = RowReader(file=path)
+    sources = None if folder is None else _sources_of(folder)
+
+    def read(row: object) -> EvalQuestion:
+        return _question(_Cells(row, columns or {}), default_id=f"q{reader.number}", sources=sources)
+
+    is_table = path.suffix.lower() in (".csv", ".tsv", *_WORKBOOKS)
+    rows = reader.taken(_table(path), read, key=_id) if is_table else reader.rows(read, key=_id)
+    questions = tuple(rows)
+    return with_digests(
+        Dataset(name="questions", questions=questions, folder=folder, key_field="source", malformed=reader.checked())
+    )
+
+
+def keep_questions(questions: object, folder: Path) -> Path:
+    """Write a DataFrame, or a list of questions or of mappings, as a questions file; returns the file.
+
+    Its name has the digest of its content, so that other questions do not replace it.
+
+    Raises:
+        SettingsError: The questions are something else, or a value is none that JSON can hold.
+    """
+    rows = questions.to_dict("records") if hasattr(questions, "to_dict") else questions
+    if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
+        raise SettingsError(
+            f"questions={questions!r:.200} is not usable. Give a file, a DataFrame, or a list of questions or mappings."
+        )
+    try:
+        lines = [json.dumps(_row(row), ensure_ascii=False, default=_plain) + "\n" for row in rows]
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"questions cannot be written as JSON: {error}. Give texts, numbers and lists.") from error
+    content = "".join(lines).encode("utf-8", "backslashreplace")
+    file = folder / f"questions-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    return file
+
+
+def _row(row: object) -> object:
+    return {"question": row} if isinstance(row, str) else row
+
+
+def _plain(value: object) -> object:
+    """Convert what numpy and pandas put into frames."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{value!r} is a {type(value).__name__}")
+
+
+def _id(question: EvalQuestion) -> str:
+    return question.id
+
+
+def _sources_of(folder: Path) -> frozenset[str]:
+    if not folder.is_dir():
+        raise LoadingError(f"There is no folder {folder}. Name the folder of the documents, or a collection.")
+    return frozenset(file.source for file in scan_files(folder).files)
+
+
+def _table(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield the rows below the first with their numbers, as a spreadsheet shows them; empty rows are left out."""
+    rows = _workbook(path) if path.suffix.lower() in _WORKBOOKS else _csv(path)
+    header = [str(name).strip() for name in next(iter(rows), [])]
+    for number, row in enumerate(rows, start=2):
+        if any(str(cell).strip() for cell in row):
+            yield number, dict(zip(header, row, strict=False))
+
+
+def _csv(path: Path) -> Iterator[Sequence[object]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LoadingError(f"Cannot read {path}: {error}. Give a UTF-8 file.") from error
+    header = text.partition("\n")[0]
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=header.count)
+    try:
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    except csv.Error as error:
+        raise LoadingError(f"Cannot read {path} as {path.suffix[1:].upper()}: {error}.") from error
+
+
+def _workbook(path: Path) -> Iterator[Sequence[object]]:
+    with needs_extra("eval"):
+        from python_calamine import CalamineError, CalamineWorkbook  # noqa: PLC0415 - only workbooks need it
+
+    try:
+        yield from CalamineWorkbook.from_path(path).get_sheet_by_index(0).to_python()
+    except (OSError, CalamineError) as error:
+        raise LoadingError(f"Cannot read {path}: {error}. Give a workbook that Excel or LibreOffice opens.") from error
+
+
+class _Cells:
+    """The cells of one row by column."""
+
+    def __init__(self, row: object, columns: Mapping[str, str]) -> None:
+        if not isinstance(row, Mapping):
+            raise ValueError("it is not an object with keys such as question and answer")
+        self._cells = {str(name).strip().casefold(): cell for name, cell in row.items()}
+        self._columns = columns
+        there = ", ".join(map(str, row))
+        if missing := [name for name in columns.values() if name.casefold() not in self._cells]:
+            raise ValueError(f"there is no column {missing[0]!r}; there are {there}")
+        if self._name_of("question") is None:
+            raise ValueError(f"there is no column question; there are {there}. Name it: --columns question=NAME")
+
+    def texts(self, column: Column) -> tuple[str, ...]:
+        """Return the texts in a cell; none where the column is missing or the cell empty."""
+        name = self._name_of(column)
+        texts = (clean_text(part).strip() for part in _parts(self._cells[name] if name else None))
+        return tuple(filter(None, texts))
+
+    def text(self, column: Column) -> str:
+        """Return the text of a cell; ``""`` where the column is missing or the cell empty."""
+        name = self._name_of(column)
+        cell = self._cells[name] if name else None
+        return clean_text(_shown(cell)).strip()
+
+    def _name_of(self, column: Column) -> str | None:
+        names = (self._columns[column].casefold(),) if column in self._columns else USUAL_NAMES[column]
+        return next((name for name in names if name in self._cells), None)
+
+
+def _shown(cell: object) -> str:
+    """Write a cell as a spreadsheet shows it: whole numbers without a point, missing ones empty."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+def _parts(cell: object) -> list[str]:
+    if isinstance(cell, list | tuple):
+        return [part for each in cell for part in _parts(each)]
+    text = _shown(cell).strip()
+    if text.startswith("["):
+        try:
+            return _parts(parse_json(text))
+        except ValueError:
+            return [text]
+    return text.split("|")
+
+
+def _question(cells: _Cells, *, default_id: str, sources: Collection[str] | None) -> EvalQuestion:
+    question = cells.text("question")
+    if not question:
+        raise ValueError("its question is empty")
+    supporting = cells.texts("supporting")
+    if sources is not None and (missing := [source for source in supporting if source not in sources]):
+        near = difflib.get_close_matches(missing[0], sources, n=1)
+        hint = f"; is it {near[0]!r}?" if near else ""
+        raise ValueError(f"supporting: there is no file {missing[0]!r} in the folder{hint}")
+    kind = cells.text("type")
+    answers = unique_answers(cells.texts("answer"))
+    return EvalQuestion(
+        id=cells.text("id") or default_id,
+        question=question,
+        answers=() if kind == UNANSWERABLE else answers,
+        answers_known=bool(answers) or kind == UNANSWERABLE,
+        lang=cells.text("lang") or language_tag(question),
+        type=kind,
+        supporting=tuple(dict.fromkeys(supporting)),
+    )

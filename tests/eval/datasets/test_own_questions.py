@@ -1,0 +1,133 @@
+"""Question files of one's own: every format, usual and own column names, answers known or not, gold documents."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from judgetree.evaluation import EvalQuestion, load_dataset
+from judgetree.evaluation.datasets.own_questions import keep_questions, load_own_questions
+from judgetree.modules.errors import LoadingError, SettingsError
+
+HEADER = ("Nr", "Question", "Ground_Truth", "type")
+ROWS = (
+    ("7", 'Which oil does "KS-1", the mill, need?', "VG 68 | ISO VG 68", "fact"),
+    ("8", "Wie heiß wird\nes?", "", ""),
+    ("9", "Who signed it?", "", "unanswerable"),
+)
+EXPECTED = (
+    ("q2", 'Which oil does "KS-1", the mill, need?', ("VG 68", "ISO VG 68"), True),
+    ("q3", "Wie heiß wird\nes?", (), False),
+    ("q4", "Who signed it?", (), True),
+)
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(ROWS, columns=HEADER)
+
+
+def as_csv(separator: str, encoding: str = "utf-8") -> Callable[[Path], None]:
+    return lambda file: frame().to_csv(file, index=False, sep=separator, encoding=encoding)
+
+
+WRITERS: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "comma": ("q.csv", as_csv(",")),
+    "semicolon": ("q.csv", as_csv(";")),
+    "byte order mark": ("q.CSV", as_csv(";", "utf-8-sig")),
+    "tab": ("q.tsv", as_csv("\t")),
+    "json lines": ("q.jsonl", lambda file: frame().to_json(file, orient="records", lines=True, force_ascii=False)),
+    "json": ("q.json", lambda file: frame().to_json(file, orient="records", force_ascii=False)),
+    "workbook": ("q.xlsx", lambda file: frame().to_excel(file, index=False)),
+}
+
+
+def shown(question: EvalQuestion) -> tuple[str, str, tuple[str, ...], bool]:
+    return question.id, question.question, question.answers, question.answers_known
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_is_read_alike(tmp_path: Path, name: str) -> None:
+    file, write = WRITERS[name]
+    write(tmp_path / file)
+    first_row = 1 if "json" in name else 2
+    expected = [(f"q{number}", *each[1:]) for number, each in enumerate(EXPECTED, start=first_row)]
+    assert [shown(question) for question in load_dataset(f"questions:{tmp_path / file}").questions] == expected
+
+
+def test_columns_with_names_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "q.csv"
+    file.write_text("Nr,Frage,Antwort\n1,Wer?,Ada\n", encoding="utf-8")
+    columns = {"id": "nr", "question": "Frage", "answer": "Antwort"}
+    [question] = load_own_questions(file, columns=columns).questions
+    assert shown(question) == ("1", "Wer?", ("Ada",), True)
+    with pytest.raises(LoadingError, match=r"no column question; there are Nr, Frage, Antwort. Name it: --columns"):
+        load_own_questions(file)
+    with pytest.raises(LoadingError, match="no column 'Fragen'; there are"):
+        load_own_questions(file, columns={"question": "Fragen"})
+    with pytest.raises(SettingsError, match=r"'frage' is not allowed. Allowed: id, question, answer"):
+        load_own_questions(file, columns={"frage": "Frage"})
+
+
+def test_gold_documents_are_files_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("a.md", "b.md"):
+        (tmp_path / "docs" / name).write_text(f"About {name}.", encoding="utf-8")
+    rows = [
+        {"question": "One?", "supporting": ["a.md", "b.md", "a.md"]},
+        {"question": "Two?", "supporting": "a.md|b.md"},
+        {"question": "Three?", "supporting": '["b.md"]'},
+        {"question": "Four?", "supporting": "bb.md"},
+    ]
+    file = keep_questions(rows, tmp_path)
+    dataset = load_dataset(f"questions:{file}", folder=tmp_path / "docs")
+    assert [question.supporting for question in dataset.questions] == [("a.md", "b.md"), ("a.md", "b.md"), ("b.md",)]
+    assert dataset.malformed == ((4, "supporting: there is no file 'bb.md' in the folder; is it 'b.md'?"),)
+    assert (dataset.folder, dataset.key_field, len(dataset.corpus_digest)) == (tmp_path / "docs", "source", 64)
+
+
+def test_a_frame_and_a_list_are_kept_as_a_file_named_by_its_content(tmp_path: Path) -> None:
+    numbers = pd.DataFrame({"question": ["How many?", "When?"], "answer": [3.0, None], "hops": [2, 1]})
+    first = keep_questions(numbers, tmp_path)
+    assert [shown(each)[1:] for each in load_own_questions(first).questions] == [
+        ("How many?", ("3",), True),
+        ("When?", (), False),
+    ]
+    second = keep_questions(["Who?", {"question": "Why?"}], tmp_path)
+    assert [question.question for question in load_own_questions(second).questions] == ["Who?", "Why?"]
+    assert first != second
+    assert keep_questions(numbers, tmp_path) == first
+
+
+@pytest.mark.parametrize("given", [[], {}, 7, [object()]])
+def test_other_values_are_no_questions(tmp_path: Path, given: object) -> None:
+    with pytest.raises(SettingsError, match="Give "):
+        keep_questions(given, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        ("q.csv", b"question\n\xff\xfe\n", "UTF-8"),
+        ("q.csv", b'question\n"open\n', "as CSV: unexpected end"),
+        ("q.csv", b"question,answer\n", "has no rows"),
+        ("q.csv", b"", "has no rows"),
+        ("q.xlsx", b"question\nWho?\n", "workbook"),
+        ("q.jsonl", b'"Who?"\n', "not an object with keys"),
+        ("q.csv", b"question,answer\n,Ada\n", "row 2: its question is empty"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, name: str, content: bytes, fault: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(LoadingError, match=fault):
+        load_own_questions(tmp_path / name)
+
+
+def test_a_repeated_id_and_a_missing_folder_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "q.json"
+    file.write_text(json.dumps([{"id": 1, "query": "A?"}, {"id": "1", "query": "B?"}]), encoding="utf-8")
+    assert load_own_questions(file).malformed == ((2, "'1' was already in row 1"),)
+    with pytest.raises(LoadingError, match="There is no folder"):
+        load_own_questions(file, folder=tmp_path / "docs")

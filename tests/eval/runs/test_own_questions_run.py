@@ -1,0 +1,77 @@
+"""Runs over questions of one's own: a folder or a collection as the corpus, a DataFrame, a first try that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from judgetree import evaluation
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.evaluation import RunStore
+from judgetree.modules.errors import CollectionError, ModelSetupError, SettingsError
+from judgetree.modules.index.factory import open_index
+from judgetree.modules.settings import Settings, load_settings
+from tests.app.conftest import CHAIN, CHINESE, write_corpus
+
+QUESTIONS = pd.DataFrame(
+    {
+        "Question": [CHAIN.question, CHINESE.question],
+        "Answer": [CHAIN.answer, CHINESE.answer],
+        "sources": ["|".join(dict.fromkeys(fact.source for fact in each.supporting)) for each in (CHAIN, CHINESE)],
+    }
+)
+OPTIONS = {"systems": ("naive", "judge"), "topk": 1, "search_type": "sparse", "max_rec_depth": 2}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Iterator[Settings]:
+    write_corpus(tmp_path / "docs")
+    with ScriptedServer([CHAIN, CHINESE]) as server:
+        yield load_settings(llm=f"{server.base_url}#scripted", home=tmp_path / "home", retries=0)
+
+
+def test_a_frame_over_a_folder_is_measured_with_its_gold_documents(tmp_path: Path, settings: Settings) -> None:
+    keys = {**OPTIONS, "questions": QUESTIONS, "corpus": f"{tmp_path}/docs"}
+    report = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    em = report.systems.query("metric == 'em'").set_index("system")["mean"]
+    assert em["judge"] == 1
+    assert set(report.questions["question_id"]) == {"q1", "q2"}
+    assert report.questions.query("system == 'judge'")["tree_all"].tolist() == [1, 1]
+    again = evaluation.run(tmp_path / "run", out=tmp_path / "again", settings=settings)
+    assert again.questions["prediction"].tolist() == report.questions["prediction"].tolist()
+    assert evaluation.run(out=tmp_path / "run", settings=settings, **keys).run == tmp_path / "run", "asks nothing again"
+
+
+def test_a_file_over_a_collection(tmp_path: Path, settings: Settings) -> None:
+    QUESTIONS.to_csv(tmp_path / "q.csv", index=False, sep=";")
+    with open_index("mine", settings, data_path=tmp_path / "docs") as index:
+        index.get_index_done()
+    keys = {**OPTIONS, "questions": tmp_path / "q.csv"}
+    report = evaluation.run(out=tmp_path / "run", settings=settings, corpus="mine", **keys)
+    assert report.questions.query("system == 'judge'")["tree_all"].tolist() == [1, 1]
+    with pytest.raises(CollectionError, match="mine"):
+        evaluation.run(out=tmp_path / "other", settings=settings, corpus="other", **keys)
+    assert evaluation.run(out=tmp_path / "other", settings=settings, corpus="mine", **keys).run.name == "other"
+
+
+def test_a_first_try_that_asked_nothing_claims_no_run_directory(tmp_path: Path, settings: Settings) -> None:
+    keys = {**OPTIONS, "questions": QUESTIONS, "corpus": f"{tmp_path}/docs", "out": tmp_path / "run"}
+    dead = load_settings(llm="http://127.0.0.1:9/v1#scripted", home=settings.home, retries=0)
+    with pytest.raises(ModelSetupError):
+        evaluation.run(settings=dead, **keys)
+    assert len(RunStore(tmp_path / "run").read_rows()) == 4
+    assert len(evaluation.run(settings=settings, **keys).questions) == 4
+    with pytest.raises(SettingsError, match="holds another run"):
+        evaluation.run(settings=dead, **keys)
+
+
+def test_no_corpus_and_two_sources_of_questions_are_refused(tmp_path: Path, settings: Settings) -> None:
+    with pytest.raises(SettingsError, match=r"no corpus to retrieve from. Name a collection or a folder: --corpus"):
+        evaluation.run(out=tmp_path / "run", settings=settings, questions=["Who?"], systems=("naive",))
+    with pytest.raises(SettingsError, match="either questions or dataset"):
+        evaluation.run(out=tmp_path / "run", settings=settings, questions="q.csv", dataset="hotpotqa:dev.json")
+    with pytest.raises(SettingsError, match="columns are not allowed"):
+        evaluation.run(out=tmp_path / "run", settings=settings, dataset="hotpotqa:dev.json", columns={"id": "nr"})
