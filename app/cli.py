@@ -22,6 +22,7 @@ from .commands.demo import demo
 from .commands.doctor import doctor
 from .commands.eval import eval_app
 from .commands.index import index
+from .commands.settings import settings
 from .commands.threads import threads
 from .commands.tree import tree
 from .terminal.exit_status import report
@@ -29,12 +30,11 @@ from .terminal.terminal import prepare_streams
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (index, ask, chat, tree, threads, collections, doctor, demo):
+for command in (index, ask, chat, tree, threads, collections, settings, doctor, demo):
     app.command()(command)
 app.add_typer(conversations_app, name="conversations")
 app.add_typer(eval_app, name="eval")

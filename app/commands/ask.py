@@ -6,14 +6,26 @@ import json
 import shlex
 import uuid
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from ...modules.errors import ModelSetupError, SettingsError
 from ..terminal.exit_status import FAILED
 from ..terminal.terminal import busy, say, write_json
-from .options import Collection, Json, MaxDepth, StrategyName, SystemName, TopK
+from .options import (
+    Collection,
+    Json,
+    JudgeKind,
+    JudgeLlm,
+    Llm,
+    MaxDepth,
+    SearchType,
+    Strategy,
+    StrategyName,
+    SystemName,
+    TopK,
+)
 
 if TYPE_CHECKING:
     from ...graphs.rag.result import RagResult
@@ -22,10 +34,6 @@ if TYPE_CHECKING:
     from ...modules.settings import Settings
     from ..terminal.live_tree import LiveTree
     from ..terminal.saved import Fingerprint
-
-# Written out again, as in ``options``.
-SearchTypeName = Literal["hybrid", "dense", "sparse"]
-JudgeName = Literal["auto", "generated", "logprob"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +48,8 @@ class AskOptions:
     search_type: str | None = None
     judge: str | None = None
     strategy: StrategyName | None = None
+    llm: str | None = None
+    judge_llm: str | None = None
 
     def filled(self, remembered: AskOptions) -> AskOptions:
         """These options, what is None taken from those remembered."""
@@ -92,18 +102,14 @@ def ask(  # noqa: PLR0913 - one parameter an option
             "ircot, iter_retgen, self_ask, react: baselines that search in rounds. Default judge."
         ),
     ] = None,
+    llm: Llm = None,
+    judge_llm: JudgeLlm = None,
     topk: TopK = None,
     max_depth: MaxDepth = None,
     max_llm_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most model calls; default 60.")] = None,
-    search_type: Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.")] = None,
-    judge: Annotated[JudgeName | None, typer.Option(help="How verdicts are got; default auto.")] = None,
-    strategy: Annotated[
-        StrategyName | None,
-        typer.Option(
-            help="How the reader takes in its evidence. stuff: at once; map_reduce: notes of each passage, then the "
-            "answer; refine: passage by passage; map_rerank: the surest of the passages' answers. Default stuff."
-        ),
-    ] = None,
+    search_type: SearchType = None,
+    judge: JudgeKind = None,
+    strategy: Strategy = None,
     thread_id: Annotated[str | None, typer.Option(metavar="ID", help="Name of the run; default: a new one.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the thread, with its question and options.")
@@ -117,7 +123,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         from ...modules.settings import load_settings
         from ..terminal.files import TreeFiles
 
-    settings = load_settings()
+    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm)
     if question is None and not resume:
         raise SettingsError("Give a question, or --resume --thread-id ID to go on with an earlier one.")
     if resume and thread_id is None:
@@ -133,12 +139,14 @@ def ask(  # noqa: PLR0913 - one parameter an option
         search_type=search_type,
         judge=judge,
         strategy=strategy,
+        llm=llm,
+        judge_llm=judge_llm,
     )
     asked = _prepare(question, options, thread_id, resume, settings)
     result = ask_and_watch(asked, settings, streams=not as_json)
     if as_json:
         write_json(result.to_document())
-    say_outcome(result)
+    say_outcome(result, options)
     files.write(result.tree)
     if result.status == "failed":
         raise typer.Exit(FAILED)
@@ -177,14 +185,14 @@ def ask_and_watch(asked: Asked, settings: Settings, *, streams: bool = True) -> 
                 result = session.ask(asked.question, thread_id=asked.thread_id, resume=asked.resume, on_event=tell)
             except (KeyboardInterrupt, ModelSetupError):
                 watcher.stop()
-                _say_how_to_resume(session, asked.thread_id)
+                _say_how_to_resume(session, asked)
                 raise
     if streams and result.status != "failed":
         stream.finish(result.answer)
     return result
 
 
-def say_outcome(result: RagResult) -> None:
+def say_outcome(result: RagResult, options: AskOptions = AskOptions()) -> None:
     """Status, cost and what to do next, on standard error."""
     from ...graphs.drawing.words import usage_words
 
@@ -195,13 +203,18 @@ def say_outcome(result: RagResult) -> None:
     if result.tree.budget_spent:
         say("The budget of model calls was spent: the answer rests on part of the evidence.", style="yellow")
     if result.status == "failed":
-        say(f"resume: {resume_command(result.thread_id)}")
+        say(f"resume: {resume_command(result.thread_id, options)}")
     say(f"tree:   judgetree tree {result.thread_id}", style="dim")
 
 
-def resume_command(thread_id: str) -> str:
-    """The command that goes on with a thread, with its own options."""
-    return f"judgetree ask --resume --thread-id {shlex.quote(thread_id)}"
+def resume_command(thread_id: str, options: AskOptions = AskOptions()) -> str:
+    """Return the command that resumes a thread; the options come from the thread, all but the models."""
+    from ...modules.settings import without_secrets
+
+    words = ["judgetree", "ask", "--resume", "--thread-id", thread_id]
+    for flag, model in (("--llm", options.llm), ("--judge-llm", options.judge_llm)):
+        words += [flag, without_secrets(model)] if model else []
+    return shlex.join(words)
 
 
 def _prepare(
@@ -231,10 +244,10 @@ def _limits(options: AskOptions) -> Limits:
     )
 
 
-def _say_how_to_resume(session: RagSession, thread_id: str) -> None:
+def _say_how_to_resume(session: RagSession, asked: Asked) -> None:
     from ...graphs.threads.snapshots import is_absent
 
-    if is_absent(session.graph.get_state({"configurable": {"thread_id": thread_id}})):
+    if is_absent(session.graph.get_state({"configurable": {"thread_id": asked.thread_id}})):
         say("Stopped before anything was done.")
     else:
-        say(f"Stopped; what was done is kept. resume: {resume_command(thread_id)}")
+        say(f"Stopped; what was done is kept. resume: {resume_command(asked.thread_id, asked.options)}")

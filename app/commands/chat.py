@@ -14,7 +14,7 @@ import typer
 
 from ...modules.errors import SettingsError
 from ..terminal.terminal import busy, say, write_result
-from .options import Collection, MaxDepth, StrategyName, SystemName, TopK
+from .options import Collection, JudgeLlm, Llm, MaxDepth, Strategy, StrategyName, SystemName, TopK
 
 if TYPE_CHECKING:
     from ...graphs.conversation.conversations import Conversations
@@ -30,6 +30,8 @@ class ChatOptions:
 
     collection: str | None = None
     system: SystemName | None = None
+    llm: str | None = None
+    judge_llm: str | None = None
     topk: int | None = None
     max_depth: int | None = None
     strategy: StrategyName | None = None
@@ -42,11 +44,13 @@ class ChatOptions:
 
     def command(self, name: str) -> str:
         """The command that goes on with a conversation in the same way."""
+        from ...modules.settings import without_secrets
+
         words = ["judgetree", "chat"]
         for option, value in {"c": self.collection, "conversation": name, **self._flags()}.items():
             flag = f"-{option}" if len(option) == 1 else f"--{option.replace('_', '-')}"
             if value is not None and value is not False:
-                words += [flag] if value is True else [flag, str(value)]
+                words += [flag] if value is True else [flag, without_secrets(str(value))]
         return shlex.join(words)
 
     def _flags(self) -> dict[str, str | int | bool | None]:
@@ -60,9 +64,11 @@ def chat(  # noqa: PLR0913 - one parameter an option
         str | None, typer.Option(metavar="NAME", help="Conversation to begin or to go on with; default: a new one.")
     ] = None,
     system: Annotated[SystemName | None, typer.Option(help="How documents are searched; default judge.")] = None,
+    llm: Llm = None,
+    judge_llm: JudgeLlm = None,
     topk: TopK = None,
     max_depth: MaxDepth = None,
-    strategy: Annotated[StrategyName | None, typer.Option(help="As in ask. Default stuff.")] = None,
+    strategy: Strategy = None,
     answer_from_history: Annotated[
         FromHistoryName | None,
         typer.Option(help="Earlier turns answer once the judge confirms it, never, or on trust. Default assessed."),
@@ -92,12 +98,14 @@ def chat(  # noqa: PLR0913 - one parameter an option
         from ..chat.slash_commands import ChatCommands
         from ..chat.turn_view import JsonTurn, ShownTurn
 
-    settings = load_settings()
+    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm)
     if not collection and system != "llm":
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
     options = ChatOptions(
         collection=collection,
         system=system,
+        llm=llm,
+        judge_llm=judge_llm,
         topk=topk,
         max_depth=max_depth,
         strategy=strategy,

@@ -17,7 +17,7 @@ from ..terminal.terminal import busy, counting_bar, progress_bar, say, write_jso
 from .eval_calibrate import calibrate
 from .eval_fetch import fetch
 from .eval_ragas import ragas
-from .options import CacheModeName, Json, RunFolder
+from .options import CacheModeName, Json, JudgeKind, JudgeLlm, Llm, MaxDepth, RunFolder, SearchType, Strategy, TopK
 
 if TYPE_CHECKING:
     from ...evaluation.reports.compare import Comparison
@@ -72,6 +72,13 @@ def run(  # noqa: PLR0913 - one parameter an option
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; the corpus stays.")] = None,
     sample: Annotated[int | None, typer.Option(min=1, metavar="N", help="N questions drawn by the seed.")] = None,
+    llm: Llm = None,
+    judge_llm: JudgeLlm = None,
+    topk: TopK = None,
+    max_depth: MaxDepth = None,
+    search_type: SearchType = None,
+    judge: JudgeKind = None,
+    strategy: Strategy = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with everything else.")] = None,
     source: Annotated[
         Path | None, typer.Option("--from", metavar="MANIFEST", help="Do the run of this manifest.json again.")
@@ -121,6 +128,13 @@ def run(  # noqa: PLR0913 - one parameter an option
         corpus=corpus,
         systems=systems.replace(",", " ").split() if systems is not None else None,
         split=split,
+        llm=llm,
+        judge_llm=judge_llm,
+        topk=topk,
+        max_rec_depth=max_depth,
+        search_type=search_type,
+        judge=judge,
+        strategy=strategy,
         limit=limit,
         sample=sample,
         repeats=repeats,

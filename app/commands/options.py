@@ -10,13 +10,29 @@ import typer
 # Written out again, since the modules that define them take seconds to import; a test compares them.
 SystemName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
 StrategyName = Literal["stuff", "map_reduce", "refine", "map_rerank"]
+SearchTypeName = Literal["hybrid", "dense", "sparse"]
+JudgeName = Literal["auto", "generated", "logprob"]
 CacheModeName = Literal["off", "read", "write", "refresh", "replay"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Collection = Annotated[str | None, typer.Option("--collection", "-c", metavar="NAME", help="Collection to ask.")]
+Llm = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="Model that answers: openai:NAME, dashscope:NAME, URL#NAME or local:."),
+]
+JudgeLlm = Annotated[str | None, typer.Option(metavar="MODEL", help="Model that judges; else the one that answers.")]
 TopK = Annotated[int | None, typer.Option(min=1, metavar="N", help="Chunks that each query retrieves; default 3.")]
 MaxDepth = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Levels of questions, or further rounds; default 3.")
+]
+SearchType = Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.")]
+JudgeKind = Annotated[JudgeName | None, typer.Option(help="How verdicts are got; default auto.")]
+Strategy = Annotated[
+    StrategyName | None,
+    typer.Option(
+        help="How the reader takes in its evidence. stuff: at once; map_reduce: notes of each passage, then the "
+        "answer; refine: passage by passage; map_rerank: the surest of the passages' answers. Default stuff."
+    ),
 ]
 SvgFile = Annotated[str | None, typer.Option(metavar="FILE", help="Picture; - is standard output.")]
 JsonFile = Annotated[str | None, typer.Option(metavar="FILE", help="Everything, as data.")]

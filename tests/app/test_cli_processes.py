@@ -34,7 +34,6 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from typing import get_args
 
     from judgetree.app.commands import options
-    from judgetree.app.commands.ask import JudgeName, SearchTypeName
     from judgetree.app.commands.chat import FromHistoryName
     from judgetree.app.commands.eval import RetryName, RowChoiceName
     from judgetree.evaluation.reports.compare import RowChoice
@@ -51,8 +50,8 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     assert get_args(RowChoiceName) == get_args(RowChoice)
     assert get_args(options.StrategyName) == get_args(AnswerStrategy)
     assert get_args(FromHistoryName) == get_args(FromHistory)
-    assert set(get_args(JudgeName)) == set(get_args(JudgeKind))
-    assert set(get_args(SearchTypeName)) == set(SEARCH_TYPES)
+    assert set(get_args(options.JudgeName)) == set(get_args(JudgeKind))
+    assert set(get_args(options.SearchTypeName)) == set(SEARCH_TYPES)
     monkeypatch.setenv("COLUMNS", "200")
     shown = cli("index", "--help").out
     assert f"at first {CHUNK_SIZE}" in shown

@@ -139,3 +139,15 @@ def test_a_file_that_cannot_be_written_is_told_before_a_call_is_paid(
     assert done.status == 2
     assert "--html" in done.err
     assert not scripted.requests
+
+
+def test_the_models_of_one_question_are_chosen_by_options(
+    cli: Cli, home: Path, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGETREE_LLM", "http://127.0.0.1:9/v1#nobody")
+    asked: list[str] = []
+    scripted.responses = lambda request: asked.append(f"{request.model} {request.prompt.kind}")
+    models = ("--llm", f"{scripted.base_url}#reader", "--judge-llm", f"{scripted.base_url}#judge")
+    done = cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", "own-models", *models)
+    assert (done.status, "40 mm" in done.out) == (0, True)
+    assert set(asked) == {"judge judge", "reader read"}

@@ -80,6 +80,32 @@ def test_run_and_report(cli: Cli, data: Path, tmp_path: Path) -> None:
     assert json.loads(cli("eval", "compare", str(out), "--json").out)[0]["metric"] == "em"
 
 
+def test_questions_of_one_s_own_over_a_folder(cli: Cli, data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(f"Frage;Antwort\n{CHAIN.question};{CHAIN.answer}\n{CHINESE.question};\n", encoding="utf-8")
+    docs, out = data.parent / "standards", tmp_path / "run"
+    options = ("--questions", str(file), "--corpus", str(docs), "--systems", "naive,judge", "--out", str(out))
+    unnamed = cli("eval", "run", *options)
+    assert (unnamed.status, out.exists()) == (2, False)
+    assert "there are Frage, Antwort. Name it: --columns question=NAME" in unnamed.err.replace("\n", " ")
+    ran = cli(
+        *("eval", "run", *options, "--columns", "question=Frage, answer=Antwort"),
+        *("--topk", "2", "--max-depth", "1", "--search-type", "sparse", "--judge", "generated", "--json"),
+    )
+    assert ran.status == 0, ran.err
+    assert json.loads(ran.out)["asked"] == 4
+    identity = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["identity"]
+    assert {name: identity[name] for name in ("topk", "max_rec_depth", "search_type", "judge")} == {
+        "topk": 2,
+        "max_rec_depth": 1,
+        "search_type": "sparse",
+        "judge": "generated",
+    }
+    assert "| judge | 2 |" in cli("eval", "report", str(out)).out
+    wrong = cli("eval", "run", *options, "--columns", "Frage")
+    assert (wrong.status, "--columns 'Frage' is not COLUMN=NAME" in wrong.err) == (2, True)
+
+
 def test_sample_asks_so_many_questions_and_not_together_with_a_limit(cli: Cli, data: Path, tmp_path: Path) -> None:
     options = ("--dataset", f"standards:{data}", "--systems", "llm", "--out", str(tmp_path / "run"), "--sample", "1")
     assert json.loads(cli("eval", "run", *options, "--json").out)["asked"] == 1

@@ -75,3 +75,14 @@ def test_no_corpus_and_two_sources_of_questions_are_refused(tmp_path: Path, sett
         evaluation.run(out=tmp_path / "run", settings=settings, questions="q.csv", dataset="hotpotqa:dev.json")
     with pytest.raises(SettingsError, match="columns are not allowed"):
         evaluation.run(out=tmp_path / "run", settings=settings, dataset="hotpotqa:dev.json", columns={"id": "nr"})
+
+
+def test_questions_without_answers_get_trees_and_a_report_without_scores(tmp_path: Path, settings: Settings) -> None:
+    keys = {**OPTIONS, "questions": [CHAIN.question, CHINESE.question], "corpus": f"{tmp_path}/docs"}
+    report = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    assert "em" not in set(report.systems["metric"]) or report.systems.query("metric == 'em'")["mean"].isna().all()
+    assert report.questions["prediction"].str.len().gt(0).any()
+    assert len(list(evaluation.TreeStore(tmp_path / "run").read_all())) == 4
+    assert "| judge | 2 |" in report.to_markdown()
+    evaluation.write_report(tmp_path / "run")
+    assert CHAIN.question in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
