@@ -17,11 +17,12 @@ from traitlets import default
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NAMES = (
     "01_index_and_ask",
-    "02_look_at_a_tree",
-    "03_batch_evaluation",
-    "04_conversation",
-    "05_retrieval",
-    "06_graph_by_hand",
+    "02_your_own_questions",
+    "03_look_at_a_tree",
+    "04_batch_evaluation",
+    "05_conversation",
+    "06_retrieval",
+    "07_graph_by_hand",
 )
 CELL_TIMEOUT_S = 240
 
@@ -121,8 +122,19 @@ def test_index_and_ask_when_run(run: Callable[[str], Outputs]) -> None:
     assert "afterwards: 35 minutes" in said["closed"]
 
 
+def test_your_own_questions_when_run(run: Callable[[str], Outputs]) -> None:
+    said = run("02_your_own_questions")
+
+    assert [line.split()[-1] for line in said["run"].splitlines() if " judge " in line] == ["1.0", "1.0"]
+    em = _table(said["frame"], columns=2)["em"]
+    assert em[0] == 1.0 > em[1]
+    assert "[None, None]" in said["list"]
+    assert "| judge | 2 |" in said["report"]
+    assert "text/html" in said["look"]
+
+
 def test_look_at_a_tree_when_run(run: Callable[[str], Outputs]) -> None:
-    said = run("02_look_at_a_tree")
+    said = run("03_look_at_a_tree")
 
     assert "generate: 1080 hours" in said["events"].splitlines()
     assert "text/html" in said["html"]
@@ -141,7 +153,7 @@ def test_look_at_a_tree_when_run(run: Callable[[str], Outputs]) -> None:
 
 
 def test_batch_evaluation_when_run(run: Callable[[str], Outputs]) -> None:
-    said = run("03_batch_evaluation")
+    said = run("04_batch_evaluation")
 
     assert said["run"].startswith("36 rows, ")
     for system, em in {"llm": "16.7", "naive": "41.7", "judge": "100.0"}.items():
@@ -164,7 +176,7 @@ def test_batch_evaluation_when_run(run: Callable[[str], Outputs]) -> None:
 
 
 def test_conversation_when_run(run: Callable[[str], Outputs]) -> None:
-    said = run("04_conversation")
+    said = run("05_conversation")
 
     assert "understood as: Which rank must the person in charge of Scheme Osprey have?" in said["ask"]
     assert [line.split(": ")[1].split("   ")[0] for line in said["ask"].splitlines() if " from search: " in line] == [
@@ -189,7 +201,7 @@ def test_conversation_when_run(run: Callable[[str], Outputs]) -> None:
 
 
 def test_retrieval_when_run(run: Callable[[str], Outputs]) -> None:
-    said = run("05_retrieval")
+    said = run("06_retrieval")
 
     assert said["check-args"].count("SearchArgumentError: ") == 5
     assert "threshold 0.99: 0 chunks" in said["thresholds"]
@@ -207,7 +219,7 @@ def test_retrieval_when_run(run: Callable[[str], Outputs]) -> None:
 
 
 def test_graph_by_hand_when_run(run: Callable[[str], Outputs]) -> None:
-    said = run("06_graph_by_hand")
+    said = run("07_graph_by_hand")
 
     assert "answered: 1080 hours  (gold: 1080 hours)" in said["invoke"]
     assert "    scores [2, 0, 0], next nothing" in said["state-history"].splitlines()
