@@ -16,14 +16,13 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, load_dialogues
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
-from judgetree.graphs.rag.result import SystemName
 from judgetree.modules.settings import Settings
 
 from .corpus import COLLECTION, DATA, indexed_standards, questions, settings_for
 from .measurement import Row
 from .played import ask_alone, chunk_ids, play_all, saved, turn_is_right
 
-SYSTEM_NAMES: tuple[SystemName, ...] = ("judge", "naive")
+SYSTEM_NAMES: tuple[str, ...] = ("judge", "naive")
 TOPK = 5
 CALLS_FROM_HISTORY = 3
 
@@ -51,7 +50,7 @@ def measure() -> list[Row]:
     return rows
 
 
-def _asked(system: SystemName, dialogues: Sequence[Dialogue], settings: Settings) -> Iterator[Asked]:
+def _asked(system: str, dialogues: Sequence[Dialogue], settings: Settings) -> Iterator[Asked]:
     own = settings.model_copy(
         update={
             "checkpoints": f"sqlite:///{settings.home / system}.sqlite",
@@ -67,7 +66,7 @@ def _asked(system: SystemName, dialogues: Sequence[Dialogue], settings: Settings
             yield Asked(turn, right, right_alone, mine[turn.turn], by_itself[turn.turn])
 
 
-def _rows_of(system: SystemName, asked: Sequence[Asked]) -> list[Row]:
+def _rows_of(system: str, asked: Sequence[Asked]) -> list[Row]:
     lost = [each for each in asked if each.is_right_alone and not each.is_right]
     switches = [each for each in asked if each.turn.topic_switch]
     strangers = [each for each in switches if not chunk_ids(each.result) <= chunk_ids(each.alone)]

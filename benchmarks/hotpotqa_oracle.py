@@ -19,9 +19,9 @@ from langchain_core.documents import Document
 
 from judgetree.app.scripted.answers import parse_prompt
 from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset
-from judgetree.graphs.rag.result import RagResult, SystemName
+from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.threads.context import ChunkRetriever, Limits, RagContext
+from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.growing_text import TextListener
 from judgetree.modules.calls.messages import Message
@@ -29,6 +29,7 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.contract import Verdict
 from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.reader.prompts import REFUSAL
+from judgetree.modules.retriever.contract import ChunkRetriever
 from judgetree.modules.retriever.retriever import Retriever
 
 from .hotpotqa import HotpotQA, hotpotqa, not_measured
@@ -182,7 +183,7 @@ def figures_of(results: Iterable[RagResult]) -> Figures:
     )
 
 
-def ask_all(given: HotpotQA, retriever: RememberingRetriever, *, system: SystemName, seen: Seen) -> Figures:
+def ask_all(given: HotpotQA, retriever: RememberingRetriever, *, system: str, seen: Seen) -> Figures:
     """Every question through the graph of one system."""
     needs = needs_of(given.dataset)
     context = RagContext(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question
-from judgetree.graphs.rag.result import RagResult, SystemName
+from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import Limits
 from judgetree.modules.settings import Settings
@@ -29,7 +29,7 @@ async def ask_all(session: RagSession, rows: list[Question]) -> list[RagResult]:
     return list(await asyncio.gather(*(session.aask(row.question) for row in rows)))
 
 
-def tally(system: SystemName, settings: Settings, rows: list[Question]) -> Tally:
+def tally(system: str, settings: Settings, rows: list[Question]) -> Tally:
     """Right answers by language and type."""
     with RagSession(COLLECTION, system=system, topk=3, limits=Limits(max_rec_depth=3), settings=settings) as session:
         results = asyncio.run(ask_all(session, rows))

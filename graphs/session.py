@@ -16,18 +16,21 @@ from ..modules.background_loop import async_twin, background_loop, blocking
 from ..modules.calls.usage import total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
 from ..modules.index.factory import open_index
+from ..modules.index.index import Index
 from ..modules.judge.contract import Judge
 from ..modules.judge.factory import create_judge
 from ..modules.llm.endpoint import CallGate, EndpointLLM
 from ..modules.llm.factory import create_judge_llm, create_llm, sampled
 from ..modules.reader.strategies import AnswerStrategy
+from ..modules.retriever.contract import ChunkRetriever
+from ..modules.retriever.own import create_own_retriever, needs_index
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings, load_settings
-from .rag.result import RagResult, SystemName
+from .rag.result import RagResult
 from .rag.running_work import RunningWork
 from .rag.search_tree import SearchTree
 from .rag.thread_runs import thread_runs
-from .systems.registry import SYSTEMS
+from .systems.registry import GraphBuilder, find_system
 from .threads.context import Limits, RagContext, RunEvent
 from .threads.snapshots import is_unasked
 
@@ -46,10 +49,14 @@ class RagSession:
     Args:
         collection: Name of the collection; not needed for ``system="llm"``.
         system: "judge", "naive" (retrieve and answer), "llm" (closed book), or a baseline that searches in rounds:
-            "ircot", "iter_retgen", "self_ask", "react". See ``systems.SYSTEMS``.
+            "ircot", "iter_retgen", "self_ask", "react". Or one of your own: ``module:name`` of a ``GraphBuilder``, a
+            plug-in's name, or the builder itself.
         topk: Chunks that each query retrieves.
         search_type: "hybrid", "dense" or "sparse".
-        judge: "auto", "generated" or "logprob", or a judge of your own.
+        retriever: One of your own in place of ``search_type``: ``module:name``, a plug-in's name, an object (see
+            ``retriever.own``), or a class or function that makes it and may take ``index``, ``topk`` and ``settings``.
+        judge: "auto", "generated" or "logprob", or one of your own: ``module:name``, a plug-in's name, a judge, or a
+            class or function that makes it and may take ``llm`` and ``settings``.
         strategy: How the reader takes in its evidence: "stuff" (at once), "map_reduce", "refine" or "map_rerank"; see
             ``answer_strategies.read_evidence``. Closed book has none.
         limits: Depth, calls, leaves.
@@ -62,26 +69,26 @@ class RagSession:
         self,
         collection: str = "",
         *,
-        system: SystemName = "judge",
+        system: str | GraphBuilder = "judge",
         topk: int = 3,
         search_type: str = "hybrid",
-        judge: str | Judge = "auto",
+        retriever: str | object | None = None,
+        judge: str | object = "auto",
         strategy: AnswerStrategy = "stuff",
         limits: Limits | None = None,
         context: RagContext | None = None,
         settings: Settings | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> None:
-        if system not in SYSTEMS:
-            raise SettingsError(f"Unknown system {system!r}. Allowed: {', '.join(SYSTEMS)}.")
+        self._system = find_system(system)
         if strategy not in get_args(AnswerStrategy):
             allowed = ", ".join(get_args(AnswerStrategy))
             raise SettingsError(f"Unknown strategy {strategy!r}. Allowed: {allowed}.")
-        if not collection and context is None and SYSTEMS[system].retrieves:
+        self._retriever = retriever
+        if not collection and context is None and self._system.retrieves and self._needs_index():
             raise SettingsError(f"The system {system!r} retrieves: name a collection.")
         self.settings = settings or load_settings()
         self.collection = collection
-        self.system: SystemName = system
         self._topk = topk
         self._search_type = search_type
         self._judge = judge
@@ -93,8 +100,8 @@ class RagSession:
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
         self._running = RunningWork("session")
-        build = SYSTEMS[system].build
-        self.graph = build(checkpointer=self.settings.checkpoint_url, durability=self.settings.durability)
+        self.graph = self._system.build(checkpointer=self.settings.checkpoint_url, durability=self.settings.durability)
+        self.system = self.graph.system
 
     def __enter__(self) -> Self:
         return self
@@ -229,11 +236,9 @@ class RagSession:
 
     def _open_services(self) -> RagContext:
         settings = self.settings
-        retriever = None
-        if SYSTEMS[self.system].retrieves:
-            index = self._resources.enter_context(open_index(self.collection, settings))
-            retriever = Retriever(index, topk=self._topk, search_type=self._search_type)
-            retriever.check_args()  # a missing collection is told before a model is fetched
+        retriever: ChunkRetriever | None = None
+        if self._system.retrieves:
+            retriever = self._open_retriever()  # a missing collection is found before a model is fetched
         gate = CallGate(settings.max_concurrency)
         reader = create_llm(settings.llm_spec, settings, gate, on_progress=self._on_progress)
         return RagContext(
@@ -244,11 +249,23 @@ class RagSession:
             strategy=self._strategy,
         )
 
+    def _needs_index(self) -> bool:
+        return self._retriever is None or needs_index(self._retriever)
+
+    def _open_retriever(self) -> ChunkRetriever:
+        if self._retriever is not None:
+            index = self._open_index() if needs_index(self._retriever) else None
+            return create_own_retriever(self._retriever, index=index, topk=self._topk, settings=self.settings)
+        retriever = Retriever(self._open_index(), topk=self._topk, search_type=self._search_type)
+        retriever.check_args()
+        return retriever
+
+    def _open_index(self) -> Index:
+        return self._resources.enter_context(open_index(self.collection, self.settings))
+
     def _create_judge(self, reader: EndpointLLM, gate: CallGate) -> Judge | None:
-        if not SYSTEMS[self.system].judges:
+        if not self._system.judges:
             return None
-        if not isinstance(self._judge, str):
-            return self._judge
         llm = create_judge_llm(reader, self.settings, gate, on_progress=self._on_progress)
         return create_judge(self._judge, llm, spec=self.settings.judge_spec, settings=self.settings)
 
@@ -256,10 +273,11 @@ class RagSession:
 class SessionOptions(TypedDict, total=False):
     """The keyword arguments of ``RagSession``."""
 
-    system: SystemName
+    system: str | GraphBuilder
     topk: int
     search_type: str
-    judge: str | Judge
+    retriever: str | object | None
+    judge: str | object
     strategy: AnswerStrategy
     limits: Limits
     context: RagContext

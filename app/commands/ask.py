@@ -20,10 +20,11 @@ from .options import (
     JudgeLlm,
     Llm,
     MaxDepth,
+    Retriever,
     SearchType,
     Strategy,
     StrategyName,
-    SystemName,
+    System,
     TopK,
 )
 
@@ -41,7 +42,8 @@ class AskOptions:
     """How a question is asked. None: as the resumed thread was, else the default."""
 
     collection: str | None = None
-    system: SystemName | None = None
+    system: str | None = None
+    retriever: str | None = None
     topk: int | None = None
     max_depth: int | None = None
     max_llm_calls: int | None = None
@@ -67,6 +69,7 @@ class AskOptions:
         return cls(
             collection=fingerprint.get("retriever.collection"),
             system=system_of(fingerprint),
+            retriever=fingerprint.get("retriever.part"),
             topk=number("retriever.topk"),
             max_depth=number("max_rec_depth"),
             max_llm_calls=number("max_llm_calls"),
@@ -95,13 +98,8 @@ def ask(  # noqa: PLR0913 - one parameter an option
     question: Annotated[str | None, typer.Argument(help="May be left out with --resume.")] = None,
     *,
     collection: Collection = None,
-    system: Annotated[
-        SystemName | None,
-        typer.Option(
-            help="judge: recursive; naive: retrieve and answer; llm: closed book; "
-            "ircot, iter_retgen, self_ask, react: baselines that search in rounds. Default judge."
-        ),
-    ] = None,
+    system: System = None,
+    retriever: Retriever = None,
     llm: Llm = None,
     judge_llm: JudgeLlm = None,
     topk: TopK = None,
@@ -133,6 +131,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     options = AskOptions(
         collection=collection,
         system=system,
+        retriever=retriever,
         topk=topk,
         max_depth=max_depth,
         max_llm_calls=max_llm_calls,
@@ -173,6 +172,7 @@ def ask_and_watch(asked: Asked, settings: Settings, *, streams: bool = True) -> 
         with RagSession(
             options.collection or "",
             system=options.system or "judge",
+            retriever=options.retriever,
             topk=3 if options.topk is None else options.topk,
             search_type=options.search_type or "hybrid",
             judge=options.judge or "auto",
@@ -229,7 +229,7 @@ def _prepare(
     if resume:
         known = LiveTree.of_saved(read_saved_tree(settings, thread_id))
         options = options.filled(AskOptions.of_thread(read_fingerprint(settings, thread_id)))
-    if not options.collection and options.system != "llm":
+    if not options.collection and options.system != "llm" and options.retriever is None:
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
     return Asked(question=question, thread_id=thread_id, resume=resume, options=options, known=known)
 

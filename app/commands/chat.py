@@ -14,7 +14,7 @@ import typer
 
 from ...modules.errors import SettingsError
 from ..terminal.terminal import busy, say, write_result
-from .options import Collection, JudgeLlm, Llm, MaxDepth, Strategy, StrategyName, SystemName, TopK
+from .options import Collection, JudgeKind, JudgeLlm, Llm, MaxDepth, Retriever, Strategy, StrategyName, System, TopK
 
 if TYPE_CHECKING:
     from ...graphs.conversation.conversations import Conversations
@@ -29,7 +29,9 @@ class ChatOptions:
     """How a conversation is led. None: the default."""
 
     collection: str | None = None
-    system: SystemName | None = None
+    system: str | None = None
+    retriever: str | None = None
+    judge: str | None = None
     llm: str | None = None
     judge_llm: str | None = None
     topk: int | None = None
@@ -63,7 +65,9 @@ def chat(  # noqa: PLR0913 - one parameter an option
     conversation: Annotated[
         str | None, typer.Option(metavar="NAME", help="Conversation to begin or to go on with; default: a new one.")
     ] = None,
-    system: Annotated[SystemName | None, typer.Option(help="How documents are searched; default judge.")] = None,
+    system: System = None,
+    retriever: Retriever = None,
+    judge: JudgeKind = None,
     llm: Llm = None,
     judge_llm: JudgeLlm = None,
     topk: TopK = None,
@@ -104,6 +108,8 @@ def chat(  # noqa: PLR0913 - one parameter an option
     options = ChatOptions(
         collection=collection,
         system=system,
+        retriever=retriever,
+        judge=judge,
         llm=llm,
         judge_llm=judge_llm,
         topk=topk,
@@ -156,6 +162,8 @@ def _opened(options: ChatOptions, settings: Settings) -> Iterator[Conversations]
         with Conversations(
             options.collection or "",
             system=options.system or "judge",
+            retriever=options.retriever,
+            judge=options.judge or "auto",
             topk=3 if options.topk is None else options.topk,
             strategy=options.strategy or "stuff",
             limits=Limits(max_rec_depth=usual.max_rec_depth if options.max_depth is None else options.max_depth),

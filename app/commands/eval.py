@@ -17,7 +17,19 @@ from ..terminal.terminal import busy, counting_bar, progress_bar, say, write_jso
 from .eval_calibrate import calibrate
 from .eval_fetch import fetch
 from .eval_ragas import ragas
-from .options import CacheModeName, Json, JudgeKind, JudgeLlm, Llm, MaxDepth, RunFolder, SearchType, Strategy, TopK
+from .options import (
+    CacheModeName,
+    Json,
+    JudgeKind,
+    JudgeLlm,
+    Llm,
+    MaxDepth,
+    Retriever,
+    RunFolder,
+    SearchType,
+    Strategy,
+    TopK,
+)
 
 if TYPE_CHECKING:
     from ...evaluation.reports.compare import Comparison
@@ -77,6 +89,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     topk: TopK = None,
     max_depth: MaxDepth = None,
     search_type: SearchType = None,
+    retriever: Retriever = None,
     judge: JudgeKind = None,
     strategy: Strategy = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with everything else.")] = None,
@@ -133,6 +146,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         topk=topk,
         max_rec_depth=max_depth,
         search_type=search_type,
+        retriever=retriever,
         judge=judge,
         strategy=strategy,
         limit=limit,

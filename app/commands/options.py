@@ -8,10 +8,8 @@ from typing import Annotated, Literal
 import typer
 
 # Written out again, since the modules that define them take seconds to import; a test compares them.
-SystemName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
 StrategyName = Literal["stuff", "map_reduce", "refine", "map_rerank"]
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
-JudgeName = Literal["auto", "generated", "logprob"]
 CacheModeName = Literal["off", "read", "write", "refresh", "replay"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -26,7 +24,20 @@ MaxDepth = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Levels of questions, or further rounds; default 3.")
 ]
 SearchType = Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.")]
-JudgeKind = Annotated[JudgeName | None, typer.Option(help="How verdicts are got; default auto.")]
+System = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="judge: recursive; naive: retrieve and answer; llm: closed book; ircot, iter_retgen, self_ask, react: "
+        "baselines that search in rounds; or module:name of your own. Default judge.",
+    ),
+]
+JudgeKind = Annotated[
+    str | None, typer.Option(metavar="NAME", help="auto, generated, logprob, or module:name of your own; default auto.")
+]
+Retriever = Annotated[
+    str | None, typer.Option(metavar="MODULE:NAME", help="One of your own, in place of the search of the collection.")
+]
 Strategy = Annotated[
     StrategyName | None,
     typer.Option(

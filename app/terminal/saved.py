@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 from pydantic import SecretStr
 
@@ -14,10 +13,9 @@ from ...graphs.conversation.conversation import Conversation
 from ...graphs.conversation.conversations import Conversations
 from ...graphs.conversation.turn.store import ConversationSummary
 from ...graphs.rag.graph import RagGraph
-from ...graphs.rag.result import SystemName
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.rag.thread_runs import ThreadSummary
-from ...graphs.systems.registry import SYSTEMS
+from ...graphs.systems.registry import find_system
 from ...graphs.threads.checkpoints import store_errors
 from ...graphs.threads.snapshots import status_of
 from ...modules.errors import SettingsError
@@ -27,13 +25,14 @@ Fingerprint = dict[str, str]
 
 
 @contextmanager
-def open_graph(settings: Settings, system: SystemName = "judge") -> Iterator[RagGraph]:
+def open_graph(settings: Settings, system: str = "judge") -> Iterator[RagGraph]:
     """Open a graph over the store, for reading.
 
     Raises:
         SettingsError: The store cannot be read, or is damaged.
     """
-    with store_errors(settings.checkpoint_url), SYSTEMS[system].build(checkpointer=settings.checkpoint_url) as graph:
+    url = settings.checkpoint_url
+    with store_errors(url), find_system(system).build(checkpointer=url) as graph:
         yield graph
 
 
@@ -70,9 +69,9 @@ def read_saved_tree(settings: Settings, thread_id: str) -> SearchTree:
         return SearchTree.from_history(graph, thread_id)
 
 
-def system_of(fingerprint: Fingerprint) -> SystemName:
+def system_of(fingerprint: Fingerprint) -> str:
     """Return the system that wrote a thread; "judge" for sub-runs, which have no fingerprint."""
-    return next((system for system in get_args(SystemName) if system == fingerprint.get("system")), "judge")
+    return fingerprint.get("system") or "judge"
 
 
 def may_hold_threads(url: str) -> bool:

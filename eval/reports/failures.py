@@ -42,6 +42,7 @@ import pandas as pd
 
 from ...graphs.drawing.words import count_of
 from ...graphs.rag.search_tree import SearchTree
+from ...graphs.systems.registry import retrieves
 from ...graphs.tree.nodes import ChunkNode, QueryNode, walk_chunks
 from ...modules.reader.evidence import render_sub_answer
 from ...modules.reader.refusals import is_refusal
@@ -49,7 +50,6 @@ from ..datasets.questions import EvalQuestion
 from ..metrics.answers import AnswerScores, answer_tokens, score_answer
 from ..metrics.damage import DAMAGE_KINDS, damage_in_words, in_order
 from ..rows.store import Completeness, RunRow
-from ..runs.experiment import RETRIEVING
 
 
 def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness, int]]:
@@ -150,7 +150,7 @@ def _kind_without_tree(row: RunRow, question: EvalQuestion, scores: AnswerScores
         return "answered_unanswerable"
     if scores.cover_em == 1.0:
         return "format_only"
-    return "closed_book" if row.system not in RETRIEVING else None
+    return None if retrieves(row.system) else "closed_book"
 
 
 def _reader_kind(row: RunRow) -> FailureKind:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
+from ...graphs.systems.registry import retrieves
 from ...modules.calls.prices import ModelUsage, Prices, load_prices
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
@@ -16,7 +17,6 @@ from ..metrics.retrieval import score_retrieval
 from ..metrics.tree import TreeFigures
 from ..ragas.scores import RagasScore, current_scores
 from ..rows.store import RunRow
-from ..runs.experiment import RETRIEVING
 from ..runs.limits import cost_of_row, uncached_cost_of_row
 from .means import by_question, in_common, mean_of
 from .ragas import CurrentScores, ragas_columns, ragas_shares
@@ -254,7 +254,7 @@ def _retrieval_scores(row: RunRow, question: EvalQuestion, ks: Sequence[int]) ->
     root = [chunk.key for chunk in row.chunks if chunk.depth == 0]
     scores = score_retrieval(root, {chunk.key for chunk in row.chunks}, question.supporting, ks=ks)
     unsearched = row.conversation is not None and row.tree is None and row.status != "failed"
-    if scores is None or row.system not in RETRIEVING or unsearched:
+    if scores is None or not retrieves(row.system) or unsearched:
         return dict.fromkeys(retrieval_metrics(ks))
     at_k = {f"{name}@{k}": at[k] for name, at in (("recall", scores.recall_at), ("all", scores.all_at)) for k in ks}
     return {**at_k, "mrr": scores.reciprocal_rank, "tree_recall": scores.tree_recall, "tree_all": scores.tree_all}

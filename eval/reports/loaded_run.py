@@ -116,7 +116,7 @@ def _replaced(attempts: Iterable[RunRow], newest: Iterable[RunRow]) -> tuple[Run
 
 def _in_order(rows: Iterable[RunRow], dataset: Dataset) -> list[RunRow]:
     questions = {question.id: place for place, question in enumerate(dataset.questions)}
-    systems: dict[str, int] = {name: place for place, name in enumerate(SYSTEMS)}
+    systems = {name: place for place, name in enumerate(SYSTEMS)}
 
     def place(row: RunRow) -> tuple[int, int, int]:
         return (questions.get(row.question_id, len(questions)), systems.get(row.system, len(systems)), row.repeat)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from ...graphs.rag.result import RagResult, SystemName
+from ...graphs.rag.result import RagResult
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.tree.nodes import walk_queries
 from ...modules.calls.prices import LOCAL, ModelUsage, usage_by_model
@@ -21,7 +21,7 @@ def row_of(
     question: EvalQuestion,
     result: RagResult | TurnReply | None,
     *,
-    place: tuple[SystemName, int, int],
+    place: tuple[str, int, int],
     thread_id: str,
     error: str,
     seconds: float,

@@ -56,7 +56,7 @@ def joined(known: Experiment, further: Experiment, dataset: Dataset) -> Experime
     """
     asked = {*known.systems, *further.systems}
     changes: dict[str, object] = {
-        "systems": tuple(system for system in SYSTEMS if system in asked),
+        "systems": tuple(sorted(asked, key=[*SYSTEMS, *sorted(asked)].index)),
         "repeats": max(known.repeats, further.repeats),
         "metrics": _both(known.metrics, further.metrics),
         "max_calls": _larger(known.max_calls, further.max_calls),

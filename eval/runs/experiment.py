@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import yaml
 from pydantic import (
@@ -21,18 +21,15 @@ from pydantic import (
 )
 
 from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
-from ...graphs.rag.result import SystemName
 from ...graphs.systems.registry import SYSTEMS
 from ...modules.addresses import Address, with_addresses
 from ...modules.errors import SettingsError, faults_of
 from ...modules.judge.factory import JudgeKind
 from ...modules.llm.cache import CacheMode
+from ...modules.parts import check_name, remembered
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import without_secrets
 from ..datasets.registry import OWN_QUESTIONS
-
-RETRIEVING: frozenset[SystemName] = frozenset(name for name, system in SYSTEMS.items() if system.retrieves)
-"""The systems that search the corpus."""
 
 SearchType = Literal["hybrid", "dense", "sparse"]
 RankerType = Literal["rrf", "weighted", "model"]
@@ -82,8 +79,10 @@ class Experiment(BaseModel):
     limit: int | None = Field(default=None, ge=1, description="First so many questions; the corpus stays whole.")
     sample: int | None = Field(default=None, ge=1, description="So many questions, drawn by seed, in place of limit.")
     ids: tuple[str, ...] | None = Field(default=None, description="Only these questions.")
-    systems: tuple[SystemName, ...] = Field(
-        default=("llm", "naive", "judge"), min_length=1, description="What is compared."
+    systems: tuple[str, ...] = Field(
+        default=("llm", "naive", "judge"),
+        min_length=1,
+        description="What is compared; one of your own as module:name of the function that builds its graph.",
     )
     repeats: int = Field(default=1, ge=1, description="How often each question is asked, with answers of its own.")
 
@@ -113,7 +112,10 @@ class Experiment(BaseModel):
     strategy: AnswerStrategy = Field(
         default="stuff", description="How the reader takes in its evidence: stuff, map_reduce, refine or map_rerank."
     )
-    judge: JudgeKind = Field(default="auto", description="auto, generated or logprob.")
+    retriever: str | None = Field(
+        default=None, description="One of your own, as module:name, in place of search_type and ranker_type."
+    )
+    judge: str = Field(default="auto", description="auto, generated or logprob; one of your own as module:name.")
     max_rec_depth: int = Field(default=3, ge=0, description="Levels below the root, or rounds after the first.")
     max_llm_calls: int = Field(default=60, ge=1, description="Model calls of one question's whole tree.")
     judge_leaves: bool = Field(default=True, description="Judge the chunks of the deepest level too.")
@@ -140,12 +142,30 @@ class Experiment(BaseModel):
     )
 
     seed: int = Field(default=0, ge=0, description="Of the sample, and of the intervals of a report's means.")
-    baseline: SystemName | Literal["all"] | None = Field(
+    baseline: str | None = Field(
         default=None, description="System that the report compares the others with; all for every pair; naive."
     )
     metrics: tuple[str, ...] | None = Field(
         default=None, min_length=1, description="Columns that the report shows, such as em, f1, all@3; its own choice."
     )
+
+    @field_validator("systems", "retriever", "judge", mode="before")
+    @classmethod
+    def _name_objects(cls, given: object) -> object:
+        return [_name_of(each) for each in given] if isinstance(given, list | tuple) else _name_of(given)
+
+    @field_validator("systems", "judge")
+    @classmethod
+    def _check_names(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        try:
+            if isinstance(given, str):
+                check_name("judge", given, get_args(JudgeKind))
+            else:
+                for name in given:
+                    check_name("system", name, SYSTEMS)
+        except SettingsError as error:
+            raise ValueError(str(error)) from error
+        return given
 
     @model_validator(mode="before")
     @classmethod
@@ -185,6 +205,10 @@ class Experiment(BaseModel):
         options that change no result.
         """
         return self.model_dump(mode="json", exclude=set(_MAY_CHANGE))
+
+
+def _name_of(given: object) -> object:
+    return given if given is None or isinstance(given, str) else remembered(given)
 
 
 _KEYS = (*Experiment.model_fields, "questions")

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...graphs.rag.result import SystemName
 from ..datasets.dialogue_turns import with_parents
 from ..datasets.questions import Dataset, EvalQuestion
 from ..datasets.registry import load_dataset
@@ -79,7 +78,7 @@ _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000003")
 class Job:
     """One question for one system."""
 
-    system: SystemName
+    system: str
     question: EvalQuestion
     repeat: int
     attempt: int

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
-from ...graphs.systems.registry import SYSTEMS
+from ...graphs.systems.registry import find_system, retrieves
 from ...modules.calls.completion import Completion
 from ...modules.calls.growing_text import TextListeners
 from ...modules.calls.journal import BOOKED_TO, JournaledCall
@@ -21,7 +21,7 @@ from ...modules.llm.endpoint import ChatLLM
 from ...modules.llm.wrapper import ChatWrapper
 from ...modules.settings import Settings, without_secrets
 from ..rows.store import RunRow
-from .experiment import RETRIEVING, Experiment
+from .experiment import Experiment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,9 +178,9 @@ def refuse_unpriced(experiment: Experiment, settings: Settings, prices: Prices) 
 
 def _models_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[CallKind, str]]:
     yield "chat", settings.llm_spec
-    if any(SYSTEMS[system].judges for system in experiment.systems):
+    if any(find_system(system).judges for system in experiment.systems):
         yield "chat", settings.judge_spec
-    if not RETRIEVING.intersection(experiment.systems):
+    if not any(map(retrieves, experiment.systems)):
         return
     if settings.embeddings != "auto" and experiment.search_type != "sparse":
         yield "embedding", settings.embeddings

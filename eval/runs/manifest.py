@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
-from ...graphs.systems.registry import SYSTEMS
+from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.errors import SettingsError
 from ...modules.index.index import Index
 from ...modules.judge.prompts import GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERSION
 from ...modules.memory.prompts import CONVERSATION_VERSION
+from ...modules.parts import find_part
 from ...modules.reader.multistep_prompts import STEP_VERSIONS
 from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION, STRATEGY_VERSIONS
 from ...modules.settings import Settings, without_secrets
@@ -46,6 +47,8 @@ PROMPT_LIMITS = (
 
 _SETTINGS = ("llm_base_url", "milvus_uri", "checkpoints", "max_concurrency", "timeout_s", "retries", *PROMPT_LIMITS)
 """Recorded settings; models and embeddings are in the identity instead."""
+_SOURCE = " source"
+"""After the name of a system of one's own, the key of its source; it counts as a prompt does."""
 _DEFAULTS: Mapping[str, object] = Experiment(dataset=":").model_dump(mode="json", exclude={"dataset"})
 
 
@@ -78,6 +81,7 @@ def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
         "temperature": settings.temperature,
         **limits,
         **{name: PROMPTS[name] for name in _prompts_of(experiment, dataset)},
+        **{f"{name}{_SOURCE}": find_part("system", name).source for name in experiment.systems if name not in SYSTEMS},
     }
 
 
@@ -155,7 +159,7 @@ def stored_identity(manifest: Manifest) -> Mapping[str, object]:
 
 
 def _prompts_of(experiment: Experiment, dataset: Dataset) -> Iterator[str]:
-    systems = [SYSTEMS[system] for system in experiment.systems]
+    systems = [find_system(system) for system in experiment.systems]
     if any(system.retrieves for system in systems):
         yield "reader_prompt"
     if not all(system.retrieves for system in systems):
@@ -169,7 +173,7 @@ def _prompts_of(experiment: Experiment, dataset: Dataset) -> Iterator[str]:
 
 
 def _is_prompt(name: str) -> bool:
-    return name.endswith("_prompt")
+    return name.endswith(("_prompt", _SOURCE))
 
 
 def _refuse_differences(kept: Mapping[str, object], wanted: Mapping[str, object], *, where: object) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ...graphs.rag.result import SystemName
 from ...modules.calls.prices import FREE, LOCAL, Cost, ModelUsage, Prices, load_prices
 from ...modules.errors import SettingsError
 from ...modules.llm.rate_limit import MINUTE_S
@@ -192,9 +191,7 @@ def estimate_system(system: str, rows: Sequence[RunRow], left: int, at_once: int
     )
 
 
-def rate_limit_s(
-    rows: Mapping[SystemName, Sequence[RunRow]], left: Mapping[SystemName, int], settings: Settings
-) -> float:
+def rate_limit_s(rows: Mapping[str, Sequence[RunRow]], left: Mapping[str, int], settings: Settings) -> float:
     """Compute the seconds that ``left`` questions need at least under the limits per minute, for the slowest model.
 
     A pilot is too short to reach such a limit, so its own times do not show it.

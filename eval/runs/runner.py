@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ...graphs.rag.result import RagResult, SystemName
+from ...graphs.rag.result import RagResult
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.session import RagSession
 from ...graphs.threads.checkpoints import is_postgres, open_call_journal
@@ -153,7 +153,7 @@ class _Run:
         self._chain_of = {job.place: chain for chain in self._chains for job in chain.jobs}
         self._on_progress = on_progress
         self._writing = asyncio.Lock()
-        self._askers: dict[tuple[SystemName, int, bool], _Asker] = {}
+        self._askers: dict[tuple[str, int, bool], _Asker] = {}
         self._spending = spending
         self._newest: dict[Place, RunRow] = {row.place: row for row in rows}
         self._others = others
@@ -228,7 +228,7 @@ class _Run:
         touched = (self._chain_of[row.place] for row in rows if row.place in self._chain_of)
         yield from (chain for chain in touched if chain.is_done(self._newest))
 
-    def _open_asker(self, system: SystemName, repeat: int, fresh: bool) -> _Asker:
+    def _open_asker(self, system: str, repeat: int, fresh: bool) -> _Asker:
         changes = {"checkpoints": self._checkpoint_url, "durability": "exit"}
         settings = self._services.settings.model_copy(update=changes)
         if self._services.dataset.is_conversational:

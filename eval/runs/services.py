@@ -8,8 +8,7 @@ import re
 from contextlib import ExitStack
 from pathlib import Path
 
-from ...graphs.rag.result import SystemName
-from ...graphs.systems.registry import SYSTEMS
+from ...graphs.systems.registry import find_system, retrieves
 from ...graphs.threads.context import Limits, RagContext
 from ...modules.calls.prices import LOCAL
 from ...modules.errors import SettingsError
@@ -22,10 +21,12 @@ from ...modules.llm.cache import CachedLLM, CacheMode, CompletionCache, without_
 from ...modules.llm.endpoint import CallGate, ChatLLM, EndpointLLM
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local, sampled
 from ...modules.progress import StageProgress
+from ...modules.retriever.contract import ChunkRetriever
+from ...modules.retriever.own import create_own_retriever, needs_index
 from ...modules.retriever.retriever import Retriever
 from ...modules.settings import Settings
 from ..datasets.questions import Dataset
-from .experiment import RETRIEVING, Experiment
+from .experiment import Experiment
 from .limits import LimitedLLM, Spending
 
 _CHUNK_SIZE = 100_000
@@ -120,7 +121,7 @@ class Services:
         self._spending = spending
         self._on_progress = on_progress
         self._resources = ExitStack()
-        self._retriever: Retriever | None = None
+        self._retriever: ChunkRetriever | None = None
         self.index: Index | None = None
         """The open index; None without a system that retrieves."""
         self.judge: Judge | None = None
@@ -139,13 +140,13 @@ class Services:
     def __exit__(self, *exc_info: object) -> None:
         self._resources.close()
 
-    def context(self, system: SystemName, repeat: int, *, fresh: bool = False) -> RagContext:
+    def context(self, system: str, repeat: int, *, fresh: bool = False) -> RagContext:
         """Return the context of one system; each repeat has model replies of its own.
 
         ``fresh`` reads no cached reply that was there before, except in replay mode.
         """
         cache = without_reading(self.experiment.cache) if fresh else self.experiment.cache
-        judge = self._create_judge(self._cached(self._judge_llm, repeat, cache)) if SYSTEMS[system].judges else None
+        judge = self._create_judge(self._cached(self._judge_llm, repeat, cache)) if find_system(system).judges else None
         limits = Limits(
             max_rec_depth=self.experiment.max_rec_depth,
             max_llm_calls=self.experiment.max_llm_calls,
@@ -153,7 +154,7 @@ class Services:
         )
         return RagContext(
             reader=sampled(self._cached(self._reader, repeat, cache), self.settings.temperature),
-            retriever=self._retriever if system in RETRIEVING else None,
+            retriever=self._retriever if retrieves(system) else None,
             judge=judge,
             limits=limits,
             strategy=self.experiment.strategy,
@@ -161,25 +162,36 @@ class Services:
 
     def _open(self) -> None:
         experiment, settings = self.experiment, self.settings
-        if RETRIEVING.intersection(experiment.systems):
-            self.index = self._resources.enter_context(self._open_index())
-            self._retriever = Retriever(
-                self.index,
-                topk=experiment.topk,
-                search_type=experiment.search_type,
-                ranker_type=experiment.ranker_type,
-                ranker_params=experiment.ranker_params,
-            )
-            self._retriever.check_args()
+        if any(map(retrieves, experiment.systems)):
+            self._retriever = self._open_retriever()
         gate = CallGate(settings.max_concurrency)
         self._reader = create_llm(settings.llm_spec, settings, gate, on_progress=self._on_progress)
         named = [(settings.llm_spec, self._reader)]
-        if any(SYSTEMS[system].judges for system in experiment.systems):
+        if any(find_system(system).judges for system in experiment.systems):
             self._judge_llm = create_judge_llm(self._reader, settings, gate, on_progress=self._on_progress)
             named.append((settings.judge_spec, self._judge_llm))
             self.judge = self._create_judge(self._judge_llm)
         self.local_models = frozenset(llm.model for spec, llm in named if is_local(spec))
         self._cache = self._resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
+
+    def _open_retriever(self) -> ChunkRetriever:
+        experiment = self.experiment
+        if experiment.retriever is not None:
+            if needs_index(experiment.retriever):
+                self.index = self._resources.enter_context(self._open_index())
+            return create_own_retriever(
+                experiment.retriever, index=self.index, topk=experiment.topk, settings=self.settings
+            )
+        self.index = self._resources.enter_context(self._open_index())
+        retriever = Retriever(
+            self.index,
+            topk=experiment.topk,
+            search_type=experiment.search_type,
+            ranker_type=experiment.ranker_type,
+            ranker_params=experiment.ranker_params,
+        )
+        retriever.check_args()
+        return retriever
 
     def _open_index(self) -> Index:
         if self.experiment.corpus is not None and self.experiment.corpus_folder is None:

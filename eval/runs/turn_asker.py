@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ...graphs.conversation.conversation import FIRST
 from ...graphs.conversation.conversations import Conversations
-from ...graphs.rag.result import SystemName
 from ...graphs.rag.search_tree import SearchTree
 from ...modules.calls.prices import ModelUsage, usage_by_model
 from ...modules.calls.usage import CallRecord
@@ -37,7 +36,7 @@ class TurnAsker:
     def __init__(
         self,
         services: Services,
-        system: SystemName,
+        system: str,
         repeat: int,
         *,
         fresh: bool,

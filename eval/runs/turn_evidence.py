@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...graphs.rag.search_tree import SearchTree
-from ...graphs.threads.context import ChunkRetriever
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import JudgetreeError, UserError
 from ...modules.memory.turns import QaPair
+from ...modules.retriever.contract import ChunkRetriever
 from ..datasets.questions import EvalQuestion
 from ..metrics.conversation import QueryForm, query_forms
 from ..rows.from_results import key_of

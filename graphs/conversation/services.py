@@ -18,7 +18,7 @@ from ...modules.retriever.web import SearxngSearch, WebSearch
 from ...modules.settings import Settings, load_settings
 from ..rag.graph import RagGraph
 from ..session import RagSession, SessionOptions
-from ..systems.registry import SYSTEMS
+from ..systems.registry import find_system
 from ..threads.checkpoints import locks_of, store_errors
 from ..threads.context import RagContext
 from .identity import StoreIdentity
@@ -109,7 +109,7 @@ class ConversationServices:
     def collection(self) -> str:
         """Name and address of the searched collection; ``""`` where the system searches nothing."""
         name = self._session.collection
-        if not name or not SYSTEMS[self._session.system].retrieves:
+        if not name or not find_system(self._session.system).retrieves:
             return ""
         address = str(self.settings.milvus_address)
         return f"{name} in {address if '://' in address else Path(address).resolve()}"

@@ -65,6 +65,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             durability: When checkpoints are written: every step ("sync", "async") or once a run ("exit").
         """
         self.system = system
+        self.source = ""
         self.name = f"{system}_rag"
         self._builder = builder
         self._checkpointer = Address(checkpointer) if isinstance(checkpointer, str) else checkpointer
@@ -278,6 +279,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             fingerprint_of,
             query=start["query"],
             system=self.system,
+            source=self.source,
             services=services,
             repeat=repeat,
             brought=extra_inputs_of(given, start, known),

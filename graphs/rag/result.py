@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from ...modules.calls.usage import UsageTotals
 from ..threads.state import AnswerStatus
 from .search_tree import SearchTree
-
-SystemName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
-"""Every system there is; ``systems.SYSTEMS`` says what each one does."""
 
 
 class ResultDocument(TypedDict):
@@ -20,7 +17,7 @@ class ResultDocument(TypedDict):
     answer: str
     status: AnswerStatus
     thread_id: str
-    system: SystemName
+    system: str
     error: str
     usage: UsageTotals
     usage_this_run: UsageTotals
@@ -36,7 +33,7 @@ class RagResult:
     """``""`` if the run failed."""
     status: AnswerStatus
     thread_id: str
-    system: SystemName
+    system: str
     tree: SearchTree
     usage: UsageTotals
     """Of the whole tree, earlier runs of the thread included."""

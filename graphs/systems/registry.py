@@ -1,7 +1,7 @@
 """Registry of the systems, for sessions, batch runs and the command line.
 
-A system is one file, its name in ``result.SystemName`` and its line here. A system with prompts of its own adds their
-version to ``modules.reader.multistep_prompts.STEP_VERSIONS``.
+A system is one file and its line here; one of one's own needs neither (``find_system``). A system with prompts of its
+own adds their version to ``modules.reader.multistep_prompts.STEP_VERSIONS``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from ...modules.errors import SettingsError
+from ...modules.parts import check_name, made, part_of
 from ...modules.settings import Durability
 from ..rag.graph import CheckpointerFactory, RagGraph
-from ..rag.result import SystemName
 from ..threads.context import RagContext
 from .closed_book import build_closed_book
 from .ircot import build_ircot
@@ -50,7 +51,7 @@ class System:
     """Whether its context needs a judge."""
 
 
-SYSTEMS: Mapping[SystemName, System] = {
+SYSTEMS: Mapping[str, System] = {
     "llm": System(build=build_closed_book, description="closed book", retrieves=False),
     "naive": System(build=build_naive_rag, description="retrieve once and answer"),
     "iter_retgen": System(build=build_iter_retgen, description="question and last draft are the next search"),
@@ -60,3 +61,47 @@ SYSTEMS: Mapping[SystemName, System] = {
     "judge": System(build=build_judge_rag, description="recursive, judged chunk by chunk", judges=True),
 }
 """In the order of reports."""
+
+
+def find_system(given: str | GraphBuilder) -> System:
+    """Return a system: a built-in one by name, or one of one's own, whose ``GraphBuilder`` is given, or its
+    ``module:name`` or a plug-in's name.
+
+    A system of one's own is given a retriever and a judge. Its module is imported when its graph is built.
+
+    Raises:
+        SettingsError: The name is none of them; the message lists the allowed ones.
+    """
+    if isinstance(given, str):
+        check_name("system", given, SYSTEMS)
+        if given in SYSTEMS:
+            return SYSTEMS[given]
+    return System(build=_OwnBuilder(given), description="of one's own", judges=True)
+
+
+def retrieves(system: str) -> bool:
+    """Whether a system searches a collection; one of one's own may."""
+    return system not in SYSTEMS or SYSTEMS[system].retrieves
+
+
+@dataclass(frozen=True)
+class _OwnBuilder:
+    """Builds the graph of a system of one's own, with its name and source in its fingerprints."""
+
+    given: str | GraphBuilder
+
+    def __call__(
+        self,
+        *,
+        checkpointer: str | CheckpointerFactory | None = "memory:",
+        context: RagContext | None = None,
+        durability: Durability = "async",
+    ) -> RagGraph:
+        part = part_of("system", self.given)
+        graph = made(part, checkpointer=checkpointer, context=context, durability=durability)
+        if not isinstance(graph, RagGraph):
+            raise SettingsError(
+                f"The system {part.name!r} is {graph!r:.100}. Name a function that builds a judgetree.RagGraph."
+            )
+        graph.system, graph.source = part.name, part.source
+        return graph

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from langchain_core.documents import Document
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from ...modules.calls.journal import ThreadCalls
-from ...modules.calls.usage import CallBudget, CallMeter
+from ...modules.calls.usage import CallBudget
 from ...modules.judge.contract import Judge
 from ...modules.llm.endpoint import ChatLLM
 from ...modules.reader.strategies import AnswerStrategy
+from ...modules.retriever.contract import ChunkRetriever
 from ...modules.settings import Durability
 from .branches import Branches
 from .state import JsonScalar, RagState
@@ -44,18 +43,6 @@ Compiled = CompiledStateGraph[RagState, "RunContext", RagState, RagState]
 
 RunEvent = Mapping[str, object]
 """A live event: ``event``, ``node``, ``thread_id``, ``parent_thread_id``, ``root_thread_id``, ``depth`` and more."""
-
-
-class ChunkRetriever(Protocol):
-    """Protocol of a retriever of chunks, such as ``modules.retriever.retriever.Retriever``."""
-
-    def fingerprint(self) -> dict[str, str]:
-        """Return everything that affects the results, such as the digest of the collection's content."""
-        ...
-
-    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
-        """Return (chunk, retrieval score), best first; chunk metadata contains ``chunk_id`` and ``source``."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,16 +22,24 @@ EXTRA_INPUTS = ("reader_query", "kept_chunks")
 
 
 def fingerprint_of(
-    *, query: str, system: str, services: RagContext, repeat: int = 0, brought: Mapping[str, str] | None = None
+    *,
+    query: str,
+    system: str,
+    services: RagContext,
+    source: str = "",
+    repeat: int = 0,
+    brought: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Collect everything that determines a run: question, system, collection, retriever, judge, reader, limits.
 
-    It may read the collection's content digest, so it can block. ``repeat`` distinguishes repeats of one question, and
-    ``brought`` describes further inputs (``extra_inputs``).
+    It may read the collection's content digest, so it can block. ``source`` is the digest of a system of one's own,
+    ``repeat`` distinguishes repeats of one question, and ``brought`` describes further inputs (``extra_inputs``).
     """
     limits = services.limits
     parts = {"query": query, "system": system, "reader.model": services.reader.model, "repeat": str(repeat)}
     parts |= brought or {}
+    if source:
+        parts["system.source"] = source
     parts["reader.prompt"] = READER_VERSION if services.retriever else CLOSED_BOOK_VERSION
     if temperature := temperature_of(services.reader):
         parts["reader.temperature"] = str(temperature)

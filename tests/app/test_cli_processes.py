@@ -39,20 +39,20 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.evaluation.reports.compare import RowChoice
     from judgetree.evaluation.runs.jobs import Retry
     from judgetree.graphs.conversation.turn.context import FromHistory
-    from judgetree.graphs.rag.result import SystemName
+    from judgetree.graphs.systems.registry import SYSTEMS
     from judgetree.modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge.factory import JudgeKind
     from judgetree.modules.reader.strategies import AnswerStrategy
     from judgetree.modules.retriever.search import SEARCH_TYPES
 
-    assert get_args(options.SystemName) == get_args(SystemName)
     assert get_args(RetryName) == get_args(Retry)
     assert get_args(RowChoiceName) == get_args(RowChoice)
     assert get_args(options.StrategyName) == get_args(AnswerStrategy)
     assert get_args(FromHistoryName) == get_args(FromHistory)
-    assert set(get_args(options.JudgeName)) == set(get_args(JudgeKind))
     assert set(get_args(options.SearchTypeName)) == set(SEARCH_TYPES)
     monkeypatch.setenv("COLUMNS", "200")
+    asked = cli("ask", "--help").out
+    assert all(name in asked for name in (*SYSTEMS, *get_args(JudgeKind)))
     shown = cli("index", "--help").out
     assert f"at first {CHUNK_SIZE}" in shown
     assert f"at first {CHUNK_OVERLAP}" in shown

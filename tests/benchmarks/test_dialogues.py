@@ -14,7 +14,6 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import WrittenTurn, load_dialogues
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
-from judgetree.graphs.rag.result import SystemName
 from judgetree.modules.settings import Settings
 
 CHOSEN = ("en-dialogue-03", "en-dialogue-06", "en-dialogue-18", "zh-dialogue-01", "zh-dialogue-04", "zh-dialogue-05")
@@ -25,7 +24,7 @@ DIALOGUES = [each for each in load_dialogues(DATA / "standards_dialogues.jsonl")
 class Outcome:
     """What became of the dialogues, all at the same time, and of their questions alone; by dialogue."""
 
-    system: SystemName
+    system: str
     played: dict[str, Played]
     alone: dict[str, Played]
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,34 @@ def test_the_models_of_one_question_are_chosen_by_options(
     done = cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", "own-models", *models)
     assert (done.status, "40 mm" in done.out) == (0, True)
     assert set(asked) == {"judge judge", "reader read"}
+
+
+OWN_JUDGE = """
+from judgetree import Verdict
+
+class Mine:
+    def fingerprint(self):
+        return {}
+
+    async def judge(self, query, chunk, *, meter, expand=True):
+        return Verdict(status="judged", score=2, reason="my own verdict")
+"""
+
+
+def test_a_judge_of_one_s_own_is_named_by_its_import_path(
+    cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("my_judge.py").write_text(OWN_JUDGE, encoding="utf-8")
+    asked = cli(
+        "ask", CHAIN.question, "-c", COLLECTION, "--thread-id", "own-judge", "--judge", "my_judge:Mine", "--json"
+    )
+    assert asked.status == 0, asked.err
+    assert "my own verdict" in asked.out
+    resumed = cli("ask", "--resume", "--thread-id", "own-judge", "--json")
+    assert json.loads(resumed.out)["usage_this_run"]["llm_calls"] == 0, "the options come from the thread"
+    other = cli("ask", "--resume", "--thread-id", "own-judge", "--judge", "generated")
+    assert (other.status, "judge.kind" in other.err) == (2, True)
+    unknown = cli("ask", CHAIN.question, "-c", COLLECTION, "--judge", "mine")
+    assert (unknown.status, "Unknown judge 'mine'. Allowed: auto, generated, logprob" in unknown.err) == (2, True)

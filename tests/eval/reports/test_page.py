@@ -15,7 +15,7 @@ from judgetree.evaluation.reports.page import write_report
 from judgetree.evaluation.rows.from_results import row_of
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.rows.trees import TreeStore
-from judgetree.graphs.rag.result import RagResult, SystemName
+from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import AnswerStatus, JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
@@ -56,7 +56,7 @@ class RunWriter:
         return ChunkNode(chunk_id=f"chunk {title}", text=document.text, metadata=known, child=child)
 
     def answer(
-        self, system: SystemName, number: int, prediction: str, *chunks: ChunkNode, status: AnswerStatus = "answered"
+        self, system: str, number: int, prediction: str, *chunks: ChunkNode, status: AnswerStatus = "answered"
     ) -> None:
         question, thread_id = self.questions[number], f"{system}-{number}"
         root = QueryNode(

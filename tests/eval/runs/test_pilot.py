@@ -10,7 +10,6 @@ import pytest
 
 from judgetree.evaluation.rows.store import RunRow
 from judgetree.evaluation.runs.pilot import Expected, SystemEstimate, estimate_system, rate_limit_s
-from judgetree.graphs.rag.result import SystemName
 from judgetree.modules.calls.prices import ModelUsage, Price, Prices
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import load_settings
@@ -96,8 +95,8 @@ def test_total_adds_sums_and_bounds() -> None:
 
 
 def test_limits_a_minute_ask_for_time_of_their_own_by_the_slowest_model() -> None:
-    rows: dict[SystemName, list[RunRow]] = {"naive": [row(1)], "judge": [row(4, model="x"), row(2, model="x")]}
-    left: dict[SystemName, int] = {"naive": 60, "judge": 10}
+    rows: dict[str, list[RunRow]] = {"naive": [row(1)], "judge": [row(4, model="x"), row(2, model="x")]}
+    left: dict[str, int] = {"naive": 60, "judge": 10}
     assert rate_limit_s(rows, left, load_settings()) == 0
     by_requests = load_settings(requests_per_minute=20)
     assert rate_limit_s(rows, left, by_requests) == pytest.approx(60 * 60 / 20), "60 calls of m, 30 of x"
@@ -106,5 +105,5 @@ def test_limits_a_minute_ask_for_time_of_their_own_by_the_slowest_model() -> Non
 
 
 def test_limits_a_minute_do_not_hold_for_a_model_in_this_process() -> None:
-    rows: dict[SystemName, list[RunRow]] = {"llm": [replace(ROW, paid=(replace(CHAT, model="local:qwen"),))]}
+    rows: dict[str, list[RunRow]] = {"llm": [replace(ROW, paid=(replace(CHAT, model="local:qwen"),))]}
     assert rate_limit_s(rows, {"llm": 10}, load_settings(requests_per_minute=1)) == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
 
 from judgetree.graphs.rag.graph import RagGraph
-from judgetree.graphs.rag.result import SystemName
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.registry import SYSTEMS
 from judgetree.graphs.threads.context import Limits, RagContext
@@ -35,7 +33,7 @@ from judgetree.modules.reader.multistep_prompts import (
 from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
 
-IN_ROUNDS: tuple[SystemName, ...] = ("ircot", "iter_retgen", "self_ask", "react")
+IN_ROUNDS: tuple[str, ...] = ("ircot", "iter_retgen", "self_ask", "react")
 ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
 CLASS, OIL, NOISE = chunk("a", "KS-1 is class Delta."), chunk("b", "Delta needs Vellin."), chunk("n", "noise")
 TABLE = {ROOT: [CLASS, NOISE], SUB: [OIL, CLASS], f"{ROOT} {SUB}": [OIL, CLASS]}
@@ -43,8 +41,8 @@ TABLE = {ROOT: [CLASS, NOISE], SUB: [OIL, CLASS], f"{ROOT} {SUB}": [OIL, CLASS]}
 Reply = Callable[[Sequence[Message]], str]
 
 
-@pytest.mark.parametrize("system", get_args(SystemName))
-def test_nodes_and_routes_stay_on_the_loop(system: SystemName) -> None:
+@pytest.mark.parametrize("system", tuple(SYSTEMS))
+def test_nodes_and_routes_stay_on_the_loop(system: str) -> None:
     """LangGraph runs plain functions in a thread, where they wait behind searches."""
     with SYSTEMS[system].build() as graph:
         nodes = {name: node.runnable for name, node in graph._builder.nodes.items()}
@@ -89,7 +87,7 @@ def context_of(reader: FakeLLM, *, depth: int = 3, calls: int = 60) -> RagContex
     return RagContext(reader=reader, retriever=TableRetriever(TABLE), limits=limits)
 
 
-def graph_of(system: SystemName, reply: Reply = good_model, *, depth: int = 3, calls: int = 60) -> RagGraph:
+def graph_of(system: str, reply: Reply = good_model, *, depth: int = 3, calls: int = 60) -> RagGraph:
     return SYSTEMS[system].build(context=context_of(FakeLLM(reply), depth=depth, calls=calls))
 
 
@@ -101,7 +99,7 @@ def thread(thread_id: str) -> RunnableConfig:
 
 
 def test_every_mode_is_a_system_and_builds_the_graph_of_its_name() -> None:
-    assert tuple(SYSTEMS) == get_args(SystemName)
+    assert tuple(SYSTEMS) == tuple(SYSTEMS)
     assert [system.build().system for system in SYSTEMS.values()] == list(SYSTEMS)
 
 
@@ -136,7 +134,7 @@ def test_steps_are_one_a_round_in_order_and_the_later_version_holds(steps: list[
 
 
 @pytest.mark.parametrize("system", IN_ROUNDS)
-def test_a_two_step_question_is_answered_with_origins(system: SystemName) -> None:
+def test_a_two_step_question_is_answered_with_origins(system: str) -> None:
     graph = graph_of(system, depth=1)
     final = graph.invoke(ROOT, thread("t"))
     assert (final["answer"], final["status"]) == ("Vellin", "answered")
@@ -153,7 +151,7 @@ def test_a_two_step_question_is_answered_with_origins(system: SystemName) -> Non
 
 
 @pytest.mark.parametrize("system", IN_ROUNDS)
-def test_a_finished_thread_costs_nothing_and_is_refused_to_another_depth(system: SystemName) -> None:
+def test_a_finished_thread_costs_nothing_and_is_refused_to_another_depth(system: str) -> None:
     reader = FakeLLM(good_model)
     graph = SYSTEMS[system].build(context=context_of(reader))
     first = graph.invoke(ROOT, thread("t"))
@@ -165,7 +163,7 @@ def test_a_finished_thread_costs_nothing_and_is_refused_to_another_depth(system:
 
 
 @pytest.mark.parametrize("system", IN_ROUNDS)
-def test_the_version_of_its_prompt_stands_in_the_fingerprint(system: SystemName) -> None:
+def test_the_version_of_its_prompt_stands_in_the_fingerprint(system: str) -> None:
     fingerprint = graph_of(system).invoke(ROOT)["fingerprint"]
     assert fingerprint[f"{system}.prompt"] == STEP_VERSIONS[system]
     assert f"{system}.prompt" not in graph_of("naive").invoke(ROOT)["fingerprint"]
@@ -188,7 +186,7 @@ class FailsOnce:
 
 @pytest.mark.parametrize("failing", range(4))
 @pytest.mark.parametrize("system", IN_ROUNDS)
-def test_a_run_that_fails_midway_pays_nothing_twice(system: SystemName, failing: int, tmp_path: Path) -> None:
+def test_a_run_that_fails_midway_pays_nothing_twice(system: str, failing: int, tmp_path: Path) -> None:
     unbroken = FailsOnce(-1)
     whole = graph_of(system, unbroken).invoke(ROOT)
     model, retriever = FailsOnce(min(failing, len(unbroken.answered) - 1)), TableRetriever(TABLE)
@@ -211,7 +209,7 @@ def test_a_run_that_fails_midway_pays_nothing_twice(system: SystemName, failing:
 
 @pytest.mark.parametrize("depth", range(4))
 @pytest.mark.parametrize(("system", "calls_a_round"), [("ircot", 1), ("iter_retgen", 1), ("self_ask", 2), ("react", 1)])
-def test_depth_counts_the_rounds_after_the_first(system: SystemName, calls_a_round: int, depth: int) -> None:
+def test_depth_counts_the_rounds_after_the_first(system: str, calls_a_round: int, depth: int) -> None:
     reader = FakeLLM(endless_model())
     final = SYSTEMS[system].build(context=context_of(reader, depth=depth)).invoke(ROOT)
     assert [step["round"] for step in final["steps"]] == list(range(depth + 1))
@@ -221,7 +219,7 @@ def test_depth_counts_the_rounds_after_the_first(system: SystemName, calls_a_rou
 
 @pytest.mark.parametrize("calls", range(1, 5))
 @pytest.mark.parametrize("system", IN_ROUNDS)
-def test_a_spent_budget_is_held_and_told_and_the_question_is_answered(system: SystemName, calls: int) -> None:
+def test_a_spent_budget_is_held_and_told_and_the_question_is_answered(system: str, calls: int) -> None:
     reader = FakeLLM(endless_model())
     graph = SYSTEMS[system].build(context=context_of(reader, depth=9, calls=calls))
     final = graph.invoke(ROOT, thread("t"))
@@ -233,13 +231,13 @@ def test_a_spent_budget_is_held_and_told_and_the_question_is_answered(system: Sy
 
 
 @pytest.mark.parametrize("system", IN_ROUNDS)
-def test_without_depth_a_system_is_naive(system: SystemName) -> None:
+def test_without_depth_a_system_is_naive(system: str) -> None:
     naive, final = graph_of("naive").invoke(ROOT), graph_of(system, depth=0).invoke(ROOT)
     assert (final["answer"], final["evidence"]) == (naive["answer"], naive["evidence"])
 
 
 @pytest.mark.parametrize("system", IN_ROUNDS)
-def test_what_was_searched_for_before_is_not_searched_for_again(system: SystemName) -> None:
+def test_what_was_searched_for_before_is_not_searched_for_again(system: str) -> None:
     def reply(messages: Sequence[Message]) -> str:
         return REFUSAL if messages[0][1] == READER_SYSTEM else asking(messages, SUB.upper())
 
@@ -251,21 +249,21 @@ def test_what_was_searched_for_before_is_not_searched_for_again(system: SystemNa
 @pytest.mark.parametrize("system", IN_ROUNDS)
 @given(garbage=st.text(max_size=80))
 @settings(max_examples=15, deadline=None)
-def test_garbage_ends_the_rounds_and_not_the_run(system: SystemName, garbage: str) -> None:
+def test_garbage_ends_the_rounds_and_not_the_run(system: str, garbage: str) -> None:
     final = graph_of(system, lambda messages: garbage, depth=2).invoke(ROOT)
     assert final["status"] in {"answered", "refused"}
     assert len(final["steps"]) <= 3
 
 
 @pytest.mark.parametrize("system", IN_ROUNDS)
-def test_a_question_that_finds_nothing_is_answered_too(system: SystemName) -> None:
+def test_a_question_that_finds_nothing_is_answered_too(system: str) -> None:
     context = RagContext(reader=FakeLLM(good_model), retriever=TableRetriever({}), limits=Limits(max_llm_calls=2))
     final = SYSTEMS[system].build(context=context).invoke(ROOT)
     assert (final["status"], final["similar_chunks"], final["evidence"]) == ("refused", [], "")
 
 
 @pytest.mark.parametrize("system", IN_ROUNDS)
-def test_rounds_are_live_events(system: SystemName) -> None:
+def test_rounds_are_live_events(system: str) -> None:
     events = list(graph_of(system, depth=1).stream(ROOT, stream_mode="custom"))
     shown = [event["chunk_ids"] for event in events if event["event"] == "chunks"]
     assert shown == [["a", "n"], ["a", "n", "b"]]

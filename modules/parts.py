@@ -1,0 +1,168 @@
+"""Parts of one's own, by name: an import path such as ``my_pkg.judges:Mine``, a plug-in's name, or an object.
+
+Plug-ins are entry points of the groups ``judgetree.systems``, ``judgetree.judges`` and ``judgetree.retrievers``.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Literal
+
+from .errors import SettingsError
+
+PartKind = Literal["system", "judge", "retriever"]
+
+_GIVEN: dict[str, object] = {}
+"""The objects that were given in this process, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of one's own."""
+
+    name: str
+    value: object
+    """What the name stands for: a part, or a class or function that makes one."""
+    source: str
+    """First 12 digits of the SHA-256 of the file that defines it, or of its own code in a notebook; ``""`` without."""
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether judgetree defines it, whose fingerprints say all that changes a result."""
+        return self.name.startswith(f"{__name__.partition('.')[0]}.")
+
+
+def part_of(kind: PartKind, given: object) -> Part:
+    """Return the part that is given: by name, or itself.
+
+    Raises:
+        SettingsError: There is no part of that name; see ``find_part``.
+    """
+    if isinstance(given, str):
+        return find_part(kind, given)
+    return Part(name=_name_of(given), value=given, source=_source_of(given))
+
+
+def remembered(given: object) -> str:
+    """Return a name under which ``find_part`` finds an object in this process.
+
+    A class or function has its import path, by which other processes find it too. Another object has that of its class
+    and the digest of its fingerprint, and must be given again to another process.
+
+    >>> remembered(Part)
+    'judgetree.modules.parts:Part'
+    """
+    name = _name_of(given)
+    _GIVEN[name] = given
+    return name
+
+
+def _name_of(value: object) -> str:
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}:{value.__qualname__}"
+    fingerprint: object = getattr(value, "fingerprint", dict)()
+    digest = hashlib.sha256(json.dumps(fingerprint, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    return f"{type(value).__module__}:{type(value).__qualname__}({digest})"
+
+
+def plug_ins(kind: PartKind) -> dict[str, EntryPoint]:
+    """Return the installed plug-ins of a kind by name."""
+    return {point.name: point for point in entry_points(group=f"judgetree.{kind}s")}
+
+
+def check_name(kind: PartKind, name: str, built_in: Iterable[str]) -> None:
+    """Check that a name is built in, a plug-in or an import path; nothing is imported.
+
+    Raises:
+        SettingsError: It is none of them; the message lists the allowed names.
+    """
+    if name not in built_in and ":" not in name and name not in plug_ins(kind):
+        allowed = ", ".join([*built_in, *plug_ins(kind)])
+        raise SettingsError(
+            f"Unknown {kind} {name!r}. Allowed: {allowed}; or the import path of your own, such as my_package:{kind}."
+        )
+
+
+def find_part(kind: PartKind, name: str) -> Part:
+    """Import a part by its name.
+
+    A module is looked for in the working directory too.
+
+    Raises:
+        SettingsError: There is no such part, or its module cannot be imported.
+    """
+    if name in _GIVEN:
+        return Part(name=name, value=_GIVEN[name], source=_source_of(_GIVEN[name]))
+    if name.endswith(")"):
+        raise SettingsError(f"The {kind} {name!r} was given as an object. Give it again, or name a class or function.")
+    path = point.value if (point := plug_ins(kind).get(name)) else name
+    module, _, attributes = path.partition(":")
+    try:
+        value: object = _imported(module)
+        for attribute in attributes.split("."):
+            value = getattr(value, attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(f"The {kind} {name!r} cannot be imported: {error}. Write module:name.") from error
+    except Exception as error:
+        raise SettingsError(f"The module of the {kind} {name!r} failed: {type(error).__name__}: {error}.") from error
+    return Part(name=name, value=value, source=_source_of(value))
+
+
+def made(part: Part, **offered: object) -> object:
+    """Make the part: call a class or function with those of ``offered`` that its signature names.
+
+    Raises:
+        SettingsError: The call failed, or needs an argument that is not offered.
+    """
+    if not needs_making(part):
+        return part.value
+    wanted = wanted_by(part)
+    given = offered if wanted is None else {name: value for name, value in offered.items() if name in wanted}
+    try:
+        return part.value(**given)  # type: ignore[operator]
+    except TypeError as error:
+        raise SettingsError(
+            f"{part.name!r} cannot be made: {error}. It may take {', '.join(offered)}, by these names."
+        ) from error
+
+
+def needs_making(part: Part) -> bool:
+    """Whether the part is a class or function, and not the finished part."""
+    return inspect.isclass(part.value) or inspect.isroutine(part.value) or isinstance(part.value, functools.partial)
+
+
+def wanted_by(part: Part) -> frozenset[str] | None:
+    """Return the names of the arguments that a class or function takes; None where it takes any."""
+    try:
+        parameters = inspect.signature(part.value).parameters  # type: ignore[arg-type]
+    except ValueError:  # some classes of C have none
+        return frozenset()
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
+        return None
+    return frozenset(parameters)
+
+
+def _imported(module: str) -> object:
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:  # a console script does not look there
+        sys.path.append(here)
+    return importlib.import_module(module)
+
+
+def _source_of(value: object) -> str:
+    named = value if hasattr(value, "__qualname__") else type(value)
+    file = getattr(sys.modules.get(named.__module__), "__file__", None)
+    try:
+        code = Path(file).read_bytes() if file else inspect.getsource(named).encode()  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return ""
+    return hashlib.sha256(code).hexdigest()[:12]

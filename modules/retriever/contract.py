@@ -1,0 +1,21 @@
+"""The contract of retrievers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from langchain_core.documents import Document
+
+from ..calls.usage import CallMeter
+
+
+class ChunkRetriever(Protocol):
+    """Protocol of a retriever of chunks, such as ``Retriever``."""
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return everything that affects the results, such as the digest of the collection's content."""
+        ...
+
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        """Return (chunk, retrieval score), best first; chunk metadata contains ``chunk_id`` and ``source``."""
+        ...

@@ -1,0 +1,108 @@
+"""Retrievers of one's own: any of LangChain's, or any object with the two methods of a ``ChunkRetriever``."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import cast
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+from ..calls.usage import CallMeter
+from ..errors import SettingsError
+from ..index.index import Index
+from ..parts import Part, made, needs_making, part_of, wanted_by
+from ..settings import Settings
+from .contract import ChunkRetriever
+
+
+class LangChainRetriever:
+    """Any LangChain retriever as the retriever of a graph.
+
+    A document without ``chunk_id`` gets the digest of its text, so that equal texts are one chunk. Its score is its
+    ``score`` or ``relevance_score``, else 1 / rank.
+
+    ::
+
+        context = RagContext(reader=llm, judge=judge, retriever=LangChainRetriever(BM25Retriever.from_texts(texts)))
+    """
+
+    def __init__(self, inner: BaseRetriever, *, version: str = "") -> None:
+        """``version`` is part of the fingerprint: change it with what the retriever searches or how."""
+        self._inner = inner
+        self._version = version
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return the name of the class and the version."""
+        return {"kind": type(self._inner).__qualname__, "version": self._version}
+
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        """Return (chunk, score), best first."""
+        found = await self._inner.ainvoke(query)
+        return [(_as_chunk(document), _score(document, rank)) for rank, document in enumerate(found, start=1)]
+
+
+class OwnRetriever:
+    """A retriever of one's own, whose name and source are in its fingerprint: a changed one is another one."""
+
+    def __init__(self, inner: ChunkRetriever, part: Part) -> None:
+        self._inner = inner
+        self._part = part
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return the fingerprint of the retriever, with its name and source."""
+        return {**self._inner.fingerprint(), "part": self._part.name, "source": self._part.source}
+
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        """Search by the inner retriever."""
+        return await self._inner.asearch(query, meter=meter)
+
+
+def needs_index(given: object) -> bool:
+    """Whether a retriever of one's own is made from an index.
+
+    Raises:
+        SettingsError: It cannot be imported.
+    """
+    part = part_of("retriever", given)
+    wanted = wanted_by(part) if needs_making(part) else frozenset()
+    return wanted is None or "index" in wanted
+
+
+def create_own_retriever(given: object, *, index: Index | None, topk: int, settings: Settings) -> ChunkRetriever:
+    """Make a retriever of one's own.
+
+    Args:
+        given: A retriever, or a class or function that makes one and may take the other arguments; itself, its
+            ``module:name`` or a plug-in's name.
+        index: The index of the collection, if there is one.
+        topk: Chunks that each query wants.
+        settings: The settings in force.
+
+    Raises:
+        SettingsError: It cannot be imported or made, or is no retriever.
+    """
+    part = part_of("retriever", given)
+    retriever = made(part, index=index, topk=topk, settings=settings)
+    if not all(callable(getattr(retriever, method, None)) for method in ("fingerprint", "asearch")):
+        if not isinstance(retriever, BaseRetriever):
+            raise SettingsError(
+                f"{part.name!r} gives {retriever!r:.100}. Give a LangChain retriever, or an object with the methods "
+                "fingerprint and asearch of a ChunkRetriever."
+            )
+        retriever = LangChainRetriever(retriever)
+    return cast(ChunkRetriever, retriever) if part.is_built_in else OwnRetriever(cast(ChunkRetriever, retriever), part)
+
+
+def _as_chunk(document: Document) -> Document:
+    digest = hashlib.sha256(document.page_content.encode("utf-8", "surrogatepass")).hexdigest()
+    return Document(
+        page_content=document.page_content,
+        metadata={"chunk_id": document.id or digest[:32], "source": "", **document.metadata},
+    )
+
+
+def _score(document: Document, rank: int) -> float:
+    given: Sequence[object] = [document.metadata.get(key) for key in ("score", "relevance_score")]
+    return next((float(score) for score in given if isinstance(score, int | float)), 1 / rank)

@@ -1,0 +1,140 @@
+"""Runs with a judge, a retriever and systems of one's own: measured, resumed and reported like the built-in ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+from judgetree import Verdict, evaluation
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.errors import SettingsError
+from judgetree.modules.settings import Settings, load_settings
+from tests.app.conftest import CHAIN, CHINESE, write_corpus
+
+PARTS = """
+from langgraph.graph import END, START, StateGraph
+
+from judgetree import RagGraph, Verdict
+from judgetree.graphs.systems import nodes
+from judgetree.graphs.threads.context import RunContext
+from judgetree.graphs.threads.state import RagState
+
+
+class WordJudge:
+    def __init__(self, llm):
+        self.llm = llm
+
+    def fingerprint(self):
+        return {"words": "2"}
+
+    async def judge(self, query, chunk, *, meter, expand=True):
+        return Verdict(status="judged", score=2 if "grey" in chunk.page_content else 0)
+
+
+def build_twice(*, checkpointer=None, context=None, durability="async"):
+    builder = StateGraph(RagState, context_schema=RunContext)
+    builder.add_node("retrieve", nodes.retrieve)
+    builder.add_node("augment", nodes.augment)
+    builder.add_node("generate", nodes.generate)
+    builder.add_edge(START, "retrieve")
+    builder.add_edge("retrieve", "augment")
+    builder.add_edge("augment", "generate")
+    builder.add_edge("generate", END)
+    return RagGraph(builder, system="twice", checkpointer=checkpointer, context=context, durability=durability)
+"""
+LADDERS = "Which colour are ladders painted?"
+KEYS = {"questions": [{"question": LADDERS, "answer": "grey", "sources": "deep/ladders.txt"}], "topk": 4}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    write_corpus(tmp_path / "docs")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("mine.py").write_text(PARTS, encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    with ScriptedServer([CHAIN, CHINESE]) as server:
+        yield load_settings(llm=f"{server.base_url}#scripted", home=tmp_path / "home", retries=0)
+
+
+class Ladders(BaseRetriever):
+    """Finds one passage, whatever is asked."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        return [Document(page_content="Ladders are painted grey.", metadata={"source": "deep/ladders.txt"})]
+
+
+class NoJudge:
+    """A judge that finds nothing useful."""
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"kind": "none"}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        return Verdict(status="judged", score=0)
+
+
+def test_parts_by_import_path_are_measured_like_the_built_in_ones(tmp_path: Path, settings: Settings) -> None:
+    systems = ("naive", "judge", "mine:build_twice")
+    keys = {**KEYS, "corpus": "./docs", "systems": systems, "judge": "mine:WordJudge", "search_type": "sparse"}
+    report = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    rows = report.questions.set_index("system")
+    assert list(rows.index) == list(systems)
+    assert rows["tree_recall"].tolist() == [1, 1, 1]
+    trees = dict(evaluation.TreeStore(tmp_path / "run").read_all())
+    judged = trees[rows.loc["judge", "thread_id"]]
+    assert [chunk.verdict_label for chunk in judged.chunk_nodes()].count("2") == 1
+    assert (judged.fingerprint["judge.kind"], judged.fingerprint["judge.words"]) == ("mine:WordJudge", "2")
+    own = trees[rows.loc["mine:build_twice", "thread_id"]]
+    assert own.fingerprint["system"] == "mine:build_twice"
+    assert own.fingerprint["system.source"] == judged.fingerprint["judge.source"]
+    assert "| mine:build_twice | 1 |" in report.to_markdown()
+    evaluation.write_report(tmp_path / "run")
+    again = evaluation.run(tmp_path / "run", out=tmp_path / "again", cache="replay", settings=settings)
+    assert again.questions["prediction"].tolist() == report.questions["prediction"].tolist()
+
+
+def test_another_source_of_the_judge_is_another_run(tmp_path: Path, settings: Settings) -> None:
+    keys = {**KEYS, "corpus": "./docs", "systems": ("judge",), "judge": "mine:WordJudge", "search_type": "sparse"}
+    evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    Path("mine.py").write_text(f"{PARTS}\n# another version\n", encoding="utf-8")
+    del sys.modules["mine"]
+    with pytest.raises(SettingsError, match=r"holds another run \(source"):
+        evaluation.run(out=tmp_path / "run", settings=settings, options=evaluation.RunOptions(force=True), **keys)
+
+
+def test_objects_are_parts_too_and_a_retriever_of_langchain_needs_no_collection(
+    tmp_path: Path, settings: Settings
+) -> None:
+    keys = {**KEYS, "systems": ["naive", "judge"], "judge": NoJudge(), "retriever": Ladders()}
+    report = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    rows = report.questions.set_index("system")
+    assert rows["tree_recall"].tolist() == [1, 1]
+    assert rows.loc["judge", "status"] == "refused"
+    assert evaluation.run(out=tmp_path / "run", settings=settings, **keys).questions["attempt"].tolist() == [0, 0]
+    assert not (settings.home / "milvus.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"systems": ["mine"]}, "Unknown system 'mine'. Allowed: llm, naive"),
+        ({"systems": ["mine:nothing"]}, "has no attribute 'nothing'"),
+        ({"systems": ["mine:WordJudge"]}, "cannot be made: .*missing 1 required positional argument: 'llm'"),
+        ({"systems": ["judge"], "judge": "mine:build_twice"}, "methods judge and fingerprint of a Judge"),
+        ({"systems": ["naive"], "retriever": "mine:StateGraph"}, "cannot be made"),
+        ({"systems": ["naive"], "retriever": "mine:RagState"}, "LangChain retriever, or an object"),
+    ],
+)
+def test_a_part_that_is_none_is_refused_before_anything_is_asked(
+    tmp_path: Path, settings: Settings, keys: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(SettingsError, match=problem):
+        evaluation.run(out=tmp_path / "run", settings=settings, **{**KEYS, "corpus": "./docs", **keys})

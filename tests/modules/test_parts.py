@@ -1,0 +1,80 @@
+"""Parts of one's own by import path, plug-in and object; what their names and sources say."""
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from judgetree.modules import parts
+from judgetree.modules.errors import SettingsError
+from judgetree.modules.parts import check_name, find_part, made, part_of, remembered
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module in the working directory; the import system forgets it afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    monkeypatch.delitem(sys.modules, "own_parts", raising=False)
+    file = tmp_path / "own_parts.py"
+    file.write_text("class Mine:\n    def __init__(self, llm=None):\n        self.llm = llm\n\nmine = Mine(3)\n")
+    return file
+
+
+def test_a_part_is_imported_from_the_working_directory(module: Path) -> None:
+    part = find_part("judge", "own_parts:Mine")
+    assert (part.name, len(part.source), part.is_built_in) == ("own_parts:Mine", 12, False)
+    assert made(part, llm=7, settings="not taken").llm == 7  # type: ignore[attr-defined]
+    assert made(find_part("judge", "own_parts:mine"), llm=7).llm == 3  # type: ignore[attr-defined]
+    del sys.modules["own_parts"]
+    module.write_text(module.read_text() + "# another version\n")
+    assert find_part("judge", "own_parts:Mine").source != part.source
+
+
+def test_an_object_is_found_by_its_name_in_this_process_only(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Named:
+        def fingerprint(self) -> dict[str, str]:
+            return {"kind": "a"}
+
+    given = Named()
+    name = remembered(given)
+    assert find_part("judge", name).value is part_of("judge", given).value is given
+    assert remembered(Named()) == name, "equal fingerprints are one part"
+    monkeypatch.setattr(parts, "_GIVEN", {})
+    with pytest.raises(SettingsError, match="was given as an object"):
+        find_part("judge", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("no_such_module:Mine", "cannot be imported: No module named"),
+        ("own_parts:Yours", "has no attribute 'Yours'"),
+        ("own_parts:", "cannot be imported"),
+        (":Mine", "cannot be imported"),
+        ("broken:Mine", "failed: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_cannot_be_imported_is_named(module: Path, name: str, problem: str) -> None:
+    module.with_name("broken.py").write_text("1 / 0\n")
+    with pytest.raises(SettingsError, match=problem):
+        find_part("judge", name)
+
+
+def test_what_needs_more_than_is_offered_says_so(module: Path) -> None:
+    module.write_text("def make(corpus):\n    return corpus\n\ndef take(**anything):\n    return anything\n")
+    with pytest.raises(SettingsError, match=r"missing 1 required .*'corpus'. It may take index, topk, by these names"):
+        made(find_part("retriever", "own_parts:make"), index=1, topk=2)
+    assert made(find_part("retriever", "own_parts:take"), index=1, topk=2) == {"index": 1, "topk": 2}
+
+
+def test_a_plug_in_is_found_by_its_name(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint(name="mine", value="own_parts:Mine", group="judgetree.judges")
+    monkeypatch.setattr(parts, "entry_points", lambda *, group: [point] if group == point.group else [])
+    assert find_part("judge", "mine").value.__name__ == "Mine"  # type: ignore[attr-defined]
+    check_name("judge", "mine", ("auto",))
+    with pytest.raises(SettingsError, match=r"Unknown judge 'your'. Allowed: auto, mine; or the import path"):
+        check_name("judge", "your", ("auto",))
+    with pytest.raises(SettingsError, match="Unknown system 'mine'"):
+        check_name("system", "mine", ("judge",))
