@@ -34,7 +34,8 @@ def lazy_exports(
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         with needs_extra(extra, what=f"{package}.{name}") if extra else nullcontext():
-            value = getattr(importlib.import_module(homes[name], package), name)
+            home = importlib.import_module(homes[name], package)
+            value = getattr(home, name, None) or importlib.import_module(f"{homes[name]}.{name}", package)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -9,6 +9,7 @@ from .graphs.rag.search_tree import SearchTree as SearchTree
 from .graphs.session import RagSession as RagSession
 from .graphs.session import aask as aask
 from .graphs.session import ask as ask
+from .graphs.systems import nodes as nodes
 from .graphs.systems.closed_book import build_closed_book as build_closed_book
 from .graphs.systems.ircot import build_ircot as build_ircot
 from .graphs.systems.iter_retgen import build_iter_retgen as build_iter_retgen
@@ -18,6 +19,10 @@ from .graphs.systems.react import build_react as build_react
 from .graphs.systems.self_ask import build_self_ask as build_self_ask
 from .graphs.threads.context import Limits as Limits
 from .graphs.threads.context import RagContext as RagContext
+from .graphs.threads.context import RunContext as RunContext
+from .graphs.threads.state import RagState as RagState
+from .modules.calls.completion import Completion as Completion
+from .modules.calls.usage import CallMeter as CallMeter
 from .modules.embedding.embedder import create_embeddings as create_embeddings
 from .modules.errors import JudgetreeError as JudgetreeError
 from .modules.errors import ModelCallError as ModelCallError
@@ -35,8 +40,12 @@ from .modules.judge.oracle import GoldFact as GoldFact
 from .modules.judge.oracle import OracleJudge as OracleJudge
 from .modules.judge.thresholds import LogprobThresholds as LogprobThresholds
 from .modules.llm.endpoint import CallGate as CallGate
+from .modules.llm.endpoint import ChatLLM as ChatLLM
 from .modules.llm.endpoint import EndpointLLM as EndpointLLM
 from .modules.llm.factory import create_llm as create_llm
+from .modules.retriever.contract import ChunkRetriever as ChunkRetriever
+from .modules.retriever.own import LangChainRetriever as LangChainRetriever
+from .modules.retriever.rerank import RerankModel as RerankModel
 from .modules.retriever.retriever import Retriever as Retriever
 from .modules.settings import Settings as Settings
 from .modules.settings import load_settings as load_settings
