@@ -41,6 +41,8 @@ def test_the_python_blocks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         namespace: dict[str, object] = {"questions": [row.question for row in rows[:2]]}
         for block in blocks("python"):
             exec(compile(block, "README.md", "exec"), namespace)
+        for part in ({"judge": namespace["LengthJudge"]}, {"system": namespace["build"]}):
+            assert judgetree.ask(rows[0].question, collection="standards", **part).status == "answered"
     said = capsys.readouterr().out
     assert "35 minutes answered" in said
     assert "1.5 times the rated load history 3" in said
