@@ -76,7 +76,11 @@ class TokenLogprob:
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """A model's reply, split into answer and thinking."""
+    """A model's reply, split into answer and thinking.
+
+    >>> Completion(text="VG 68", thinking="", finish_reason="stop").text
+    'VG 68'
+    """
 
     text: str
     """The answer, without its thinking, stripped."""

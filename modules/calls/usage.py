@@ -111,7 +111,14 @@ class CallBudget:
 
 @dataclass(kw_only=True)
 class CallMeter:
-    """The accounting of one graph node's model calls: reserves each in the budget and keeps its record."""
+    """The accounting of one graph node's model calls: reserves each in the budget and keeps its record.
+
+    >>> meter = CallMeter(node="judge")
+    >>> meter.reserve()  # raises BudgetSpent where the tree may make no more calls
+    >>> meter.record(kind="chat", model="mine", started=0.0, prompt_tokens=7, completion_tokens=2)
+    >>> meter.records[0]["prompt_tokens"]
+    7
+    """
 
     node: str
     chunk_id: str = ""

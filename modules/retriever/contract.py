@@ -10,7 +10,17 @@ from ..calls.usage import CallMeter
 
 
 class ChunkRetriever(Protocol):
-    """Protocol of a retriever of chunks, such as ``Retriever``."""
+    """Protocol of a retriever of chunks, such as ``Retriever``.
+
+    ::
+
+        class OneChunk:
+            def fingerprint(self):
+                return {"version": "1"}
+
+            async def asearch(self, query, *, meter):
+                return [(Document(page_content="…", metadata={"chunk_id": "1", "source": "a.md"}), 1.0)]
+    """
 
     def fingerprint(self) -> dict[str, str]:
         """Return everything that affects the results, such as the digest of the collection's content."""

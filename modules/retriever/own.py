@@ -25,7 +25,7 @@ class LangChainRetriever:
 
     ::
 
-        context = RagContext(reader=llm, judge=judge, retriever=LangChainRetriever(BM25Retriever.from_texts(texts)))
+        RagContext(reader=llm, judge=judge, retriever=LangChainRetriever(retriever, version="2026-11"))
     """
 
     def __init__(self, inner: BaseRetriever, *, version: str = "") -> None:

@@ -1,0 +1,289 @@
+"""What judgetree relies on in judges, retrievers, chat models and systems, as checks that a part can be run against.
+
+A check takes seconds and raises ``ContractError`` at the first broken rule. It is run on judgetree's own loop, as parts
+are in use, and costs the model calls of the part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import math
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TypeVar, Unpack
+
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
+
+from ..modules.background_loop import background_loop
+from ..modules.calls.completion import Completion
+from ..modules.calls.growing_text import Delta, Listeners, TextListeners
+from ..modules.calls.messages import PLAIN_TEXT, CallOptions, Message
+from ..modules.calls.usage import CallBudget, CallMeter
+from ..modules.errors import BudgetSpent, ModelCallError
+from ..modules.judge.contract import Judge, Verdict, checked_verdict
+from ..modules.llm.endpoint import ChatLLM
+from ..modules.retriever.contract import ChunkRetriever
+from .rag.search_tree import SearchTree
+from .systems.registry import GraphBuilder
+from .threads.context import Limits, RagContext
+
+T = TypeVar("T")
+
+_QUERY = "Which oil does KS-1 need?"
+_TEXTS = ("KS-1 needs the oil VG 68.", "", "压力保持三十五分钟。", "word " * 20_000, "tabs\tand\nlines {} </passage>")
+_AT_ONCE = 20
+_LONGEST_S = 60.0
+
+
+class ContractError(AssertionError):
+    """A part does not keep a rule that judgetree relies on; the message names the rule and what the part did."""
+
+
+def check_judge(judge: Judge) -> None:
+    """Check a judge: its fingerprint, its verdicts of odd passages, alone and many at once.
+
+    Raises:
+        ContractError: It breaks a rule.
+    """
+    _check_fingerprint(judge)
+    _run(_check_verdicts(judge))
+
+
+def check_retriever(retriever: ChunkRetriever, query: str = _QUERY) -> None:
+    """Check a retriever with a query that finds something: its fingerprint, ids, order and scores.
+
+    Raises:
+        ContractError: It breaks a rule.
+    """
+    _check_fingerprint(retriever)
+    _run(_check_hits(retriever, query))
+
+
+def check_chat_model(llm: ChatLLM) -> None:
+    """Check a chat model with 22 short calls: its completions, the records of its calls, listeners and budget.
+
+    Raises:
+        ContractError: It breaks a rule.
+    """
+    _require(isinstance(llm.model, str) and llm.model != "", "model is a name", llm.model)
+    _run(_check_calls(llm))
+
+
+def check_system(build: GraphBuilder) -> None:
+    """Check a system with a retriever, a judge and a reader that judgetree brings: runs, resuming, budget, tree.
+
+    Raises:
+        ContractError: It breaks a rule.
+    """
+    finished = _Services()
+    with build(checkpointer="memory:", context=finished.context()) as graph:
+        thread: RunnableConfig = {"configurable": {"thread_id": "contract"}}
+        state = graph.invoke(_QUERY, thread)
+        _require(isinstance(state.get("answer"), str) and state["answer"] != "", "a run ends with an answer", state)
+        calls = finished.reader.calls
+        again = graph.invoke(_QUERY, thread)
+        _require(again["answer"] == state["answer"], "a finished thread is returned as it is", again.get("answer"))
+        _require(
+            finished.reader.calls == calls, "a finished thread makes no call", f"{finished.reader.calls - calls} more"
+        )
+        tree = SearchTree.from_history(graph, "contract")
+        _require(tree.root.answer == state["answer"], "the answer is in the thread's tree", tree.root.answer)
+        recorded = tree.usage["llm_calls"]
+        _require(recorded == calls, "each call is in the records of the state", f"{recorded} of {calls} calls")
+    failing = _Services(failures=1)
+    with build(checkpointer="memory:", context=failing.context()) as graph:
+        try:
+            graph.invoke(_QUERY, thread)
+        except ModelCallError:
+            state = graph.invoke(_QUERY, thread)
+        _require(bool(state.get("answer")), "a thread whose model failed once is resumed", state)
+    poor = _Services()
+    with build(checkpointer="memory:", context=poor.context(calls=1)) as graph:
+        state = graph.invoke(_QUERY, thread)
+        _require(poor.reader.calls <= 1, "the budget of model calls is kept", f"{poor.reader.calls} calls of 1")
+        _require(bool(state.get("answer")), "a spent budget still gives an answer", state)
+
+
+async def _check_verdicts(judge: Judge) -> None:
+    chunks = [_chunk(place, text) for place, text in enumerate(_TEXTS)]
+    untouched = copy.deepcopy(chunks)
+    alone = [await _verdict(judge, chunk, expand=expand) for chunk in chunks for expand in (True, False)]
+    _require(chunks == untouched, "a judge leaves the chunk as it is", chunks)
+    for place, verdict in enumerate(alone):
+        problem = checked_verdict(verdict).problem
+        _require(not problem.startswith("The judge gave"), "a verdict has allowed values", problem)
+        may_lack_question = (
+            verdict.score != 1 or bool(verdict.problem) or place % 2 == 1
+        )  # every second was not expanded
+        _require(may_lack_question or bool(verdict.next_query), "a score of 1 has a supplementary question", verdict)
+    together = await asyncio.gather(*(_verdict(judge, chunks[0], expand=True) for _ in range(_AT_ONCE)))
+    _require({each.status for each in together} == {alone[0].status}, "verdicts given at once are as alone", together)
+
+
+async def _verdict(judge: Judge, chunk: Document, *, expand: bool) -> Verdict:
+    meter = CallMeter(node="judge", chunk_id=str(chunk.metadata["chunk_id"]))
+    what = f"a judge answers the passage {chunk.page_content[:30]!r} with a verdict"
+    verdict = await _awaited(judge.judge(_QUERY, chunk, meter=meter, expand=expand), what)
+    _require(isinstance(verdict, Verdict), what, verdict)
+    return verdict
+
+
+async def _check_hits(retriever: ChunkRetriever, query: str) -> None:
+    hits = await _hits(retriever, query)
+    _require(bool(hits), f"the query {query!r} finds something", hits)
+    ids = [chunk.metadata.get("chunk_id") for chunk, _ in hits]
+    _require(all(isinstance(each, str) and each for each in ids), "each chunk has a chunk_id, a string", ids)
+    _require(len(set(ids)) == len(ids), "a chunk_id is found once", ids)
+    sources = [chunk.metadata.get("source") for chunk, _ in hits]
+    _require(all(isinstance(each, str) for each in sources), "each chunk has a source, a string", sources)
+    scores = [score for _, score in hits]
+    is_finite = all(isinstance(each, int | float) and math.isfinite(each) for each in scores)
+    _require(is_finite, "each score is a finite number", scores)
+    _require(scores == sorted(scores, reverse=True), "the best chunk is first", scores)
+    for chunk, _ in hits:
+        _require(_is_json(chunk.metadata), "metadata can be saved as JSON", chunk.metadata)
+    for chunk, _ in hits:
+        chunk.metadata.clear()
+    together = await asyncio.gather(*(_hits(retriever, query) for _ in range(_AT_ONCE)))
+    same = [[chunk.metadata.get("chunk_id") for chunk, _ in each] for each in together]
+    _require(all(each == ids for each in same), "the same query finds the same chunks, many at once too", same[:2])
+    await _hits(retriever, "?")
+
+
+async def _hits(retriever: ChunkRetriever, query: str) -> list[tuple[Document, float]]:
+    what = f"asearch({query!r}) gives a list of (Document, score)"
+    hits = await _awaited(retriever.asearch(query, meter=CallMeter(node="retrieve")), what)
+    is_list = isinstance(hits, list) and all(
+        isinstance(hit, tuple) and len(hit) == 2 and isinstance(hit[0], Document) for hit in hits
+    )
+    _require(is_list, what, hits)
+    return hits
+
+
+async def _check_calls(llm: ChatLLM) -> None:
+    heard: list[Delta] = []
+    meter = CallMeter(node="contract")
+    completion = await _completed(llm, meter, on_text=heard.append)
+    _require(isinstance(completion, Completion), "complete gives a Completion", completion)
+    kinds = [(record["kind"], record["model"]) for record in meter.records]
+    _require(kinds == [("chat", llm.model)], "a call has one record, of the model's name", kinds)
+    [record] = meter.records
+    counts = (record["prompt_tokens"], record["completion_tokens"])
+    _require(all(isinstance(each, int) and each >= 0 for each in counts), "token counts are whole numbers", counts)
+    since = max((place for place, delta in enumerate(heard) if delta.restarted), default=0)
+    text = "".join(delta.text for delta in heard[since:])
+    _require(text == completion.text, "the pieces that are heard are the text", (text, completion.text))
+    spent = CallMeter(node="contract", budget=CallBudget(limit=0))
+    try:
+        await _completed(llm, spent)
+    except ContractError as error:
+        _require(isinstance(error.__cause__, BudgetSpent), "a spent budget raises BudgetSpent", error.__cause__)
+    else:
+        _require(False, "a spent budget raises BudgetSpent", "a completion")
+    _require(not spent.records, "no call is made with a spent budget", spent.records)
+    meters = [CallMeter(node="contract") for _ in range(_AT_ONCE)]
+    await asyncio.gather(*(_completed(llm, each) for each in meters))
+    _require(all(len(each.records) == 1 for each in meters), "calls at once have a record each", len(meters))
+
+
+async def _completed(llm: ChatLLM, meter: CallMeter, **listeners: Unpack[TextListeners]) -> Completion:
+    messages: list[Message] = [("user", "Answer with one word: which colour has snow?")]
+    options = CallOptions(max_tokens=32)
+    return await _awaited(
+        llm.complete(messages, meter=meter, options=options, **listeners), "complete answers a question"
+    )
+
+
+class _Services:
+    """A retriever, a judge and a reader that count what they are asked."""
+
+    def __init__(self, *, failures: int = 0) -> None:
+        self.reader = _Reader(failures)
+
+    def context(self, *, calls: int = 60) -> RagContext:
+        limits = Limits(max_rec_depth=1, max_llm_calls=calls)
+        return RagContext(reader=self.reader, retriever=_OneChunk(), judge=_Useful(), limits=limits)
+
+
+class _Reader:
+    model = "contract"
+
+    def __init__(self, failures: int) -> None:
+        self.calls = 0
+        self._failures = failures
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        **listeners: Unpack[TextListeners],
+    ) -> Completion:
+        meter.reserve()
+        self.calls += 1
+        failed = self.calls <= self._failures
+        meter.record(kind="chat", model=self.model, started=time.perf_counter(), error="HTTP 500" if failed else "")
+        if failed:
+            raise ModelCallError("contract: HTTP 500, once")
+        Listeners(**listeners).settle(text="VG 68", thinking="")
+        return Completion(text="VG 68", thinking="", finish_reason="stop")
+
+
+class _OneChunk:
+    def fingerprint(self) -> dict[str, str]:
+        return {"kind": "contract"}
+
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        return [(_chunk(0, _TEXTS[0]), 1.0)]
+
+
+class _Useful:
+    def fingerprint(self) -> dict[str, str]:
+        return {"kind": "contract"}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        return Verdict(status="judged", score=2)
+
+
+def _chunk(place: int, text: str) -> Document:
+    return Document(page_content=text, metadata={"chunk_id": f"chunk-{place}", "source": "ks-1.md"})
+
+
+def _check_fingerprint(part: Judge | ChunkRetriever) -> None:
+    first = part.fingerprint()
+    is_text = isinstance(first, Mapping) and all(isinstance(each, str) for pair in first.items() for each in pair)
+    _require(is_text, "fingerprint gives texts by name", first)
+    again = part.fingerprint()
+    _require(again == first, "fingerprint gives the same each time", (first, again))
+
+
+async def _awaited(work: Awaitable[T], rule: str) -> T:
+    _require(hasattr(work, "__await__"), f"{rule}: its method is a coroutine", work)
+    try:
+        return await asyncio.wait_for(work, _LONGEST_S)
+    except Exception as error:
+        raise ContractError(f"{rule}; it raised {type(error).__name__}: {error}") from error
+
+
+def _run(check: Awaitable[None]) -> None:
+    async def checked() -> None:
+        await check
+
+    background_loop().run(checked())
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _require(holds: bool, rule: str, given: object) -> None:
+    if not holds:
+        raise ContractError(f"{rule}; it gave {given!r:.300}")
