@@ -28,6 +28,8 @@ from .turn_facts import TurnFacts
 
 Completeness = Literal["complete", "degraded", "failed"]
 """complete: answered without damage. degraded: answered with damage. failed: not answered."""
+Place = tuple[str, str, int]
+"""System, id of a question or dialogue, and repeat."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,7 @@ class RunRow:
     """Whether a ``ModelSetupError`` (key, model, account, address) failed it. The same command asks it again."""
 
     @property
-    def place(self) -> tuple[str, str, int]:
+    def place(self) -> Place:
         """System, question and repeat of the row."""
         return (self.system, self.question_id, self.repeat)
 
@@ -98,20 +100,24 @@ class RunRow:
         return round(self.seconds + own + (self.tree.cached_seconds if self.tree else 0.0), 3)
 
     @property
+    def chat_usage(self) -> tuple[ModelUsage, ...]:
+        """The part of ``paid`` by chat models; empty if nothing was recorded."""
+        return tuple(usage for usage in self.paid or () if usage.kind == "chat")
+
+    @property
+    def uncached_chat_usage(self) -> tuple[ModelUsage, ...]:
+        """``chat_usage`` as if no call had come from the cache."""
+        return tuple(usage.as_if_uncached() for usage in self.chat_usage)
+
+    @property
     def chat_calls(self) -> int:
         """Paid chat calls of the tree and of the conversation."""
-        if self.tree is None and self.conversation is None:
-            return sum(usage.calls for usage in self.paid or () if usage.kind == "chat")
-        own = self.conversation.own.calls if self.conversation else 0
-        return own + (self.tree.chat_calls if self.tree else 0)
+        return sum(usage.calls for usage in self.chat_usage)
 
     @property
     def tokens(self) -> int:
         """Prompt and completion tokens of ``chat_calls``."""
-        if self.tree is None and self.conversation is None:
-            return sum(usage.tokens for usage in self.paid or () if usage.kind == "chat")
-        own = self.conversation.own.prompt_tokens + self.conversation.own.completion_tokens if self.conversation else 0
-        return own + (self.tree.prompt_tokens + self.tree.completion_tokens if self.tree else 0)
+        return sum(usage.tokens for usage in self.chat_usage)
 
 
 Manifest = Mapping[str, object]
