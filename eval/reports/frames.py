@@ -7,13 +7,12 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from ...modules.calls.prices import ModelUsage, Prices, load_prices
+from ...modules.calls.prices import Prices, load_prices
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.damage import DAMAGE_KINDS, damage_in_words
 from ..metrics.intervals import Scale
 from ..metrics.retrieval import score_retrieval
-from ..metrics.tree import TreeFigures
 from ..ragas.scores import RagasScore, current_scores
 from ..rows.store import RunRow
 from ..runs.experiment import RETRIEVING
@@ -207,30 +206,16 @@ def _scale_of(metric: str) -> Scale:
 
 
 def _figures(row: RunRow) -> dict[str, float]:
-    if row.tree is None and row.paid is None:
+    if row.paid is None:
         return {}
     figures = {name: value for name, value in asdict(row.tree).items() if name != "cached_seconds"} if row.tree else {}
-    chat = [usage for usage in row.paid or () if usage.kind == "chat"]
-    if row.paid is None and row.tree is not None:
-        chat = [_usage_of(row.tree)]
-    for prefix, usages in (("", [usage.as_if_uncached() for usage in chat]), ("paid_", chat)):
+    for prefix, usages in (("", row.uncached_chat_usage), ("paid_", row.chat_usage)):
         figures[f"{prefix}chat_calls"] = sum(usage.calls for usage in usages)
         figures[f"{prefix}prompt_tokens"] = sum(usage.prompt_tokens for usage in usages)
         figures[f"{prefix}completion_tokens"] = sum(usage.completion_tokens for usage in usages)
-    figures["cached_chat_calls"] = sum(usage.cached_calls for usage in chat)
-    figures["estimated_chat_calls"] = sum(usage.as_if_uncached().estimated_calls for usage in chat)
+    figures["cached_chat_calls"] = sum(usage.cached_calls for usage in row.chat_usage)
+    figures["estimated_chat_calls"] = sum(usage.estimated_calls for usage in row.uncached_chat_usage)
     return figures
-
-
-def _usage_of(tree: TreeFigures) -> ModelUsage:
-    return ModelUsage(
-        model="",
-        kind="chat",
-        calls=tree.chat_calls,
-        prompt_tokens=tree.prompt_tokens,
-        completion_tokens=tree.completion_tokens,
-        cached_calls=tree.cached_chat_calls,
-    )
 
 
 def _cost(row: RunRow, prices: Prices) -> dict[str, object]:

@@ -53,7 +53,7 @@ def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: S
         "reused_chunks": len(facts.reused) if facts else 0,
         "own_calls": facts.own.calls if facts else 0,
         "own_cached_calls": facts.own.cached_calls if facts else 0,
-        "own_tokens": facts.own.prompt_tokens + facts.own.completion_tokens if facts else 0,
+        "own_tokens": facts.own.tokens if facts else 0,
         **dict.fromkeys((*REWRITE_METRICS, *NEEDED_METRICS, *REUSE_METRICS, *TURN_METRICS, *form_metrics(ks))),
         **(_answered_columns(row, question, facts, em=em, ks=ks) if facts and facts.answered_from else {}),
     }
@@ -62,8 +62,6 @@ def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: S
 def _answered_columns(
     row: RunRow, question: EvalQuestion, facts: TurnFacts, *, em: float | None, ks: Sequence[int]
 ) -> dict[str, object]:
-    usage = [usage.as_if_uncached() for usage in row.paid or () if usage.kind == "chat"]
-    calls, tokens = sum(one.calls for one in usage), sum(one.prompt_tokens + one.completion_tokens for one in usage)
     from_history = facts.answered_from == "history"
     turn = AnsweredTurn(
         number=facts.path_length,
@@ -80,8 +78,8 @@ def _answered_columns(
         **_needed(facts, question),
         "reuses": float(turn.reuses) if turn.is_follow_up else None,
         "reuses_wrongly": None if harm is None else float(harm),
-        "turn_calls": calls,
-        "turn_tokens": tokens,
+        "turn_calls": sum(usage.calls for usage in row.uncached_chat_usage),
+        "turn_tokens": sum(usage.tokens for usage in row.uncached_chat_usage),
         **_retrieved(facts, question, ks),
     }
 

@@ -147,7 +147,7 @@ class Spending:
 
 
 def cost_of_row(row: RunRow, prices: Prices) -> Cost:
-    """Compute the cost of one question; unknown for old rows without ``paid``."""
+    """Compute the cost of one question; unknown if nothing was recorded."""
     return UNKNOWN if row.paid is None else prices.cost_of(row.paid)
 
 

@@ -18,6 +18,7 @@ from judgetree.modules.errors import SettingsError, UserError
 from tests.app.talks import DRUM, FIRST, STANDALONE_THICKNESS, THICKNESS
 from tests.eval.dataset_files import write_list
 from tests.eval.dialogue_bench import FORK, LINE, TURNS, Bench, facts, opened, turn
+from tests.eval.run_rows import tree_figures
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +67,9 @@ def test_tree_is_kept_of_searches_and_calls_count_once(prepared: Bench) -> None:
         tree = trees.read(row.thread_id)
         assert (tree is None) == (row.tree is None) == (facts(row).answered_from == "history")
         assert tree is None or tree.root.thread_id == facts(row).rag_thread_id
-        paid = [usage for usage in row.paid or () if usage.kind == "chat"]
-        assert (sum(usage.calls for usage in paid), row.tokens) == (
-            row.chat_calls,
-            sum(usage.prompt_tokens + usage.completion_tokens for usage in paid),
-        )
+        own, found = facts(row).own, row.tree or tree_figures()
+        assert row.chat_calls == own.calls + found.chat_calls
+        assert row.tokens == own.tokens + found.prompt_tokens + found.completion_tokens
     assert sum(row.chat_calls for row in rows.values()) == prepared.requests()
     history = rows["naive", turn(LINE, 3)], rows["judge", turn(LINE, 3)]
     assert {facts(row).own.calls + facts(row).own.cached_calls for row in history} == {3}
