@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...modules.errors import SettingsError
 from ..datasets.questions import Dataset
-from ..rows.store import RunStore
+from ..rows.store import RunStore, part_of
 
 DISTRACTORS = 2
 MIN_QUESTIONS = 20
@@ -67,11 +67,10 @@ def refuse_reported(dataset: Dataset, whole_digest: str, store: RunStore) -> Non
     manifest = store.read_manifest()
     if manifest is None:
         raise SettingsError(f"{store.folder} is not a run. Give the folder that `judgetree eval run --out` wrote.")
-    identity = manifest.get("identity")
     rows = store.read_rows()
     asked = {row.question_id for row in rows} | {_wording(row.question) for row in rows}
     shared = [each.id for each in dataset.questions if each.id in asked or _wording(each.question) in asked]
-    if isinstance(identity, dict) and identity.get("dataset_digest") == whole_digest:
+    if part_of(manifest, "identity").get("dataset_digest") == whole_digest:
         raise SettingsError(f"The run {store.folder} used this same data set. Calibrate on another split.")
     if shared:
         named = ", ".join(shared[:_SHOWN]) + (", …" if len(shared) > _SHOWN else "")

@@ -16,12 +16,11 @@ from ...modules.settings import load_settings
 from ..datasets.questions import Dataset, EvalQuestion
 from ..datasets.registry import load_dataset
 from ..ragas.scores import RagasStore
-from ..rows.store import Manifest, RunRow, RunStore, newest_attempts
+from ..rows.store import Manifest, RunRow, RunStore, newest_attempts, part_of
 from ..rows.trees import TreeStore
 from ..runs.experiment import Experiment, load_experiment
 from ..runs.jobs import choose_questions
 from ..runs.limits import cost_of_row
-from ..runs.manifest import experiment_in
 from .frames import ks_of, question_frame
 
 
@@ -68,10 +67,10 @@ def load_run(folder: Path) -> LoadedRun:
     rows = newest_attempts(attempts)
     if manifest is None or not rows:
         raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
-    experiment = load_experiment(None, **experiment_in(manifest))
+    experiment = load_experiment(None, **part_of(manifest, "experiment"))
     dataset = load_dataset(experiment.dataset, split=experiment.split)
-    identity = manifest.get("identity")
-    if isinstance(identity, dict) and identity.get("dataset_digest") != dataset.digest:
+    identity = part_of(manifest, "identity")
+    if identity and identity.get("dataset_digest") != dataset.digest:
         raise SettingsError(
             f"{experiment.dataset} has changed since {folder} was run, so its gold answers may differ. Restore the "
             "file of that run, or run again with another --out."

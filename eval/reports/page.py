@@ -23,6 +23,7 @@ from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.disk import write_whole
 from ...modules.formats import printable
 from ..calibration.judge_figures import judged_questions
+from ..rows.store import part_of
 from .compare import Comparison, compare_systems
 from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
@@ -108,15 +109,14 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def _facts(run: LoadedRun, report: Report) -> str:
-    identity = run.manifest.get("identity")
-    known = identity if isinstance(identity, Mapping) else {}
+    identity = part_of(run.manifest, "identity")
     asked = report.questions["question_id"].nunique()
     facts = {
         "data set": run.experiment.dataset,
         "questions": f"{asked:,} of {len(run.dataset.questions):,}",
         "answers": f"{len(report.questions):,}",
         "run": str(run.manifest.get("created", ""))[:10],
-        **{name.replace("_", " "): known.get(name) for name in _HEAD_FACTS},
+        **{name.replace("_", " "): identity.get(name) for name in _HEAD_FACTS},
     }
     shown = [(name, value) for name, value in facts.items() if value not in (None, "")]
     return "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in shown)

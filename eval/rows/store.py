@@ -126,6 +126,12 @@ _ROW_HEAD = f'{{"{FORMAT_KEY}":"{format_of("rows")}",'.encode()
 """Start of each line of the rows file."""
 
 
+def part_of(manifest: Manifest, name: Literal["experiment", "identity", "settings", "index"]) -> Mapping[str, object]:
+    """Return a part of a manifest; empty if it is missing."""
+    part = manifest.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
 def newest_attempts(rows: Iterable[RunRow]) -> list[RunRow]:
     """Keep the last row of each question, system and repeat, in the order of their first rows."""
     return list({row.place: row for row in rows}.values())
