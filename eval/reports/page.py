@@ -22,13 +22,12 @@ from markdown_it import MarkdownIt
 from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.disk import write_whole
 from ...modules.formats import printable
-from ..calibration.judge_figures import judged_questions
 from ..rows.store import part_of
 from .compare import Comparison, compare_systems
 from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .loaded_run import LoadedRun, load_run
-from .plots import Plot, confusion_plot, cost_plot, failure_plot, latency_plot, split_plot
+from .plots import SPLIT_WORDS, Plot, confusion_plot, cost_plot, failure_plot, latency_plot, split_plot
 from .report import Report, report_of
 
 _HEAD_FACTS = (
@@ -44,7 +43,6 @@ _HEAD_FACTS = (
 )
 """Keys of the manifest's identity at the top of the page; the others are folded away."""
 _INTERVAL = re.compile(r" \(([^()<]* to [^()<]*)\)</td>")
-_SPLIT_WORDS = {"type": "Question type", "hops": "Hops", "recursion": "Recursion"}
 
 
 def draw_report(run: LoadedRun, report: Report) -> str:
@@ -76,7 +74,7 @@ def draw_report(run: LoadedRun, report: Report) -> str:
             cost_plot(report.questions, report.systems),
             latency_plot(report.questions),
             split_plot(report.splits, names),
-            _confusion_plot(run),
+            confusion_plot({system: figures.confusion for system, figures in report.judges.items()}),
         ),
         failure_plot=_figures(failure_plot(report.failures, names)),
         splits=_splits(report.splits),
@@ -135,12 +133,6 @@ def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str
             yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _confusion_plot(run: LoadedRun) -> Plot | None:
-    systems = dict.fromkeys(row.system for row in run.rows)
-    rows = {system: [row for row in run.rows if row.system == system] for system in systems}
-    return confusion_plot({system: judged_questions(own, run.dataset.questions) for system, own in rows.items()})
-
-
 def _figures(*plots: Plot | None) -> str:
     figures = "".join(
         f'<figure id="plot-{plot.name}"><h3>{_text(plot.title)}</h3>{plot.svg}'
@@ -180,7 +172,7 @@ def _splits(splits: pd.DataFrame) -> str:
     for split, rows in splits.groupby("split", sort=False):
         columns = list(dict.fromkeys(zip(rows["system"], rows["metric"], strict=True)))
         by_place = rows.set_index(["part", "system", "metric"])
-        head = [_text(_SPLIT_WORDS.get(str(split), split)), "n", *(_text(f"{s} {m.upper()}") for s, m in columns)]
+        head = [_text(SPLIT_WORDS[str(split)].capitalize()), "n", *(_text(f"{s} {m.upper()}") for s, m in columns)]
         body = []
         for part in dict.fromkeys(rows["part"]):
             n = int(rows[rows["part"] == part]["n"].max())

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib import rcParams
 
-from judgetree.evaluation.calibration.judge_figures import JudgedChunk
+from judgetree.evaluation.calibration.judge_figures import Confusion
 from judgetree.evaluation.reports.plots import (
     Plot,
     box_of,
@@ -54,15 +54,13 @@ FAILURES = pd.DataFrame(
         "share": [0.7, 0.2, 0.3],
     }
 )
-JUDGED = {
+CONFUSIONS: dict[str, Confusion] = {
     "judge": {
-        "q": [
-            JudgedChunk(verdict="1", confidence=0.9, gold="some"),
-            JudgedChunk(verdict="0", confidence=0.9, gold="some"),
-            JudgedChunk(verdict="0", confidence=0.9, gold="none"),
-        ]
-    },
-    "naive": {},
+        "0": {"none": 1, "some": 1, "all": 0},
+        "1": {"none": 0, "some": 1, "all": 0},
+        "2": {"none": 0, "some": 0, "all": 0},
+        "unknown": {"none": 0, "some": 0, "all": 0},
+    }
 }
 
 
@@ -70,7 +68,7 @@ def plots() -> list[Plot]:
     drawn = [
         cost_plot(QUESTIONS, MEANS),
         split_plot(SPLITS, SYSTEMS),
-        confusion_plot(JUDGED),
+        confusion_plot(CONFUSIONS),
         latency_plot(QUESTIONS),
         failure_plot(FAILURES, SYSTEMS),
     ]
@@ -150,7 +148,7 @@ def test_plot_without_figures_is_none() -> None:
     assert cost_plot(QUESTIONS.drop(columns=["chat_calls"]), MEANS) is None
     assert split_plot(SPLITS[:0], SYSTEMS) is None
     assert failure_plot(FAILURES[:0], SYSTEMS) is None
-    assert confusion_plot({"naive": {}}) is None
+    assert confusion_plot({}) is None
 
 
 def test_text_stays_text_in_any_script() -> None:
@@ -161,7 +159,7 @@ def test_text_stays_text_in_any_script() -> None:
 
 
 def test_confusion_shares_are_those_of_the_column() -> None:
-    plot = confusion_plot(JUDGED)
+    plot = confusion_plot(CONFUSIONS)
     assert plot is not None
     assert {"1  (50 %)", "1  (100 %)", "0  (0 %)"} <= set(texts(plot))
     assert "all" not in texts(plot), "no chunk holds all of the gold"
