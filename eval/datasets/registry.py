@@ -48,14 +48,6 @@ def _one_file(load: Callable[[Path], Dataset]) -> SplitLoader:
     return loaded
 
 
-def _beir(path: Path, split: str | None) -> Dataset:
-    return load_beir(path, split=split)
-
-
-def _mtrag(path: Path, split: str | None) -> Dataset:
-    return load_mtrag(path, domain=split)
-
-
 DATASETS: Mapping[str, DatasetFormat] = {
     "hotpotqa": DatasetFormat(
         load=_one_file(load_hotpotqa),
@@ -75,7 +67,7 @@ DATASETS: Mapping[str, DatasetFormat] = {
         homepage="https://github.com/StonyBrookNLP/musique",
     ),
     "beir": DatasetFormat(
-        load=_beir,
+        load=lambda path, split: load_beir(path, split=split),
         licence="Each set has its own; the page names them.",
         homepage="https://github.com/beir-cellar/beir",
     ),
@@ -100,7 +92,7 @@ DATASETS: Mapping[str, DatasetFormat] = {
         homepage="https://sites.google.com/view/qanta/projects/canard",
     ),
     "mtrag": DatasetFormat(
-        load=_mtrag,
+        load=lambda path, split: load_mtrag(path, domain=split),
         licence="Its README names none; see the repository, and for its corpora those of ClapNQ and FiQA.",
         homepage="https://github.com/IBM/mt-rag-benchmark",
     ),
