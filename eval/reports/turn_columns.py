@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import get_args
 
 from ..datasets.questions import EvalQuestion
-from ..metrics.conversation import AnsweredTurn, QueryForm, RewriteScores, needed_scores, rewrite_scores
+from ..metrics.conversation import AnsweredTurn, QueryForm, needed_scores, rewrite_scores
 from ..metrics.retrieval import all_supporting, supporting_recall
 from ..rows.store import RunRow
 from ..rows.turn_facts import TurnFacts
@@ -71,10 +72,8 @@ def _answered_columns(
         topic_switch=question.turn.topic_switch if question.turn else None,
     )
     harm = turn.reuses_wrongly if turn.reuses else None
-    rewrite = _rewrite_scores(facts.standalone_query, question)
     return {
-        "rewrite_rouge1_recall": rewrite.rouge1_recall if rewrite else None,
-        "rewrite_exact": rewrite.exact if rewrite else None,
+        **_rewrite(facts, question),
         **_needed(facts, question),
         "reuses": float(turn.reuses) if turn.is_follow_up else None,
         "reuses_wrongly": None if harm is None else float(harm),
@@ -89,21 +88,25 @@ def _needed(facts: TurnFacts, question: EvalQuestion) -> dict[str, float | None]
     gold = question.turn.relevant_turns if question.turn else None
     if gold is None or facts.needed_turns is None or facts.path_length < 2:
         return {}
-    scores = needed_scores(facts.needed_turns, gold)
-    return {"needed_precision": scores.precision, "needed_recall": scores.recall, "needed_f1": scores.f1}
+    return {f"needed_{name}": score for name, score in asdict(needed_scores(facts.needed_turns, gold)).items()}
 
 
-def _rewrite_scores(standalone: str, question: EvalQuestion) -> RewriteScores | None:
+def _rewrite(facts: TurnFacts, question: EvalQuestion) -> dict[str, float]:
+    """Score the rewrite of a turn, if the data set has one with words."""
     human = question.turn.rewrite if question.turn else ""
     if not any(letter.isalnum() for letter in human):
-        return None
-    return rewrite_scores(standalone, human, lang=question.lang)
+        return {}
+    scores = rewrite_scores(facts.standalone_query, human, lang=question.lang)
+    return {f"rewrite_{name}": score for name, score in asdict(scores).items()}
 
 
-def _retrieved(facts: TurnFacts, question: EvalQuestion, ks: Sequence[int]) -> dict[str, float | None]:
-    scores: dict[str, float | None] = {}
-    for form, keys in facts.retrieved.items():
-        for k in ks:
-            scores[f"{form}_recall@{k}"] = supporting_recall(keys, question.supporting, k=k)
-            scores[f"{form}_all@{k}"] = all_supporting(keys, question.supporting, k=k)
-    return scores
+def _retrieved(facts: TurnFacts, question: EvalQuestion, ks: Sequence[int]) -> dict[str, float]:
+    if not question.supporting:
+        return {}
+    of_name = {"recall": supporting_recall, "all": all_supporting}
+    return {
+        f"{form}_{name}@{k}": score(keys, question.supporting, k=k)
+        for form, keys in facts.retrieved.items()
+        for k in ks
+        for name, score in of_name.items()
+    }
