@@ -101,7 +101,8 @@ class Bm25:
     After Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with Lucene's IDF, which is at least 0.
     """
 
-    def __init__(self, passages: Sequence[str], *, k1: float = 1.5, b: float = 0.75) -> None:
+    def __init__(self, passages: Sequence[str]) -> None:
+        k1, b = 1.5, 0.75
         texts = [_words(passage) for passage in passages]
         mean_length = sum(map(len, texts)) / max(len(texts), 1)
         self._count = len(texts)
@@ -132,7 +133,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def cases_of(dataset: Dataset, *, distractors: int = DISTRACTORS, pool: int = POOL) -> list[Case]:
+def cases_of(dataset: Dataset, *, pool: int = POOL) -> list[Case]:
     """Build the cases of all questions with gold documents, in order; passages are whole documents.
 
     Distractors come from the first ``pool`` documents of the corpus.
@@ -153,7 +154,7 @@ def cases_of(dataset: Dataset, *, distractors: int = DISTRACTORS, pool: int = PO
     for question in dataset.questions:
         gold = [key for key in question.supporting if key in texts]
         near_gold = [places[key] for key in gold if key in places]
-        likeliest = search.likeliest(question.question, distractors, without=near_gold) if gold else []
+        likeliest = search.likeliest(question.question, DISTRACTORS, without=near_gold) if gold else []
         if likeliest:
             case = Case(
                 question=question.question,

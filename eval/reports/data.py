@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...graphs.drawing.html import Json, SharedTexts, describe_chunk, pack, query_data
-from ...graphs.rag.search_tree import SearchTree
 from ...graphs.tree.nodes import ChunkNode
 from ...modules.formats import printable
 from ..datasets.questions import DialogueTurn, EvalQuestion
@@ -116,10 +115,8 @@ def _number(value: object) -> float | int | None:
 
 def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: SharedTexts) -> Json:
     tree = trees.read(row.thread_id)
-    return None if tree is None else _tree_data(tree, row, question, texts)
-
-
-def _tree_data(tree: SearchTree, row: RunRow, question: EvalQuestion, texts: SharedTexts) -> Json:
+    if tree is None:
+        return None
     keys = {chunk.chunk_id: chunk.key for chunk in row.chunks}
 
     def describe(chunk: ChunkNode) -> Mapping[str, Json]:

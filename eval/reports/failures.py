@@ -142,7 +142,9 @@ def failure_kind(row: RunRow, question: EvalQuestion, read_tree: Callable[[], Se
     scores = score_answer(question, row.prediction, refused=row.status == "refused")
     if scores.em == 1.0:
         return None
-    return _kind_without_tree(row, question, scores) or _lost_evidence(row, question, read_tree) or _reader_kind(row)
+    if kind := _kind_without_tree(row, question, scores) or _lost_evidence(row, question, read_tree):
+        return kind
+    return "refused_despite_evidence" if row.status == "refused" else "reader_missed"
 
 
 def _kind_without_tree(row: RunRow, question: EvalQuestion, scores: AnswerScores) -> FailureKind | None:
@@ -151,10 +153,6 @@ def _kind_without_tree(row: RunRow, question: EvalQuestion, scores: AnswerScores
     if scores.cover_em == 1.0:
         return "format_only"
     return "closed_book" if row.system not in RETRIEVING else None
-
-
-def _reader_kind(row: RunRow) -> FailureKind:
-    return "refused_despite_evidence" if row.status == "refused" else "reader_missed"
 
 
 def _lost_evidence(

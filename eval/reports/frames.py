@@ -11,7 +11,6 @@ from ...modules.calls.prices import Prices, load_prices
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.damage import DAMAGE_KINDS, damage_in_words
-from ..metrics.intervals import Scale
 from ..metrics.retrieval import score_retrieval
 from ..ragas.scores import RagasScore, current_scores
 from ..rows.store import RunRow
@@ -116,7 +115,7 @@ def system_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) 
             if metric in _NEEDS_ALL and part[metric].isna().any():
                 records.append({"system": system, "metric": metric, "n": part["question_id"].nunique()})
                 continue
-            interval = mean_of(part, metric, scale=_scale_of(metric), seed=seed)
+            interval = mean_of(part, metric, scale="share" if is_share(metric) else "amount", seed=seed)
             if interval is not None:
                 records.append({"system": system, "metric": metric, **asdict(interval)})
     return pd.DataFrame.from_records(records, columns=_MEAN_COLUMNS)
@@ -199,10 +198,6 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores, ks: Seque
         **turn_columns(row, question, em=answers["em"], ks=ks),
         **ragas_columns(row, question, ragas),
     }
-
-
-def _scale_of(metric: str) -> Scale:
-    return "share" if is_share(metric) else "amount"
 
 
 def _figures(row: RunRow) -> dict[str, float]:

@@ -34,9 +34,7 @@ class LoadedRun:
     dataset: Dataset
     """The whole data set, not only the questions that were asked."""
     rows: list[RunRow]
-    """The newest attempts, at least one, sorted by question in data set order, then by system in ``SYSTEMS`` order,
-    then
-    by repeat."""
+    """The newest attempts, one or more, by question in data set order, system in ``SYSTEMS`` order, and repeat."""
     replaced: tuple[RunRow, ...] = ()
     """Earlier attempts at questions that were asked again; they are not scored, but count as paid."""
     trees: TreeStore
@@ -75,13 +73,14 @@ def load_run(folder: Path) -> LoadedRun:
             f"{experiment.dataset} has changed since {folder} was run, so its gold answers may differ. Restore the "
             "file of that run, or run again with another --out."
         )
+    kept = {id(row) for row in rows}
     return LoadedRun(
         folder=folder,
         manifest=manifest,
         experiment=experiment,
         dataset=dataset,
         rows=_in_order(rows, dataset),
-        replaced=_replaced(attempts, rows),
+        replaced=tuple(row for row in attempts if id(row) not in kept),
         trees=TreeStore(folder),
     )
 
@@ -107,11 +106,6 @@ def paid_by_system(run: LoadedRun) -> dict[str, Cost]:
     for row in (*run.rows, *run.replaced):
         paid[row.system] += cost_of_row(row, prices)
     return paid
-
-
-def _replaced(attempts: Iterable[RunRow], newest: Iterable[RunRow]) -> tuple[RunRow, ...]:
-    kept = {id(row) for row in newest}
-    return tuple(row for row in attempts if id(row) not in kept)
 
 
 def _in_order(rows: Iterable[RunRow], dataset: Dataset) -> list[RunRow]:

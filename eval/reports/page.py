@@ -199,7 +199,10 @@ def _failures(report: Report) -> str:
     rows = [
         [
             f"{_text(FAILURE_WORDS[kind][0])}<small>{_text(FAILURE_WORDS[kind][1])}</small>",
-            *(_count(counts.get((kind, system), 0), kind, system) for system in systems),
+            *(
+                _link(f"{count:,}", system=system, outcome=kind) if (count := counts.get((kind, system))) else "0"
+                for system in systems
+            ),
         ]
         for kind in kinds
     ]
@@ -208,10 +211,6 @@ def _failures(report: Report) -> str:
     known = report.questions[report.questions["em"].notna()]["system"].value_counts()
     answers = ["of answers whose gold is known", *(f"{known.get(system, 0):,}" for system in systems)]
     return _table(["kind", *map(_text, systems)], [*rows, total, answers])
-
-
-def _count(count: int, kind: str, system: str) -> str:
-    return _link(f"{count:,}", system=system, outcome=kind) if count else "0"
 
 
 def write_report(folder: Path, *, baseline: str | None = None) -> Report:

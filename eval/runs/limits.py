@@ -234,14 +234,9 @@ class LimitedLLM(ChatWrapper):
             taken = None
             raise
         finally:
-            await self._settle(place, taken)
+            billed = _NOTHING if taken is None else self._spending.amount_of({**taken, "model": self._billed_as})
+            await self._spending.settle(place, billed)
         return completion
-
-    async def _settle(self, place: object, taken: CallRecord | None) -> None:
-        amount = (
-            Amount() if taken is None else self._spending.amount_of(CallRecord(**{**taken, "model": self._billed_as}))
-        )
-        await self._spending.settle(place, amount)
 
 
 MIN_ASKED = 10

@@ -40,21 +40,6 @@ def collection_of(dataset: Dataset) -> str:
     return f"eval_{re.sub(r'[^0-9A-Za-z]+', '_', dataset.name)}_{dataset.corpus_digest[:12]}"
 
 
-def open_collection(collection: str, settings: Settings) -> Index:
-    """Open an existing collection as an index; close it after use.
-
-    Raises:
-        CollectionError: The collection does not exist; the message lists those that do.
-    """
-    index = open_index(collection, settings)
-    try:
-        index.info()
-    except BaseException:
-        index.close()
-        raise
-    return index
-
-
 def open_corpus(dataset: Dataset, settings: Settings, *, on_progress: StageProgress | None = None) -> Index:
     """Open an index over the data set's corpus and bring it up to date; close it after use.
 
@@ -162,7 +147,7 @@ class Services:
     def _open(self) -> None:
         experiment, settings = self.experiment, self.settings
         if RETRIEVING.intersection(experiment.systems):
-            self.index = self._resources.enter_context(self._open_index())
+            self.index = self._open_index()
             self._retriever = Retriever(
                 self.index,
                 topk=experiment.topk,
@@ -182,9 +167,12 @@ class Services:
         self._cache = self._resources.enter_context(CompletionCache(settings.home / "completions.sqlite"))
 
     def _open_index(self) -> Index:
-        if self.experiment.corpus is not None:
-            return open_collection(self.experiment.corpus, self.settings)
-        return open_corpus(self.dataset, self.settings, on_progress=self._on_progress)
+        if self.experiment.corpus is None:
+            index = open_corpus(self.dataset, self.settings, on_progress=self._on_progress)
+            return self._resources.enter_context(index)
+        index = self._resources.enter_context(open_index(self.experiment.corpus, self.settings))
+        index.info()  # raises for a collection that does not exist
+        return index
 
     def _create_judge(self, llm: ChatLLM) -> Judge:
         return create_judge(self.experiment.judge, llm, spec=self.settings.judge_spec, settings=self.settings)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from judgetree.evaluation.calibration.calibrate import CalibrationPlan
 from judgetree.evaluation.calibration.data import Bm25, cases_of, refuse_held_back, refuse_reported
 from judgetree.evaluation.calibration.fit import (
     Probabilities,
@@ -252,7 +253,7 @@ def test_judge_that_never_says_yes_or_no_cannot_be_fitted() -> None:
 @pytest.mark.parametrize("recall", [0.0, -0.1, 1.1, math.nan])
 def test_target_recall_is_a_share(recall: float) -> None:
     with pytest.raises(SettingsError, match="target_recall"):
-        fit_thresholds([rated(0.8, 0.2)] * 20, target_recall=recall)
+        CalibrationPlan(dataset="hotpotqa:train.json", target_recall=recall)
 
 
 class Sayer:
