@@ -142,7 +142,7 @@ class Spending:
         of_limit = {"max_calls": amount.calls, "max_tokens": amount.tokens, "max_cost": amount.cost.known_usd}
         for name, limit in self._limits.items():
             if limit is not None and (of_limit[name] > limit or (is_met and of_limit[name] == limit)):
-                return f"{name}={limit:g}"
+                return f"{name}={limit:g}" if name == "max_cost" else f"{name}={limit}"
         return ""
 
 

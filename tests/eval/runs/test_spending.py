@@ -18,14 +18,13 @@ from judgetree.modules.calls.prices import Cost, ModelUsage, Price, Prices, load
 from judgetree.modules.errors import RunLimitReached, SettingsError
 from judgetree.modules.settings import load_settings
 from tests.call_records import call_record
-from tests.eval.run_rows import run_row, tree_figures
+from tests.eval.run_rows import run_row
 
 PRICES = Prices({"chat": {"m": Price(prompt=1.0, completion=1.0)}, "embedding": {"e": Price(prompt=1.0)}})
-FIGURES = tree_figures(chat_calls=2, prompt_tokens=90, completion_tokens=10)
 CHAT = ModelUsage(model="m", kind="chat", calls=2, prompt_tokens=900_000, completion_tokens=100_000)
 """A dollar."""
 EMBEDDING = ModelUsage(model="e", kind="embedding", calls=1, uncounted_calls=1)
-ROW = run_row(system="naive", question="?", prediction="!", tree=FIGURES, paid=(CHAT,))
+ROW = run_row(system="naive", question="?", prediction="!", paid=(CHAT,))
 
 
 def limited(**limits: float | str) -> Experiment:
@@ -36,7 +35,7 @@ def limited(**limits: float | str) -> Experiment:
     ("limits", "stopped_by"),
     [
         ({"max_calls": 4}, "max_calls=4"),
-        ({"max_tokens": 200}, "max_tokens=200"),
+        ({"max_tokens": 2_000_000}, "max_tokens=2000000"),
         ({"max_cost": 1.5}, "max_cost=1.5"),
         ({"max_cost": 2}, "max_cost=2"),
         ({}, ""),
