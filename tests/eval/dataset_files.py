@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from judgetree.evaluation.datasets.questions import Dataset
+
 Row = Mapping[str, object]
 
 
@@ -21,6 +23,13 @@ def write_lines(folder: Path, *rows: object, name: str = "rows.jsonl") -> Path:
     file = folder / name
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file
+
+
+def fault_of(dataset: Dataset, number: int) -> str:
+    """The fault of a row that alone is malformed."""
+    [(found, fault)] = dataset.malformed
+    assert found == number
+    return fault
 
 
 def hotpot_row(

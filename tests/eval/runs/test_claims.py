@@ -43,9 +43,9 @@ class Desk(Claims):
         assert self.office.taken.pop(place) is self
 
 
-def chains(count: int, *, attempt: int = 0) -> list[Chain]:
+def chains(count: int) -> list[Chain]:
     questions = [EvalQuestion(id=f"q{number}", question="?", answers=()) for number in range(count)]
-    jobs = [Job(system="naive", question=question, repeat=0, attempt=attempt) for question in questions]
+    jobs = [Job(system="naive", question=question, repeat=0, attempt=0) for question in questions]
     return chains_of(jobs, by_dialogue=False)
 
 
@@ -53,9 +53,9 @@ def never(*_: object) -> bool:
     return False
 
 
-def row(place: Place, attempt: int = 0) -> RunRow:
+def row(place: Place) -> RunRow:
     system, question_id, repeat = place
-    return run_row(system=system, question_id=question_id, repeat=repeat, attempt=attempt)
+    return run_row(system=system, question_id=question_id, repeat=repeat)
 
 
 def key_of(run_id: str, place: Place) -> int:
@@ -112,12 +112,6 @@ def test_job_of_another_process_is_waited_for_and_done_if_that_one_dies() -> Non
         return [first.place, second.place]
 
     assert asyncio.run(scenario()) == [("naive", "q1", 0), ("naive", "q0", 0)]
-
-
-@pytest.mark.parametrize(("attempt", "is_done"), [(0, True), (1, True), (2, False)])
-def test_earlier_attempts_do_not_count_as_done(attempt: int, is_done: bool) -> None:
-    [chain] = chains(1, attempt=attempt)
-    assert chain.is_done({chain.place: row(chain.place, attempt=1)}) is is_done
 
 
 def test_nothing_is_given_once_it_is_over() -> None:
