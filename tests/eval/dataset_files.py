@@ -25,6 +25,21 @@ def write_lines(folder: Path, *rows: object, name: str = "rows.jsonl") -> Path:
     return file
 
 
+def write_standards(folder: Path, quotes: Mapping[str, str], *rows: object) -> Path:
+    """Documents by name, and questions over them; returns the file of the questions."""
+    (folder / "standards").mkdir(parents=True)
+    for name, text in quotes.items():
+        (folder / "standards" / name).write_text(text, encoding="utf-8")
+    return write_lines(folder, *rows, name="qa.jsonl")
+
+
+def standards_row(identity: str, question: str, answer: str, source: str, quote: str) -> dict[str, object]:
+    """A question that one quote answers."""
+    fact = {"source": source, "quote": quote, "question": question, "answer": answer}
+    shared = {"id": identity, "lang": "en", "question": question, "answer": answer}
+    return {**shared, "type": "single", "supporting": [fact]}
+
+
 def fault_of(dataset: Dataset, number: int) -> str:
     """The fault of a row that alone is malformed."""
     [(found, fault)] = dataset.malformed

@@ -36,6 +36,7 @@ from judgetree.modules.errors import (
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import CHAIN
+from tests.eval.dataset_files import standards_row, write_standards
 from tests.file_limits import largest_file
 
 QUOTES = {
@@ -46,14 +47,7 @@ QUOTES = {
 LADDERS = "Which colour are ladders painted?"
 ROWS = [
     {**asdict(CHAIN), "id": "chain"},
-    {
-        "id": "colour",
-        "lang": "en",
-        "question": LADDERS,
-        "answer": "grey",
-        "type": "single",
-        "supporting": [{"source": "c.md", "quote": QUOTES["c.md"], "question": LADDERS, "answer": "grey"}],
-    },
+    standards_row("colour", LADDERS, "grey", "c.md", QUOTES["c.md"]),
     {"id": "none", "lang": "en", "question": "Who welded the drum?", "answer": "", "type": "unanswerable"},
 ]
 
@@ -76,12 +70,7 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    folder = tmp_path / "data" / "standards"
-    folder.mkdir(parents=True)
-    for name, text in QUOTES.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    file = folder.parent / "qa.jsonl"
-    file.write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
+    file = write_standards(tmp_path / "data", QUOTES, *ROWS)
     with ScriptedServer(load_standards_qa(file)) as server:
         yield Bench(
             server=server,
