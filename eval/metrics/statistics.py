@@ -205,37 +205,16 @@ def smallest_detectable_difference(differences: _Floats, *, dialogues: Clusters 
     return float(np.asarray(effect_size).item() * spread) or None
 
 
-def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Correct p values for multiple comparisons (Holm, 1979), in the same order.
-
-    Raises:
-        ValueError: A p value is missing or not in [0, 1].
-    """
-    if not p_values:
-        return ()
-    checked = checked_scores(p_values, "p values")
-    if not ((checked >= 0) & (checked <= 1)).all():
-        raise ValueError(f"A p value lies in [0, 1]; got {', '.join(map(str, p_values))}.")
-    return tuple(float(p) for p in multipletests(checked, alpha=ALPHA, method="holm")[1])
-
-
 def adjust_comparisons(comparisons: Sequence[PairedComparison]) -> tuple[PairedComparison, ...]:
-    """Return the comparisons, in the same order, with Holm-adjusted p values."""
-    adjusted = adjust_holm([comparison.p_value for comparison in comparisons])
-    return tuple(replace(one, adjusted_p_value=p) for one, p in zip(comparisons, adjusted, strict=True))
+    """Return the comparisons, in the same order, with p values corrected for their number (Holm, 1979)."""
+    if not comparisons:
+        return ()
+    adjusted = multipletests([comparison.p_value for comparison in comparisons], alpha=ALPHA, method="holm")[1]
+    return tuple(replace(one, adjusted_p_value=float(p)) for one, p in zip(comparisons, adjusted, strict=True))
 
 
-def noise_floor(runs: Sequence[Scores]) -> NoiseFloor:
-    """Measure how scores vary between repeated runs; ``runs[r][i]`` is question i in run r.
-
-    Raises:
-        ValueError: There are fewer than two runs, they differ in length, or a score is missing.
-    """
-    if len(runs) < 2:
-        raise ValueError(f"A noise floor needs at least 2 runs over the same questions, got {len(runs)}.")
-    if len(lengths := sorted({len(run) for run in runs})) > 1:
-        raise ValueError(f"The runs must cover the same questions, but have {lengths} scores.")
-    scores = np.stack([checked_scores(run, f"scores of run {place}") for place, run in enumerate(runs, start=1)])
+def noise_floor(scores: _Floats) -> NoiseFloor:
+    """Measure how scores vary between two or more repeated runs; ``scores[r, i]`` is question i in run r."""
     means = scores.mean(axis=1)
     return NoiseFloor(
         means=tuple(means.tolist()),

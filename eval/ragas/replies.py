@@ -78,7 +78,7 @@ def schema_of(reply: type[BaseModel]) -> dict[str, object]:
 def parse_reply(text: str, reply: type[Reply], *, cut_off: bool = False) -> Reply:
     """Parse a reply and check its lists, flags and texts.
 
-    ``cut_off`` marks a reply that reached the token limit: repaired, a part of it could look complete.
+    ``cut_off`` marks a reply that reached the token limit: a repaired part could look complete.
 
     Raises:
         ReplyProblem: The reply is unusable. RAGAS itself would accept it: a flag of 7 counts as true, and an answer

@@ -40,7 +40,8 @@ def conversation_frame(frame: pd.DataFrame, *, ks: Sequence[int], seed: int = 0)
     if "answered_from" not in frame:
         return pd.DataFrame(columns=_COLUMNS)
     known = [source for source in SOURCES if (frame["answered_from"] == source).any()]
-    shares = {f"from_{source}": _is(frame["answered_from"], source) for source in known}
+    answered = frame["answered_from"].notna()
+    shares = {f"from_{source}": frame["answered_from"].eq(source).astype(float).where(answered) for source in known}
     turns = frame.assign(**shares)
     metrics = (*REWRITE_METRICS, *NEEDED_METRICS, *REUSE_METRICS, *form_metrics(ks), *shares, *TURN_METRICS)
     records = [
@@ -106,10 +107,6 @@ def conversation_lines(frame: pd.DataFrame, *, ks: Sequence[int], history: str) 
 
 _Means = Mapping[tuple[str, str, str], Mapping[str, float]]
 """By system, metric and part: mean, low, high (NaN without an interval) and n."""
-
-
-def _is(column: pd.Series, source: str) -> pd.Series:
-    return column.map(lambda of: float(of == source), na_action="ignore")
 
 
 def _table(

@@ -216,7 +216,7 @@ class _Search:
         return any(
             visit.asked_from is not None
             and self._gold_of([visit.asked_from])
-            and self._found_below(visit.query) <= visit.known
+            and self._gold_of(found for _, found in walk_chunks(visit.query)) <= visit.known
             for visit in self._visits()
         )
 
@@ -257,9 +257,6 @@ class _Search:
                 for chunk in visit.query.chunks
                 if chunk.child is not None
             )
-
-    def _found_below(self, query: QueryNode) -> frozenset[str]:
-        return self._gold_of(chunk for _, chunk in walk_chunks(query))
 
     def _gold_of(self, chunks: Iterable[ChunkNode]) -> frozenset[str]:
         return self.gold.intersection(self._keys.get(chunk.chunk_id, "") for chunk in chunks)

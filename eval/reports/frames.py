@@ -82,7 +82,7 @@ def question_frame(
     ``completeness`` is "complete", "degraded" or "failed"; ``damage`` describes the damage, and each of
     ``DAMAGE_KINDS`` has a column with its count. ``cost_usd`` is the cost of the row's calls, missing if a part is
     unknown; ``cost_known_usd`` is the known part. Calls, tokens, cost and seconds count cached calls as if they had
-    been made, so that systems compare fairly whichever ran first; ``paid_…`` counts what was paid.
+    been made, so that the order of the systems does not matter; ``paid_…`` counts what was paid.
 
     Args:
         rows: Rows of the run.

@@ -47,7 +47,7 @@ class LoadedRun:
 
     @property
     def baseline(self) -> str | None:
-        """The experiment's baseline if the run has answers of it; see ``compare.compare_runs``."""
+        """The experiment's baseline if it answered in this run; see ``compare.compare_runs``."""
         chosen = self.experiment.baseline
         return chosen if chosen == "all" or any(row.system == chosen for row in self.rows) else None
 

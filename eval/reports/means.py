@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
+import numpy as np
 import pandas as pd
 
 from ..metrics.intervals import MeanInterval, Scale, mean_interval
-from ..metrics.statistics import NoiseFloor, noise_floor
+from ..metrics.statistics import noise_floor
 
 
 def mean_of(rows: pd.DataFrame, metric: str, *, scale: Scale, seed: int = 0) -> MeanInterval | None:
@@ -127,10 +128,10 @@ def noise_frame(questions: pd.DataFrame) -> pd.DataFrame:
     records = []
     for system, part in questions.groupby("system", sort=False):
         for metric in NOISE_METRICS:
-            if floor := _floor_of(part, metric):
-                known = asdict(floor)
-                known["repeats"] = len(known.pop("means"))
-                records.append({"system": system, "metric": metric, **known})
+            runs = part.pivot(index="question_id", columns="repeat", values=metric).dropna()
+            if len(runs) and runs.shape[1] > 1:
+                floor = asdict(noise_floor(runs.to_numpy(dtype=np.float64).T))
+                records.append({"system": system, "metric": metric, "repeats": len(floor.pop("means")), **floor})
     return pd.DataFrame.from_records(records, columns=_COLUMNS)
 
 
@@ -142,10 +143,3 @@ def noise_lines(noise: pd.DataFrame) -> Iterator[str]:
             f"{100 * row.sd_of_means:.1f} points, and {row.flipped_share:.1%} of {row.n} questions did not score the "
             "same each time. A difference of that size comes by chance."
         )
-
-
-def _floor_of(part: pd.DataFrame, metric: str) -> NoiseFloor | None:
-    runs = part.pivot(index="question_id", columns="repeat", values=metric).dropna()
-    if len(runs) == 0 or runs.shape[1] < 2:
-        return None
-    return noise_floor([[float(score) for score in runs[repeat]] for repeat in runs])

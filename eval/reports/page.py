@@ -64,7 +64,10 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         packs=True,
         title=_text(f"{run.dataset.name}: {', '.join(names)}"),
         facts=_facts(run, report),
-        manifest=_manifest(run.manifest),
+        manifest=_table(
+            ("key", "value"),
+            ((_text(name), f"<code>{_text(value)}</code>") for name, value in _flat(run.manifest)),
+        ),
         systems=_markdown(systems),
         others="".join(f"<section>{_markdown(f'## {other}')}</section>" for other in others),
         comparisons=_comparisons(
@@ -118,11 +121,6 @@ def _facts(run: LoadedRun, report: Report) -> str:
     }
     shown = [(name, value) for name, value in facts.items() if value not in (None, "")]
     return "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in shown)
-
-
-def _manifest(manifest: Mapping[str, object]) -> str:
-    rows = [(_text(name), f"<code>{_text(value)}</code>") for name, value in _flat(manifest)]
-    return _table(("key", "value"), rows)
 
 
 def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:

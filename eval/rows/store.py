@@ -275,7 +275,7 @@ class RunStore:
 
 
 class RowTail:
-    """Reader of a rows file that grows, whichever process appends to it."""
+    """Reader of a rows file to which this and other processes append."""
 
     def __init__(self, store: RunStore) -> None:
         self._file = store.rows_file
@@ -306,15 +306,14 @@ class RowTail:
                     _refuse_other_format(json.loads(line), "rows", where=f"{self._file}, line {self._lines_read}")
                 rows.append(_ROW.validate_json(line))
             except (ValueError, RecursionError) as error:
-                fault = f"{self._file}, line {self._lines_read} is damaged: {_fault(error)}."
-                raise LoadingError(f"{fault} Take that line out of the file; its question is asked again.") from error
+                fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+                raise LoadingError(
+                    f"{self._file}, line {self._lines_read} is damaged: {fault}. Take that line out of the file; its "
+                    "question is asked again."
+                ) from error
         return rows
 
 
 def _refuse_other_format(document: object, thing: Thing, *, where: str) -> None:
     found = document.get(FORMAT_KEY) if isinstance(document, dict) else None
     refuse_other_format(found, thing, where=where, remedy="Give another --out, and run the questions again.")
-
-
-def _fault(error: Exception) -> str:
-    return str(error.errors()[0]["msg"] if isinstance(error, ValidationError) else error)

@@ -6,7 +6,7 @@ can be repeated and reported as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,7 +51,7 @@ def joined(known: Experiment, further: Experiment, dataset: Dataset) -> Experime
     changes: dict[str, object] = {
         "systems": tuple(system for system in SYSTEMS if system in asked),
         "repeats": max(known.repeats, further.repeats),
-        "metrics": _both(known.metrics, further.metrics),
+        "metrics": tuple(dict.fromkeys([*(known.metrics or ()), *(further.metrics or ())])) or None,
         "max_calls": _larger(known.max_calls, further.max_calls),
         "max_tokens": _larger(known.max_tokens, further.max_tokens),
         "max_cost": _larger(known.max_cost, further.max_cost),
@@ -69,10 +69,6 @@ def _choice(known: Experiment, further: Experiment, dataset: Dataset) -> dict[st
             return {"limit": each.limit, "sample": each.sample, "seed": each.seed, "ids": each.ids}
     ids = tuple(question.id for question in dataset.questions if question.id in before | now)
     return {"limit": None, "sample": None, "ids": ids}
-
-
-def _both(known: Sequence[str] | None, further: Sequence[str] | None) -> tuple[str, ...] | None:
-    return tuple(dict.fromkeys([*(known or ()), *(further or ())])) or None
 
 
 def _larger(known: Number | None, further: Number | None) -> Number | None:

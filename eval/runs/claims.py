@@ -22,7 +22,7 @@ from .jobs import Chain
 
 _ASK_AGAIN_S = 0.5
 """Seconds between two attempts at the claims of other processes."""
-_REMEDY = "Finished rows are kept; check JUDGETREE_CHECKPOINTS and that it runs, then the same command goes on."
+_REMEDY = "Finished rows are kept; check JUDGETREE_CHECKPOINTS and that it runs, then run the same command."
 
 
 def can_share(settings: Settings) -> bool:

@@ -125,14 +125,10 @@ class Spending:
     def _spent(self) -> Amount:
         return sum(self._open.values(), self._rows)
 
-    @property
-    def _reserved(self) -> Amount:
-        return sum(self._in_flight.values(), _NOTHING)
-
     def _limit_in_the_way(self, expected: Amount) -> str:
         if all(limit is None for limit in self._limits.values()):
             return ""
-        return self._refused or self._limit_below(self._spent + self._reserved + expected)
+        return self._refused or self._limit_below(self._spent + sum(self._in_flight.values(), expected))
 
     def _book(self, thread_id: str, amount: Amount) -> None:
         self._open[thread_id] = self._open.get(thread_id, _NOTHING) + amount

@@ -47,7 +47,7 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class SystemEstimate:
-    """Estimate of the rest for one system, as if the model cache held nothing of it."""
+    """Estimate of the rest for one system, as if the model cache were empty."""
 
     system: str
     answered: int
@@ -152,10 +152,8 @@ def estimate_run(
     questions = choose_questions(load_dataset(experiment.dataset, split=experiment.split), experiment).questions
     left = Counter(job.system for job in plan_jobs(experiment, questions, rows))
     wanted = {question.id for question in questions}
-    used = {
-        system: [row for row in rows if row.system == system and row.question_id in wanted and _has_usage(row)]
-        for system in experiment.systems
-    }
+    answered = [row for row in rows if row.question_id in wanted and row.status != "failed" and row.paid is not None]
+    used = {system: [row for row in answered if row.system == system] for system in experiment.systems}
     at_once = max(1, min(experiment.concurrency, left.total()))
     systems = tuple(estimate_system(name, used[name], left[name], at_once, prices) for name in experiment.systems)
     return RunEstimate(
@@ -220,10 +218,6 @@ def _expected(values: Sequence[float], left: int) -> Expected:
     wider = math.sqrt(1 + len(values) / left) if left else 1.0
     low, high = (value + (bound - mean.mean) * left * wider for bound in (mean.low, mean.high))
     return Expected(value=value, low=max(0.0, low), high=high)
-
-
-def _has_usage(row: RunRow) -> bool:
-    return row.status != "failed" and row.paid is not None
 
 
 def _cached_share(rows: Iterable[RunRow]) -> float:
