@@ -181,11 +181,7 @@ class _KnownTurns:
     by_number: Mapping[tuple[str, int], _Turn]
 
     def before(self, turn: _Turn) -> _Turn | None:
-        """Return the predecessor of a turn; None for the first of a path.
-
-        Raises:
-            ValueError: The predecessor is missing, or is not an earlier turn of the same dialogue.
-        """
+        """Return the predecessor of a turn, which must be an earlier turn of the same dialogue; None without one."""
         if turn.parent == "" or (turn.parent is None and turn.turn == 1):
             return None
         if turn.parent is None:
@@ -199,11 +195,7 @@ class _KnownTurns:
         return found
 
     def path_to(self, turn: _Turn) -> list[_Turn]:
-        """Return the turns before one, first turn first.
-
-        Raises:
-            ValueError: A predecessor is missing, or is not an earlier turn of the same dialogue.
-        """
+        """Return the turns before one, first turn first."""
         path: list[_Turn] = []
         before = self.before(turn)
         while before is not None:

@@ -154,15 +154,11 @@ def mcnemar_p_value(differences: _Floats) -> float:
 
 
 def sign_flip_p_value(differences: _Floats, *, resamples: int = RESAMPLES) -> float:
-    """Compute the two-sided p value of the paired permutation test, which exchanges A and B by question or dialogue.
+    """Compute the two-sided p value of the paired permutation test, over a difference for each question or dialogue.
 
     The test is exact if the 2**d exchanges of the d differences that are not 0 are at most ``resamples`` (d up to 13 by
     default), else it draws that many random ones, always the same. The result is at least ``least_p_value``, and 1.0
     if d < 2.
-
-    Args:
-        differences: One for each question or dialogue.
-        resamples: Number of random exchanges.
     """
     moved = differences[differences != 0]
     if len(moved) < 2:

@@ -40,9 +40,7 @@ class PageData:
 def page_data(run: LoadedRun, frame: pd.DataFrame) -> PageData:
     """Collect the data of a run's page; questions in the order of the data set, answers in that of the rows.
 
-    Args:
-        run: The run.
-        frame: The result of ``frames.question_frame`` for its rows, with a column ``failure``.
+    ``frame`` is the ``frames.question_frame`` of the run's rows, with a column ``failure``.
     """
     fired = recursion_fired(frame)
     records: dict[str, list[Mapping[str, object]]] = {}

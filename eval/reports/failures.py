@@ -53,11 +53,7 @@ from ..runs.experiment import RETRIEVING
 
 
 def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness, int]]:
-    """Count the complete, degraded and failed answers of each system; every kind is a key.
-
-    Args:
-        questions: The result of ``frames.question_frame``.
-    """
+    """Count complete, degraded and failed answers of each system of a ``frames.question_frame``; all kinds are keys."""
     return {
         str(system): {kind: int((part["completeness"] == kind).sum()) for kind in get_args(Completeness)}
         for system, part in questions.groupby("system", sort=False)
@@ -65,11 +61,7 @@ def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness,
 
 
 def damage_lines(questions: pd.DataFrame) -> Iterator[str]:
-    """Yield lines of Markdown on the degraded answers of each system and their damage; none without damage.
-
-    Args:
-        questions: The result of ``frames.question_frame``.
-    """
+    """Yield lines of Markdown on the degraded answers in a ``frames.question_frame``; none without damage."""
     degraded = questions[questions["completeness"] == "degraded"]
     if degraded.empty:
         return
@@ -130,10 +122,7 @@ _NEEDS_NO_SOURCE = (["yes"], ["no"])
 def failure_kind(row: RunRow, question: EvalQuestion, read_tree: Callable[[], SearchTree | None]) -> FailureKind | None:
     """Classify the error of ``row``; None if its answer is right or its gold answers are unknown.
 
-    Args:
-        row: The row.
-        question: Its question with gold answers and documents.
-        read_tree: Reads the search tree, or returns None without one; called only if the cause lies in the search.
+    ``read_tree`` reads the search tree, or returns None without one; it is called only if the cause lies in the search.
     """
     if not question.answers_known:
         return None

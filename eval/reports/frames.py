@@ -151,10 +151,8 @@ def failure_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Compute a row for each system and kind of failure: number of wrong answers, and their share.
 
     Columns: ``system``, ``kind`` (see ``failures``), ``answers``, ``share`` in [0, 1] of the system's answers with
-    known gold answers. The numbers of a system add up to its answers with an EM of 0.
-
-    Args:
-        frame: The result of ``question_frame``, with a column ``failure``.
+    known gold answers. The numbers of a system add up to its answers with an EM of 0. ``frame`` is a
+    ``question_frame`` with a column ``failure``.
     """
     records = [
         {"system": system, "kind": kind, "answers": int(count), "share": int(count) / int(part["em"].notna().sum())}

@@ -49,8 +49,7 @@ def dialogues_of(rows: pd.DataFrame, questions: Sequence[str]) -> list[Hashable]
 def in_common(values: Mapping[str, Mapping[str, float]]) -> set[str] | None:
     """Return the questions that every system has a value on; None if all systems have the same questions.
 
-    Args:
-        values: By system and question; a system without any value is ignored.
+    ``values`` are by system and question; a system without any value is ignored.
     """
     populations = [set(own) for own in values.values() if own]
     if not populations or all(population == populations[0] for population in populations):
@@ -66,10 +65,7 @@ def recursion_fired(frame: pd.DataFrame) -> pd.Series | None:
     """Mark each row by whether recursion fired on its question: the judge's tree has a sub-run in some repeat.
 
     The mark belongs to the question, so every system is measured on the same questions. Missing if the judge was not
-    asked the question; None if the run has no judge.
-
-    Args:
-        frame: The result of ``frames.question_frame``.
+    asked the question; None if the run has no judge. ``frame`` is a ``frames.question_frame``.
     """
     if "sub_runs" not in frame or JUDGE not in set(frame["system"]):
         return None
@@ -122,8 +118,7 @@ _COLUMNS = ["system", "metric", "repeats", "sd_of_means", "flipped_share", "n"]
 def noise_frame(questions: pd.DataFrame) -> pd.DataFrame:
     """Compute a row for each system and metric with several repeats; see ``metrics.statistics.NoiseFloor``.
 
-    Args:
-        questions: The result of ``frames.question_frame``. Questions without a score in some repeat are left out.
+    Questions of the ``frames.question_frame`` without a score in some repeat are left out.
     """
     records = []
     for system, part in questions.groupby("system", sort=False):

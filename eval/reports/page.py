@@ -46,11 +46,7 @@ _INTERVAL = re.compile(r" \(([^()<]* to [^()<]*)\)</td>")
 
 
 def draw_report(run: LoadedRun, report: Report) -> str:
-    """Draw the page of a run. 500 questions of three systems take some seconds and a few MB.
-
-    Args:
-        run: The run; its search trees are read from disk.
-        report: Its scores.
+    """Draw the page of a run, whose search trees are read from disk. 500 questions of three systems take some seconds.
 
     Raises:
         LoadingError: A search tree is damaged.

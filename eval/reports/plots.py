@@ -43,9 +43,7 @@ class Plot:
 def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame) -> Plot | None:
     """Plot EM against model calls per question, cached calls included; one point per system, None without scores.
 
-    Args:
-        questions: The result of ``frames.question_frame``.
-        systems: The result of ``frames.system_frame``.
+    ``questions`` is a ``frames.question_frame``, ``systems`` its ``frames.system_frame``.
     """
     scores = systems[systems["metric"] == "em"]
     if scores.empty:
@@ -82,11 +80,9 @@ def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame) -> Plot | None:
 
 
 def split_plot(splits: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
-    """Plot EM by type, hops and recursion, one panel each; None without splits.
+    """Plot EM by type, hops and recursion, one panel for each split of a ``means.split_frame``; None without splits.
 
-    Args:
-        splits: The result of ``means.split_frame``.
-        systems: All systems of the run; their order gives the colours.
+    ``systems`` are all systems of the run; their order gives the colours.
     """
     shown = splits[splits["metric"] == "em"]
     panels = [(split, rows) for split, rows in shown.groupby("split", sort=False)]
@@ -118,11 +114,7 @@ def split_plot(splits: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
 
 
 def confusion_plot(confusions: Mapping[str, Confusion]) -> Plot | None:
-    """Plot the judge's verdicts against the chunks' gold shares, one panel per system; None without verdicts.
-
-    Args:
-        confusions: ``JudgeFigures.confusion`` of each system that has a judge.
-    """
+    """Plot the judge's verdicts against the chunks' gold shares, one panel per system; None without systems."""
     if not confusions:
         return None
 
@@ -149,8 +141,7 @@ def confusion_plot(confusions: Mapping[str, Confusion]) -> Plot | None:
 def latency_plot(questions: pd.DataFrame) -> Plot:
     """Plot seconds per question, one box per system: quartiles, with whiskers at the 5th and 95th percentile.
 
-    Args:
-        questions: The result of ``frames.question_frame``, with at least one row.
+    ``questions`` is a ``frames.question_frame`` of one row or more.
     """
     groups = questions.groupby("system", sort=False)["seconds"]
     seconds = {str(system): [float(value) for value in values] for system, values in groups}
@@ -199,11 +190,9 @@ def box_of(values: Sequence[float], label: str) -> dict[str, str | float]:
 
 
 def failure_plot(failures: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
-    """Plot wrong answers by kind and system, as bars; None without wrong answers.
+    """Plot wrong answers of a ``frames.failure_frame`` by kind and system, as bars; None without wrong answers.
 
-    Args:
-        failures: The result of ``frames.failure_frame``.
-        systems: All systems of the run; their order gives the colours.
+    ``systems`` are all systems of the run; their order gives the colours.
     """
     kinds = [kind for kind in FAILURE_KINDS if kind in set(failures["kind"])]
     if not kinds:

@@ -49,9 +49,7 @@ def system_table(questions: pd.DataFrame, systems: pd.DataFrame, metrics: Sequen
 def count_lines(questions: pd.DataFrame, missing: int) -> Iterator[str]:
     """Yield a note on the counts of repeated questions, and a warning about missing answers.
 
-    Args:
-        questions: The result of ``frames.question_frame``.
-        missing: Number of answers that the run still lacks.
+    ``questions`` is a ``frames.question_frame``, ``missing`` the number of answers that the run still lacks.
     """
     if missing:
         yield from (
@@ -68,10 +66,7 @@ def count_lines(questions: pd.DataFrame, missing: int) -> Iterator[str]:
 def common_lines(questions: pd.DataFrame, common: pd.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
     """Yield a warning and a second table if systems were measured on different questions; nothing otherwise.
 
-    Args:
-        questions: The result of ``frames.question_frame``.
-        common: The result of ``frames.common_frame``.
-        metrics: Metrics of the first table.
+    ``common`` is the ``frames.common_frame`` of ``questions``; ``metrics`` are those of the first table.
     """
     unlike = [metric for metric in metrics if metric in set(common["metric"])]
     asked = questions.groupby("system", sort=False)["question_id"].agg(set)

@@ -30,11 +30,7 @@ def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: S
     Rates and scores are in [0, 1]. Unknown values are None: everything about the answer if the turn failed, ``reuses``
     and ``needed_…`` of a first turn, ``reuses_wrongly`` of a turn without reuse.
 
-    Args:
-        row: The row.
-        question: Its question.
-        em: Exact match of the answer; None if unknown.
-        ks: Cut-offs of the retrieval columns, as in ``form_metrics``.
+    ``em`` is the exact match of the answer, None if unknown; ``ks`` are the cut-offs of ``form_metrics``.
     """
     turn, facts = question.turn, row.conversation
     if turn is None:

@@ -292,11 +292,7 @@ class _Run:
         return paid_for((record for call in calls for record in call.records), self._services.local_models)
 
     async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:
-        """Return the answer to a question, or the error that failed it.
-
-        Raises:
-            UserError: An error that every other question would meet.
-        """
+        """Return the answer to a question, or the error that failed it; raises what every other question would meet."""
         try:
             return await self._askers[job.system, job.repeat, job.fresh].ask(job, thread_id=thread_id), None
         except ModelSetupError as failure:
