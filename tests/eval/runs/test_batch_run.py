@@ -486,11 +486,6 @@ def test_data_set_without_a_corpus_is_asked_of_no_system_that_retrieves(bench: B
     assert run_experiment(closed_book, bench.out, settings=bench.settings).asked == 1
 
 
-def test_directory_in_use_is_refused_and_its_holder_named(bench: Bench) -> None:
-    with RunStore(bench.out).held(), pytest.raises(SettingsError, match=r"process \d+ on "):
-        run_experiment(bench.experiment, bench.out, settings=bench.settings)
-
-
 def test_strategy_is_read_by_and_belongs_to_what_a_run_directory_shares(bench: Bench) -> None:
     experiment = bench.more(systems=("naive",), topk=2, ids=("chain",))
     run_experiment(experiment, bench.out, settings=bench.settings)

@@ -31,6 +31,7 @@ def test_arguments_win_over_the_file(tmp_path: Path) -> None:
         ("dataset: x:y\nsystems: [rag]\n", r"systems\.0: Input should be 'llm', 'naive', 'iter_retgen', 'ircot'"),
         ("dataset: x:y\nstrategy: skim\n", "strategy: Input should be 'stuff', 'map_reduce', 'refine' or 'map_rerank'"),
         ("topk: 3\n", "dataset: Field required"),
+        ("dataset: x:y\nlimit: 2\nsample: 2\n", "sample: .*leave out either"),
         ("- a\n- b\n", "is not a mapping"),
         ("dataset: [\n", "cannot be read"),
     ],
