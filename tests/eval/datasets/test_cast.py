@@ -90,12 +90,6 @@ def test_a_malformed_row_is_reported_and_left_out(tmp_path: Path, bad: dict[str,
     assert fault in fault_of(dataset, 2)
 
 
-def test_a_turn_after_one_that_is_missing_has_no_parent_but_its_history(tmp_path: Path) -> None:
-    _, last = load_cast(write_list(tmp_path, row(1), row(3))).questions
-    assert turn_of(last).parent == ""
-    assert len(turn_of(last).history) == 2
-
-
 @pytest.mark.parametrize("names", [(), ("a_topics.json", "b_topics.json")])
 def test_a_folder_must_hold_one_file_of_topics(tmp_path: Path, names: tuple[str, ...]) -> None:
     for name in names:

@@ -23,7 +23,7 @@ from judgetree.evaluation.rows.json_lines import append_line
 from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.runner import Progress
+from judgetree.evaluation.runs.runner import Progress, RunSummary
 from judgetree.modules.calls.prices import Price, Prices
 from judgetree.modules.errors import (
     CacheMiss,
@@ -67,6 +67,17 @@ class Bench:
     def more(self, **changes: object) -> Experiment:
         return Experiment.model_validate({**self.experiment.model_dump(), **changes})
 
+    def run(
+        self,
+        options: RunOptions | None = None,
+        out: Path | None = None,
+        settings: Settings | None = None,
+        **changes: object,
+    ) -> RunSummary:
+        """By default the bench's experiment in its directory, with its settings."""
+        experiment, options = self.more(**changes), options or RunOptions()
+        return run_experiment(experiment, out or self.out, options=options, settings=settings or self.settings)
+
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
@@ -89,7 +100,7 @@ def calls(row: RunRow) -> int:
 
 
 def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
-    summary = run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    summary = bench.run()
     rows = bench.rows()
     assert (summary.asked, summary.kept, summary.failed) == (6, 0, 0)
     assert set(rows) == {(system, row["id"], 0) for system in ("naive", "judge") for row in ROWS}
@@ -107,7 +118,7 @@ def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
 
 
 def test_further_rounds_of_a_system_lie_below_the_question(bench: Bench) -> None:
-    run_experiment(bench.more(systems=("ircot",), limit=1), bench.out, settings=bench.settings)
+    bench.run(systems=("ircot",), limit=1)
     (row,) = bench.rows().values()
     assert row.prediction == "40 mm"
     assert row.tree is not None
@@ -124,23 +135,23 @@ def test_other_thresholds_of_the_judge_are_another_run(bench: Bench) -> None:
 
 
 def test_same_command_goes_on_and_asks_nothing_twice(bench: Bench) -> None:
-    first = run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    first = bench.run(limit=1)
     calls = sum(bench.server.requests.values())
-    second = run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    second = bench.run(limit=1)
     assert (first.asked, second.asked, second.kept) == (2, 0, 2)
     assert sum(bench.server.requests.values()) == calls
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 4
+    assert bench.run().asked == 4
 
 
 def test_row_that_was_cut_off_by_a_kill_is_asked_again(bench: Bench) -> None:
-    run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    bench.run()
     before = bench.rows()
     file = bench.out / "rows.jsonl"
     content = file.read_bytes()
     file.write_bytes(content[:-20])
     torn = set(before) - set(bench.rows())
     assert len(torn) == 1
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 1
+    assert bench.run().asked == 1
     after = bench.rows()
     assert set(after) == set(before)
     assert all(after[place].prediction == row.prediction for place, row in before.items())
@@ -148,11 +159,11 @@ def test_row_that_was_cut_off_by_a_kill_is_asked_again(bench: Bench) -> None:
 
 
 def test_replayed_run_pays_nothing_and_says_the_same(bench: Bench) -> None:
-    run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    bench.run()
     requests = sum(bench.server.requests.values())
     paid = bench.rows()
     again = bench.out.with_name("again")
-    run_experiment(bench.more(cache="replay"), again, settings=bench.settings)
+    bench.run(out=again, cache="replay")
     assert sum(bench.server.requests.values()) == requests
     replayed = {row.place: row for row in RunStore(again).read_rows()}
     for place, row in paid.items():
@@ -164,12 +175,12 @@ def test_replayed_run_pays_nothing_and_says_the_same(bench: Bench) -> None:
 
 def test_replay_of_what_was_never_paid_for_stops_and_says_so(bench: Bench) -> None:
     with pytest.raises(CacheMiss, match="--cache write"):
-        run_experiment(bench.more(cache="replay"), bench.out, settings=bench.settings)
+        bench.run(cache="replay")
     assert bench.rows() == {}
 
 
 def test_repeats_are_asked_anew(bench: Bench) -> None:
-    run_experiment(bench.more(systems=("naive",), repeats=2, limit=2), bench.out, settings=bench.settings)
+    bench.run(systems=("naive",), repeats=2, limit=2)
     rows = bench.rows()
     assert set(rows) == {("naive", question, repeat) for question in ("chain", "colour") for repeat in (0, 1)}
     assert [row.tree.chat_calls for row in rows.values() if row.tree] == [1] * 4
@@ -183,27 +194,24 @@ def test_temperature_is_the_reader_s_and_another_one_is_another_run(bench: Bench
         sent.add((request.prompt.kind, request.temperature))
 
     bench.server.responses = respond
-    run_experiment(bench.experiment, bench.out.with_name("at 0"), settings=bench.settings)
+    bench.run(out=bench.out.with_name("at 0"))
     assert {temperature for _, temperature in sent} == {0.0}
     sent.clear()
-    run_experiment(bench.more(temperature=0.7), bench.out, settings=bench.settings)
+    bench.run(temperature=0.7)
     assert sent == {("read", 0.7)}, "answers are drawn anew; verdicts are those of the cache"
     colder = bench.settings.model_copy(update={"temperature": 0.2})
     with pytest.raises(SettingsError, match=r"temperature: 0.7 there, 0.2 now"):
-        run_experiment(bench.experiment, bench.out, settings=colder)
+        bench.run(settings=colder)
 
 
 def test_failed_questions_are_rows_and_can_be_asked_again(bench: Bench) -> None:
     bench.server.configure(faults={"500": 1.0})
-    failed = run_experiment(bench.more(systems=("naive",)), bench.out, settings=bench.settings)
+    failed = bench.run(systems=("naive",))
     assert failed.failed == 3
     assert all(row.status == "failed" and "500" in row.error for row in bench.rows().values())
     bench.server.configure(faults={})
-    assert run_experiment(bench.more(systems=("naive",)), bench.out, settings=bench.settings).asked == 0
-    options = RunOptions(retry="failed")
-    assert (
-        run_experiment(bench.more(systems=("naive",)), bench.out, options=options, settings=bench.settings).asked == 3
-    )
+    assert bench.run(systems=("naive",)).asked == 0
+    assert bench.run(RunOptions(retry="failed"), systems=("naive",)).asked == 3
     rows = bench.rows()
     assert {(row.status, row.attempt) for row in rows.values()} == {("answered", 1), ("refused", 1)}
 
@@ -240,12 +248,12 @@ def refusing(status: int, *queries: str) -> Responses:
 
 def test_question_that_the_endpoint_refuses_fails_alone(bench: Bench) -> None:
     bench.server.responses = refusing(400, str(ROWS[0]["question"]))
-    summary = run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    summary = bench.run()
     assert (summary.asked, summary.failed) == (6, 2)
     assert "HTTP 400" in summary.failure
     failed = {place for place, row in bench.rows().items() if row.status == "failed"}
     assert failed == {("naive", "chain", 0), ("judge", "chain", 0)}
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 0, "it would be refused again"
+    assert bench.run().asked == 0, "it would be refused again"
 
 
 @pytest.mark.parametrize("fail_after", [2, 0.5])
@@ -267,7 +275,7 @@ def test_dead_endpoint_stops_the_run_and_questions_are_asked_again(bench: Bench,
 def test_run_of_few_questions_that_could_not_be_asked_says_so_too(bench: Bench) -> None:
     bench.server.responses = refusing(403)
     with pytest.raises(ModelSetupError, match="Stopped: 6 of 6 questions could not be asked"):
-        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+        bench.run()
 
 
 def test_calls_before_the_endpoint_became_unusable_stay_paid(bench: Bench) -> None:
@@ -286,10 +294,10 @@ def test_calls_before_the_endpoint_became_unusable_stay_paid(bench: Bench) -> No
 
 def test_endpoint_that_refuses_for_a_while_does_not_stop_the_run(bench: Bench) -> None:
     bench.server.responses = refusing(401, str(ROWS[0]["question"]))
-    summary = run_experiment(bench.more(fail_after=3, concurrency=1), bench.out, settings=bench.settings)
+    summary = bench.run(fail_after=3, concurrency=1)
     assert (summary.asked, summary.failed) == (6, 2)
     bench.server.responses = None
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 2
+    assert bench.run().asked == 2
 
 
 def test_full_disk_ends_the_run_and_takes_no_row_that_was_told(bench: Bench) -> None:
@@ -299,7 +307,7 @@ def test_full_disk_ends_the_run_and_takes_no_row_that_was_told(bench: Bench) -> 
     def tell(progress: Progress) -> None:
         told.extend([progress.row] if progress.row else [])
 
-    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    bench.run(limit=1)
     kept, trees = bench.rows(), bench.out / "trees.jsonl"
     size = 4_000_000
     append_line(trees, b'{"thread_id":"x","tree":' + b" " * (size - 4_000 - trees.stat().st_size) + b"{}}")
@@ -313,17 +321,17 @@ def test_full_disk_ends_the_run_and_takes_no_row_that_was_told(bench: Bench) -> 
 
 
 def test_full_disk_under_the_checkpoints_ends_the_run_too(bench: Bench) -> None:
-    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    bench.run(limit=1)
     checkpoints = bench.out / "checkpoints.sqlite"
     with (
         largest_file(checkpoints.stat().st_size),
         pytest.raises(WritingError, match=r"The state of a question|The call journal"),
     ):
-        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+        bench.run()
     kept = bench.rows()
     assert 2 <= len(kept) < 6
     assert {row.completeness for row in kept.values()} == {"complete"}
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 6 - len(kept)
+    assert bench.run().asked == 6 - len(kept)
 
 
 @pytest.mark.parametrize(
@@ -348,18 +356,17 @@ def replace_home(settings: Settings, name: str) -> Settings:
 
 
 def test_run_of_other_code_resumes_only_if_accepted(bench: Bench) -> None:
-    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    bench.run(limit=1)
     store = RunStore(bench.out)
     manifest = dict(store.read_manifest() or {})
     (known,) = code_versions_in(manifest)
     store.write_manifest({**manifest, "code": [{**known, "id": "old", "code_digest": "old"}]})
     for row in store.read_rows():
         store.append(replace(row, code="old"))
-    assert run_experiment(bench.more(limit=1), bench.out, settings=bench.settings).asked == 0, "nothing is mixed"
+    assert bench.run(limit=1).asked == 0, "nothing is mixed"
     with pytest.raises(SettingsError, match="code_digest: old then"):
-        run_experiment(bench.experiment, bench.out, settings=bench.settings)
-    options = RunOptions(accept_changes=True)
-    assert run_experiment(bench.experiment, bench.out, options=options, settings=bench.settings).asked == 4
+        bench.run()
+    assert bench.run(RunOptions(accept_changes=True)).asked == 4
     assert {row.code for row in bench.rows().values()} == {"old", known["id"]}
     told = load_report(bench.out).to_markdown()
     assert f"2 versions of the code: 2 by old, 4 by {known['id']} (code_digest: old then" in told
@@ -386,7 +393,7 @@ def test_force_asks_the_models_again_too(bench: Bench) -> None:
     replayed = run_experiment(experiment.model_copy(update={"cache": "replay"}), elsewhere, settings=bench.settings)
     assert (replayed.cached_share, sum(bench.server.requests.values())) == (1.0, 2 * before), "the new ones are kept"
     with pytest.raises(SettingsError, match="Leave out --force, or --cache replay"):
-        run_experiment(bench.more(cache="replay"), bench.out, options=RunOptions(force=True), settings=bench.settings)
+        bench.run(RunOptions(force=True), cache="replay")
 
 
 def test_server_of_the_same_alias_at_another_address_answers_itself(bench: Bench) -> None:
@@ -423,11 +430,11 @@ def test_systems_that_ask_the_same_cost_the_same_whichever_asked_first(bench: Be
 
 
 def test_limit_on_paid_calls_stops_cleanly_and_the_run_goes_on(bench: Bench) -> None:
-    stopped = run_experiment(bench.more(max_calls=1, concurrency=1), bench.out, settings=bench.settings)
+    stopped = bench.run(max_calls=1, concurrency=1)
     assert (stopped.asked, stopped.stopped_by) == (1, "max_calls=1")
-    again = run_experiment(bench.more(max_calls=1), bench.out, settings=bench.settings)
+    again = bench.run(max_calls=1)
     assert (again.asked, again.stopped_by) == (0, "max_calls=1"), "what was paid before counts"
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 5
+    assert bench.run().asked == 5
 
 
 def test_calls_stay_within_the_limit_and_open_questions_resume(bench: Bench) -> None:
@@ -464,24 +471,24 @@ def test_tokens_and_money_stay_within_their_limits(bench: Bench, name: str, limi
 
 @pytest.mark.parametrize(("change", "named"), [({"topk": 2}, "topk: 1 there, 2 now"), ({"judge": "logprob"}, "judge")])
 def test_directory_of_another_run_is_refused(bench: Bench, change: dict[str, object], named: str) -> None:
-    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    bench.run(limit=1)
     with pytest.raises(SettingsError, match=named):
-        run_experiment(bench.more(**change), bench.out, settings=bench.settings)
+        bench.run(**change)
 
 
 def test_changed_data_are_another_run(bench: Bench) -> None:
-    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    bench.run(limit=1)
     file = Path(bench.experiment.dataset.partition(":")[2])
     file.write_text(file.read_text(encoding="utf-8").replace("40 mm", "41 mm"), encoding="utf-8")
     with pytest.raises(SettingsError, match="digest"):
-        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+        bench.run()
 
 
 def test_data_set_without_a_corpus_is_asked_of_no_system_that_retrieves(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "set.jsonl"
     file.write_text(json.dumps({"id": "q", "question": "Who?", "golden_answers": ["Ada"]}), encoding="utf-8")
     with pytest.raises(SettingsError, match="no corpus to retrieve from"):
-        run_experiment(bench.more(dataset=f"flashrag:{file}"), bench.out, settings=bench.settings)
+        bench.run(dataset=f"flashrag:{file}")
     closed_book = bench.more(dataset=f"flashrag:{file}", systems=("llm",))
     assert run_experiment(closed_book, bench.out, settings=bench.settings).asked == 1
 
@@ -507,7 +514,7 @@ def test_strategy_is_read_by_and_belongs_to_what_a_run_directory_shares(bench: B
 def test_manifest_tells_what_was_run_and_no_secret(bench: Bench) -> None:
     spec = bench.settings.llm.replace("://", "://ada:lovelace@")
     settings = bench.settings.model_copy(update={"llm": spec})
-    run_experiment(bench.more(limit=1, systems=("naive",), llm=spec), bench.out, settings=settings)
+    bench.run(settings=settings, limit=1, systems=("naive",), llm=spec)
     manifest = RunStore(bench.out).read_manifest()
     assert manifest is not None
     assert {"run_id", "created", "experiment", "identity", "code"} <= manifest.keys()
@@ -537,7 +544,7 @@ def test_collection_that_is_there_can_stand_for_the_data_set_s_own(bench: Bench,
 
 def test_collection_that_is_not_there_is_named(bench: Bench) -> None:
     with pytest.raises(CollectionError, match="nowhere"):
-        run_experiment(bench.more(corpus="nowhere"), bench.out, settings=bench.settings)
+        bench.run(corpus="nowhere")
 
 
 def test_ranker_s_parameters_are_checked_before_anything_is_asked(bench: Bench) -> None:
@@ -548,6 +555,6 @@ def test_ranker_s_parameters_are_checked_before_anything_is_asked(bench: Bench) 
 
 
 def test_larger_sample_keeps_what_is_there(bench: Bench) -> None:
-    first = run_experiment(bench.more(systems=("llm",), sample=1, seed=5), bench.out, settings=bench.settings)
-    second = run_experiment(bench.more(systems=("llm",), sample=2, seed=5), bench.out, settings=bench.settings)
+    first = bench.run(systems=("llm",), sample=1, seed=5)
+    second = bench.run(systems=("llm",), sample=2, seed=5)
     assert (first.asked, second.asked, second.kept) == (1, 1, 1)
