@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ from judgetree.evaluation.rows.json_lines import append_line
 from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.runner import Progress, RunSummary
+from judgetree.evaluation.runs.runner import Progress
 from judgetree.modules.calls.prices import Price, Prices
 from judgetree.modules.errors import (
     CacheMiss,
@@ -37,6 +37,7 @@ from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import CHAIN
 from tests.eval.dataset_files import standards_row, write_standards
+from tests.eval.run_bench import RunBench
 from tests.file_limits import largest_file
 
 QUOTES = {
@@ -52,31 +53,11 @@ ROWS = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bench:
+class Bench(RunBench):
     """A data set of three questions, a model that knows it, and a home of its own."""
-
-    server: ScriptedServer
-    settings: Settings
-    experiment: Experiment
-    out: Path
 
     def rows(self) -> dict[tuple[str, str, int], RunRow]:
         return {row.place: row for row in RunStore(self.out).read_rows()}
-
-    def more(self, **changes: object) -> Experiment:
-        return Experiment.model_validate({**self.experiment.model_dump(), **changes})
-
-    def run(
-        self,
-        options: RunOptions | None = None,
-        out: Path | None = None,
-        settings: Settings | None = None,
-        **changes: object,
-    ) -> RunSummary:
-        """By default the bench's experiment in its directory, with its settings."""
-        experiment, options = self.more(**changes), options or RunOptions()
-        return run_experiment(experiment, out or self.out, options=options, settings=settings or self.settings)
 
 
 @pytest.fixture
@@ -114,7 +95,7 @@ def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
     assert rows["judge", "none", 0].status == "refused"
     assert all(calls(row) > 0 for row in rows.values())
     paid = sum(row.tree.chat_calls for row in rows.values() if row.tree)
-    assert paid == sum(bench.server.requests.values()), "systems that ask the same share the answer"
+    assert paid == bench.requests(), "systems that ask the same share the answer"
 
 
 def test_further_rounds_of_a_system_lie_below_the_question(bench: Bench) -> None:
@@ -136,10 +117,10 @@ def test_other_thresholds_of_the_judge_are_another_run(bench: Bench) -> None:
 
 def test_same_command_goes_on_and_asks_nothing_twice(bench: Bench) -> None:
     first = bench.run(limit=1)
-    calls = sum(bench.server.requests.values())
+    calls = bench.requests()
     second = bench.run(limit=1)
     assert (first.asked, second.asked, second.kept) == (2, 0, 2)
-    assert sum(bench.server.requests.values()) == calls
+    assert bench.requests() == calls
     assert bench.run().asked == 4
 
 
@@ -160,11 +141,11 @@ def test_row_that_was_cut_off_by_a_kill_is_asked_again(bench: Bench) -> None:
 
 def test_replayed_run_pays_nothing_and_says_the_same(bench: Bench) -> None:
     bench.run()
-    requests = sum(bench.server.requests.values())
+    requests = bench.requests()
     paid = bench.rows()
     again = bench.out.with_name("again")
     bench.run(out=again, cache="replay")
-    assert sum(bench.server.requests.values()) == requests
+    assert bench.requests() == requests
     replayed = {row.place: row for row in RunStore(again).read_rows()}
     for place, row in paid.items():
         kept = replayed[place]
@@ -287,7 +268,7 @@ def test_calls_before_the_endpoint_became_unusable_stay_paid(bench: Bench) -> No
     assert chain.tokens > 0
     assert [usage.calls for usage in chain.paid or ()] == [1]
     paid = sum(row.chat_calls for row in bench.rows().values())
-    assert paid == sum(bench.server.requests.values()) - 1, "all but the one that was refused"
+    assert paid == bench.requests() - 1, "all but the one that was refused"
     again = run_experiment(experiment.model_copy(update={"max_calls": paid}), bench.out, settings=bench.settings)
     assert (again.asked, again.stopped_by) == (0, f"max_calls={paid}"), "a later command counts them too"
 
@@ -385,13 +366,13 @@ def test_force_asks_everything_again_on_threads_of_its_own(bench: Bench) -> None
 def test_force_asks_the_models_again_too(bench: Bench) -> None:
     experiment = bench.more(systems=("naive", "iter_retgen"))
     run_experiment(experiment, bench.out, settings=bench.settings)
-    before = sum(bench.server.requests.values())
+    before = bench.requests()
     forced = run_experiment(experiment, bench.out, options=RunOptions(force=True), settings=bench.settings)
-    assert sum(bench.server.requests.values()) == 2 * before, "each call once, whichever system makes it first"
+    assert bench.requests() == 2 * before, "each call once, whichever system makes it first"
     assert (forced.calls - forced.cached_calls, forced.calls) == (before, sum(map(calls, bench.rows().values())))
     elsewhere = bench.out.with_name("elsewhere")
     replayed = run_experiment(experiment.model_copy(update={"cache": "replay"}), elsewhere, settings=bench.settings)
-    assert (replayed.cached_share, sum(bench.server.requests.values())) == (1.0, 2 * before), "the new ones are kept"
+    assert (replayed.cached_share, bench.requests()) == (1.0, 2 * before), "the new ones are kept"
     with pytest.raises(SettingsError, match="Leave out --force, or --cache replay"):
         bench.run(RunOptions(force=True), cache="replay")
 
@@ -441,16 +422,16 @@ def test_calls_stay_within_the_limit_and_open_questions_resume(bench: Bench) -> 
     everything = bench.more(systems=("judge",), topk=3, repeats=4, cache="off", concurrency=32)
     limited = everything.model_copy(update={"max_calls": 7})
     stopped = run_experiment(limited, bench.out, settings=bench.settings)
-    assert (sum(bench.server.requests.values()), stopped.stopped_by) == (7, "max_calls=7")
+    assert (bench.requests(), stopped.stopped_by) == (7, "max_calls=7")
     assert stopped.asked < 12
     assert stopped.failed == 0, "a question that is stopped is no answer"
     again = run_experiment(limited, bench.out, settings=bench.settings)
     assert (again.asked, again.stopped_by) == (0, "max_calls=7"), "what open questions have paid counts"
-    assert sum(bench.server.requests.values()) == 7
+    assert bench.requests() == 7
     run_experiment(everything, bench.out, settings=bench.settings)
     rows = bench.rows()
     assert {row.prediction for row in rows.values()} == {"40 mm", "grey", rows["judge", "none", 0].prediction}
-    assert sum(map(calls, rows.values())) == sum(bench.server.requests.values()), "none is made twice, or not booked"
+    assert sum(map(calls, rows.values())) == bench.requests(), "none is made twice, or not booked"
 
 
 @pytest.mark.parametrize(("name", "limit"), [("max_tokens", 1000), ("max_cost", 1.0)])
@@ -463,7 +444,7 @@ def test_tokens_and_money_stay_within_their_limits(bench: Bench, name: str, limi
     experiment = bench.more(systems=("llm",), repeats=12, concurrency=32, cache="off", **{name: limit})
     stopped = run_experiment(experiment, bench.out, settings=bench.settings)
     assert stopped.stopped_by == f"{name}={limit:g}"
-    assert 0 < stopped.asked == sum(bench.server.requests.values()) < 36
+    assert 0 < stopped.asked == bench.requests() < 36
     assert 0 < stopped.cost.known_usd <= 1.0, "a thousand tokens, or a dollar, which is the same"
     assert stopped.cost.is_estimated != counts, "and the summary tells"
     assert counts or str(stopped.cost).startswith("about $")

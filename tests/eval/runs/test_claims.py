@@ -22,25 +22,17 @@ from tests.eval.run_rows import run_row
 places = st.tuples(st.text(), st.text(), st.integers(0, 9))
 
 
-@dataclass(kw_only=True)
-class Office:
-    """Claims of several workers of one process."""
+@dataclass(kw_only=True, eq=False)
+class Desk(Claims):
+    """Claims of one worker; workers of one process share ``taken``."""
 
     taken: dict[Place, object] = field(default_factory=dict)
 
-    def worker(self) -> Desk:
-        return Desk(office=self)
-
-
-@dataclass(kw_only=True, eq=False)
-class Desk(Claims):
-    office: Office
-
     async def take(self, place: Place) -> bool:
-        return self.office.taken.setdefault(place, self) is self
+        return self.taken.setdefault(place, self) is self
 
     async def free(self, place: Place) -> None:
-        assert self.office.taken.pop(place) is self
+        assert self.taken.pop(place) is self
 
 
 def chains(count: int) -> list[Chain]:
@@ -70,7 +62,8 @@ def test_places_are_locked_under_signed_numbers_of_their_own(one: Place, other: 
 
 
 def test_workers_of_two_processes_do_each_job_once(tmp_path: Path) -> None:
-    office, store, asked = Office(), RunStore(tmp_path), []
+    taken: dict[Place, object] = {}
+    store, asked = RunStore(tmp_path), []
 
     async def process() -> None:
         tail, written = RowTail(store), dict[Place, RunRow]()
@@ -79,7 +72,7 @@ def test_workers_of_two_processes_do_each_job_once(tmp_path: Path) -> None:
             written.update((row.place, row) for row in tail.read_new())
             return chain.is_done(written)
 
-        work = WorkList(chains(9), office.worker(), is_done=is_done, is_over=never)
+        work = WorkList(chains(9), Desk(taken=taken), is_done=is_done, is_over=never)
         while (chain := await work.take()) is not None:
             asked.append(chain.place)
             await asyncio.sleep(0)  # lets the other one in
@@ -92,15 +85,14 @@ def test_workers_of_two_processes_do_each_job_once(tmp_path: Path) -> None:
 
     asyncio.run(both())
     assert sorted(asked) == [chain.place for chain in chains(9)]
-    assert office.taken == {}
+    assert taken == {}
 
 
 def test_job_of_another_process_is_waited_for_and_done_if_that_one_dies() -> None:
     async def scenario() -> list[Place]:
-        office = Office()
-        other = office.worker()
+        other = Desk()
         await other.take(("naive", "q0", 0))
-        work = WorkList(chains(2), office.worker(), is_done=never, is_over=never)
+        work = WorkList(chains(2), Desk(taken=other.taken), is_done=never, is_over=never)
         first = await work.take()
         waiting = asyncio.ensure_future(work.take())
         assert not (await asyncio.wait([waiting], timeout=0.05))[0], "it must not give up what is left"
@@ -116,7 +108,7 @@ def test_job_of_another_process_is_waited_for_and_done_if_that_one_dies() -> Non
 
 def test_nothing_is_given_once_it_is_over() -> None:
     async def taken() -> object:
-        return await WorkList(chains(3), Office().worker(), is_done=never, is_over=lambda: True).take()
+        return await WorkList(chains(3), Desk(), is_done=never, is_over=lambda: True).take()
 
     assert asyncio.run(taken()) is None
 

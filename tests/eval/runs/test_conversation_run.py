@@ -180,7 +180,7 @@ def test_dialogues_without_a_corpus_are_asked_of_the_model_alone(bench: Bench, t
         {"id": "1_2", "topic_id": "1", "turn": 2, "history": history, "question": THICKNESS, "rewrite": "Is it thick?"},
     )
     with pytest.raises(SettingsError, match="no corpus to retrieve from"):
-        Bench(**{**vars(bench), "out": tmp_path / "other"}).run(dataset=f"cast:{file}")
+        bench.run(out=tmp_path / "other", dataset=f"cast:{file}")
     assert bench.run(dataset=f"cast:{file}", systems=("llm",), history="given").failed == 0
     first, second = bench.rows().values()
     assert facts(second).standalone_query == STANDALONE_THICKNESS
@@ -223,7 +223,7 @@ def test_history_options_and_limits_belong_to_what_a_run_shares(bench: Bench) ->
             bench.run(**change)
     fewer = bench.settings.model_copy(update={"max_recent_turns": 2})
     with pytest.raises(SettingsError, match="max_recent_turns: 10 there, 2 now"):
-        Bench(**{**vars(bench), "settings": fewer}).run()
+        bench.run(settings=fewer)
 
 
 def test_conversation_switches_lead_the_conversation(bench: Bench) -> None:
