@@ -125,7 +125,7 @@ def noise_frame(questions: pd.DataFrame) -> pd.DataFrame:
         for metric in NOISE_METRICS:
             runs = part.pivot(index="question_id", columns="repeat", values=metric).dropna()
             if len(runs) and runs.shape[1] > 1:
-                floor = asdict(noise_floor(runs.to_numpy(dtype=np.float64).T))
+                floor = asdict(noise_floor(np.stack([runs[repeat].astype(np.float64) for repeat in runs])))
                 records.append({"system": system, "metric": metric, "repeats": len(floor.pop("means")), **floor})
     return pd.DataFrame.from_records(records, columns=_COLUMNS)
 
