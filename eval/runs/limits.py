@@ -230,8 +230,10 @@ class LimitedLLM(ChatWrapper):
             taken = None
             raise
         finally:
-            billed = _NOTHING if taken is None else self._spending.amount_of({**taken, "model": self._billed_as})
-            await self._spending.settle(place, billed)
+            used = _NOTHING
+            if taken is not None:
+                used = self._spending.amount_of(CallRecord(**{**taken, "model": self._billed_as}))
+            await self._spending.settle(place, used)
         return completion
 
 
