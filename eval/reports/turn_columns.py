@@ -18,6 +18,8 @@ NEEDED_METRICS = ("needed_precision", "needed_recall", "needed_f1")
 REUSE_METRICS = ("reuses", "reuses_wrongly")
 TURN_METRICS = ("turn_calls", "turn_tokens")
 
+_NO_FACTS = TurnFacts(dialogue_id="", number=0, conversation="", path_length=0)
+
 
 def form_metrics(ks: Sequence[int]) -> tuple[str, ...]:
     """Return the retrieval columns of each form of a question: ``raw_recall@3``, ``raw_all@3``, …"""
@@ -32,10 +34,10 @@ def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: S
 
     ``em`` is the exact match of the answer, None if unknown; ``ks`` are the cut-offs of ``form_metrics``.
     """
-    turn, facts = question.turn, row.conversation
+    turn, facts = question.turn, row.conversation or _NO_FACTS
     if turn is None:
         return {}
-    length = facts.path_length if facts else len(turn.history) + 1
+    length = facts.path_length or len(turn.history) + 1
     return {
         "dialogue_id": turn.dialogue_id,
         "turn": turn.number,
@@ -43,16 +45,16 @@ def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: S
         "follow_up": length > 1,
         "topic_switch": turn.topic_switch,
         "human_rewrite": turn.rewrite,
-        "conversation": facts.conversation if facts else "",
-        "rag_thread_id": facts.rag_thread_id if facts else "",
-        "standalone_query": facts.standalone_query if facts else "",
-        "answered_from": facts.answered_from if facts else None,
-        "reused_chunks": len(facts.reused) if facts else 0,
-        "own_calls": facts.own.calls if facts else 0,
-        "own_cached_calls": facts.own.cached_calls if facts else 0,
-        "own_tokens": facts.own.tokens if facts else 0,
+        "conversation": facts.conversation,
+        "rag_thread_id": facts.rag_thread_id,
+        "standalone_query": facts.standalone_query,
+        "answered_from": facts.answered_from,
+        "reused_chunks": len(facts.reused),
+        "own_calls": facts.own.calls,
+        "own_cached_calls": facts.own.cached_calls,
+        "own_tokens": facts.own.tokens,
         **dict.fromkeys((*REWRITE_METRICS, *NEEDED_METRICS, *REUSE_METRICS, *TURN_METRICS, *form_metrics(ks))),
-        **(_answered_columns(row, question, facts, em=em, ks=ks) if facts and facts.answered_from else {}),
+        **(_answered_columns(row, question, facts, em=em, ks=ks) if facts.answered_from else {}),
     }
 
 

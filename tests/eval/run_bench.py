@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
@@ -24,6 +25,9 @@ class RunBench:
 
     def more(self, **changes: object) -> Experiment:
         return Experiment.model_validate({**self.experiment.model_dump(), **changes})
+
+    def changed(self, **changes: object) -> Self:
+        return replace(self, experiment=self.more(**changes))
 
     def run(
         self,

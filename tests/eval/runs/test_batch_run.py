@@ -21,7 +21,7 @@ from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.rows.code_version import code_versions_in
 from judgetree.evaluation.rows.json_lines import append_line
 from judgetree.evaluation.rows.store import RunRow, RunStore
-from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
+from judgetree.evaluation.runs.batch_run import RunOptions
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.runner import Progress
 from judgetree.modules.calls.prices import Price, Prices
@@ -108,11 +108,11 @@ def test_further_rounds_of_a_system_lie_below_the_question(bench: Bench) -> None
 
 
 def test_other_thresholds_of_the_judge_are_another_run(bench: Bench) -> None:
-    bench_of_logprob = bench.more(systems=("judge",), judge="logprob")
-    run_experiment(bench_of_logprob, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("judge",), judge="logprob")
+    bench.run()
     stricter = bench.settings.model_copy(update={"judge_needed_threshold": 0.9})
     with pytest.raises(SettingsError, match=r"threshold_needed: '0.5' there, '0.9' now"):
-        run_experiment(bench_of_logprob, bench.out, options=RunOptions(force=True), settings=stricter)
+        bench.run(RunOptions(force=True), settings=stricter)
 
 
 def test_same_command_goes_on_and_asks_nothing_twice(bench: Bench) -> None:
@@ -198,19 +198,19 @@ def test_failed_questions_are_rows_and_can_be_asked_again(bench: Bench) -> None:
 
 
 def test_answers_that_an_outage_damaged_are_degraded_and_asked_again(bench: Bench) -> None:
-    experiment = bench.more(systems=("judge",))
-    run_experiment(experiment, bench.out.with_name("clean"), settings=replace_home(bench.settings, "clean"))
+    bench = bench.changed(systems=("judge",))
+    bench.run(out=bench.out.with_name("clean"), settings=replace_home(bench.settings, "clean"))
     clean = {row.place: row for row in RunStore(bench.out.with_name("clean")).read_rows()}
     bench.server.reset()
     bench.server.configure(faults={"500": 1.0}, fault_kinds=["judge", "needed"])
-    broken = run_experiment(experiment, bench.out, settings=bench.settings)
+    broken = bench.run()
     assert (broken.asked, broken.failed, broken.degraded) == (3, 0, 3)
     assert {row.completeness for row in bench.rows().values()} == {"degraded"}
     assert all(row.damage == {"failed_verdicts": 1} for row in bench.rows().values())
     bench.server.configure(faults={})
-    kept = run_experiment(experiment, bench.out, options=RunOptions(retry="failed"), settings=bench.settings)
+    kept = bench.run(RunOptions(retry="failed"))
     assert (kept.asked, kept.kept, kept.kept_incomplete) == (0, 3, 3)
-    again = run_experiment(experiment, bench.out, options=RunOptions(retry="incomplete"), settings=bench.settings)
+    again = bench.run(RunOptions(retry="incomplete"))
     assert (again.asked, again.degraded, again.kept_incomplete) == (3, 0, 0)
     assert {place: (row.prediction, row.completeness) for place, row in bench.rows().items()} == {
         place: (row.prediction, "complete") for place, row in clean.items()
@@ -239,17 +239,17 @@ def test_question_that_the_endpoint_refuses_fails_alone(bench: Bench) -> None:
 
 @pytest.mark.parametrize("fail_after", [2, 0.5])
 def test_dead_endpoint_stops_the_run_and_questions_are_asked_again(bench: Bench, fail_after: float) -> None:
-    experiment = bench.more(concurrency=1, repeats=2, fail_after=fail_after)
+    bench = bench.changed(concurrency=1, repeats=2, fail_after=fail_after)
     bench.server.responses = refusing(401)
     with pytest.raises(
         ModelSetupError, match=r"Stopped: (\d+) of \1 questions could not be asked.*HTTP 401.*same command"
     ):
-        run_experiment(experiment, bench.out, settings=bench.settings)
+        bench.run()
     rows = bench.rows()
     assert len(rows) == (2 if fail_after == 2 else 10)
     assert all(row.setup_failed and row.completeness == "failed" and "HTTP 401" in row.error for row in rows.values())
     bench.server.responses = None
-    summary = run_experiment(experiment, bench.out, settings=bench.settings)
+    summary = bench.run()
     assert (summary.asked, summary.kept, summary.failed) == (12, 0, 0)
 
 
@@ -260,16 +260,16 @@ def test_run_of_few_questions_that_could_not_be_asked_says_so_too(bench: Bench) 
 
 
 def test_calls_before_the_endpoint_became_unusable_stay_paid(bench: Bench) -> None:
-    experiment = bench.more(systems=("judge",), cache="off", concurrency=1)
+    bench = bench.changed(systems=("judge",), cache="off", concurrency=1)
     bench.server.responses = refusing(401, "How thick is the wall of the drum?")
-    run_experiment(experiment, bench.out, settings=bench.settings)
+    bench.run()
     chain = bench.rows()["judge", "chain", 0]
     assert (chain.setup_failed, chain.chat_calls) == (True, 1), "the verdict that the sub-question comes from"
     assert chain.tokens > 0
     assert [usage.calls for usage in chain.paid or ()] == [1]
     paid = sum(row.chat_calls for row in bench.rows().values())
     assert paid == bench.requests() - 1, "all but the one that was refused"
-    again = run_experiment(experiment.model_copy(update={"max_calls": paid}), bench.out, settings=bench.settings)
+    again = bench.run(max_calls=paid)
     assert (again.asked, again.stopped_by) == (0, f"max_calls={paid}"), "a later command counts them too"
 
 
@@ -282,7 +282,7 @@ def test_endpoint_that_refuses_for_a_while_does_not_stop_the_run(bench: Bench) -
 
 
 def test_full_disk_ends_the_run_and_takes_no_row_that_was_told(bench: Bench) -> None:
-    experiment = bench.more(concurrency=1)
+    bench = bench.changed(concurrency=1)
     told: list[RunRow] = []
 
     def tell(progress: Progress) -> None:
@@ -293,10 +293,10 @@ def test_full_disk_ends_the_run_and_takes_no_row_that_was_told(bench: Bench) -> 
     size = 4_000_000
     append_line(trees, b'{"thread_id":"x","tree":' + b" " * (size - 4_000 - trees.stat().st_size) + b"{}}")
     with largest_file(size), pytest.raises(WritingError, match=r"trees\.jsonl could not be written: File too large"):
-        run_experiment(experiment, bench.out, settings=bench.settings, on_progress=tell)
+        bench.run(on_progress=tell)
     assert bench.rows() == kept | {row.place: row for row in told}
     assert trees.read_bytes().endswith(b"\n")
-    finished = run_experiment(experiment, bench.out, settings=bench.settings)
+    finished = bench.run()
     assert (finished.asked, finished.failed, finished.degraded) == (4 - len(told), 0, 0)
     assert len(RunStore(bench.out).read_attempts()) == 6
 
@@ -320,15 +320,15 @@ def test_full_disk_under_the_checkpoints_ends_the_run_too(bench: Bench) -> None:
     [("judge", "prose", {"unusable_verdicts": 1}), ("read", "truncated", {"cut_off_replies": 1})],
 )
 def test_damage_in_the_cache_is_not_read_again(bench: Bench, kind: str, garbled: str, damage: dict[str, int]) -> None:
-    experiment = bench.more(systems=("judge",), judge="generated", ids=("colour",))
+    bench = bench.changed(systems=("judge",), judge="generated", ids=("colour",))
     bench.server.configure(faults={garbled: 1.0}, fault_kinds=[kind])
-    assert run_experiment(experiment, bench.out, settings=bench.settings).degraded == 1
+    assert bench.run().degraded == 1
     assert [row.damage for row in bench.rows().values()] == [damage]
     bench.server.configure(faults={})
-    again = run_experiment(experiment, bench.out, options=RunOptions(retry="incomplete"), settings=bench.settings)
+    again = bench.run(RunOptions(retry="incomplete"))
     assert (again.asked, again.degraded) == (1, 0)
     replay = bench.out.with_name("replay")
-    run_experiment(experiment.model_copy(update={"cache": "replay"}), replay, settings=bench.settings)
+    bench.run(out=replay, cache="replay")
     assert [row.prediction for row in RunStore(replay).read_rows()] == ["grey"], "the cache keeps the new replies"
 
 
@@ -354,36 +354,36 @@ def test_run_of_other_code_resumes_only_if_accepted(bench: Bench) -> None:
 
 
 def test_force_asks_everything_again_on_threads_of_its_own(bench: Bench) -> None:
-    experiment = bench.more(systems=("naive",))
-    run_experiment(experiment, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("naive",))
+    bench.run()
     before = bench.rows()
-    assert run_experiment(experiment, bench.out, options=RunOptions(force=True), settings=bench.settings).asked == 3
+    assert bench.run(RunOptions(force=True)).asked == 3
     after = bench.rows()
     assert {row.attempt for row in after.values()} == {1}
     assert not {row.thread_id for row in before.values()} & {row.thread_id for row in after.values()}
 
 
 def test_force_asks_the_models_again_too(bench: Bench) -> None:
-    experiment = bench.more(systems=("naive", "iter_retgen"))
-    run_experiment(experiment, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("naive", "iter_retgen"))
+    bench.run()
     before = bench.requests()
-    forced = run_experiment(experiment, bench.out, options=RunOptions(force=True), settings=bench.settings)
+    forced = bench.run(RunOptions(force=True))
     assert bench.requests() == 2 * before, "each call once, whichever system makes it first"
     assert (forced.calls - forced.cached_calls, forced.calls) == (before, sum(map(calls, bench.rows().values())))
     elsewhere = bench.out.with_name("elsewhere")
-    replayed = run_experiment(experiment.model_copy(update={"cache": "replay"}), elsewhere, settings=bench.settings)
+    replayed = bench.run(out=elsewhere, cache="replay")
     assert (replayed.cached_share, bench.requests()) == (1.0, 2 * before), "the new ones are kept"
     with pytest.raises(SettingsError, match="Leave out --force, or --cache replay"):
         bench.run(RunOptions(force=True), cache="replay")
 
 
 def test_server_of_the_same_alias_at_another_address_answers_itself(bench: Bench) -> None:
-    experiment = bench.more(systems=("llm",), limit=1)
-    run_experiment(experiment, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("llm",), limit=1)
+    bench.run()
     with ScriptedServer(responses=lambda request: ChatReply(text="of the other model")) as other:
         spec, elsewhere = f"{other.base_url}#scripted", bench.out.with_name("elsewhere")
         settings = bench.settings.model_copy(update={"llm": spec})
-        summary = run_experiment(experiment, elsewhere, settings=settings)
+        summary = bench.run(out=elsewhere, settings=settings)
         (row,) = RunStore(elsewhere).read_rows()
         assert (row.prediction, summary.cached_calls) == ("of the other model", 0)
         address = bench.server.base_url.removeprefix("http://")
@@ -391,7 +391,7 @@ def test_server_of_the_same_alias_at_another_address_answers_itself(bench: Bench
         moved = bench.settings.model_copy(update={"endpoint_names": names, "llm": spec})
         for number, llm in enumerate((spec, bench.settings.llm)):
             out, at = bench.out.with_name(f"named-{number}"), moved.model_copy(update={"llm": llm})
-            named = run_experiment(experiment, out, settings=at)
+            named = bench.run(out=out, settings=at)
             assert named.cached_calls == number, "one name, one endpoint"
             assert RunStore(out).read_rows()[0].prediction == "of the other model"
 
@@ -399,8 +399,8 @@ def test_server_of_the_same_alias_at_another_address_answers_itself(bench: Bench
 def test_systems_that_ask_the_same_cost_the_same_whichever_asked_first(bench: Bench) -> None:
     bench.server.configure(latency_s=0.05)
     prices = Prices({"chat": {"scripted": Price(prompt=1000.0, completion=1000.0)}})
-    experiment = bench.more(systems=("naive", "iter_retgen"), limit=1, max_rec_depth=0, concurrency=1)
-    run_experiment(experiment, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("naive", "iter_retgen"), limit=1, max_rec_depth=0, concurrency=1)
+    bench.run()
     (first, second) = bench.rows().values()
     assert [row.tree.chat_calls for row in (first, second) if row.tree] == [1, 0], "the second came out of the cache"
     frame = question_frame([first, second], [EvalQuestion(id="chain", question="", answers=("40 mm",))], prices=prices)
@@ -419,16 +419,15 @@ def test_limit_on_paid_calls_stops_cleanly_and_the_run_goes_on(bench: Bench) -> 
 
 
 def test_calls_stay_within_the_limit_and_open_questions_resume(bench: Bench) -> None:
-    everything = bench.more(systems=("judge",), topk=3, repeats=4, cache="off", concurrency=32)
-    limited = everything.model_copy(update={"max_calls": 7})
-    stopped = run_experiment(limited, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("judge",), topk=3, repeats=4, cache="off", concurrency=32)
+    stopped = bench.run(max_calls=7)
     assert (bench.requests(), stopped.stopped_by) == (7, "max_calls=7")
     assert stopped.asked < 12
     assert stopped.failed == 0, "a question that is stopped is no answer"
-    again = run_experiment(limited, bench.out, settings=bench.settings)
+    again = bench.run(max_calls=7)
     assert (again.asked, again.stopped_by) == (0, "max_calls=7"), "what open questions have paid counts"
     assert bench.requests() == 7
-    run_experiment(everything, bench.out, settings=bench.settings)
+    bench.run()
     rows = bench.rows()
     assert {row.prediction for row in rows.values()} == {"40 mm", "grey", rows["judge", "none", 0].prediction}
     assert sum(map(calls, rows.values())) == bench.requests(), "none is made twice, or not booked"
@@ -441,8 +440,8 @@ def test_tokens_and_money_stay_within_their_limits(bench: Bench, name: str, limi
     table = "[chat.scripted]\nprompt = 1000\ncompletion = 1000\n"
     (bench.settings.home / "prices.toml").write_text(table, encoding="utf-8")
     bench.server.responses = lambda request: ChatReply(text="forty-two", counts_tokens=counts)
-    experiment = bench.more(systems=("llm",), repeats=12, concurrency=32, cache="off", **{name: limit})
-    stopped = run_experiment(experiment, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("llm",), repeats=12, concurrency=32, cache="off", **{name: limit})
+    stopped = bench.run()
     assert stopped.stopped_by == f"{name}={limit:g}"
     assert 0 < stopped.asked == bench.requests() < 36
     assert 0 < stopped.cost.known_usd <= 1.0, "a thousand tokens, or a dollar, which is the same"
@@ -470,23 +469,21 @@ def test_data_set_without_a_corpus_is_asked_of_no_system_that_retrieves(bench: B
     file.write_text(json.dumps({"id": "q", "question": "Who?", "golden_answers": ["Ada"]}), encoding="utf-8")
     with pytest.raises(SettingsError, match="no corpus to retrieve from"):
         bench.run(dataset=f"flashrag:{file}")
-    closed_book = bench.more(dataset=f"flashrag:{file}", systems=("llm",))
-    assert run_experiment(closed_book, bench.out, settings=bench.settings).asked == 1
+    assert bench.run(dataset=f"flashrag:{file}", systems=("llm",)).asked == 1
 
 
 def test_strategy_is_read_by_and_belongs_to_what_a_run_directory_shares(bench: Bench) -> None:
-    experiment = bench.more(systems=("naive",), topk=2, ids=("chain",))
-    run_experiment(experiment, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("naive",), topk=2, ids=("chain",))
+    bench.run()
     identity = (RunStore(bench.out).read_manifest() or {})["identity"]
     assert isinstance(identity, dict)
     assert identity["strategy"] == "stuff"
     assert not identity.keys() & {"map_reduce_prompt", "refine_prompt", "map_rerank_prompt"}
-    other = experiment.model_copy(update={"strategy": "refine"})
     with pytest.raises(SettingsError, match="strategy: 'stuff' there, 'refine' now"):
-        run_experiment(other, bench.out, settings=bench.settings)
+        bench.run(strategy="refine")
 
     bench.server.reset()
-    run_experiment(other, bench.out.with_name("refined"), settings=bench.settings)
+    bench.run(out=bench.out.with_name("refined"), strategy="refine")
     assert not bench.server.requests["read"], "the passages are read one by one"
     rows = RunStore(bench.out.with_name("refined")).read_rows()
     assert [(row.prediction, calls(row)) for row in rows] == [("40 mm", 2)]
@@ -510,8 +507,8 @@ def test_collection_that_is_there_can_stand_for_the_data_set_s_own(bench: Bench,
     with open_index("other", bench.settings, data_path=folder) as index:
         index.get_index_done()
         digest = index.content_digest()
-    experiment = bench.more(corpus="other", systems=("naive",))
-    run_experiment(experiment.model_copy(update={"ids": ("colour",)}), bench.out, settings=bench.settings)
+    bench = bench.changed(corpus="other", systems=("naive",))
+    bench.run(ids=("colour",))
     facts = (RunStore(bench.out).read_manifest() or {})["index"]
     assert isinstance(facts, dict)
     assert (facts["collection"], facts["content_digest"]) == ("other", digest)
@@ -520,7 +517,7 @@ def test_collection_that_is_there_can_stand_for_the_data_set_s_own(bench: Bench,
     with open_index("other", bench.settings, data_path=folder) as index:
         index.get_index_done()
     with pytest.raises(SettingsError, match="content_digest"):
-        run_experiment(experiment, bench.out, settings=bench.settings)
+        bench.run()
 
 
 def test_collection_that_is_not_there_is_named(bench: Bench) -> None:
@@ -529,9 +526,9 @@ def test_collection_that_is_not_there_is_named(bench: Bench) -> None:
 
 
 def test_ranker_s_parameters_are_checked_before_anything_is_asked(bench: Bench) -> None:
-    experiment = bench.more(search_type="hybrid", ranker_type="weighted", ranker_params={"weights": [0.5]})
+    bench = bench.changed(search_type="hybrid", ranker_type="weighted", ranker_params={"weights": [0.5]})
     with pytest.raises(SearchArgumentError, match="2 fields"):
-        run_experiment(experiment, bench.out, settings=bench.settings)
+        bench.run()
     assert bench.rows() == {}
 
 
