@@ -147,8 +147,8 @@ def compare(
         expected = reference.search(question.question, embedder.embed_query(question.question), topk=ours.topk)
         figures.append(
             (
-                all_supporting(found, question.supporting, k=ours.topk) or 0.0,
-                all_supporting(expected, question.supporting, k=ours.topk) or 0.0,
+                all_supporting(found, question.supporting, k=ours.topk),
+                all_supporting(expected, question.supporting, k=ours.topk),
                 len(set(found) & set(expected)) / len(expected),
             )
         )

@@ -54,17 +54,14 @@ def run(
     options = options or RunOptions()
     if not isinstance(keys.get("questions"), str | Path | None):
         keys["questions"] = keep_questions(keys["questions"], Path(out))
-    if isinstance(experiment, str | Path) and _names_run(Path(experiment)):
-        rerun = load_rerun(Path(experiment), settings=settings, **keys)
+    path = Path(experiment) if isinstance(experiment, str | Path) else None
+    if path is not None and (path.suffix == ".json" or path.is_dir()):
+        rerun = load_rerun(path, settings=settings, **keys)
         options, settings, chosen = replace(options, again=rerun), rerun.settings, rerun.experiment
     else:
         chosen = _experiment(experiment, keys)
     run_experiment(chosen, Path(out), options=options, settings=settings, on_progress=on_progress, on_setup=on_setup)
     return load_report(Path(out))
-
-
-def _names_run(path: Path) -> bool:
-    return path.suffix == ".json" or path.is_dir()
 
 
 def _experiment(experiment: Experiment | Path | str | None, keys: dict[str, object]) -> Experiment:

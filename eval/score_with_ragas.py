@@ -231,7 +231,8 @@ class _RunScorer:
         try:
             value = await self._value_of(sample, meter)
         except (JudgetreeError, ReplyProblem) as error:
-            if _ends_all(error):
+            # Another error of the user would fail every other sample too.
+            if isinstance(error, UserError) and not isinstance(error, LoadingError):
                 raise
             problem = str(error)
         except Exception as error:
@@ -276,8 +277,3 @@ def _score_of(
         embedded_texts=sum(record["kind"] == "embedding" for record in meter.records),
         seconds=round(time.perf_counter() - started, 3),
     )
-
-
-def _ends_all(error: Exception) -> bool:
-    """Whether every other sample would fail with the same error."""
-    return isinstance(error, UserError) and not isinstance(error, LoadingError)

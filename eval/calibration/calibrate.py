@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...modules.background_loop import background_loop
 from ...modules.calls.usage import CallMeter, CallRecord
-from ...modules.errors import JudgetreeError, ungrouped
+from ...modules.errors import JudgetreeError, SettingsError, ungrouped
 from ...modules.judge.logprob import LogprobJudge
 from ...modules.judge.thresholds import Calibration, keep_calibration, thresholds_file
 from ...modules.llm.cache import CachedLLM, CompletionCache
@@ -25,7 +25,7 @@ from ..datasets.rows import select_questions
 from ..metrics.intervals import MeanInterval
 from ..rows.store import RunStore
 from .data import Case, cases_of, refuse_held_back, refuse_reported
-from .fit import MIN_SINGLE_HOP, TARGET_RECALL, Fit, Probabilities, RatedCase, check_target_recall, fit_thresholds
+from .fit import MIN_SINGLE_HOP, TARGET_RECALL, Fit, Probabilities, RatedCase, fit_thresholds
 
 _STAGE = "asking the judge"
 _SPLIT_WITHIN = frozenset({"beir"})
@@ -52,7 +52,10 @@ class CalibrationPlan:
     """Share of the gold passages that the judge should keep, in (0, 1]."""
 
     def __post_init__(self) -> None:
-        check_target_recall(self.target_recall)
+        if not 0.0 < self.target_recall <= 1.0:
+            raise SettingsError(
+                f"target_recall={self.target_recall!r} is not a share of passages. Allowed: above 0, up to 1."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...modules.errors import SettingsError
 from ..datasets.questions import Dataset
-from ..rows.store import RunStore
+from ..rows.store import RunStore, part_of
 
 DISTRACTORS = 2
 MIN_QUESTIONS = 20
@@ -67,11 +67,10 @@ def refuse_reported(dataset: Dataset, whole_digest: str, store: RunStore) -> Non
     manifest = store.read_manifest()
     if manifest is None:
         raise SettingsError(f"{store.folder} is not a run. Give the folder that `judgetree eval run --out` wrote.")
-    identity = manifest.get("identity")
     rows = store.read_rows()
     asked = {row.question_id for row in rows} | {_wording(row.question) for row in rows}
     shared = [each.id for each in dataset.questions if each.id in asked or _wording(each.question) in asked]
-    if isinstance(identity, dict) and identity.get("dataset_digest") == whole_digest:
+    if part_of(manifest, "identity").get("dataset_digest") == whole_digest:
         raise SettingsError(f"The run {store.folder} used this same data set. Calibrate on another split.")
     if shared:
         named = ", ".join(shared[:_SHOWN]) + (", …" if len(shared) > _SHOWN else "")
@@ -102,7 +101,8 @@ class Bm25:
     After Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with Lucene's IDF, which is at least 0.
     """
 
-    def __init__(self, passages: Sequence[str], *, k1: float = 1.5, b: float = 0.75) -> None:
+    def __init__(self, passages: Sequence[str]) -> None:
+        k1, b = 1.5, 0.75
         texts = [_words(passage) for passage in passages]
         mean_length = sum(map(len, texts)) / max(len(texts), 1)
         self._count = len(texts)
@@ -133,7 +133,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def cases_of(dataset: Dataset, *, distractors: int = DISTRACTORS, pool: int = POOL) -> list[Case]:
+def cases_of(dataset: Dataset, *, pool: int = POOL) -> list[Case]:
     """Build the cases of all questions with gold documents, in order; passages are whole documents.
 
     Distractors come from the first ``pool`` documents of the corpus.
@@ -154,7 +154,7 @@ def cases_of(dataset: Dataset, *, distractors: int = DISTRACTORS, pool: int = PO
     for question in dataset.questions:
         gold = [key for key in question.supporting if key in texts]
         near_gold = [places[key] for key in gold if key in places]
-        likeliest = search.likeliest(question.question, distractors, without=near_gold) if gold else []
+        likeliest = search.likeliest(question.question, DISTRACTORS, without=near_gold) if gold else []
         if likeliest:
             case = Case(
                 question=question.question,

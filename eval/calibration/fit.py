@@ -92,31 +92,19 @@ class Fit:
         return tuple(found)
 
 
-def check_target_recall(target_recall: float) -> None:
-    """Check that a target recall is in (0, 1].
-
-    Raises:
-        SettingsError: It is not.
-    """
-    if not 0.0 < target_recall <= 1.0:
-        raise SettingsError(f"target_recall={target_recall!r} is not a share of passages. Allowed: above 0, up to 1.")
-
-
-def fit_thresholds(cases: Sequence[RatedCase], *, target_recall: float = TARGET_RECALL, seed: int = 0) -> Fit:
+def fit_thresholds(cases: Sequence[RatedCase], *, target_recall: float = TARGET_RECALL) -> Fit:
     """Fit the thresholds of one judge and estimate their performance. Makes no calls.
 
     Args:
         cases: Two or more, each with both gold and other passages.
         target_recall: Share of the gold passages to keep, in (0, 1].
-        seed: Seed of the folds and intervals.
 
     Raises:
-        SettingsError: ``target_recall`` is not allowed, or the judge answered yes or no about no gold passage.
+        SettingsError: The judge answered yes or no about no gold passage.
     """
-    check_target_recall(target_recall)
     alone, without_alone = _fitted_alone(cases)
     thresholds = LogprobThresholds(needed=_fitted_needed(cases, target_recall), alone=alone)
-    verdicts = _held_out(cases, target_recall, with_alone=alone is not None, seed=seed)
+    verdicts = _held_out(cases, target_recall, with_alone=alone is not None)
     every = [verdict for gold, others in verdicts for verdict in (*gold, *others)]
     within = [auc(_needed(case.gold), _needed(case.others)) for case in cases]
     return Fit(
@@ -125,13 +113,13 @@ def fit_thresholds(cases: Sequence[RatedCase], *, target_recall: float = TARGET_
         questions=len(cases),
         passages=len(every),
         target_recall=target_recall,
-        auc_within=mean_interval(within, scale="share", seed=seed),
+        auc_within=mean_interval(within, scale="share"),
         auc_over=auc(
             [rating for case in cases for rating in _needed(case.gold)],
             [rating for case in cases for rating in _needed(case.others)],
         ),
-        gold_kept=_kept((gold for gold, _ in verdicts), seed=seed),
-        others_kept=_kept((others for _, others in verdicts), seed=seed),
+        gold_kept=_kept(gold for gold, _ in verdicts),
+        others_kept=_kept(others for _, others in verdicts),
         shares={name: every.count(name) / len(every) for name in VERDICTS},
     )
 
@@ -216,10 +204,10 @@ _Verdicts = tuple[list[VerdictName], list[VerdictName]]
 """The verdicts on a question's gold passages, and on the others."""
 
 
-def _held_out(cases: Sequence[RatedCase], target_recall: float, *, with_alone: bool, seed: int) -> list[_Verdicts]:
+def _held_out(cases: Sequence[RatedCase], target_recall: float, *, with_alone: bool) -> list[_Verdicts]:
     """Judge each case by thresholds that were fitted without it."""
     verdicts: list[_Verdicts] = []
-    order = np.random.default_rng(seed).permutation(len(cases)).tolist()
+    order = np.random.default_rng(0).permutation(len(cases)).tolist()
     for fold in range(min(FOLDS, len(cases))):
         held = set(order[fold::FOLDS])
         rest = [case for at, case in enumerate(cases) if at not in held]
@@ -231,11 +219,11 @@ def _held_out(cases: Sequence[RatedCase], target_recall: float, *, with_alone: b
     return verdicts
 
 
-def _kept(questions: Iterable[Sequence[VerdictName]], *, seed: int) -> MeanInterval | None:
+def _kept(questions: Iterable[Sequence[VerdictName]]) -> MeanInterval | None:
     """Average the share of 1 and 2 among a question's known verdicts; None if all are unknown."""
     known = [[verdict for verdict in question if verdict != "unknown"] for question in questions]
     shares = [sum(verdict != "0" for verdict in question) / len(question) for question in known if question]
-    return mean_interval(shares, scale="share", seed=seed) if shares else None
+    return mean_interval(shares, scale="share") if shares else None
 
 
 def _needed(passages: Iterable[Probabilities]) -> list[float | None]:

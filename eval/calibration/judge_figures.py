@@ -63,6 +63,8 @@ class JudgedChunk:
         return 1.0 - self.confidence if self.verdict == "0" else self.confidence + (self.verdict == "2")
 
 
+Confusion = Mapping[VerdictName, Mapping[GoldShare, int]]
+"""Numbers of chunks by verdict and gold share."""
 JudgedQuestions = Mapping[str, Sequence[JudgedChunk]]
 """Chunks by question id, those of all repeats together."""
 
@@ -102,8 +104,7 @@ class JudgeFigures:
     ranked_questions: int
     """Number of those with both gold and other chunks."""
     chunks: int
-    confusion: Mapping[VerdictName, Mapping[GoldShare, int]]
-    """Numbers of chunks."""
+    confusion: Confusion
     shares: Mapping[VerdictName, Estimate]
     """Share of each verdict among all chunks; they add up to 1."""
     kappa: Estimate | None
@@ -225,9 +226,9 @@ def _auc(gold: _Floats, others: _Floats) -> float:
 
 
 class _Table:
-    """The chunks of all questions in columns; ``members[q]`` are the chunk indices of question q, ``groups[q]`` the
-    name
-    of its bootstrap cluster.
+    """The chunks of all questions in columns.
+
+    ``members[q]`` are the chunk indices of question q, ``groups[q]`` is the name of its bootstrap cluster.
     """
 
     def __init__(self, questions: Sequence[Sequence[JudgedChunk]], groups: Sequence[str]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import AliasChoices, Field
 
@@ -13,6 +14,8 @@ from .questions import CorpusDocument, Dataset, EvalQuestion
 from .rows import DatasetRow, Faults, Filled, RowReader, Text, language_tag, titled_text, unique_answers, with_digests
 
 DEFAULT_SPLIT = "test"
+
+T = TypeVar("T")
 
 
 def load_beir(folder: Path, *, split: str | None = None) -> Dataset:
@@ -30,12 +33,11 @@ def load_beir(folder: Path, *, split: str | None = None) -> Dataset:
 
     Raises:
         LoadingError: One of the three files cannot be read or has no valid row.
-        LoadingError: One of the three files cannot be read or has no good row.
     """
     folder = Path(folder)
     qrels = _qrels_file(folder, split or DEFAULT_SPLIT)
-    corpus, corpus_faults = _corpus(folder / "corpus.jsonl")
-    queries, query_faults = _queries(folder / "queries.jsonl")
+    corpus, corpus_faults = _by_key(folder / "corpus.jsonl", _read_document, key=lambda document: document.key)
+    queries, query_faults = _by_key(folder / "queries.jsonl", _Query.model_validate, key=lambda query: query.id)
     judgements, qrels_faults = _judgements(qrels, queries=queries, corpus=corpus)
     return with_digests(
         Dataset(
@@ -78,10 +80,9 @@ def _qrels_file(folder: Path, split: str) -> Path:
     return folder / "qrels" / f"{split}.tsv"
 
 
-def _corpus(file: Path) -> tuple[dict[str, CorpusDocument], Faults]:
+def _by_key(file: Path, read: Callable[[object], T], *, key: Callable[[T], str]) -> tuple[dict[str, T], Faults]:
     reader = RowReader(file=file)
-    documents = {document.key: document for document in reader.rows(_read_document, key=lambda document: document.key)}
-    return documents, reader.named_faults()
+    return {key(row): row for row in reader.rows(read, key=key)}, reader.named_faults()
 
 
 def _read_document(content: object) -> CorpusDocument:
@@ -90,12 +91,6 @@ def _read_document(content: object) -> CorpusDocument:
     if not titled_text(title, body).strip():
         raise ValueError("it has neither a title nor a text")
     return CorpusDocument(key=row.id, text=titled_text(title, body), title=title)
-
-
-def _queries(file: Path) -> tuple[dict[str, _Query], Faults]:
-    reader = RowReader(file=file)
-    queries = {query.id: query for query in reader.rows(_Query.model_validate, key=lambda query: query.id)}
-    return queries, reader.named_faults()
 
 
 def _judgements(

@@ -15,14 +15,8 @@ USER = "user"
 
 
 def turn_of(question: EvalQuestion) -> DialogueTurn:
-    """Return the dialogue turn of a question.
-
-    Raises:
-        ValueError: The question stands alone.
-    """
-    if question.turn is None:
-        raise ValueError(f"Question {question.id!r} is not a turn of a dialogue.")
-    return question.turn
+    """Return the turn of a question; one that stands alone is the only turn of a dialogue with its id."""
+    return question.turn or DialogueTurn(dialogue_id=question.id, number=1)
 
 
 def exchanges(messages: Iterable[tuple[str, str]]) -> History:

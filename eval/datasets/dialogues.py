@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from .questions import Dataset, DialogueTurn, EvalQuestion
-from .rows import RowReader, unique_answers, with_digests
-from .standards import document_folder
+from .rows import RowReader, with_digests
+from .standards import document_folder, question_of
 from .standards_dialogues import Dialogue, path_of, standalone_question
 
 _ROW = TypeAdapter(Dialogue)
 
 
-def load_dialogue_questions(path: Path, *, folder: Path | None = None) -> Dataset:
-    """Read the turns of a file's dialogues, over a folder of documents to index.
+def load_dialogue_questions(path: Path) -> Dataset:
+    """Read the turns of the dialogues in a JSON Lines file, over the documents in the folder ``standards`` beside it.
 
     Ids are those of ``standalone_question`` (``en-dialogue-01-turn-2``), whose text is the turn's ``rewrite``.
     ``supporting`` holds sources (paths relative to the folder) in hop order, those found by earlier turns included;
     ``hops`` is the number of quotes. A dialogue that names a source missing from the folder is malformed. Reads every
     file of the folder for the digest.
 
-    Args:
-        path: The JSON Lines file, one dialogue per line.
-        folder: Folder of the documents; None for ``standards`` beside the file.
-
     Raises:
         LoadingError: The file or folder cannot be read, or the file has no valid row.
     """
-    folder, sources = document_folder(Path(path), folder)
+    folder, sources = document_folder(Path(path))
     reader = RowReader(file=Path(path))
     dialogues = list(reader.rows(partial(_dialogue, sources=sources), key=lambda dialogue: dialogue.id))
     return with_digests(
@@ -56,15 +53,9 @@ def _dialogue(content: object, *, sources: Collection[str]) -> Dialogue:
 def _question(dialogue: Dialogue, number: int) -> EvalQuestion:
     *before, asked = path_of(dialogue, number)
     alone = standalone_question(dialogue, number)
-    return EvalQuestion(
-        id=alone.id,
+    return replace(
+        question_of(alone),
         question=asked.question,
-        answers=() if asked.type == "unanswerable" else unique_answers((asked.answer, *asked.aliases)),
-        lang=dialogue.lang,
-        type=asked.type,
-        hops=len(asked.supporting) or None,
-        supporting=tuple(dict.fromkeys(fact.source for fact in asked.supporting)),
-        facts=tuple((fact.source, fact.quote) for fact in asked.supporting),
         turn=DialogueTurn(
             dialogue_id=dialogue.id,
             number=number,

@@ -40,4 +40,4 @@ def _pooled(content: object) -> PooledRow:
         lang=language_tag(row.question),
         type=kind if isinstance(kind, str) else "",
     )
-    return PooledRow(question=question)
+    return PooledRow(questions=(question,))

@@ -125,7 +125,7 @@ def _pooled(
         supporting=supporting,
         facts=tuple((key, words) for key, words in facts if words.strip()),
     )
-    return PooledRow(question=question, documents=documents)
+    return PooledRow(questions=(question,), documents=documents)
 
 
 def _supporting_place(row: _Row, fact: tuple[str, int]) -> int:

@@ -21,7 +21,18 @@ from pydantic import AliasChoices, Field
 from ...modules.errors import LoadingError, SettingsError
 from .dialogue_turns import exchanges, in_line
 from .questions import CorpusDocument, Dataset, DialogueTurn, EvalQuestion
-from .rows import DatasetRow, Faults, Filled, RowReader, Text, language_tag, titled_text, unique_answers, with_digests
+from .rows import (
+    DatasetRow,
+    Faults,
+    Filled,
+    PooledRow,
+    RowReader,
+    Text,
+    language_tag,
+    pooled,
+    titled_text,
+    unique_answers,
+)
 
 TASKS = Path("generation_tasks", "reference.jsonl")
 """Path of the tasks in a folder of the benchmark."""
@@ -61,27 +72,16 @@ def load_mtrag(path: Path, *, domain: str | None = None) -> Dataset:
     folder = _folder_of_tasks(path) if path.is_dir() else None
     reader = RowReader(file=folder / TASKS if folder else path)
     rewrites, faults = _rewrites(folder) if folder else ({}, [])
-    everything = list(reader.rows(partial(_task, rewrites=rewrites), key=lambda task: task.question.id))
+    everything = list(reader.rows(partial(_task, rewrites=rewrites), key=lambda task: task.questions[0].id))
     faults = [*reader.checked(), *faults]
     tasks = _of_domain(everything, domain)
-    pool, corpus_faults = _corpora(folder, dict.fromkeys(task.domain for task in tasks)) if folder else ({}, [])
-    for task in tasks:
-        for document in task.documents:
-            pool.setdefault(document.key, document)
-    return with_digests(
-        Dataset(
-            name="mtrag",
-            questions=in_line(task.question for task in tasks),
-            documents=tuple(pool.values()),
-            malformed=(*faults, *corpus_faults),
-        )
-    )
+    corpora, corpus_faults = _corpora(folder, dict.fromkeys(task.domain for task in tasks)) if folder else ({}, [])
+    corpus = PooledRow(questions=(), documents=tuple(corpora.values()))
+    return pooled("mtrag", [corpus, *tasks], malformed=[*faults, *corpus_faults], order=in_line)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Task:
-    question: EvalQuestion
-    documents: tuple[CorpusDocument, ...]
+class _Task(PooledRow):
     domain: str
 
 
@@ -199,7 +199,7 @@ def _task(content: object, *, rewrites: Mapping[str, str]) -> _Task:
         ),
     )
     documents = tuple(_document(context.document_id, context.title, context.text) for context in row.contexts)
-    return _Task(question=question, documents=documents, domain=_domain(row.collection))
+    return _Task(questions=(question,), documents=documents, domain=_domain(row.collection))
 
 
 def _domain(collection: str) -> str:

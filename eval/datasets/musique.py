@@ -69,7 +69,7 @@ def _pooled(content: object) -> PooledRow:
         hops=_hops(row),
         supporting=tuple(dict.fromkeys(documents[idx].key for idx in _supporting(row))),
     )
-    return PooledRow(question=question, documents=tuple(documents.values()))
+    return PooledRow(questions=(question,), documents=tuple(documents.values()))
 
 
 def _answers(row: _Row) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, 
         return _question(_Cells(row, columns or {}), default_id=f"q{reader.number}", sources=sources)
 
     is_table = path.suffix.lower() in (".csv", ".tsv", *_WORKBOOKS)
-    rows = reader.taken(_table(path), read, key=_id) if is_table else reader.rows(read, key=_id)
+    rows = reader.items(_table(path), read, key=_id) if is_table else reader.rows(read, key=_id)
     questions = tuple(rows)
     return with_digests(
         Dataset(name="questions", questions=questions, folder=folder, key_field="source", malformed=reader.checked())

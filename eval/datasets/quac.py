@@ -32,14 +32,14 @@ from .questions import CorpusDocument, Dataset, DialogueTurn, EvalQuestion
 from .rows import (
     DatasetRow,
     Filled,
+    PooledRow,
     RowReader,
     Text,
     content_document,
-    explain,
     language_tag,
     parse_json,
+    pooled,
     unique_answers,
-    with_digests,
 )
 
 UNANSWERABLE = "CANNOTANSWER"
@@ -58,24 +58,8 @@ def load_quac(path: Path) -> Dataset:
     """
     reader = RowReader(file=Path(path))
     articles = _official_data(reader.file)
-    dialogues = list(_official(reader, articles) if articles is not None else _own(reader))
-    pool = {document.key: document for dialogue in dialogues for document in dialogue.documents}
-    return with_digests(
-        Dataset(
-            name="quac",
-            questions=in_dialogue_order(question for dialogue in dialogues for question in dialogue.questions),
-            documents=tuple(pool.values()),
-            malformed=reader.checked(),
-        )
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Asked:
-    """The questions of a row, and the passages that it adds to the corpus."""
-
-    questions: tuple[EvalQuestion, ...]
-    documents: tuple[CorpusDocument, ...]
+    rows = list(_official(reader, articles) if articles is not None else _own(reader))
+    return pooled("quac", rows, malformed=reader.checked(), order=in_dialogue_order)
 
 
 class _Answer(DatasetRow):
@@ -151,20 +135,14 @@ def _official_data(file: Path) -> list[object] | None:
     return data if isinstance(data, list) else None
 
 
-def _official(reader: RowReader, articles: Sequence[object]) -> Iterator[_Asked]:
+def _official(reader: RowReader, articles: Sequence[object]) -> Iterator[PooledRow]:
     seen: set[str] = set()
-    for number, content in enumerate(articles, start=1):
-        try:
-            asked = _article(_Article.model_validate(content))
-            _refuse_known([question.id for question in asked.questions], seen)
-        except ValueError as error:
-            reader.malformed.append((number, explain(error)))
-            continue
-        reader.accepted += 1
-        yield asked
+    numbered = enumerate(articles, start=1)
+    return reader.items(numbered, lambda content: _article(content, seen), key=lambda row: row.questions[0].id)
 
 
-def _article(article: _Article) -> _Asked:
+def _article(content: object, seen: set[str]) -> PooledRow:
+    article = _Article.model_validate(content)
     title = ", ".join(part for part in (article.title, article.section_title) if part)
     questions: list[EvalQuestion] = []
     documents: list[CorpusDocument] = []
@@ -178,7 +156,8 @@ def _article(article: _Article) -> _Asked:
             turn = DialogueTurn(dialogue_id=paragraph.id, number=number, parent=parent, history=history)
             questions.append(_official_question(asked, turn, document.key))
             history = (*history, (asked.question, next(iter(questions[-1].answers), "")))
-    return _Asked(questions=tuple(questions), documents=tuple(documents))
+    _refuse_known([question.id for question in questions], seen)
+    return PooledRow(questions=tuple(questions), documents=tuple(documents))
 
 
 def _official_question(asked: _OfficialQuestion, turn: DialogueTurn, section: str) -> EvalQuestion:
@@ -202,11 +181,7 @@ class _KnownTurns:
     by_number: Mapping[tuple[str, int], _Turn]
 
     def before(self, turn: _Turn) -> _Turn | None:
-        """Return the predecessor of a turn; None for the first of a path.
-
-        Raises:
-            ValueError: The predecessor is missing, or is not an earlier turn of the same dialogue.
-        """
+        """Return the predecessor of a turn, which must be an earlier turn of the same dialogue; None without one."""
         if turn.parent == "" or (turn.parent is None and turn.turn == 1):
             return None
         if turn.parent is None:
@@ -220,11 +195,7 @@ class _KnownTurns:
         return found
 
     def path_to(self, turn: _Turn) -> list[_Turn]:
-        """Return the turns before one, first turn first.
-
-        Raises:
-            ValueError: A predecessor is missing, or is not an earlier turn of the same dialogue.
-        """
+        """Return the turns before one, first turn first."""
         path: list[_Turn] = []
         before = self.before(turn)
         while before is not None:
@@ -233,7 +204,7 @@ class _KnownTurns:
         return path[::-1]
 
 
-def _own(reader: RowReader) -> Iterator[_Asked]:
+def _own(reader: RowReader) -> Iterator[PooledRow]:
     # Two passes: whether the predecessors of a turn are valid is known only after all rows are read.
     seen: set[str] = set()
     rows = RowReader(file=reader.file).rows(lambda content: _turns(content, seen), key=lambda turns: turns[0].key)
@@ -277,7 +248,7 @@ def _refuse_known(names: Sequence[str], seen: set[str]) -> None:
     seen.update(names)
 
 
-def _asked(turns: Iterable[_Turn], known: _KnownTurns) -> _Asked:
+def _asked(turns: Iterable[_Turn], known: _KnownTurns) -> PooledRow:
     questions: list[EvalQuestion] = []
     documents: list[CorpusDocument] = []
     for turn in turns:
@@ -289,7 +260,7 @@ def _asked(turns: Iterable[_Turn], known: _KnownTurns) -> _Asked:
         else:
             meant = [document for name, document in passages if name in turn.supporting]
         questions.append(_question(turn, known.path_to(turn), tuple(dict.fromkeys(each.key for each in meant))))
-    return _Asked(questions=tuple(questions), documents=tuple(documents))
+    return PooledRow(questions=tuple(questions), documents=tuple(documents))
 
 
 def _question(turn: _Turn, path: Sequence[_Turn], supporting: tuple[str, ...]) -> EvalQuestion:

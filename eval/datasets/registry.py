@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from ...modules.errors import SettingsError
 from .beir import load_beir
@@ -47,38 +46,15 @@ class DatasetFormat:
     """Page where the data can be downloaded."""
     download: str = ""
     """Address of a file that needs neither a form nor a choice; ``""`` without one."""
+    has_splits: bool = False
+    """Whether one path holds several splits, or domains."""
 
 
 def _one_file(load: Callable[[Path], Dataset]) -> Loader:
-    def loaded(path: Path, options: ReadingOptions) -> Dataset:
-        _refuse(options, "split", "columns")
-        return load(path)
-
-    return loaded
-
-
-def _refuse(options: ReadingOptions, *names: Literal["split", "columns"]) -> None:
-    if options.split is not None and "split" in names:
-        raise SettingsError(
-            f"split={options.split!r} is not allowed: this format has one file per split. Leave it out and name the "
-            "file."
-        )
-    if options.columns is not None and "columns" in names:
-        raise SettingsError("columns are not allowed: this format has its own. Use questions:PATH for other files.")
-
-
-def _beir(path: Path, options: ReadingOptions) -> Dataset:
-    _refuse(options, "columns")
-    return load_beir(path, split=options.split)
-
-
-def _mtrag(path: Path, options: ReadingOptions) -> Dataset:
-    _refuse(options, "columns")
-    return load_mtrag(path, domain=options.split)
+    return lambda path, options: load(path)
 
 
 def _own(path: Path, options: ReadingOptions) -> Dataset:
-    _refuse(options, "split")
     return load_own_questions(path, columns=options.columns, folder=options.folder)
 
 
@@ -105,7 +81,8 @@ DATASETS: Mapping[str, DatasetFormat] = {
         homepage="https://github.com/StonyBrookNLP/musique",
     ),
     "beir": DatasetFormat(
-        load=_beir,
+        load=lambda path, options: load_beir(path, split=options.split),
+        has_splits=True,
         licence="Each set has its own; the page names them.",
         homepage="https://github.com/beir-cellar/beir",
     ),
@@ -130,7 +107,8 @@ DATASETS: Mapping[str, DatasetFormat] = {
         homepage="https://sites.google.com/view/qanta/projects/canard",
     ),
     "mtrag": DatasetFormat(
-        load=_mtrag,
+        load=lambda path, options: load_mtrag(path, domain=options.split),
+        has_splits=True,
         licence="Its README names none; see the repository, and for its corpora those of ClapNQ and FiQA.",
         homepage="https://github.com/IBM/mt-rag-benchmark",
     ),
@@ -185,6 +163,12 @@ def load_dataset(
         LoadingError: PATH cannot be read, or has no valid row in the format NAME.
     """
     name, path = _parse(spec)
+    if split is not None and not DATASETS[name].has_splits:
+        raise SettingsError(
+            f"split={split!r} is not allowed: this format has one file per split. Leave it out and name the file."
+        )
+    if columns is not None and name != OWN_QUESTIONS:
+        raise SettingsError(f"columns are not allowed: {name} has its own. Use {OWN_QUESTIONS}:PATH for other files.")
     dataset = DATASETS[name].load(path, ReadingOptions(split=split, columns=columns, folder=folder))
     if folder is not None and dataset.folder != folder:
         dataset = with_digests(replace(dataset, documents=(), folder=folder, key_field="source"))

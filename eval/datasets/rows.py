@@ -52,9 +52,9 @@ class DatasetRow(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class PooledRow:
-    """The question of a row, and the paragraphs that it adds to the corpus."""
+    """The questions of a row, and the paragraphs that it adds to the corpus."""
 
-    question: EvalQuestion
+    questions: tuple[EvalQuestion, ...]
     documents: tuple[CorpusDocument, ...] = ()
 
 
@@ -85,7 +85,7 @@ class RowReader:
             LoadingError: The file cannot be read, or is a JSON list with a syntax error.
         """
         if self._is_list():
-            yield from self.taken(enumerate(self._list(), start=1), read, key)
+            yield from self.items(enumerate(self._list(), start=1), read, key=key)
         else:
             yield from self.lines(lambda line: read(parse_json(line)), key=key)
 
@@ -95,7 +95,25 @@ class RowReader:
         Raises:
             LoadingError: The file cannot be read.
         """
-        yield from self.taken(self._lines(), lambda line: read(line.decode("utf-8")), key)
+        yield from self.items(self._lines(), lambda line: read(line.decode("utf-8")), key=key)
+
+    def items(
+        self, numbered: Iterable[tuple[int, _R]], read: Callable[[_R], T], *, key: Callable[[T], Hashable]
+    ) -> Iterator[T]:
+        """Yield numbered items of the file, converted by ``read``."""
+        first_row: dict[Hashable, int] = {}
+        for number, raw in numbered:
+            self.number = number
+            try:
+                row = read(raw)
+            except ValueError as error:  # also ValidationError, JSONDecodeError, UnicodeDecodeError
+                self.malformed.append((number, explain(error)))
+                continue
+            if first_row.setdefault(key(row), number) != number:
+                self.malformed.append((number, f"{key(row)!r} was already in row {first_row[key(row)]}"))
+                continue
+            self.accepted += 1
+            yield row
 
     def checked(self) -> tuple[tuple[int, str], ...]:
         """Return the malformed rows, once every row is read, and log a warning if there are any.
@@ -119,24 +137,6 @@ class RowReader:
     def named_faults(self) -> Faults:
         """Return ``checked()`` with the file's name before each reason, for data sets of several files."""
         return [(number, f"{self.file.name}: {fault}") for number, fault in self.checked()]
-
-    def taken(
-        self, numbered: Iterable[tuple[int, _R]], read: Callable[[_R], T], key: Callable[[T], Hashable]
-    ) -> Iterator[T]:
-        """Yield the rows of any source, with their numbers, converted by ``read``."""
-        first_row: dict[Hashable, int] = {}
-        for number, raw in numbered:
-            self.number = number
-            try:
-                row = read(raw)
-            except ValueError as error:  # also ValidationError, JSONDecodeError, UnicodeDecodeError
-                self.malformed.append((number, explain(error)))
-                continue
-            if first_row.setdefault(key(row), number) != number:
-                self.malformed.append((number, f"{key(row)!r} was already in row {first_row[key(row)]}"))
-                continue
-            self.accepted += 1
-            yield row
 
     def _is_list(self) -> bool:
         if self.file.suffix.lower() in (".jsonl", ".ndjson"):
@@ -215,15 +215,26 @@ def load_pooled(name: str, file: Path, read: Callable[[object], PooledRow]) -> D
         LoadingError: The file cannot be read or has no valid row.
     """
     reader = RowReader(file=file)
+    rows = list(reader.rows(read, key=lambda row: row.questions[0].id))
+    return pooled(name, rows, malformed=reader.checked())
+
+
+def pooled(
+    name: str,
+    rows: Iterable[PooledRow],
+    *,
+    malformed: Iterable[tuple[int, str]],
+    order: Callable[[Iterable[EvalQuestion]], tuple[EvalQuestion, ...]] = tuple,
+) -> Dataset:
+    """Join rows to a data set with digests; of several documents with one key, the first counts."""
     questions: list[EvalQuestion] = []
     pool: dict[str, CorpusDocument] = {}
-    for row in reader.rows(read, key=lambda row: row.question.id):
-        questions.append(row.question)
+    for row in rows:
+        questions += row.questions
         for document in row.documents:
             pool.setdefault(document.key, document)
-    malformed = reader.checked()
     return with_digests(
-        Dataset(name=name, questions=tuple(questions), documents=tuple(pool.values()), malformed=malformed)
+        Dataset(name=name, questions=order(questions), documents=tuple(pool.values()), malformed=tuple(malformed))
     )
 
 

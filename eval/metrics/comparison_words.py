@@ -47,12 +47,9 @@ def _p_words(comparison: PairedComparison) -> str:
     if not is_least:
         return f"{_p(value)}{corrected}"
     if comparison.resamples is None:
-        return f"{_p(value)}{corrected}, the least that so few differing {_unit(comparison)}s can give"
+        units = "questions" if comparison.dialogues is None else "dialogues"
+        return f"{_p(value)}{corrected}, the least that so few differing {units} can give"
     return f"p < {value:.2g}{corrected}, the least that {comparison.resamples:,} random exchanges can give"
-
-
-def _unit(comparison: PairedComparison) -> str:
-    return "question" if comparison.dialogues is None else "dialogue"
 
 
 def _detectable(comparison: PairedComparison) -> str:

@@ -3,7 +3,7 @@
 Keys name documents (``EvalQuestion.supporting``). Several chunks of a document count once, at the rank of the first, so
 ``k`` counts documents. Scores of a whole tree take no ``k``: the chunks of several queries have no common ranking.
 
-The score of a question without gold keys is None; leave it out of means.
+A question without gold keys has no score; leave it out of means.
 """
 
 from __future__ import annotations
@@ -66,47 +66,42 @@ class RetrievalScores:
     """1 if all gold keys were found anywhere in the tree, else 0."""
 
 
-def first_appearances(keys: Iterable[str]) -> tuple[str, ...]:
-    """Drop repeated keys, in order of first appearance.
-
-    >>> first_appearances(["b", "a", "b"])
-    ('b', 'a')
-    """
-    return tuple(dict.fromkeys(keys))
-
-
-def supporting_recall(found: Iterable[str], gold: Collection[str], *, k: int | None = None) -> float | None:
-    """Compute the share of ``gold`` among the first ``k`` distinct keys of ``found``; None without gold.
+def supporting_recall(found: Iterable[str], gold: Collection[str], *, k: int | None = None) -> float:
+    """Compute the share of ``gold`` among the first ``k`` distinct keys of ``found``.
 
     Args:
         found: Keys, best first; in any order without ``k``.
-        gold: Keys that the question needs; repetitions count once.
+        gold: Keys that the question needs, at least one; repetitions count once.
         k: Number of documents to count, 1 or more; None counts all.
 
     Raises:
         ValueError: ``k`` is below 1.
     """
-    return _recall(found, set(gold), k) if gold else None
+    if k is not None and k < 1:
+        raise ValueError(f"k is {k}; it must be 1 or more, or None for everything that was found.")
+    wanted = set(gold)
+    return len(wanted.intersection(list(dict.fromkeys(found))[:k])) / len(wanted)
 
 
-def all_supporting(found: Iterable[str], gold: Collection[str], *, k: int | None = None) -> float | None:
-    """Return 1.0 if all of ``gold`` is among the first ``k`` distinct keys of ``found``, else 0.0; None without gold.
+def all_supporting(found: Iterable[str], gold: Collection[str], *, k: int | None = None) -> float:
+    """Return 1.0 if all of ``gold`` is among the first ``k`` distinct keys of ``found``, else 0.0.
 
     Raises:
         ValueError: ``k`` is below 1.
     """
-    return _complete(found, set(gold), k) if gold else None
+    return float(supporting_recall(found, gold, k=k) == 1.0)
 
 
-def reciprocal_rank(ranked: Sequence[str], gold: Collection[str]) -> float | None:
-    """Return 1 / rank (from 1) of the first gold key; 0.0 if none was found, None without gold.
+def reciprocal_rank(ranked: Iterable[str], gold: Collection[str]) -> float:
+    """Return 1 / rank (from 1) of the first gold key; 0.0 if none was found.
 
     The mean over questions is the MRR (Voorhees, TREC-8 question answering track, 1999).
 
     >>> reciprocal_rank(["x", "x", "gold"], ["gold"])
     0.5
     """
-    return _reciprocal_rank(ranked, set(gold)) if gold else None
+    ranks = (rank for rank, key in enumerate(dict.fromkeys(ranked), start=1) if key in gold)
+    return 1.0 / next(ranks, float("inf"))
 
 
 def score_retrieval(
@@ -125,26 +120,11 @@ def score_retrieval(
     """
     if not gold:
         return None
-    wanted, everything, cuts = set(gold), set(tree), tuple(ks)
+    everything, cuts = set(tree), tuple(ks)
     return RetrievalScores(
-        recall_at={k: _recall(root, wanted, k) for k in cuts},
-        all_at={k: _complete(root, wanted, k) for k in cuts},
-        reciprocal_rank=_reciprocal_rank(root, wanted),
-        tree_recall=_recall(everything, wanted, None),
-        tree_all=_complete(everything, wanted, None),
+        recall_at={k: supporting_recall(root, gold, k=k) for k in cuts},
+        all_at={k: all_supporting(root, gold, k=k) for k in cuts},
+        reciprocal_rank=reciprocal_rank(root, gold),
+        tree_recall=supporting_recall(everything, gold),
+        tree_all=all_supporting(everything, gold),
     )
-
-
-def _recall(found: Iterable[str], wanted: set[str], k: int | None) -> float:
-    if k is not None and k < 1:
-        raise ValueError(f"k is {k}; it must be 1 or more, or None for everything that was found.")
-    return len(wanted.intersection(first_appearances(found)[:k])) / len(wanted)
-
-
-def _complete(found: Iterable[str], wanted: set[str], k: int | None) -> float:
-    return float(_recall(found, wanted, k) == 1.0)
-
-
-def _reciprocal_rank(ranked: Iterable[str], wanted: set[str]) -> float:
-    ranks = (rank for rank, key in enumerate(first_appearances(ranked), start=1) if key in wanted)
-    return 1.0 / next(ranks, float("inf"))

@@ -36,6 +36,7 @@ POWER = 0.8
 PairedTest = Literal["mcnemar", "permutation"]
 """mcnemar: for scores of 0 or 1, such as EM. permutation: for graded scores, such as F1."""
 
+_Floats = NDArray[np.float64]
 _Z = float(stats.norm.ppf(1 - ALPHA / 2))
 
 
@@ -95,7 +96,6 @@ def compare_paired(
     metric: str,
     test: PairedTest,
     dialogues: Clusters | None = None,
-    seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> PairedComparison:
     """Compare two systems; ``a[i]`` and ``b[i]`` are their scores on the same question.
@@ -110,26 +110,26 @@ def compare_paired(
         metric: The score's name.
         test: The test; "mcnemar" needs scores of 0 and 1 and questions that stand alone.
         dialogues: ``dialogues[i]`` is the dialogue of question i; None for questions that stand alone.
-        seed: Seed of bootstrap and permutations.
         resamples: Number of bootstrap samples and of random exchanges.
 
     Raises:
         ValueError: There are no scores, they differ in number, a score is missing, or the test does not apply.
     """
-    first, second = _paired(a, b)
+    if len(a) != len(b):
+        raise ValueError(f"Paired scores must cover the same questions, but A has {len(a)} and B has {len(b)}.")
+    first, second = checked_scores(a, "scores of A"), checked_scores(b, "scores of B")
     differences = first - second
     totals = ClusterTotals.of(differences, dialogues)
+    moved = int(np.count_nonzero(totals.sums))
     if test == "mcnemar":
         if dialogues is not None:
             raise ValueError("McNemar's test needs questions that stand alone; use the permutation test for dialogues.")
-        p_value, moved = mcnemar_p_value(a, b), int(np.count_nonzero(differences))
-        interval, exact = _bonett_price(differences), True
+        if not np.isin([first, second], (0.0, 1.0)).all():
+            raise ValueError("McNemar's test needs scores of 0 and 1, such as EM; use the permutation test for others.")
+        p_value, interval, exact = mcnemar_p_value(differences), _bonett_price(differences), True
     else:
-        p_value = sign_flip_p_value(a, b, dialogues=dialogues, seed=seed, resamples=resamples)
-        moved = int(np.count_nonzero(totals.sums))
-        interval = mean_interval(
-            differences.tolist(), scale="amount", clusters=dialogues, seed=seed, resamples=resamples
-        )
+        p_value = sign_flip_p_value(totals.sums, resamples=resamples)
+        interval = mean_interval(differences.tolist(), scale="amount", clusters=dialogues, resamples=resamples)
         exact = 2.0**moved <= resamples
     return PairedComparison(
         metric=metric,
@@ -143,48 +143,34 @@ def compare_paired(
         p_value=p_value,
         least_p_value=least_p_value(moved, resamples=None if exact else resamples),
         resamples=None if exact else resamples,
-        smallest_detectable=smallest_detectable_difference(a, b, dialogues=dialogues),
+        smallest_detectable=smallest_detectable_difference(differences, dialogues=dialogues),
     )
 
 
-def mcnemar_p_value(a: Scores, b: Scores) -> float:
-    """Compute the two-sided p value of McNemar's exact test; 1.0 if A and B are right on the same questions.
+def mcnemar_p_value(differences: _Floats) -> float:
+    """Compute the two-sided p value of McNemar's exact test over differences of -1, 0 and 1; 1.0 if all are 0."""
+    a_alone, b_alone = int((differences > 0).sum()), int((differences < 0).sum())
+    return float(mcnemar([[0, a_alone], [b_alone, 0]], exact=True).pvalue)
 
-    Raises:
-        ValueError: There are no scores, ``a`` and ``b`` differ in length, or a score is neither 0 nor 1.
+
+def sign_flip_p_value(differences: _Floats, *, resamples: int = RESAMPLES) -> float:
+    """Compute the two-sided p value of the paired permutation test, over a difference for each question or dialogue.
+
+    The test is exact if the 2**d exchanges of the d differences that are not 0 are at most ``resamples`` (d up to 13 by
+    default), else it draws that many random ones, always the same. The result is at least ``least_p_value``, and 1.0
+    if d < 2.
     """
-    first, second = _paired(a, b)
-    if not np.isin([first, second], (0.0, 1.0)).all():
-        raise ValueError("McNemar's test needs scores of 0 and 1, such as EM; use the permutation test for others.")
-    a_right, b_right = first == 1.0, second == 1.0
-    table = [[(mine & theirs).sum() for theirs in (b_right, ~b_right)] for mine in (a_right, ~a_right)]
-    return float(mcnemar(table, exact=True).pvalue)
-
-
-def sign_flip_p_value(
-    a: Scores, b: Scores, *, dialogues: Clusters | None = None, seed: int = 0, resamples: int = RESAMPLES
-) -> float:
-    """Compute the two-sided p value of the paired permutation test, which exchanges A and B by question or dialogue.
-
-    The test is exact if the 2**d exchanges of the d differing questions (or dialogues) are at most ``resamples`` (d up
-    to 13 by default), else it draws that many random ones. The result is at least ``least_p_value``, and 1.0 if d < 2.
-
-    Raises:
-        ValueError: There are no scores, ``a`` and ``b`` differ in length, or a score is missing.
-    """
-    first, second = _paired(a, b)
-    sums = ClusterTotals.of(first - second, dialogues).sums
-    differences = sums[sums != 0]
-    if len(differences) < 2:
+    moved = differences[differences != 0]
+    if len(moved) < 2:
         return 1.0
     result = stats.permutation_test(
-        (differences,),
+        (moved,),
         np.sum,
         permutation_type="samples",
         n_resamples=resamples,
-        batch=batch_of(len(differences)),
+        batch=batch_of(len(moved)),
         vectorized=True,
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(0),
     )
     return float(result.pvalue)
 
@@ -200,16 +186,11 @@ def least_p_value(differing: int, *, resamples: int | None) -> float:
     return min(1.0, 2.0 ** (1 - differing))
 
 
-def smallest_detectable_difference(a: Scores, b: Scores, *, dialogues: Clusters | None = None) -> float | None:
+def smallest_detectable_difference(differences: _Floats, *, dialogues: Clusters | None = None) -> float | None:
     """Estimate the true difference of means that a paired t test (alpha .05, two-sided) finds with 80 % power.
 
     Number and variance of the differences are those of the data. None for one question, or for equal differences.
-
-    Raises:
-        ValueError: There are no scores, ``a`` and ``b`` differ in length, or a score is missing.
     """
-    first, second = _paired(a, b)
-    differences = first - second
     totals = ClusterTotals.of(differences, dialogues)
     count = len(totals.sums)
     if np.ptp(differences) == 0 or count == 1:
@@ -220,37 +201,16 @@ def smallest_detectable_difference(a: Scores, b: Scores, *, dialogues: Clusters 
     return float(np.asarray(effect_size).item() * spread) or None
 
 
-def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Correct p values for multiple comparisons (Holm, 1979), in the same order.
-
-    Raises:
-        ValueError: A p value is missing or not in [0, 1].
-    """
-    if not p_values:
-        return ()
-    checked = checked_scores(p_values, "p values")
-    if not ((checked >= 0) & (checked <= 1)).all():
-        raise ValueError(f"A p value lies in [0, 1]; got {', '.join(map(str, p_values))}.")
-    return tuple(float(p) for p in multipletests(checked, alpha=ALPHA, method="holm")[1])
-
-
 def adjust_comparisons(comparisons: Sequence[PairedComparison]) -> tuple[PairedComparison, ...]:
-    """Return the comparisons, in the same order, with Holm-adjusted p values."""
-    adjusted = adjust_holm([comparison.p_value for comparison in comparisons])
-    return tuple(replace(one, adjusted_p_value=p) for one, p in zip(comparisons, adjusted, strict=True))
+    """Return the comparisons, in the same order, with p values corrected for their number (Holm, 1979)."""
+    if not comparisons:
+        return ()
+    adjusted = multipletests([comparison.p_value for comparison in comparisons], alpha=ALPHA, method="holm")[1]
+    return tuple(replace(one, adjusted_p_value=float(p)) for one, p in zip(comparisons, adjusted, strict=True))
 
 
-def noise_floor(runs: Sequence[Scores]) -> NoiseFloor:
-    """Measure how scores vary between repeated runs; ``runs[r][i]`` is question i in run r.
-
-    Raises:
-        ValueError: There are fewer than two runs, they differ in length, or a score is missing.
-    """
-    if len(runs) < 2:
-        raise ValueError(f"A noise floor needs at least 2 runs over the same questions, got {len(runs)}.")
-    if len(lengths := sorted({len(run) for run in runs})) > 1:
-        raise ValueError(f"The runs must cover the same questions, but have {lengths} scores.")
-    scores = np.stack([checked_scores(run, f"scores of run {place}") for place, run in enumerate(runs, start=1)])
+def noise_floor(scores: _Floats) -> NoiseFloor:
+    """Measure how scores vary between two or more repeated runs; ``scores[r, i]`` is question i in run r."""
     means = scores.mean(axis=1)
     return NoiseFloor(
         means=tuple(means.tolist()),
@@ -260,13 +220,7 @@ def noise_floor(runs: Sequence[Scores]) -> NoiseFloor:
     )
 
 
-def _paired(a: Scores, b: Scores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    if len(a) != len(b):
-        raise ValueError(f"Paired scores must cover the same questions, but A has {len(a)} and B has {len(b)}.")
-    return checked_scores(a, "scores of A"), checked_scores(b, "scores of B")
-
-
-def _bonett_price(differences: NDArray[np.float64]) -> MeanInterval:
+def _bonett_price(differences: _Floats) -> MeanInterval:
     """Compute the interval of a difference of two paired shares; each of ``differences`` is -1, 0 or 1."""
     n, mean = len(differences), float(differences.mean())
     if n == 1:

@@ -18,6 +18,10 @@ Reply = TypeVar("Reply", bound=BaseModel)
 _CHECKS = "whole numbers are 0 or 1; some list has an entry; no text but a reason is empty"
 """The checks of ``_problem_of``, for the version; change both together."""
 _MAY_BE_EMPTY = frozenset({"reason"})
+_MAX_REPAIRS = 2
+"""Calls after an unusable reply."""
+_MAX_TOKENS = 4096
+"""Token limit of one reply."""
 
 
 class StructuredLLM:
@@ -26,11 +30,8 @@ class StructuredLLM:
     After an unusable reply it asks again and states the problem.
     """
 
-    def __init__(self, llm: ChatLLM, *, max_repairs: int = 2, max_tokens: int = 4096) -> None:
-        """``max_repairs``: calls after an unusable reply. ``max_tokens``: token limit of one reply."""
-        self._chat = JsonChat(llm, max_tokens=max_tokens)
-        self._max_repairs = max_repairs
-        self._max_tokens = max_tokens
+    def __init__(self, llm: ChatLLM) -> None:
+        self._chat = JsonChat(llm, max_tokens=_MAX_TOKENS)
 
     @property
     def model(self) -> str:
@@ -40,10 +41,10 @@ class StructuredLLM:
     @property
     def version(self) -> str:
         """Eight hexadecimal digits that change with the limits of a reply or the checks on it."""
-        return version_of(_CHECKS, JSON_REPAIR, str(self._max_repairs), str(self._max_tokens))
+        return version_of(_CHECKS, JSON_REPAIR, str(_MAX_REPAIRS), str(_MAX_TOKENS))
 
     async def ask(self, prompt: str, reply: type[Reply], *, meter: CallMeter) -> Reply:
-        """Ask for a reply, in 1 to ``1 + max_repairs`` calls.
+        """Ask for a reply, in one to three calls.
 
         Raises:
             ReplyProblem: The last reply is unusable.
@@ -55,7 +56,7 @@ class StructuredLLM:
             return parse_reply(completion.text, reply, cut_off=completion.finish_reason == "length")
 
         return await ask_until_usable(
-            self._chat, [("user", prompt)], schema_of(reply), read, meter=meter, max_repairs=self._max_repairs
+            self._chat, [("user", prompt)], schema_of(reply), read, meter=meter, max_repairs=_MAX_REPAIRS
         )
 
 
@@ -77,7 +78,7 @@ def schema_of(reply: type[BaseModel]) -> dict[str, object]:
 def parse_reply(text: str, reply: type[Reply], *, cut_off: bool = False) -> Reply:
     """Parse a reply and check its lists, flags and texts.
 
-    ``cut_off`` marks a reply that reached the token limit: repaired, a part of it could look complete.
+    ``cut_off`` marks a reply that reached the token limit: a repaired part could look complete.
 
     Raises:
         ReplyProblem: The reply is unusable. RAGAS itself would accept it: a flag of 7 counts as true, and an answer

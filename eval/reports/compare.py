@@ -148,16 +148,14 @@ def compare_runs(
         pairs = _across(a, b, baseline, rows)
     else:
         run = load_run(a)
-        pairs = _against(_contenders_in(a, score_rows(run), rows), baseline or run.baseline)
+        pairs = _against(_contenders(a, score_rows(run), rows), baseline or run.baseline)
     if not pairs:
         raise SettingsError(f"{a} holds one system. Name a second run, or run another system into it.")
     return _compare_all([(one, two, metric) for one, two in pairs for metric in METRICS], b, rows)
 
 
-def compare_systems(
-    run: Path, frame: pd.DataFrame, *, baseline: str | None = None, rows: RowChoice = "complete"
-) -> list[Comparison]:
-    """Compare the systems of one scored run with a baseline; empty for a run of one system.
+def compare_systems(run: Path, frame: pd.DataFrame, *, baseline: str | None = None) -> list[Comparison]:
+    """Compare the complete rows of the systems of one scored run with a baseline; empty for a run of one system.
 
     Pairs of systems with fewer than two common questions are left out.
 
@@ -165,14 +163,13 @@ def compare_systems(
         run: The run directory, for messages.
         frame: The result of ``frames.question_frame``.
         baseline: The system to compare with; "all" for every pair; None as in ``compare_runs``.
-        rows: Which rows count.
 
     Raises:
         SettingsError: There is no such baseline.
     """
-    pairs = _against(_contenders_in(run, frame, rows), baseline)
+    pairs = _against(_contenders(run, frame, "complete"), baseline)
     meetings = [(one, two, metric) for one, two in pairs for metric in METRICS]
-    return _compare_all([meeting for meeting in meetings if len(_common(*meeting)) >= MIN_COMMON], None, rows)
+    return _compare_all([meeting for meeting in meetings if len(_common(*meeting)) >= MIN_COMMON], None, "complete")
 
 
 def _row_words(parts: Iterable[tuple[str, Mapping[Completeness, int]]], kinds: Sequence[Completeness]) -> str:
@@ -219,7 +216,7 @@ def _refuse_unknown(baseline: str, systems: Sequence[str]) -> None:
 
 
 def _across(a: Path, b: Path, baseline: str | None, rows: RowChoice) -> list[tuple[Contender, Contender]]:
-    mine, others = _contenders(a, rows), _contenders(b, rows)
+    mine, others = (_contenders(run, score_rows(load_run(run)), rows) for run in (a, b))
     if baseline not in (None, ALL_PAIRS):
         _refuse_unknown(str(baseline), [other.system for other in others])
         others = [other for other in others if other.system == baseline]
@@ -234,24 +231,20 @@ def _name(contender: Contender, second_run: Path | None) -> str:
     return contender.system if second_run is None else f"{contender.run}:{contender.system}"
 
 
-def _contenders(run: Path, rows: RowChoice) -> list[Contender]:
-    return _contenders_in(run, score_rows(load_run(run)), rows)
-
-
-def _contenders_in(run: Path, frame: pd.DataFrame, rows: RowChoice) -> list[Contender]:
+def _contenders(run: Path, frame: pd.DataFrame, rows: RowChoice) -> list[Contender]:
     counts = completeness_counts(frame)
-    return [
-        _contender(run, str(system), part, rows, counts[str(system)])
-        for system, part in frame.groupby("system", sort=False)
-    ]
-
-
-def _contender(
-    run: Path, system: str, part: pd.DataFrame, rows: RowChoice, counts: Mapping[Completeness, int]
-) -> Contender:
-    chosen = part[part["completeness"].isin(_CHOSEN[rows])]
-    scores = {metric: by_question(chosen, metric) for metric in METRICS}
-    return Contender(run=run, system=system, scores=scores, counts=counts, dialogues=_dialogues(chosen))
+    contenders = []
+    for system, part in frame.groupby("system", sort=False):
+        chosen = part[part["completeness"].isin(_CHOSEN[rows])]
+        contender = Contender(
+            run=run,
+            system=str(system),
+            scores={metric: by_question(chosen, metric) for metric in METRICS},
+            counts=counts[str(system)],
+            dialogues=_dialogues(chosen),
+        )
+        contenders.append(contender)
+    return contenders
 
 
 def _dialogues(part: pd.DataFrame) -> dict[str, Hashable] | None:
@@ -270,7 +263,7 @@ def _compare(one: Contender, two: Contender, metric: str) -> PairedComparison:
         )
     scores_a, scores_b = [mine[question] for question in common], [other[question] for question in common]
     dialogues = None if one.dialogues is None else [one.dialogues[question] for question in common]
-    binary = metric == "em" and dialogues is None and _are_binary(scores_a) and _are_binary(scores_b)
+    binary = metric == "em" and dialogues is None and {*scores_a, *scores_b} <= {0.0, 1.0}
     test: PairedTest = "mcnemar" if binary else "permutation"
     return compare_paired(scores_a, scores_b, metric=metric, test=test, dialogues=dialogues)
 
@@ -284,12 +277,8 @@ def _common(one: Contender, two: Contender, metric: str) -> list[str]:
     return [question for question in one.scores[metric] if question in two.scores[metric]]
 
 
-def _are_binary(scores: Sequence[float]) -> bool:
-    return set(scores) <= {0.0, 1.0}
-
-
 def _refuse_unlike(a: Path, b: Path) -> None:
-    one, two = (_identity(run) for run in (a, b))
+    one, two = (stored_identity(RunStore(run).read_manifest() or {}) for run in (a, b))
     both = (name for name in SHARED_PROMPTS if name in one and name in two)
     unlike = [name for name in (*SHARED, *both) if one.get(name) != two.get(name)]
     if unlike:
@@ -298,7 +287,3 @@ def _refuse_unlike(a: Path, b: Path) -> None:
             f"{a} and {b} differ in more than the system ({differences}), which may explain a difference in scores. "
             "Run them with the same settings, or compare with --force."
         )
-
-
-def _identity(run: Path) -> Mapping[str, object]:
-    return stored_identity(RunStore(run).read_manifest() or {})

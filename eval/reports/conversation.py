@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TypeGuard, get_args
+from typing import get_args
 
 import pandas as pd
 
 from ...modules.memory.turns import AnsweredFrom
 from ..metrics.conversation import QueryForm
-from .markdown_tables import table_head, table_line
+from .markdown_tables import markdown_table, with_interval
 from .means import mean_of
 from .turn_columns import FORMS, NEEDED_METRICS, REUSE_METRICS, REWRITE_METRICS, TURN_METRICS, form_metrics
 
@@ -41,7 +40,8 @@ def conversation_frame(frame: pd.DataFrame, *, ks: Sequence[int], seed: int = 0)
     if "answered_from" not in frame:
         return pd.DataFrame(columns=_COLUMNS)
     known = [source for source in SOURCES if (frame["answered_from"] == source).any()]
-    shares = {f"from_{source}": _is(frame["answered_from"], source) for source in known}
+    answered = frame["answered_from"].notna()
+    shares = {f"from_{source}": frame["answered_from"].eq(source).astype(float).where(answered) for source in known}
     turns = frame.assign(**shares)
     metrics = (*REWRITE_METRICS, *NEEDED_METRICS, *REUSE_METRICS, *form_metrics(ks), *shares, *TURN_METRICS)
     records = [
@@ -64,9 +64,7 @@ def conversation_lines(frame: pd.DataFrame, *, ks: Sequence[int], history: str) 
     """
     if frame.empty:
         return []
-    means = {
-        (str(each["system"]), str(each["metric"]), str(each["part"])): each for each in frame.to_dict(orient="records")
-    }
+    means: _Means = frame.set_index(["system", "metric", "part"]).to_dict("index")
     systems = list(dict.fromkeys(str(system) for system in frame["system"]))
     whose = "the systems' own answers" if history == "own" else "the data set's turns"
     lines = [
@@ -76,44 +74,55 @@ def conversation_lines(frame: pd.DataFrame, *, ks: Sequence[int], history: str) 
         f"Turns were asked after {whose}. Means over the turns that did not fail; shares in per cent; in brackets 95 % "
         "intervals, for which dialogues are drawn as a whole.",
     ]
-    lines += _rewrite_table(means, systems)
-    lines += _needed_table(means, systems)
+    parts = (ALL, FOLLOW_UPS)
+    sources = [source for source in SOURCES if any(metric == f"from_{source}" for _, metric, _ in means)]
+    named = ["answered anew" if source == "search" else f"from {source.replace('_', ' ')}" for source in sources]
+    lines += _table(
+        means,
+        systems,
+        ["rewrite", "n", "ROUGE-1 recall of the human's", "of follow-ups", "exact", "of follow-ups"],
+        [(metric, part) for metric in REWRITE_METRICS for part in parts],
+        counted=REWRITE_METRICS[0],
+    )
+    lines += _table(
+        means,
+        systems,
+        ["earlier turns that follow-ups need", "n", "precision", "recall", "F1"],
+        [(metric, ALL) for metric in NEEDED_METRICS],
+        counted="needed_f1",
+    )
     lines += _form_table(means, systems, ks)
-    lines += _reuse_table(means, systems)
+    lines += _table(
+        means,
+        systems,
+        ["turns", "n", "follow-ups that reuse", "of these wrongly", *named, "calls", "tokens"],
+        [
+            *((metric, FOLLOW_UPS) for metric in REUSE_METRICS),
+            *((metric, ALL) for metric in (*(f"from_{source}" for source in sources), *TURN_METRICS)),
+        ],
+        counted="turn_calls",
+    )
     return lines
 
 
-_Means = Mapping[tuple[str, str, str], Mapping[Hashable, object]]
-"""Means by system, metric and part."""
+_Means = Mapping[tuple[str, str, str], Mapping[str, float]]
+"""By system, metric and part: mean, low, high (NaN without an interval) and n."""
 
 
-def _is(column: pd.Series, source: str) -> pd.Series:
-    return column.map(lambda of: float(of == source), na_action="ignore")
+def _table(
+    means: _Means, systems: Sequence[str], head: Sequence[str], columns: Sequence[tuple[str, str]], *, counted: str
+) -> Iterator[str]:
+    """Yield a line for each system, with the mean of each column (metric, part); nothing without any of these means.
 
-
-def _rewrite_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
-    if not any(metric in REWRITE_METRICS for _, metric, _ in means):
+    The number of the line is that of the metric ``counted``.
+    """
+    if not any((system, *column) in means for system in systems for column in columns):
         return
-    head = ["rewrite", "n", "ROUGE-1 recall of the human's", "of follow-ups", "exact", "of follow-ups"]
-    columns = [(metric, part) for metric in REWRITE_METRICS for part in (ALL, FOLLOW_UPS)]
-    counts = {system: _count(means, system, REWRITE_METRICS[0], ALL) for system in systems}
-    yield from _table(
-        head,
-        ([system, str(n), *(_cell(means, system, *each, n=n) for each in columns)] for system, n in counts.items()),
-    )
-
-
-def _needed_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
-    if not any(metric in NEEDED_METRICS for _, metric, _ in means):
-        return
-    counts = {system: _count(means, system, "needed_f1", ALL) for system in systems}
-    yield from _table(
-        ["earlier turns that follow-ups need", "n", "precision", "recall", "F1"],
-        (
-            [system, str(n), *(_cell(means, system, each, ALL, n=n) for each in NEEDED_METRICS)]
-            for system, n in counts.items()
-        ),
-    )
+    rows = []
+    for system in systems:
+        n = _count(means, system, counted)
+        rows.append([system, str(n), *(_cell(means, system, *column, n=n) for column in columns)])
+    yield from ("", *markdown_table(head, rows))
 
 
 def _form_table(means: _Means, systems: Sequence[str], ks: Sequence[int]) -> Iterator[str]:
@@ -124,7 +133,7 @@ def _form_table(means: _Means, systems: Sequence[str], ks: Sequence[int]) -> Ite
         [system, FORM_NAMES[form], str(n), *cells]
         for system in systems
         for form in FORMS
-        if (n := _count(means, system, f"{form}_{next(iter(names))}", ALL))
+        if (n := _count(means, system, f"{form}_{next(iter(names))}"))
         if (cells := [_cell(means, system, f"{form}_{name}", of, n=n) for name in names for of in (ALL, FOLLOW_UPS)])
     ]
     if rows:
@@ -133,42 +142,18 @@ def _form_table(means: _Means, systems: Sequence[str], ks: Sequence[int]) -> Ite
             "Above, a turn that was answered without a search is in no mean of retrieval; here, every turn whose "
             "documents are known was searched for in each form of its question."
         )
-        yield from _table(["search", "with the question", "n", *heads], rows)
+        yield from ("", *markdown_table(["search", "with the question", "n", *heads], rows))
 
 
-def _reuse_table(means: _Means, systems: Sequence[str]) -> Iterator[str]:
-    sources = [source for source in SOURCES if any(metric == f"from_{source}" for _, metric, _ in means)]
-    named = ["answered anew" if source == "search" else f"from {source.replace('_', ' ')}" for source in sources]
-    rows = []
-    for system in systems:
-        n = _count(means, system, "turn_calls", ALL)
-        cells = [_cell(means, system, metric, FOLLOW_UPS, n=n) for metric in REUSE_METRICS]
-        cells += [_cell(means, system, f"from_{source}", ALL, n=n) for source in sources]
-        cells += [_cell(means, system, metric, ALL, n=n, scale=1.0) for metric in TURN_METRICS]
-        rows.append([system, str(n), *cells])
-    yield from _table(["turns", "n", "follow-ups that reuse", "of these wrongly", *named, "calls", "tokens"], rows)
+def _count(means: _Means, system: str, metric: str) -> int:
+    return int(means[system, metric, ALL]["n"]) if (system, metric, ALL) in means else 0
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield from ("", *table_head(head), *map(table_line, rows))
-
-
-def _count(means: _Means, system: str, metric: str, part: str) -> int:
-    n = means.get((system, metric, part), {}).get("n", 0)
-    return n if isinstance(n, int) else 0
-
-
-def _cell(means: _Means, system: str, metric: str, part: str, *, n: int, scale: float = 100.0) -> str:
+def _cell(means: _Means, system: str, metric: str, part: str, *, n: int) -> str:
     """Format a cell as "91.3 (88.0 to 94.1; n 60)"; n only if it differs from the line's, ``""`` without a mean."""
-    found = means.get((system, metric, part), {})
-    mean, low, high = (found.get(name) for name in ("mean", "low", "high"))
-    if not isinstance(mean, float):
+    found = means.get((system, metric, part))
+    if found is None:
         return ""
-    own = _count(means, system, metric, part)
-    notes = [f"{low * scale:.1f} to {high * scale:.1f}"] if _is_number(low) and _is_number(high) else []
-    notes += [f"n {own:,}"] if own != n else []
-    return f"{mean * scale:.1f} ({'; '.join(notes)})" if notes else f"{mean * scale:.1f}"
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, float) and not math.isnan(value)
+    scale = 1 if metric in TURN_METRICS else 100
+    note = "" if found["n"] == n else f"n {int(found['n']):,}"
+    return with_interval(found["mean"], found["low"], found["high"], lambda value: f"{value * scale:.1f}", note=note)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...graphs.drawing.html import Json, SharedTexts, describe_chunk, pack, query_data
-from ...graphs.rag.search_tree import SearchTree
 from ...graphs.tree.nodes import ChunkNode
 from ...modules.formats import printable
 from ..datasets.questions import DialogueTurn, EvalQuestion
@@ -41,9 +40,7 @@ class PageData:
 def page_data(run: LoadedRun, frame: pd.DataFrame) -> PageData:
     """Collect the data of a run's page; questions in the order of the data set, answers in that of the rows.
 
-    Args:
-        run: The run.
-        frame: The result of ``frames.question_frame`` for its rows, with a column ``failure``.
+    ``frame`` is the ``frames.question_frame`` of the run's rows, with a column ``failure``.
     """
     fired = recursion_fired(frame)
     records: dict[str, list[Mapping[str, object]]] = {}
@@ -116,10 +113,8 @@ def _number(value: object) -> float | int | None:
 
 def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: SharedTexts) -> Json:
     tree = trees.read(row.thread_id)
-    return None if tree is None else _tree_data(tree, row, question, texts)
-
-
-def _tree_data(tree: SearchTree, row: RunRow, question: EvalQuestion, texts: SharedTexts) -> Json:
+    if tree is None:
+        return None
     keys = {chunk.chunk_id: chunk.key for chunk in row.chunks}
 
     def describe(chunk: ChunkNode) -> Mapping[str, Json]:

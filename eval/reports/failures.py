@@ -53,11 +53,7 @@ from ..rows.store import Completeness, RunRow
 
 
 def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness, int]]:
-    """Count the complete, degraded and failed answers of each system; every kind is a key.
-
-    Args:
-        questions: The result of ``frames.question_frame``.
-    """
+    """Count complete, degraded and failed answers of each system of a ``frames.question_frame``; all kinds are keys."""
     return {
         str(system): {kind: int((part["completeness"] == kind).sum()) for kind in get_args(Completeness)}
         for system, part in questions.groupby("system", sort=False)
@@ -65,11 +61,7 @@ def completeness_counts(questions: pd.DataFrame) -> dict[str, dict[Completeness,
 
 
 def damage_lines(questions: pd.DataFrame) -> Iterator[str]:
-    """Yield lines of Markdown on the degraded answers of each system and their damage; none without damage.
-
-    Args:
-        questions: The result of ``frames.question_frame``.
-    """
+    """Yield lines of Markdown on the degraded answers in a ``frames.question_frame``; none without damage."""
     degraded = questions[questions["completeness"] == "degraded"]
     if degraded.empty:
         return
@@ -130,10 +122,7 @@ _NEEDS_NO_SOURCE = (["yes"], ["no"])
 def failure_kind(row: RunRow, question: EvalQuestion, read_tree: Callable[[], SearchTree | None]) -> FailureKind | None:
     """Classify the error of ``row``; None if its answer is right or its gold answers are unknown.
 
-    Args:
-        row: The row.
-        question: Its question with gold answers and documents.
-        read_tree: Reads the search tree, or returns None without one; called only if the cause lies in the search.
+    ``read_tree`` reads the search tree, or returns None without one; it is called only if the cause lies in the search.
     """
     if not question.answers_known:
         return None
@@ -142,7 +131,9 @@ def failure_kind(row: RunRow, question: EvalQuestion, read_tree: Callable[[], Se
     scores = score_answer(question, row.prediction, refused=row.status == "refused")
     if scores.em == 1.0:
         return None
-    return _kind_without_tree(row, question, scores) or _lost_evidence(row, question, read_tree) or _reader_kind(row)
+    if kind := _kind_without_tree(row, question, scores) or _lost_evidence(row, question, read_tree):
+        return kind
+    return "refused_despite_evidence" if row.status == "refused" else "reader_missed"
 
 
 def _kind_without_tree(row: RunRow, question: EvalQuestion, scores: AnswerScores) -> FailureKind | None:
@@ -151,10 +142,6 @@ def _kind_without_tree(row: RunRow, question: EvalQuestion, scores: AnswerScores
     if scores.cover_em == 1.0:
         return "format_only"
     return None if retrieves(row.system) else "closed_book"
-
-
-def _reader_kind(row: RunRow) -> FailureKind:
-    return "refused_despite_evidence" if row.status == "refused" else "reader_missed"
 
 
 def _lost_evidence(
@@ -218,7 +205,7 @@ class _Search:
         return any(
             visit.asked_from is not None
             and self._gold_of([visit.asked_from])
-            and self._found_below(visit.query) <= visit.known
+            and self._gold_of(found for _, found in walk_chunks(visit.query)) <= visit.known
             for visit in self._visits()
         )
 
@@ -259,9 +246,6 @@ class _Search:
                 for chunk in visit.query.chunks
                 if chunk.child is not None
             )
-
-    def _found_below(self, query: QueryNode) -> frozenset[str]:
-        return self._gold_of(chunk for _, chunk in walk_chunks(query))
 
     def _gold_of(self, chunks: Iterable[ChunkNode]) -> frozenset[str]:
         return self.gold.intersection(self._keys.get(chunk.chunk_id, "") for chunk in chunks)

@@ -8,13 +8,11 @@ from dataclasses import asdict
 import pandas as pd
 
 from ...graphs.systems.registry import retrieves
-from ...modules.calls.prices import ModelUsage, Prices, load_prices
+from ...modules.calls.prices import Prices, load_prices
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.damage import DAMAGE_KINDS, damage_in_words
-from ..metrics.intervals import Scale
 from ..metrics.retrieval import score_retrieval
-from ..metrics.tree import TreeFigures
 from ..ragas.scores import RagasScore, current_scores
 from ..rows.store import RunRow
 from ..runs.limits import cost_of_row, uncached_cost_of_row
@@ -84,7 +82,7 @@ def question_frame(
     ``completeness`` is "complete", "degraded" or "failed"; ``damage`` describes the damage, and each of
     ``DAMAGE_KINDS`` has a column with its count. ``cost_usd`` is the cost of the row's calls, missing if a part is
     unknown; ``cost_known_usd`` is the known part. Calls, tokens, cost and seconds count cached calls as if they had
-    been made, so that systems compare fairly whichever ran first; ``paid_…`` counts what was paid.
+    been made, so that the order of the systems does not matter; ``paid_…`` counts what was paid.
 
     Args:
         rows: Rows of the run.
@@ -117,7 +115,7 @@ def system_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) 
             if metric in _NEEDS_ALL and part[metric].isna().any():
                 records.append({"system": system, "metric": metric, "n": part["question_id"].nunique()})
                 continue
-            interval = mean_of(part, metric, scale=_scale_of(metric), seed=seed)
+            interval = mean_of(part, metric, scale="share" if is_share(metric) else "amount", seed=seed)
             if interval is not None:
                 records.append({"system": system, "metric": metric, **asdict(interval)})
     return pd.DataFrame.from_records(records, columns=_MEAN_COLUMNS)
@@ -153,10 +151,8 @@ def failure_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Compute a row for each system and kind of failure: number of wrong answers, and their share.
 
     Columns: ``system``, ``kind`` (see ``failures``), ``answers``, ``share`` in [0, 1] of the system's answers with
-    known gold answers. The numbers of a system add up to its answers with an EM of 0.
-
-    Args:
-        frame: The result of ``question_frame``, with a column ``failure``.
+    known gold answers. The numbers of a system add up to its answers with an EM of 0. ``frame`` is a
+    ``question_frame`` with a column ``failure``.
     """
     records = [
         {"system": system, "kind": kind, "answers": int(count), "share": int(count) / int(part["em"].notna().sum())}
@@ -202,35 +198,17 @@ def _record(row: RunRow, question: EvalQuestion, ragas: CurrentScores, ks: Seque
     }
 
 
-def _scale_of(metric: str) -> Scale:
-    return "share" if is_share(metric) else "amount"
-
-
 def _figures(row: RunRow) -> dict[str, float]:
-    if row.tree is None and row.paid is None:
+    if row.paid is None:
         return {}
     figures = {name: value for name, value in asdict(row.tree).items() if name != "cached_seconds"} if row.tree else {}
-    chat = [usage for usage in row.paid or () if usage.kind == "chat"]
-    if row.paid is None and row.tree is not None:
-        chat = [_usage_of(row.tree)]
-    for prefix, usages in (("", [usage.as_if_uncached() for usage in chat]), ("paid_", chat)):
+    for prefix, usages in (("", row.uncached_chat_usage), ("paid_", row.chat_usage)):
         figures[f"{prefix}chat_calls"] = sum(usage.calls for usage in usages)
         figures[f"{prefix}prompt_tokens"] = sum(usage.prompt_tokens for usage in usages)
         figures[f"{prefix}completion_tokens"] = sum(usage.completion_tokens for usage in usages)
-    figures["cached_chat_calls"] = sum(usage.cached_calls for usage in chat)
-    figures["estimated_chat_calls"] = sum(usage.as_if_uncached().estimated_calls for usage in chat)
+    figures["cached_chat_calls"] = sum(usage.cached_calls for usage in row.chat_usage)
+    figures["estimated_chat_calls"] = sum(usage.estimated_calls for usage in row.uncached_chat_usage)
     return figures
-
-
-def _usage_of(tree: TreeFigures) -> ModelUsage:
-    return ModelUsage(
-        model="",
-        kind="chat",
-        calls=tree.chat_calls,
-        prompt_tokens=tree.prompt_tokens,
-        completion_tokens=tree.completion_tokens,
-        cached_calls=tree.cached_chat_calls,
-    )
 
 
 def _cost(row: RunRow, prices: Prices) -> dict[str, object]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from ..calibration.judge_figures import GOLD_SHARES, VERDICTS, Estimate, GoldShare, JudgeFigures, VerdictName
-from .markdown_tables import table_head, table_line
+from .markdown_tables import markdown_table, with_interval
 
 MIN_QUESTIONS = 20
 """Fewest questions with both gold and other chunks for a finding about a judge."""
@@ -42,14 +42,15 @@ def judge_documents(judges: Mapping[str, JudgeFigures]) -> dict[str, object]:
 
 def judge_section(system: str, figures: JudgeFigures) -> list[str]:
     """Write lines of Markdown on the judge of one system: confusion, figures with 95 % intervals, findings."""
-    lines = [
-        f"## Verdicts of {system}",
-        "",
-        *table_head(["verdict", *_GOLD_NAMES.values(), "share"]),
+    rows = [
+        [
+            verdict,
+            *(str(figures.confusion[verdict][gold]) for gold in GOLD_SHARES),
+            _shown(figures.shares[verdict], 100, 1),
+        ]
+        for verdict in VERDICTS
     ]
-    for verdict in VERDICTS:
-        counts = [str(figures.confusion[verdict][gold]) for gold in GOLD_SHARES]
-        lines.append(table_line([verdict, *counts, _shown(figures.shares[verdict], 100, 1)]))
+    lines = [f"## Verdicts of {system}", "", *markdown_table(["verdict", *_GOLD_NAMES.values(), "share"], rows)]
     named = {
         "Cohen's kappa": figures.kappa,
         "AUC within the question": figures.auc_within,
@@ -101,20 +102,12 @@ def _unknown(figures: JudgeFigures) -> Iterator[str]:
 def _reliability(figures: JudgeFigures) -> Iterator[str]:
     if not figures.reliability:
         return
-    yield from ("", *table_head(["P(needed)", "chunks", "mean", "gold"]))
-    for each in figures.reliability:
-        cells = [
-            f"{each.low:.1f} to {each.high:.1f}",
-            str(each.chunks),
-            f"{each.predicted:.2f}",
-            f"{each.observed:.2f}",
-        ]
-        yield table_line(cells)
+    rows = [
+        [f"{each.low:.1f} to {each.high:.1f}", str(each.chunks), f"{each.predicted:.2f}", f"{each.observed:.2f}"]
+        for each in figures.reliability
+    ]
+    yield from ("", *markdown_table(["P(needed)", "chunks", "mean", "gold"], rows))
 
 
-def _shown(estimate: Estimate, scale: float, digits: int) -> str:
-    """Format an estimate as "0.731 (0.690 to 0.772)", or the value alone."""
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value * scale:.{digits}f}"
-    value, low, high = (f"{each * scale:.{digits}f}" for each in (estimate.value, estimate.low, estimate.high))
-    return f"{value} ({low} to {high})"
+def _shown(estimate: Estimate, scale: int, digits: int) -> str:
+    return with_interval(estimate.value, estimate.low, estimate.high, lambda value: f"{value * scale:.{digits}f}")

@@ -15,12 +15,11 @@ from ...modules.errors import LoadingError, SettingsError
 from ...modules.settings import load_settings
 from ..datasets.questions import Dataset, EvalQuestion
 from ..ragas.scores import RagasStore
-from ..rows.store import Manifest, RunRow, RunStore, newest_attempts
+from ..rows.store import Manifest, RunRow, RunStore, newest_attempts, part_of
 from ..rows.trees import TreeStore
 from ..runs.experiment import Experiment, load_experiment
 from ..runs.jobs import choose_questions, dataset_of
 from ..runs.limits import cost_of_row
-from ..runs.manifest import experiment_in
 from .frames import ks_of, question_frame
 
 
@@ -34,9 +33,7 @@ class LoadedRun:
     dataset: Dataset
     """The whole data set, not only the questions that were asked."""
     rows: list[RunRow]
-    """The newest attempts, at least one, sorted by question in data set order, then by system in ``SYSTEMS`` order,
-    then
-    by repeat."""
+    """The newest attempts, one or more, by question in data set order, system in ``SYSTEMS`` order, and repeat."""
     replaced: tuple[RunRow, ...] = ()
     """Earlier attempts at questions that were asked again; they are not scored, but count as paid."""
     trees: TreeStore
@@ -49,7 +46,7 @@ class LoadedRun:
 
     @property
     def baseline(self) -> str | None:
-        """The experiment's baseline if the run has answers of it; see ``compare.compare_runs``."""
+        """The experiment's baseline if it answered in this run; see ``compare.compare_runs``."""
         chosen = self.experiment.baseline
         return chosen if chosen == "all" or any(row.system == chosen for row in self.rows) else None
 
@@ -67,21 +64,22 @@ def load_run(folder: Path) -> LoadedRun:
     rows = newest_attempts(attempts)
     if manifest is None or not rows:
         raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
-    experiment = load_experiment(None, **experiment_in(manifest))
+    experiment = load_experiment(None, **part_of(manifest, "experiment"))
     dataset = dataset_of(experiment)
-    identity = manifest.get("identity")
-    if isinstance(identity, dict) and identity.get("dataset_digest") != dataset.digest:
+    identity = part_of(manifest, "identity")
+    if identity and identity.get("dataset_digest") != dataset.digest:
         raise SettingsError(
             f"{experiment.dataset} has changed since {folder} was run, so its gold answers may differ. Restore the "
             "file of that run, or run again with another --out."
         )
+    kept = {id(row) for row in rows}
     return LoadedRun(
         folder=folder,
         manifest=manifest,
         experiment=experiment,
         dataset=dataset,
         rows=_in_order(rows, dataset),
-        replaced=_replaced(attempts, rows),
+        replaced=tuple(row for row in attempts if id(row) not in kept),
         trees=TreeStore(folder),
     )
 
@@ -107,11 +105,6 @@ def paid_by_system(run: LoadedRun) -> dict[str, Cost]:
     for row in (*run.rows, *run.replaced):
         paid[row.system] += cost_of_row(row, prices)
     return paid
-
-
-def _replaced(attempts: Iterable[RunRow], newest: Iterable[RunRow]) -> tuple[RunRow, ...]:
-    kept = {id(row) for row in newest}
-    return tuple(row for row in attempts if id(row) not in kept)
 
 
 def _in_order(rows: Iterable[RunRow], dataset: Dataset) -> list[RunRow]:

@@ -1,19 +1,30 @@
-"""Lines of Markdown tables."""
+"""Tables in Markdown, and means with their intervals in the cells."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pandas as pd
 
 
-def table_head(cells: Sequence[str]) -> tuple[str, str]:
-    """Return the first two lines of a table: the headings, and the rule below them."""
-    return table_line(cells), table_line(["---"] * len(cells))
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table.
 
-
-def table_line(cells: Sequence[str]) -> str:
-    """Return a line of a table.
-
-    >>> table_line(["naive", "0.41"])
-    '| naive | 0.41 |'
+    >>> list(markdown_table(["system", "EM"], [["naive", "0.41"]]))
+    ['| system | EM |', '| --- | --- |', '| naive | 0.41 |']
     """
-    return f"| {' | '.join(cells)} |"
+    for cells in (head, ["---"] * len(head), *rows):
+        yield f"| {' | '.join(cells)} |"
+
+
+def with_interval(
+    mean: float, low: float | None, high: float | None, show: Callable[[float], str], *, note: str = ""
+) -> str:
+    """Format a mean as "91.3 (88.0 to 94.1; note)", without what is missing.
+
+    >>> with_interval(0.5, None, None, "{:.2f}".format), with_interval(0.5, 0.25, 1, "{:.2f}".format)
+    ('0.50', '0.50 (0.25 to 1.00)')
+    """
+    bounds = "" if low is None or high is None or pd.isna(low) or pd.isna(high) else f"{show(low)} to {show(high)}"
+    around = "; ".join(filter(None, (bounds, note)))
+    return f"{show(mean)} ({around})" if around else show(mean)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
+import numpy as np
 import pandas as pd
 
 from ..metrics.intervals import MeanInterval, Scale, mean_interval
-from ..metrics.statistics import NoiseFloor, noise_floor
+from ..metrics.statistics import noise_floor
 
 
 def mean_of(rows: pd.DataFrame, metric: str, *, scale: Scale, seed: int = 0) -> MeanInterval | None:
@@ -48,8 +49,7 @@ def dialogues_of(rows: pd.DataFrame, questions: Sequence[str]) -> list[Hashable]
 def in_common(values: Mapping[str, Mapping[str, float]]) -> set[str] | None:
     """Return the questions that every system has a value on; None if all systems have the same questions.
 
-    Args:
-        values: By system and question; a system without any value is ignored.
+    ``values`` are by system and question; a system without any value is ignored.
     """
     populations = [set(own) for own in values.values() if own]
     if not populations or all(population == populations[0] for population in populations):
@@ -65,10 +65,7 @@ def recursion_fired(frame: pd.DataFrame) -> pd.Series | None:
     """Mark each row by whether recursion fired on its question: the judge's tree has a sub-run in some repeat.
 
     The mark belongs to the question, so every system is measured on the same questions. Missing if the judge was not
-    asked the question; None if the run has no judge.
-
-    Args:
-        frame: The result of ``frames.question_frame``.
+    asked the question; None if the run has no judge. ``frame`` is a ``frames.question_frame``.
     """
     if "sub_runs" not in frame or JUDGE not in set(frame["system"]):
         return None
@@ -121,16 +118,15 @@ _COLUMNS = ["system", "metric", "repeats", "sd_of_means", "flipped_share", "n"]
 def noise_frame(questions: pd.DataFrame) -> pd.DataFrame:
     """Compute a row for each system and metric with several repeats; see ``metrics.statistics.NoiseFloor``.
 
-    Args:
-        questions: The result of ``frames.question_frame``. Questions without a score in some repeat are left out.
+    Questions of the ``frames.question_frame`` without a score in some repeat are left out.
     """
     records = []
     for system, part in questions.groupby("system", sort=False):
         for metric in NOISE_METRICS:
-            if floor := _floor_of(part, metric):
-                known = asdict(floor)
-                known["repeats"] = len(known.pop("means"))
-                records.append({"system": system, "metric": metric, **known})
+            runs = part.pivot(index="question_id", columns="repeat", values=metric).dropna()
+            if len(runs) and runs.shape[1] > 1:
+                floor = asdict(noise_floor(np.stack([runs[repeat].astype(np.float64) for repeat in runs])))
+                records.append({"system": system, "metric": metric, "repeats": len(floor.pop("means")), **floor})
     return pd.DataFrame.from_records(records, columns=_COLUMNS)
 
 
@@ -142,10 +138,3 @@ def noise_lines(noise: pd.DataFrame) -> Iterator[str]:
             f"{100 * row.sd_of_means:.1f} points, and {row.flipped_share:.1%} of {row.n} questions did not score the "
             "same each time. A difference of that size comes by chance."
         )
-
-
-def _floor_of(part: pd.DataFrame, metric: str) -> NoiseFloor | None:
-    runs = part.pivot(index="question_id", columns="repeat", values=metric).dropna()
-    if len(runs) == 0 or runs.shape[1] < 2:
-        return None
-    return noise_floor([[float(score) for score in runs[repeat]] for repeat in runs])

@@ -22,12 +22,12 @@ from markdown_it import MarkdownIt
 from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.disk import write_whole
 from ...modules.formats import printable
-from ..calibration.judge_figures import judged_questions
+from ..rows.store import part_of
 from .compare import Comparison, compare_systems
 from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .loaded_run import LoadedRun, load_run
-from .plots import Plot, confusion_plot, cost_plot, failure_plot, latency_plot, split_plot
+from .plots import SPLIT_WORDS, Plot, confusion_plot, cost_plot, failure_plot, latency_plot, split_plot
 from .report import Report, report_of
 
 _HEAD_FACTS = (
@@ -43,15 +43,10 @@ _HEAD_FACTS = (
 )
 """Keys of the manifest's identity at the top of the page; the others are folded away."""
 _INTERVAL = re.compile(r" \(([^()<]* to [^()<]*)\)</td>")
-_SPLIT_WORDS = {"type": "Question type", "hops": "Hops", "recursion": "Recursion"}
 
 
 def draw_report(run: LoadedRun, report: Report) -> str:
-    """Draw the page of a run. 500 questions of three systems take some seconds and a few MB.
-
-    Args:
-        run: The run; its search trees are read from disk.
-        report: Its scores.
+    """Draw the page of a run, whose search trees are read from disk. 500 questions of three systems take some seconds.
 
     Raises:
         LoadingError: A search tree is damaged.
@@ -65,7 +60,10 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         packs=True,
         title=_text(f"{run.dataset.name}: {', '.join(names)}"),
         facts=_facts(run, report),
-        manifest=_manifest(run.manifest),
+        manifest=_table(
+            ("key", "value"),
+            ((_text(name), f"<code>{_text(value)}</code>") for name, value in _flat(run.manifest)),
+        ),
         systems=_markdown(systems),
         others="".join(f"<section>{_markdown(f'## {other}')}</section>" for other in others),
         comparisons=_comparisons(
@@ -75,7 +73,7 @@ def draw_report(run: LoadedRun, report: Report) -> str:
             cost_plot(report.questions, report.systems),
             latency_plot(report.questions),
             split_plot(report.splits, names),
-            _confusion_plot(run),
+            confusion_plot({system: figures.confusion for system, figures in report.judges.items()}),
         ),
         failure_plot=_figures(failure_plot(report.failures, names)),
         splits=_splits(report.splits),
@@ -108,23 +106,17 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def _facts(run: LoadedRun, report: Report) -> str:
-    identity = run.manifest.get("identity")
-    known = identity if isinstance(identity, Mapping) else {}
+    identity = part_of(run.manifest, "identity")
     asked = report.questions["question_id"].nunique()
     facts = {
         "data set": run.experiment.dataset,
         "questions": f"{asked:,} of {len(run.dataset.questions):,}",
         "answers": f"{len(report.questions):,}",
         "run": str(run.manifest.get("created", ""))[:10],
-        **{name.replace("_", " "): known.get(name) for name in _HEAD_FACTS},
+        **{name.replace("_", " "): identity.get(name) for name in _HEAD_FACTS},
     }
     shown = [(name, value) for name, value in facts.items() if value not in (None, "")]
     return "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in shown)
-
-
-def _manifest(manifest: Mapping[str, object]) -> str:
-    rows = [(_text(name), f"<code>{_text(value)}</code>") for name, value in _flat(manifest)]
-    return _table(("key", "value"), rows)
 
 
 def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
@@ -133,12 +125,6 @@ def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str
             yield from _flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _confusion_plot(run: LoadedRun) -> Plot | None:
-    systems = dict.fromkeys(row.system for row in run.rows)
-    rows = {system: [row for row in run.rows if row.system == system] for system in systems}
-    return confusion_plot({system: judged_questions(own, run.dataset.questions) for system, own in rows.items()})
 
 
 def _figures(*plots: Plot | None) -> str:
@@ -180,7 +166,7 @@ def _splits(splits: pd.DataFrame) -> str:
     for split, rows in splits.groupby("split", sort=False):
         columns = list(dict.fromkeys(zip(rows["system"], rows["metric"], strict=True)))
         by_place = rows.set_index(["part", "system", "metric"])
-        head = [_text(_SPLIT_WORDS.get(str(split), split)), "n", *(_text(f"{s} {m.upper()}") for s, m in columns)]
+        head = [_text(SPLIT_WORDS[str(split)].capitalize()), "n", *(_text(f"{s} {m.upper()}") for s, m in columns)]
         body = []
         for part in dict.fromkeys(rows["part"]):
             n = int(rows[rows["part"] == part]["n"].max())
@@ -207,7 +193,10 @@ def _failures(report: Report) -> str:
     rows = [
         [
             f"{_text(FAILURE_WORDS[kind][0])}<small>{_text(FAILURE_WORDS[kind][1])}</small>",
-            *(_count(counts.get((kind, system), 0), kind, system) for system in systems),
+            *(
+                _link(f"{count:,}", system=system, outcome=kind) if (count := counts.get((kind, system))) else "0"
+                for system in systems
+            ),
         ]
         for kind in kinds
     ]
@@ -216,10 +205,6 @@ def _failures(report: Report) -> str:
     known = report.questions[report.questions["em"].notna()]["system"].value_counts()
     answers = ["of answers whose gold is known", *(f"{known.get(system, 0):,}" for system in systems)]
     return _table(["kind", *map(_text, systems)], [*rows, total, answers])
-
-
-def _count(count: int, kind: str, system: str) -> str:
-    return _link(f"{count:,}", system=system, outcome=kind) if count else "0"
 
 
 def write_report(folder: Path, *, baseline: str | None = None) -> Report:

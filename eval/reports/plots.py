@@ -6,7 +6,6 @@ Needs matplotlib (extra ``eval``).
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.patches import Rectangle
 
-from ..calibration.judge_figures import GOLD_SHARES, VERDICTS, GoldShare, JudgedQuestions, VerdictName
+from ..calibration.judge_figures import GOLD_SHARES, VERDICTS, Confusion
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .inline_svg import draw_inline_svg
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0f7fc4", "#d9650b", "#0b9c78", "#c2639b", "#b98a00", "#7a6fd0", "#5c8f22", "#a4574a")
 """Colours by index of the system, distinct for the colour-blind and visible on white and black."""
+SPLIT_WORDS = {"type": "question type", "hops": "hops", "recursion": "recursion"}
 _PANEL_INCHES = 3.2
 _HEAT = "#0f7fc4"
 
@@ -40,15 +40,12 @@ class Plot:
     svg: str
 
 
-def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame, *, metric: str = "em") -> Plot | None:
-    """Plot a score against model calls per question, cached calls included; one point per system, None without scores.
+def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame) -> Plot | None:
+    """Plot EM against model calls per question, cached calls included; one point per system, None without scores.
 
-    Args:
-        questions: The result of ``frames.question_frame``.
-        systems: The result of ``frames.system_frame``.
-        metric: A score in [0, 1].
+    ``questions`` is a ``frames.question_frame``, ``systems`` its ``frames.system_frame``.
     """
-    scores = systems[systems["metric"] == metric]
+    scores = systems[systems["metric"] == "em"]
     if scores.empty:
         return None
     made = questions.get("chat_calls")
@@ -65,7 +62,7 @@ def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame, *, metric: str = "
             axes.errorbar(x, y, yerr=_error(row), fmt="o", ms=8, capsize=3, color=colour)
             axes.annotate(str(row.system), (x, y), xytext=(9, 5), textcoords="offset points", color=colour)
         axes.set_xlabel("model calls a question")
-        axes.set_ylabel(f"{metric.upper()}, per cent")
+        axes.set_ylabel("EM, per cent")
         axes.margins(x=0.15)
         axes.set_xlim(left=0)
         axes.grid(visible=True)
@@ -78,19 +75,16 @@ def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame, *, metric: str = "
         title="Accuracy against cost",
         caption=f"Mean with 95 % interval.{_own_questions(shown)} Calls count whether they were paid for or came out "
         "of the cache. Up and to the left is better.",
-        svg=draw_inline_svg(draw, name="cost", alt=f"{metric.upper()} in per cent. {described}."),
+        svg=draw_inline_svg(draw, name="cost", alt=f"EM in per cent. {described}."),
     )
 
 
-def split_plot(splits: pd.DataFrame, systems: Sequence[str], *, metric: str = "em") -> Plot | None:
-    """Plot a score by type, hops and recursion, one panel each; None without splits.
+def split_plot(splits: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
+    """Plot EM by type, hops and recursion, one panel for each split of a ``means.split_frame``; None without splits.
 
-    Args:
-        splits: The result of ``means.split_frame``.
-        systems: All systems of the run; their order gives the colours.
-        metric: A score in [0, 1].
+    ``systems`` are all systems of the run; their order gives the colours.
     """
-    shown = splits[splits["metric"] == metric]
+    shown = splits[splits["metric"] == "em"]
     panels = [(split, rows) for split, rows in shown.groupby("split", sort=False)]
     if not panels:
         return None
@@ -100,8 +94,8 @@ def split_plot(splits: pd.DataFrame, systems: Sequence[str], *, metric: str = "e
         all_axes = figure.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=widths)[0]
         for axes, (split, rows) in zip(all_axes, panels, strict=True):
             _draw_split(axes, rows, systems)
-            axes.set_xlabel(_SPLIT_WORDS.get(str(split), str(split)))
-        all_axes[0].set_ylabel(f"{metric.upper()}, per cent")
+            axes.set_xlabel(SPLIT_WORDS[str(split)])
+        all_axes[0].set_ylabel("EM, per cent")
         figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(systems))
 
     described = "; ".join(f"{row.split} {row.part}, {row.system}: {100 * row.mean:.1f}" for row in shown.itertuples())
@@ -113,35 +107,26 @@ def split_plot(splits: pd.DataFrame, systems: Sequence[str], *, metric: str = "e
         svg=draw_inline_svg(
             draw,
             name="splits",
-            alt=f"{metric.upper()} in per cent. {described}.",
+            alt=f"EM in per cent. {described}.",
             size_inches=(max(6.4, _PANEL_INCHES * len(panels)), 3.6),
         ),
     )
 
 
-def confusion_plot(judged: Mapping[str, JudgedQuestions]) -> Plot | None:
-    """Plot the judge's verdicts against the chunks' gold shares, one panel per system; None without verdicts.
-
-    Args:
-        judged: By system, the result of ``judge_figures.judged_questions``.
-    """
-    counts = {
-        system: Counter((chunk.verdict, chunk.gold) for chunks in questions.values() for chunk in chunks)
-        for system, questions in judged.items()
-        if questions
-    }
-    if not counts:
+def confusion_plot(confusions: Mapping[str, Confusion]) -> Plot | None:
+    """Plot the judge's verdicts against the chunks' gold shares, one panel per system; None without systems."""
+    if not confusions:
         return None
 
     def draw(figure: Figure) -> None:
-        all_axes = figure.subplots(1, len(counts), squeeze=False)[0]
-        for axes, (system, cells) in zip(all_axes, counts.items(), strict=True):
+        all_axes = figure.subplots(1, len(confusions), squeeze=False)[0]
+        for axes, (system, cells) in zip(all_axes, confusions.items(), strict=True):
             _draw_confusion(axes, cells)
             axes.set_title(system)
 
     described = "; ".join(
-        f"{system}, verdict {verdict}: " + ", ".join(f"{cells[verdict, gold]} with {gold} gold" for gold in GOLD_SHARES)
-        for system, cells in counts.items()
+        f"{system}, verdict {verdict}: " + ", ".join(f"{cells[verdict][gold]} with {gold} gold" for gold in GOLD_SHARES)
+        for system, cells in confusions.items()
         for verdict in VERDICTS
     )
     return Plot(
@@ -149,15 +134,14 @@ def confusion_plot(judged: Mapping[str, JudgedQuestions]) -> Plot | None:
         title="Verdicts against gold",
         caption="Chunks of the questions themselves, by the verdict and by how much of the gold documents a chunk "
         "holds. Per cent are of the column: a perfect judge has 100 on the diagonal.",
-        svg=draw_inline_svg(draw, name="confusion", alt=described, size_inches=(max(6.4, 3.4 * len(counts)), 3.0)),
+        svg=draw_inline_svg(draw, name="confusion", alt=described, size_inches=(max(6.4, 3.4 * len(confusions)), 3.0)),
     )
 
 
 def latency_plot(questions: pd.DataFrame) -> Plot:
     """Plot seconds per question, one box per system: quartiles, with whiskers at the 5th and 95th percentile.
 
-    Args:
-        questions: The result of ``frames.question_frame``, with at least one row.
+    ``questions`` is a ``frames.question_frame`` of one row or more.
     """
     groups = questions.groupby("system", sort=False)["seconds"]
     seconds = {str(system): [float(value) for value in values] for system, values in groups}
@@ -206,11 +190,9 @@ def box_of(values: Sequence[float], label: str) -> dict[str, str | float]:
 
 
 def failure_plot(failures: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
-    """Plot wrong answers by kind and system, as bars; None without wrong answers.
+    """Plot wrong answers of a ``frames.failure_frame`` by kind and system, as bars; None without wrong answers.
 
-    Args:
-        failures: The result of ``frames.failure_frame``.
-        systems: All systems of the run; their order gives the colours.
+    ``systems`` are all systems of the run; their order gives the colours.
     """
     kinds = [kind for kind in FAILURE_KINDS if kind in set(failures["kind"])]
     if not kinds:
@@ -246,9 +228,6 @@ def failure_plot(failures: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
     )
 
 
-_SPLIT_WORDS = {"type": "question type", "hops": "hops", "recursion": "recursion"}
-
-
 def _draw_split(axes: Axes, rows: pd.DataFrame, systems: Sequence[str]) -> None:
     parts = list(dict.fromkeys(rows["part"]))
     step = 0.6 / len(systems)
@@ -272,13 +251,13 @@ def _draw_split(axes: Axes, rows: pd.DataFrame, systems: Sequence[str]) -> None:
     axes.grid(visible=True, axis="y")
 
 
-def _draw_confusion(axes: Axes, cells: Mapping[tuple[VerdictName, GoldShare], int]) -> None:
-    verdicts = [verdict for verdict in VERDICTS if verdict != "unknown" or any(cells[verdict, g] for g in GOLD_SHARES)]
-    shares = [gold for gold in GOLD_SHARES if any(cells[verdict, gold] for verdict in VERDICTS)]
+def _draw_confusion(axes: Axes, cells: Confusion) -> None:
+    verdicts = [verdict for verdict in VERDICTS if verdict != "unknown" or any(cells[verdict].values())]
+    shares = [gold for gold in GOLD_SHARES if any(cells[verdict][gold] for verdict in VERDICTS)]
     for x, gold in enumerate(shares):
-        column = sum(cells[verdict, gold] for verdict in verdicts)
+        column = sum(cells[verdict][gold] for verdict in verdicts)
         for y, verdict in enumerate(verdicts):
-            count = cells[verdict, gold]
+            count = cells[verdict][gold]
             share = count / column
             axes.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, color=_HEAT, alpha=0.04 + 0.6 * share, lw=0))
             axes.text(x, y, f"{count:,}  ({100 * share:.0f} %)", ha="center", va="center")

@@ -11,7 +11,7 @@ from ..datasets.questions import EvalQuestion
 from ..ragas.metrics import RAGAS_METRICS, WITH_SUB_ANSWERS, RagasMetric
 from ..ragas.scores import RagasScore, RowKey, row_key
 from ..rows.store import RunRow
-from .markdown_tables import table_head, table_line
+from .markdown_tables import markdown_table, with_interval
 
 CurrentScores = Mapping[str, Mapping[RowKey, RagasScore]]
 """The result of ``scores.current_scores``."""
@@ -71,16 +71,19 @@ def ragas_lines(frame: pd.DataFrame, means: pd.DataFrame, common: pd.DataFrame) 
     columns = ragas_columns_in(frame)
     if not columns:
         return []
-    lines = ["", "## RAGAS", "", *table_head(_HEAD)]
+    rows = []
     for system, by_column in missing_counts(frame).items():
         for column in columns:
             missing = ", ".join(f"{count} {reason}" for reason, count in by_column[column].items())
             by = str(frame[f"{column}_by"].iloc[0])
             own = _mean_and_n(means, system, column)
             shared = _mean_and_n(common, system, column) if column in set(common["metric"]) else own
-            lines.append(table_line([system, column.removeprefix("ragas_"), *own, *shared, missing, by]))
+            rows.append([system, column.removeprefix("ragas_"), *own, *shared, missing, by])
     return [
-        *lines,
+        "",
+        "## RAGAS",
+        "",
+        *markdown_table(_HEAD, rows),
         "",
         "Means over the n questions that have a score, and over those on which every system with the metric has one, "
         "where systems can be compared; rows without a score are left out, never counted as 0. In brackets 95 % "
@@ -93,7 +96,8 @@ def _mean_and_n(means: pd.DataFrame, system: str, column: str) -> tuple[str, str
     found = means[(means["system"] == system) & (means["metric"] == column)]
     if found.empty or pd.isna(found.iloc[0]["mean"]):
         return "", "0"
-    return _shown(found.iloc[0]), str(int(found.iloc[0]["n"]))
+    mean, low, high, n = found.iloc[0][["mean", "low", "high", "n"]]
+    return with_interval(mean, low, high, "{:.3f}".format), str(int(n))
 
 
 def _variants() -> Iterator[tuple[str, RagasMetric]]:
@@ -102,12 +106,6 @@ def _variants() -> Iterator[tuple[str, RagasMetric]]:
         yield metric.name, metric
         if metric.takes_contexts:
             yield f"{metric.name}{WITH_SUB_ANSWERS}", metric
-
-
-def _shown(found: pd.Series) -> str:
-    if pd.isna(found["low"]):
-        return f"{found['mean']:.3f}"
-    return f"{found['mean']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
 
 
 def _missing(metric: RagasMetric, row: RunRow, question: EvalQuestion, score: RagasScore | None) -> str:

@@ -97,7 +97,6 @@ class Report:
 
     def to_document(self) -> dict[str, object]:
         """Return the report as plain data for ``json.dumps``."""
-        missing = missing_counts(self.questions)
         return {
             "run": str(self.run),
             "dataset": self.dataset,
@@ -112,7 +111,7 @@ class Report:
             "failures": records_of(self.failures),
             "noise": records_of(self.noise),
             "conversation": records_of(self.conversation),
-            "ragas_missing": missing,
+            "ragas_missing": missing_counts(self.questions),
             "judges": judge_documents(self.judges),
         }
 
@@ -159,14 +158,10 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
         files=(),
         conversation=conversation,
         conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
-        version_lines=tuple(mixed_versions(code_versions_in(run.manifest), _rows_by_code(questions))),
+        version_lines=tuple(mixed_versions(code_versions_in(run.manifest), questions["code"].value_counts().to_dict())),
         baseline=baseline or run.baseline,
         shown=_wanted(run.experiment.metrics, metrics, ks),
     )
-
-
-def _rows_by_code(questions: pd.DataFrame) -> dict[str, int]:
-    return {str(code): int(rows) for code, rows in questions["code"].value_counts().items()}
 
 
 def _wanted(metrics: tuple[str, ...] | None, there: Collection[str], ks: Sequence[int]) -> tuple[str, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pandas as pd
 
 from ...modules.calls.prices import dollars
 from .failures import completeness_counts
 from .frames import is_share
-from .markdown_tables import table_head, table_line
+from .markdown_tables import markdown_table, with_interval
 
 _NAMES = {
     "em": "EM",
@@ -35,21 +36,20 @@ def system_table(questions: pd.DataFrame, systems: pd.DataFrame, metrics: Sequen
         metrics: Metrics to show, in this order.
     """
     counts = completeness_counts(questions)
-    yield from table_head(["system", "n", "failed", "degraded", "refused", *map(metric_name, metrics)])
+    rows = []
     for system, part in questions.groupby("system", sort=False):
         asked = part["question_id"].nunique()
         refused = int((part["status"] == "refused").sum())
         answers = [str(count) for count in (counts[str(system)]["failed"], counts[str(system)]["degraded"], refused)]
         means = _cells(systems, str(system), metrics, asked)
-        yield table_line([str(system), str(asked), *answers, *means])
+        rows.append([str(system), str(asked), *answers, *means])
+    yield from markdown_table(["system", "n", "failed", "degraded", "refused", *map(metric_name, metrics)], rows)
 
 
 def count_lines(questions: pd.DataFrame, missing: int) -> Iterator[str]:
     """Yield a note on the counts of repeated questions, and a warning about missing answers.
 
-    Args:
-        questions: The result of ``frames.question_frame``.
-        missing: Number of answers that the run still lacks.
+    ``questions`` is a ``frames.question_frame``, ``missing`` the number of answers that the run still lacks.
     """
     if missing:
         yield from (
@@ -66,10 +66,7 @@ def count_lines(questions: pd.DataFrame, missing: int) -> Iterator[str]:
 def common_lines(questions: pd.DataFrame, common: pd.DataFrame, metrics: Sequence[str]) -> Iterator[str]:
     """Yield a warning and a second table if systems were measured on different questions; nothing otherwise.
 
-    Args:
-        questions: The result of ``frames.question_frame``.
-        common: The result of ``frames.common_frame``.
-        metrics: Metrics of the first table.
+    ``common`` is the ``frames.common_frame`` of ``questions``; ``metrics`` are those of the first table.
     """
     unlike = [metric for metric in metrics if metric in set(common["metric"])]
     asked = questions.groupby("system", sort=False)["question_id"].agg(set)
@@ -89,9 +86,10 @@ def common_lines(questions: pd.DataFrame, common: pd.DataFrame, metrics: Sequenc
         "system that has the figure has it:",
         "",
     )
-    yield from table_head(["system", *map(metric_name, unlike)])
-    for system in asked.index:
-        yield table_line([str(system), *_cells(common, str(system), unlike, None)])
+    yield from markdown_table(
+        ["system", *map(metric_name, unlike)],
+        ([str(system), *_cells(common, str(system), unlike, None)] for system in asked.index),
+    )
 
 
 def metric_name(metric: str) -> str:
@@ -110,14 +108,10 @@ def _cell(metric: str, row: pd.Series, asked: int | None) -> str:
     n = "" if row["n"] == asked else f"n {int(row['n']):,}"
     if pd.isna(row["mean"]):
         return f"unknown ({n})" if n else "unknown"
-    mean, low, high = (_shown(metric, value) for value in row[["mean", "low", "high"]])
-    around = "; ".join(part for part in (f"{low} to {high}" if low else "", n) if part)
-    return f"{mean} ({around})" if around else mean
+    return with_interval(row["mean"], row["low"], row["high"], partial(_shown, metric), note=n)
 
 
 def _shown(metric: str, value: float) -> str:
-    if pd.isna(value):
-        return ""
     if metric in ("cost_usd", "paid_cost_usd"):
         return dollars(value)
     return f"{value * 100:.1f}" if is_share(metric) else f"{value:.2f}"

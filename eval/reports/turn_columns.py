@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import get_args
 
 from ..datasets.questions import EvalQuestion
-from ..metrics.conversation import AnsweredTurn, QueryForm, RewriteScores, needed_scores, rewrite_scores
+from ..metrics.conversation import AnsweredTurn, QueryForm, needed_scores, rewrite_scores
 from ..metrics.retrieval import all_supporting, supporting_recall
 from ..rows.store import RunRow
 from ..rows.turn_facts import TurnFacts
@@ -16,6 +17,8 @@ REWRITE_METRICS = ("rewrite_rouge1_recall", "rewrite_exact")
 NEEDED_METRICS = ("needed_precision", "needed_recall", "needed_f1")
 REUSE_METRICS = ("reuses", "reuses_wrongly")
 TURN_METRICS = ("turn_calls", "turn_tokens")
+
+_NO_FACTS = TurnFacts(dialogue_id="", number=0, conversation="", path_length=0)
 
 
 def form_metrics(ks: Sequence[int]) -> tuple[str, ...]:
@@ -29,16 +32,12 @@ def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: S
     Rates and scores are in [0, 1]. Unknown values are None: everything about the answer if the turn failed, ``reuses``
     and ``needed_…`` of a first turn, ``reuses_wrongly`` of a turn without reuse.
 
-    Args:
-        row: The row.
-        question: Its question.
-        em: Exact match of the answer; None if unknown.
-        ks: Cut-offs of the retrieval columns, as in ``form_metrics``.
+    ``em`` is the exact match of the answer, None if unknown; ``ks`` are the cut-offs of ``form_metrics``.
     """
-    turn, facts = question.turn, row.conversation
+    turn, facts = question.turn, row.conversation or _NO_FACTS
     if turn is None:
         return {}
-    length = facts.path_length if facts else len(turn.history) + 1
+    length = facts.path_length or len(turn.history) + 1
     return {
         "dialogue_id": turn.dialogue_id,
         "turn": turn.number,
@@ -46,24 +45,22 @@ def turn_columns(row: RunRow, question: EvalQuestion, *, em: float | None, ks: S
         "follow_up": length > 1,
         "topic_switch": turn.topic_switch,
         "human_rewrite": turn.rewrite,
-        "conversation": facts.conversation if facts else "",
-        "rag_thread_id": facts.rag_thread_id if facts else "",
-        "standalone_query": facts.standalone_query if facts else "",
-        "answered_from": facts.answered_from if facts else None,
-        "reused_chunks": len(facts.reused) if facts else 0,
-        "own_calls": facts.own.calls if facts else 0,
-        "own_cached_calls": facts.own.cached_calls if facts else 0,
-        "own_tokens": facts.own.prompt_tokens + facts.own.completion_tokens if facts else 0,
+        "conversation": facts.conversation,
+        "rag_thread_id": facts.rag_thread_id,
+        "standalone_query": facts.standalone_query,
+        "answered_from": facts.answered_from,
+        "reused_chunks": len(facts.reused),
+        "own_calls": facts.own.calls,
+        "own_cached_calls": facts.own.cached_calls,
+        "own_tokens": facts.own.tokens,
         **dict.fromkeys((*REWRITE_METRICS, *NEEDED_METRICS, *REUSE_METRICS, *TURN_METRICS, *form_metrics(ks))),
-        **(_answered_columns(row, question, facts, em=em, ks=ks) if facts and facts.answered_from else {}),
+        **(_answered_columns(row, question, facts, em=em, ks=ks) if facts.answered_from else {}),
     }
 
 
 def _answered_columns(
     row: RunRow, question: EvalQuestion, facts: TurnFacts, *, em: float | None, ks: Sequence[int]
 ) -> dict[str, object]:
-    usage = [usage.as_if_uncached() for usage in row.paid or () if usage.kind == "chat"]
-    calls, tokens = sum(one.calls for one in usage), sum(one.prompt_tokens + one.completion_tokens for one in usage)
     from_history = facts.answered_from == "history"
     turn = AnsweredTurn(
         number=facts.path_length,
@@ -73,15 +70,13 @@ def _answered_columns(
         topic_switch=question.turn.topic_switch if question.turn else None,
     )
     harm = turn.reuses_wrongly if turn.reuses else None
-    rewrite = _rewrite_scores(facts.standalone_query, question)
     return {
-        "rewrite_rouge1_recall": rewrite.rouge1_recall if rewrite else None,
-        "rewrite_exact": rewrite.exact if rewrite else None,
+        **_rewrite(facts, question),
         **_needed(facts, question),
         "reuses": float(turn.reuses) if turn.is_follow_up else None,
         "reuses_wrongly": None if harm is None else float(harm),
-        "turn_calls": calls,
-        "turn_tokens": tokens,
+        "turn_calls": sum(usage.calls for usage in row.uncached_chat_usage),
+        "turn_tokens": sum(usage.tokens for usage in row.uncached_chat_usage),
         **_retrieved(facts, question, ks),
     }
 
@@ -91,21 +86,25 @@ def _needed(facts: TurnFacts, question: EvalQuestion) -> dict[str, float | None]
     gold = question.turn.relevant_turns if question.turn else None
     if gold is None or facts.needed_turns is None or facts.path_length < 2:
         return {}
-    scores = needed_scores(facts.needed_turns, gold)
-    return {"needed_precision": scores.precision, "needed_recall": scores.recall, "needed_f1": scores.f1}
+    return {f"needed_{name}": score for name, score in asdict(needed_scores(facts.needed_turns, gold)).items()}
 
 
-def _rewrite_scores(standalone: str, question: EvalQuestion) -> RewriteScores | None:
+def _rewrite(facts: TurnFacts, question: EvalQuestion) -> dict[str, float]:
+    """Score the rewrite of a turn, if the data set has one with words."""
     human = question.turn.rewrite if question.turn else ""
     if not any(letter.isalnum() for letter in human):
-        return None
-    return rewrite_scores(standalone, human, lang=question.lang)
+        return {}
+    scores = rewrite_scores(facts.standalone_query, human, lang=question.lang)
+    return {f"rewrite_{name}": score for name, score in asdict(scores).items()}
 
 
-def _retrieved(facts: TurnFacts, question: EvalQuestion, ks: Sequence[int]) -> dict[str, float | None]:
-    scores: dict[str, float | None] = {}
-    for form, keys in facts.retrieved.items():
-        for k in ks:
-            scores[f"{form}_recall@{k}"] = supporting_recall(keys, question.supporting, k=k)
-            scores[f"{form}_all@{k}"] = all_supporting(keys, question.supporting, k=k)
-    return scores
+def _retrieved(facts: TurnFacts, question: EvalQuestion, ks: Sequence[int]) -> dict[str, float]:
+    if not question.supporting:
+        return {}
+    of_name = {"recall": supporting_recall, "all": all_supporting}
+    return {
+        f"{form}_{name}@{k}": score(keys, question.supporting, k=k)
+        for form, keys in facts.retrieved.items()
+        for k in ks
+        for name, score in of_name.items()
+    }

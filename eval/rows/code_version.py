@@ -9,7 +9,7 @@ import itertools
 import json
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -109,9 +109,7 @@ def differences(then: CodeVersion, now: CodeVersion, *, names: frozenset[str] | 
 def mixed_versions(versions: Sequence[CodeVersion], used: Mapping[str, int]) -> Iterator[str]:
     """Yield lines of Markdown about rows of several code versions; none for a single version.
 
-    Args:
-        versions: The versions of the manifest, oldest first.
-        used: Number of rows by version id.
+    ``versions`` are those of the manifest, oldest first, ``used`` is the number of rows by version id.
     """
     if len(used) < 2:
         return
@@ -132,7 +130,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
                     yield f"{package}/{inside.as_posix()}", path.read_bytes()
 
 
-def _digest(parts: Iterator[bytes] | list[bytes]) -> str:
+def _digest(parts: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)

@@ -31,14 +31,14 @@ def row_of(
     """Build the row of one question; ``result`` is None if the question failed without one.
 
     Args:
-            question: The question of the data set.
-            result: Its result.
-            place: System, repeat and attempt.
-            thread_id: The thread that the question ran on.
-            error: Why it failed; ``""`` otherwise.
-            seconds: Wall time.
-            key_field: Metadata field of a chunk that names its document.
-            local_models: Names of the chat models that run in this process.
+        question: The question of the data set.
+        result: Its result.
+        place: System, repeat and attempt.
+        thread_id: The thread that the question ran on.
+        error: Why it failed; ``""`` otherwise.
+        seconds: Wall time.
+        key_field: Metadata field of a chunk that names its document.
+        local_models: Names of the chat models that run in this process.
     """
     system, repeat, attempt = place
     tree = result.tree if result else None

@@ -28,6 +28,8 @@ from .turn_facts import TurnFacts
 
 Completeness = Literal["complete", "degraded", "failed"]
 """complete: answered without damage. degraded: answered with damage. failed: not answered."""
+Place = tuple[str, str, int]
+"""System, id of a question or dialogue, and repeat."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,7 @@ class RunRow:
     """Whether a ``ModelSetupError`` (key, model, account, address) failed it. The same command asks it again."""
 
     @property
-    def place(self) -> tuple[str, str, int]:
+    def place(self) -> Place:
         """System, question and repeat of the row."""
         return (self.system, self.question_id, self.repeat)
 
@@ -98,26 +100,36 @@ class RunRow:
         return round(self.seconds + own + (self.tree.cached_seconds if self.tree else 0.0), 3)
 
     @property
+    def chat_usage(self) -> tuple[ModelUsage, ...]:
+        """The part of ``paid`` by chat models; empty if nothing was recorded."""
+        return tuple(usage for usage in self.paid or () if usage.kind == "chat")
+
+    @property
+    def uncached_chat_usage(self) -> tuple[ModelUsage, ...]:
+        """``chat_usage`` as if no call had come from the cache."""
+        return tuple(usage.as_if_uncached() for usage in self.chat_usage)
+
+    @property
     def chat_calls(self) -> int:
         """Paid chat calls of the tree and of the conversation."""
-        if self.tree is None and self.conversation is None:
-            return sum(usage.calls for usage in self.paid or () if usage.kind == "chat")
-        own = self.conversation.own.calls if self.conversation else 0
-        return own + (self.tree.chat_calls if self.tree else 0)
+        return sum(usage.calls for usage in self.chat_usage)
 
     @property
     def tokens(self) -> int:
         """Prompt and completion tokens of ``chat_calls``."""
-        if self.tree is None and self.conversation is None:
-            return sum(usage.tokens for usage in self.paid or () if usage.kind == "chat")
-        own = self.conversation.own.prompt_tokens + self.conversation.own.completion_tokens if self.conversation else 0
-        return own + (self.tree.prompt_tokens + self.tree.completion_tokens if self.tree else 0)
+        return sum(usage.tokens for usage in self.chat_usage)
 
 
 Manifest = Mapping[str, object]
 _ROW = TypeAdapter(RunRow)
 _ROW_HEAD = f'{{"{FORMAT_KEY}":"{format_of("rows")}",'.encode()
 """Start of each line of the rows file."""
+
+
+def part_of(manifest: Manifest, name: Literal["experiment", "identity", "settings", "index"]) -> Mapping[str, object]:
+    """Return a part of a manifest; empty if it is missing."""
+    part = manifest.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def newest_attempts(rows: Iterable[RunRow]) -> list[RunRow]:
@@ -268,7 +280,7 @@ class RunStore:
 
 
 class RowTail:
-    """Reader of a rows file that grows, whichever process appends to it."""
+    """Reader of a rows file to which this and other processes append."""
 
     def __init__(self, store: RunStore) -> None:
         self._file = store.rows_file
@@ -299,15 +311,14 @@ class RowTail:
                     _refuse_other_format(json.loads(line), "rows", where=f"{self._file}, line {self._lines_read}")
                 rows.append(_ROW.validate_json(line))
             except (ValueError, RecursionError) as error:
-                fault = f"{self._file}, line {self._lines_read} is damaged: {_fault(error)}."
-                raise LoadingError(f"{fault} Take that line out of the file; its question is asked again.") from error
+                fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+                raise LoadingError(
+                    f"{self._file}, line {self._lines_read} is damaged: {fault}. Take that line out of the file; its "
+                    "question is asked again."
+                ) from error
         return rows
 
 
 def _refuse_other_format(document: object, thing: Thing, *, where: str) -> None:
     found = document.get(FORMAT_KEY) if isinstance(document, dict) else None
     refuse_other_format(found, thing, where=where, remedy="Give another --out, and run the questions again.")
-
-
-def _fault(error: Exception) -> str:
-    return str(error.errors()[0]["msg"] if isinstance(error, ValidationError) else error)

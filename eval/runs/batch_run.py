@@ -6,7 +6,7 @@ can be repeated and reported as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,20 +19,12 @@ from ...modules.llm.cache import without_reading
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
 from ..rows.code_version import with_code
-from ..rows.store import RowTail, RunRow, RunStore, newest_attempts
+from ..rows.store import RowTail, RunRow, RunStore, newest_attempts, part_of
 from .claims import can_share, prepare_checkpoints
 from .experiment import Experiment, load_experiment
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
 from .limits import Spending, refuse_unpriced
-from .manifest import (
-    experiment_in,
-    identity_of,
-    index_facts,
-    manifest_of,
-    refuse_other_run,
-    with_opened,
-    with_prompts,
-)
+from .manifest import identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
 from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, run_questions
 from .services import Services
@@ -58,7 +50,7 @@ def joined(known: Experiment, further: Experiment, dataset: Dataset) -> Experime
     changes: dict[str, object] = {
         "systems": tuple(sorted(asked, key=[*SYSTEMS, *sorted(asked)].index)),
         "repeats": max(known.repeats, further.repeats),
-        "metrics": _both(known.metrics, further.metrics),
+        "metrics": tuple(dict.fromkeys([*(known.metrics or ()), *(further.metrics or ())])) or None,
         "max_calls": _larger(known.max_calls, further.max_calls),
         "max_tokens": _larger(known.max_tokens, further.max_tokens),
         "max_cost": _larger(known.max_cost, further.max_cost),
@@ -76,10 +68,6 @@ def _choice(known: Experiment, further: Experiment, dataset: Dataset) -> dict[st
             return {"limit": each.limit, "sample": each.sample, "seed": each.seed, "ids": each.ids}
     ids = tuple(question.id for question in dataset.questions if question.id in before | now)
     return {"limit": None, "sample": None, "ids": ids}
-
-
-def _both(known: Sequence[str] | None, further: Sequence[str] | None) -> tuple[str, ...] | None:
-    return tuple(dict.fromkeys([*(known or ()), *(further or ())])) or None
 
 
 def _larger(known: Number | None, further: Number | None) -> Number | None:
@@ -148,8 +136,7 @@ def run_experiment(
     if options.again is not None:
         refuse_other_data(options.again.manifest, identity_of(experiment, whole, settings))
     dataset = _asked_now(choose_questions(whole, experiment), experiment, options)
-    if options.force:
-        _reading_no_cache(experiment)  # rejects a replay before anything is written
+    asked = _reading_no_cache(experiment) if options.force else experiment
     prices = load_prices(settings.home)
     refuse_unpriced(experiment, settings, prices)
     store = RunStore(out)
@@ -161,18 +148,17 @@ def run_experiment(
             run_id = _enter(store, experiment, whole, settings, options)
         tail = RowTail(store)
         attempts = tail.read_new()
-        jobs = _jobs(experiment, dataset, attempts, options)
+        rows = newest_attempts(attempts)
+        jobs = plan_jobs(experiment, dataset.questions, rows, retry=options.retry, force=options.force)
         kept = len(dataset.questions) * len(experiment.systems) * experiment.repeats - len(jobs)
-        damaged = _kept_incomplete(experiment, dataset, attempts, jobs)
+        damaged = _kept_incomplete(experiment, dataset, rows, jobs)
         spending = Spending(experiment, attempts, prices=prices)
         if not jobs:
             return RunSummary(asked=0, kept=kept, failed=0, kept_incomplete=damaged, cost=spending.cost)
         with ExitStack() as resources:
-            asked = _reading_no_cache(experiment) if options.force else experiment
-            with store.setting_up(on_setup):
-                _enter_code(store, options)
             services = Services(asked, dataset, settings, spending=spending, on_progress=on_setup)
             with store.setting_up(on_setup):
+                _enter_code(store, options)
                 resources.enter_context(services)
                 _enter_services(store, services, options.again)
                 prepare_checkpoints(settings)
@@ -182,7 +168,7 @@ def run_experiment(
                 run_id,
                 jobs,
                 spending=spending,
-                rows=newest_attempts(attempts),
+                rows=rows,
                 others=tail if shared else None,
                 on_progress=on_progress,
             )
@@ -214,19 +200,12 @@ def _asked_now(dataset: Dataset, experiment: Experiment, options: RunOptions) ->
     return with_paths(dataset, drawn, experiment) if drawn else replace(dataset, questions=())
 
 
-def _jobs(experiment: Experiment, dataset: Dataset, attempts: Collection[RunRow], options: RunOptions) -> list[Job]:
-    rows = newest_attempts(attempts)
-    return plan_jobs(experiment, dataset.questions, rows, retry=options.retry, force=options.force)
-
-
-def _kept_incomplete(
-    experiment: Experiment, dataset: Dataset, attempts: Collection[RunRow], jobs: Iterable[Job]
-) -> int:
+def _kept_incomplete(experiment: Experiment, dataset: Dataset, rows: Iterable[RunRow], jobs: Iterable[Job]) -> int:
     """Count the failed or degraded rows of the experiment's questions that are not asked again."""
     asked, questions = {job.place for job in jobs}, {question.id for question in dataset.questions}
     return sum(
         row.completeness != "complete" and row.place not in asked
-        for row in newest_attempts(attempts)
+        for row in rows
         if row.question_id in questions and row.system in experiment.systems and row.repeat < experiment.repeats
     )
 
@@ -253,7 +232,7 @@ def _enter(store: RunStore, experiment: Experiment, dataset: Dataset, settings: 
         wanted = identity_of(experiment, dataset, settings)
         refuse_other_run(manifest, wanted, where=store.folder, accept_changes=options.accept_changes)
         known, manifest = manifest, with_prompts(manifest, wanted)
-        asked = joined(load_experiment(None, **experiment_in(manifest)), experiment, dataset)
+        asked = joined(load_experiment(None, **part_of(manifest, "experiment")), experiment, dataset)
         manifest = {**manifest, "experiment": asked.model_dump(mode="json")}
         if manifest != known:
             store.write_manifest(manifest)

@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..datasets.dialogue_turns import with_parents
+from ..datasets.dialogue_turns import turn_of, with_parents
 from ..datasets.questions import Dataset, EvalQuestion
 from ..datasets.registry import load_dataset
 from ..datasets.rows import select_questions
 from ..metrics.damage import REPLY_DAMAGE
-from ..rows.store import RunRow
+from ..rows.store import Place, RunRow
 from .experiment import Experiment
 
 
@@ -86,14 +86,14 @@ class Job:
     """Whether the model cache must not be read, because a reply in it damaged the previous attempt."""
 
     @property
-    def place(self) -> tuple[str, str, int]:
+    def place(self) -> Place:
         """System, question and repeat, as in ``RunRow.place``."""
         return (self.system, self.question.id, self.repeat)
 
     @property
     def dialogue_id(self) -> str:
         """Id of the question's dialogue; a question that stands alone is its own dialogue."""
-        return _dialogue_of(self.question)
+        return turn_of(self.question).dialogue_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,20 +102,15 @@ class Chain:
 
     jobs: tuple[Job, ...]
     """One or more jobs of the same system, repeat and attempt."""
-    place: tuple[str, str, int]
-    """What only one worker may hold: the place of a question or dialogue."""
+    place: Place
+    """The place of the question, or of the dialogue; only one worker may hold it."""
 
-    @property
-    def attempt(self) -> int:
-        """The attempt of all its jobs."""
-        return self.jobs[0].attempt
-
-    def is_done(self, newest: Mapping[tuple[str, str, int], RunRow]) -> bool:
+    def is_done(self, newest: Mapping[Place, RunRow]) -> bool:
         """Whether all its jobs have rows in ``newest``, which is keyed by place."""
         return all(is_answered(job, newest) for job in self.jobs)
 
 
-def is_answered(job: Job, newest: Mapping[tuple[str, str, int], RunRow]) -> bool:
+def is_answered(job: Job, newest: Mapping[Place, RunRow]) -> bool:
     """Whether a job has its row, or one of a later attempt, in ``newest``, which is keyed by place."""
     row = newest.get(job.place)
     return row is not None and row.attempt >= job.attempt
@@ -135,18 +130,26 @@ def plan_jobs(
     conversation are repeated together, and a started attempt is finished first: its rows belong to one conversation.
     """
     newest = {row.place: row for row in rows}
-    if leads_conversations(experiment, questions):
-        return _plan_dialogues(experiment, questions, newest, retry=retry, force=force)
-    jobs = []
+    asked_together: dict[str, list[EvalQuestion]] = {}
+    by_dialogue = leads_conversations(experiment, questions)
+    for question in questions:
+        group = turn_of(question).dialogue_id if by_dialogue else question.id
+        asked_together.setdefault(group, []).append(question)
+    jobs: list[Job] = []
     for repeat in range(experiment.repeats):
-        for question in questions:
+        for turns in asked_together.values():
             for system in experiment.systems:
-                row = newest.get((system, question.id, repeat))
-                if row is None:
-                    jobs.append(Job(system=system, question=question, repeat=repeat, attempt=0))
-                elif force or is_retried(row, retry):
-                    number, fresh = row.attempt + 1, needs_new_replies(row)
-                    jobs.append(Job(system=system, question=question, repeat=repeat, attempt=number, fresh=fresh))
+                done = [row for turn in turns if (row := newest.get((system, turn.id, repeat))) is not None]
+                attempt, fresh = max((row.attempt for row in done), default=0), False
+                done = [row for row in done if row.attempt == attempt]
+                if (force and done) or any(is_retried(row, retry) for row in done):
+                    attempt, done, fresh = attempt + 1, [], any(map(needs_new_replies, done))
+                answered = {row.question_id for row in done}
+                jobs += (
+                    Job(system=system, question=turn, repeat=repeat, attempt=attempt, fresh=fresh)
+                    for turn in turns
+                    if turn.id not in answered
+                )
     return jobs
 
 
@@ -171,7 +174,7 @@ def chains_of(jobs: Sequence[Job], *, by_dialogue: bool) -> list[Chain]:
     """Group jobs into chains, in the order of their first jobs: one per dialogue, or one per job."""
     if not by_dialogue:
         return [Chain(jobs=(job,), place=job.place) for job in jobs]
-    chains: dict[tuple[str, str, int], list[Job]] = {}
+    chains: dict[Place, list[Job]] = {}
     for job in jobs:
         chains.setdefault((job.system, job.dialogue_id, job.repeat), []).append(job)
     return [Chain(jobs=tuple(chain), place=place) for place, chain in chains.items()]
@@ -188,35 +191,3 @@ def conversation_name_of(run_id: str, job: Job, *, by_dialogue: bool) -> str:
     talk = ("dialogue", job.dialogue_id) if by_dialogue else ("turn", job.question.id)
     parts = (run_id, job.system, *talk, str(job.repeat), str(job.attempt))
     return str(uuid.uuid5(_NAMESPACE, "\x00".join(parts)))
-
-
-def _plan_dialogues(
-    experiment: Experiment,
-    questions: Sequence[EvalQuestion],
-    newest: Mapping[tuple[str, str, int], RunRow],
-    *,
-    retry: Retry | None,
-    force: bool,
-) -> list[Job]:
-    dialogues: dict[str, list[EvalQuestion]] = {}
-    for question in questions:
-        dialogues.setdefault(_dialogue_of(question), []).append(question)
-    jobs: list[Job] = []
-    for repeat in range(experiment.repeats):
-        for turns in dialogues.values():
-            for system in experiment.systems:
-                rows = [row for turn in turns if (row := newest.get((system, turn.id, repeat))) is not None]
-                attempt = max((row.attempt for row in rows), default=0)
-                done, fresh = [row for row in rows if row.attempt == attempt], False
-                if (force and rows) or any(is_retried(row, retry) for row in done):
-                    attempt, done, fresh = attempt + 1, [], any(map(needs_new_replies, done))
-                answered = {row.question_id for row in done}
-                left = (turn for turn in turns if turn.id not in answered)
-                jobs += (
-                    Job(system=system, question=turn, repeat=repeat, attempt=attempt, fresh=fresh) for turn in left
-                )
-    return jobs
-
-
-def _dialogue_of(question: EvalQuestion) -> str:
-    return question.turn.dialogue_id if question.turn else question.id

@@ -125,14 +125,10 @@ class Spending:
     def _spent(self) -> Amount:
         return sum(self._open.values(), self._rows)
 
-    @property
-    def _reserved(self) -> Amount:
-        return sum(self._in_flight.values(), _NOTHING)
-
     def _limit_in_the_way(self, expected: Amount) -> str:
         if all(limit is None for limit in self._limits.values()):
             return ""
-        return self._refused or self._limit_below(self._spent + self._reserved + expected)
+        return self._refused or self._limit_below(self._spent + sum(self._in_flight.values(), expected))
 
     def _book(self, thread_id: str, amount: Amount) -> None:
         self._open[thread_id] = self._open.get(thread_id, _NOTHING) + amount
@@ -142,12 +138,12 @@ class Spending:
         of_limit = {"max_calls": amount.calls, "max_tokens": amount.tokens, "max_cost": amount.cost.known_usd}
         for name, limit in self._limits.items():
             if limit is not None and (of_limit[name] > limit or (is_met and of_limit[name] == limit)):
-                return f"{name}={limit:g}"
+                return f"{name}={limit:g}" if name == "max_cost" else f"{name}={limit}"
         return ""
 
 
 def cost_of_row(row: RunRow, prices: Prices) -> Cost:
-    """Compute the cost of one question; unknown for old rows without ``paid``."""
+    """Compute the cost of one question; unknown if nothing was recorded."""
     return UNKNOWN if row.paid is None else prices.cost_of(row.paid)
 
 
@@ -234,14 +230,11 @@ class LimitedLLM(ChatWrapper):
             taken = None
             raise
         finally:
-            await self._settle(place, taken)
+            used = _NOTHING
+            if taken is not None:
+                used = self._spending.amount_of(CallRecord(**{**taken, "model": self._billed_as}))
+            await self._spending.settle(place, used)
         return completion
-
-    async def _settle(self, place: object, taken: CallRecord | None) -> None:
-        amount = (
-            Amount() if taken is None else self._spending.amount_of(CallRecord(**{**taken, "model": self._billed_as}))
-        )
-        await self._spending.settle(place, amount)
 
 
 MIN_ASKED = 10

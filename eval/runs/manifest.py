@@ -18,7 +18,7 @@ from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION, STRAT
 from ...modules.settings import Settings, without_secrets
 from ..datasets.questions import Dataset
 from ..rows.code_version import code_version
-from ..rows.store import Manifest
+from ..rows.store import Manifest, part_of
 from .experiment import Experiment
 
 STRATEGY_PROMPTS: Mapping[str, str] = {f"{name}_prompt": version for name, version in STRATEGY_VERSIONS.items()}
@@ -137,16 +137,9 @@ def refuse_other_run(
 
 def with_prompts(manifest: Manifest, wanted: Mapping[str, object]) -> Manifest:
     """Add the prompts of ``wanted``, an identity, to a manifest: those of new systems and accepted changes."""
-    stored = manifest.get("identity")
-    known = stored if isinstance(stored, Mapping) else {}
+    known = part_of(manifest, "identity")
     new = {name: version for name, version in wanted.items() if _is_prompt(name) and known.get(name) != version}
     return {**manifest, "identity": {**known, **new}} if new else manifest
-
-
-def experiment_in(manifest: Manifest) -> dict[str, object]:
-    """Return the experiment's keys from a manifest, for ``load_experiment``; empty without any."""
-    kept = manifest.get("experiment")
-    return dict(kept) if isinstance(kept, Mapping) else {}
 
 
 def stored_identity(manifest: Manifest) -> Mapping[str, object]:
@@ -154,8 +147,8 @@ def stored_identity(manifest: Manifest) -> Mapping[str, object]:
 
     Keys that are newer than the manifest have their defaults.
     """
-    stored = manifest.get("identity")
-    return {**_DEFAULTS, **stored} if isinstance(stored, Mapping) else {}
+    stored = part_of(manifest, "identity")
+    return {**_DEFAULTS, **stored} if stored else {}
 
 
 def _prompts_of(experiment: Experiment, dataset: Dataset) -> Iterator[str]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ...modules.calls.prices import FREE, LOCAL, Cost, ModelUsage, Prices, load_prices
+from ...modules.calls.prices import FREE, LOCAL, Cost, Prices, load_prices
 from ...modules.errors import SettingsError
 from ...modules.llm.rate_limit import MINUTE_S
 from ...modules.settings import Settings, load_settings
@@ -20,7 +20,7 @@ from ..rows.store import RunRow, RunStore
 from .batch_run import RunOptions, run_experiment, with_experiment
 from .experiment import Experiment
 from .jobs import choose_questions, dataset_of, plan_jobs
-from .limits import cost_of_row
+from .limits import cost_of_row, uncached_cost_of_row
 from .runner import Progress
 
 PILOT = 10
@@ -45,7 +45,7 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class SystemEstimate:
-    """Estimate of the rest for one system, as if the model cache held nothing of it."""
+    """Estimate of the rest for one system, as if the model cache were empty."""
 
     system: str
     answered: int
@@ -150,10 +150,8 @@ def estimate_run(
     questions = choose_questions(dataset_of(experiment), experiment).questions
     left = Counter(job.system for job in plan_jobs(experiment, questions, rows))
     wanted = {question.id for question in questions}
-    used = {
-        system: [row for row in rows if row.system == system and row.question_id in wanted and _has_usage(row)]
-        for system in experiment.systems
-    }
+    answered = [row for row in rows if row.question_id in wanted and row.status != "failed" and row.paid is not None]
+    used = {system: [row for row in answered if row.system == system] for system in experiment.systems}
     at_once = max(1, min(experiment.concurrency, left.total()))
     systems = tuple(estimate_system(name, used[name], left[name], at_once, prices) for name in experiment.systems)
     return RunEstimate(
@@ -177,14 +175,13 @@ def estimate_system(system: str, rows: Sequence[RunRow], left: int, at_once: int
     """
     if not rows:
         raise SettingsError(f"There is no answer of {system} to estimate from. Give --pilot N with N of 1 or more.")
-    usages = [_uncached(row) for row in rows]
-    costs = [prices.cost_of(usage) for usage in usages]
+    costs = [uncached_cost_of_row(row, prices) for row in rows]
     return SystemEstimate(
         system=system,
         answered=len(rows),
         left=left,
-        calls=_expected([sum(one.calls for one in _chat(usage)) for usage in usages], left),
-        tokens=_expected([sum(_tokens(one) for one in _chat(usage)) for usage in usages], left),
+        calls=_expected([sum(usage.calls for usage in row.uncached_chat_usage) for row in rows], left),
+        tokens=_expected([sum(usage.tokens for usage in row.uncached_chat_usage) for row in rows], left),
         known_usd=_expected([cost.known_usd for cost in costs], left),
         is_whole=all(cost.is_whole for cost in costs),
         seconds=_expected([row.seconds_uncached / at_once for row in rows], left),
@@ -199,10 +196,11 @@ def rate_limit_s(rows: Mapping[str, Sequence[RunRow]], left: Mapping[str, int], 
     calls: defaultdict[str, float] = defaultdict(float)
     tokens: defaultdict[str, float] = defaultdict(float)
     for system, answered in rows.items():
-        for usage in (one for row in answered for one in _chat(_uncached(row)) if not one.model.startswith(LOCAL)):
-            share = left[system] / len(answered)
-            calls[usage.model] += usage.calls * share
-            tokens[usage.model] += _tokens(usage) * share
+        for usage in (usage for row in answered for usage in row.uncached_chat_usage):
+            if not usage.model.startswith(LOCAL):
+                share = left[system] / len(answered)
+                calls[usage.model] += usage.calls * share
+                tokens[usage.model] += usage.tokens * share
     limits = ((calls, settings.requests_per_minute), (tokens, settings.tokens_per_minute))
     return max((MINUTE_S * most / limit for used, limit in limits if limit for most in used.values()), default=0.0)
 
@@ -218,24 +216,8 @@ def _expected(values: Sequence[float], left: int) -> Expected:
     return Expected(value=value, low=max(0.0, low), high=high)
 
 
-def _has_usage(row: RunRow) -> bool:
-    return row.status != "failed" and row.paid is not None
-
-
-def _uncached(row: RunRow) -> tuple[ModelUsage, ...]:
-    return tuple(usage.as_if_uncached() for usage in row.paid or ())
-
-
-def _chat(usages: Iterable[ModelUsage]) -> Iterator[ModelUsage]:
-    return (usage for usage in usages if usage.kind == "chat")
-
-
-def _tokens(usage: ModelUsage) -> int:
-    return usage.prompt_tokens + usage.completion_tokens
-
-
 def _cached_share(rows: Iterable[RunRow]) -> float:
-    usages = [usage for row in rows for usage in _chat(row.paid or ())]
+    usages = [usage for row in rows for usage in row.chat_usage]
     calls, cached = sum(usage.calls for usage in usages), sum(usage.cached_calls for usage in usages)
     return cached / (calls + cached) if calls + cached else 0.0
 

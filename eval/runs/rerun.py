@@ -10,7 +10,7 @@ from ...modules.addresses import Address
 from ...modules.errors import LoadingError, SettingsError
 from ...modules.settings import Settings, load_settings, without_secrets
 from ..rows.code_version import code_version, code_versions_in, differences
-from ..rows.store import Manifest, RunStore
+from ..rows.store import Manifest, RunStore, part_of
 from .experiment import Experiment, load_experiment
 from .manifest import PROMPT_LIMITS, PROMPTS
 
@@ -55,7 +55,7 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
     if manifest is None or (not path.is_dir() and path.name != "manifest.json"):
         raise LoadingError(f"{path} is not the manifest of a run. Name the manifest.json of a run directory.")
     now = settings or load_settings()
-    kept = _mapping(manifest, "identity")
+    kept = part_of(manifest, "identity")
     as_it_was = {
         "llm": _with_secrets(kept.get("llm"), now.llm_spec, "LLM"),
         "judge_llm": _with_secrets(kept.get("judge_llm"), now.judge_spec, "JUDGE_LLM"),
@@ -65,8 +65,8 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
     given = {name: value for each in (as_it_was, overrides) for name, value in each.items() if value is not None}
     return Rerun(
         manifest=manifest,
-        experiment=load_experiment(None, **{**_mapping(manifest, "experiment"), **given}),
-        settings=_restored(now, _mapping(manifest, "settings")),
+        experiment=load_experiment(None, **{**part_of(manifest, "experiment"), **given}),
+        settings=_restored(now, part_of(manifest, "settings")),
         changes=tuple(_changes(manifest)),
     )
 
@@ -79,10 +79,10 @@ def refuse_other_data(
     Raises:
         SettingsError: One of them differs; the message names it.
     """
-    then = {name: _mapping(manifest, "identity").get(name) for name in _DATA}
+    then = {name: part_of(manifest, "identity").get(name) for name in _DATA}
     now = {name: identity[name] for name in _DATA if name in identity}
     if index is not None:
-        then["content_digest"] = _mapping(manifest, "index").get("content_digest")
+        then["content_digest"] = part_of(manifest, "index").get("content_digest")
         now["content_digest"] = index["content_digest"]
     others = [name for name, digest in now.items() if then[name] is not None and then[name] != digest]
     if others:
@@ -91,11 +91,6 @@ def refuse_other_data(
             f"The data differ from those of the run to repeat ({differences}). Restore the files of that run, or "
             "start a new one without --from."
         )
-
-
-def _mapping(manifest: Manifest, name: str) -> Mapping[str, object]:
-    content = manifest.get(name)
-    return content if isinstance(content, Mapping) else {}
 
 
 def _with_secrets(kept: object, now: Address, variable: str) -> object:
@@ -114,7 +109,7 @@ def _restored(settings: Settings, kept: Mapping[str, object]) -> Settings:
 
 
 def _changes(manifest: Manifest) -> list[str]:
-    identity = _mapping(manifest, "identity")
+    identity = part_of(manifest, "identity")
     pairs = [(name, identity.get(name), version) for name, version in PROMPTS.items()]
     prompts = [f"{name}: {then} then, {now} now" for name, then, now in pairs if then is not None and then != now]
     newest = code_versions_in(manifest)[-1:]

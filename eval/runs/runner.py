@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -23,10 +23,10 @@ from ...modules.disk import is_full_disk, writing_error
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError, ungrouped
 from ..rows.code_version import code_version
 from ..rows.from_results import paid_for, row_of
-from ..rows.store import Completeness, RowTail, RunRow, RunStore
+from ..rows.store import Completeness, Place, RowTail, RunRow, RunStore
 from ..rows.trees import TreeStore
 from ..rows.turn_facts import TurnReply
-from .claims import Place, WorkList, open_claims
+from .claims import WorkList, open_claims
 from .jobs import Chain, Job, chains_of, is_answered, leads_conversations, thread_id_of
 from .limits import SetupFailures, Spending
 from .services import Services
@@ -150,7 +150,6 @@ class _Run:
         self._run_id = run_id
         self._jobs = jobs
         self._chains = chains_of(jobs, by_dialogue=leads_conversations(services.experiment, services.dataset.questions))
-        self._chain_of = {job.place: chain for chain in self._chains for job in chain.jobs}
         self._on_progress = on_progress
         self._writing = asyncio.Lock()
         self._askers: dict[tuple[str, int, bool], _Asker] = {}
@@ -174,7 +173,7 @@ class _Run:
             self._journal = await closing.enter_async_context(open_call_journal(self._checkpoint_url))
             await self._recover_books()
             claims = await closing.enter_async_context(open_claims(self._services.settings, self._run_id))
-            work = WorkList(self._chains, claims, new_rows=self._chains_of_others, is_over=self._is_over)
+            work = WorkList(self._chains, claims, is_done=self._is_done, is_over=self._is_over)
             try:
                 await self._work_through(work)
             finally:
@@ -219,14 +218,13 @@ class _Run:
     def _is_over(self) -> bool:
         return bool(self._spending.exhausted) or self._setup_failures.is_reached
 
-    def _chains_of_others(self) -> Iterator[Chain]:
-        """Yield the chains that other processes have finished since the last call."""
-        rows = [row for row in (self._others.read_new() if self._others else ()) if row.place not in self._asked_here]
-        for row in rows:
-            self._spending.add(row)
-            self._newest[row.place] = row
-        touched = (self._chain_of[row.place] for row in rows if row.place in self._chain_of)
-        yield from (chain for chain in touched if chain.is_done(self._newest))
+    def _is_done(self, chain: Chain) -> bool:
+        """Count the rows that other processes have written since the last call, then look for those of the chain."""
+        for row in self._others.read_new() if self._others else ():
+            if row.place not in self._asked_here:
+                self._spending.add(row)
+                self._newest[row.place] = row
+        return chain.is_done(self._newest)
 
     def _open_asker(self, system: str, repeat: int, fresh: bool) -> _Asker:
         changes = {"checkpoints": self._checkpoint_url, "durability": "exit"}
@@ -238,7 +236,7 @@ class _Run:
         context = self._services.context(system, repeat, fresh=fresh)
         return _QuestionAsker(RagSession(system=system, context=context, settings=settings))
 
-    async def _work_through(self, work: WorkList[Chain]) -> None:
+    async def _work_through(self, work: WorkList) -> None:
         async def worker() -> None:
             while (chain := await work.take()) is not None:
                 await self._ask_in_turn(chain)
@@ -294,11 +292,7 @@ class _Run:
         return paid_for((record for call in calls for record in call.records), self._services.local_models)
 
     async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:
-        """Return the answer to a question, or the error that failed it.
-
-        Raises:
-            UserError: An error that every other question would meet.
-        """
+        """Return the answer to a question, or the error that failed it; raises what every other question would meet."""
         try:
             return await self._askers[job.system, job.repeat, job.fresh].ask(job, thread_id=thread_id), None
         except ModelSetupError as failure:
@@ -317,9 +311,8 @@ class _Run:
         self._spending.add(row)
         self._done += 1
         self._counts[row.completeness] += 1
-        chat = [usage for usage in row.paid or () if usage.kind == "chat"]
-        self._calls += sum(usage.as_if_uncached().calls for usage in chat)
-        self._cached_calls += sum(usage.cached_calls for usage in chat)
+        self._calls += sum(usage.calls for usage in row.uncached_chat_usage)
+        self._cached_calls += sum(usage.cached_calls for usage in row.chat_usage)
         self._failure = self._failure or row.error
         if is_asked:
             self._setup_failures.add(row)

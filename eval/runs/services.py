@@ -41,21 +41,6 @@ def collection_of(dataset: Dataset) -> str:
     return f"eval_{re.sub(r'[^0-9A-Za-z]+', '_', dataset.name)}_{dataset.corpus_digest[:12]}"
 
 
-def open_collection(collection: str, settings: Settings) -> Index:
-    """Open an existing collection as an index; close it after use.
-
-    Raises:
-        CollectionError: The collection does not exist; the message lists those that do.
-    """
-    index = open_index(collection, settings)
-    try:
-        index.info()
-    except BaseException:
-        index.close()
-        raise
-    return index
-
-
 def open_corpus(dataset: Dataset, settings: Settings, *, on_progress: StageProgress | None = None) -> Index:
     """Open an index over the data set's corpus and bring it up to date; close it after use.
 
@@ -178,11 +163,11 @@ class Services:
         experiment = self.experiment
         if experiment.retriever is not None:
             if needs_index(experiment.retriever):
-                self.index = self._resources.enter_context(self._open_index())
+                self.index = self._open_index()
             return create_own_retriever(
                 experiment.retriever, index=self.index, topk=experiment.topk, settings=self.settings
             )
-        self.index = self._resources.enter_context(self._open_index())
+        self.index = self._open_index()
         retriever = Retriever(
             self.index,
             topk=experiment.topk,
@@ -194,9 +179,12 @@ class Services:
         return retriever
 
     def _open_index(self) -> Index:
-        if self.experiment.corpus is not None and self.experiment.corpus_folder is None:
-            return open_collection(self.experiment.corpus, self.settings)
-        return open_corpus(self.dataset, self.settings, on_progress=self._on_progress)
+        if self.experiment.corpus is None or self.experiment.corpus_folder is not None:
+            index = open_corpus(self.dataset, self.settings, on_progress=self._on_progress)
+            return self._resources.enter_context(index)
+        index = self._resources.enter_context(open_index(self.experiment.corpus, self.settings))
+        index.info()  # raises for a collection that does not exist
+        return index
 
     def _create_judge(self, llm: ChatLLM) -> Judge:
         return create_judge(self.experiment.judge, llm, spec=self.settings.judge_spec, settings=self.settings)

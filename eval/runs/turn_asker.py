@@ -13,11 +13,11 @@ from ...modules.calls.usage import CallRecord
 from ...modules.errors import UnknownThread
 from ...modules.memory.turns import PathSpans, QaPair, given_id, rag_thread_of
 from ...modules.settings import Settings
-from ..datasets.questions import DialogueTurn, EvalQuestion
+from ..datasets.dialogue_turns import turn_of
+from ..datasets.questions import DialogueTurn
 from ..metrics.damage import Damage, damage_to_calls, in_order
-from ..rows.store import RunRow
+from ..rows.store import Place, RunRow
 from ..rows.turn_facts import TurnFacts, TurnReply
-from .claims import Place
 from .jobs import Job, conversation_name_of, leads_conversations
 from .services import Services
 from .turn_calls import NotedJudge, NotedLLM, noted_calls
@@ -203,11 +203,6 @@ class NoMemory:
 def memory_of(run_id: str) -> str:
     """Name the collection for the turns of one run."""
     return f"eval_turns_{run_id.replace('-', '')}"
-
-
-def turn_of(question: EvalQuestion) -> DialogueTurn:
-    """Return the turn of a question; one that stands alone is the only turn of its dialogue."""
-    return question.turn or DialogueTurn(dialogue_id=question.id, number=1)
 
 
 def _unasked_history(turn: DialogueTurn, path: Sequence[RunRow]) -> list[tuple[str, str]]:

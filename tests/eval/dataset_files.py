@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from judgetree.evaluation.datasets.questions import Dataset
+
 Row = Mapping[str, object]
 
 
@@ -21,6 +23,28 @@ def write_lines(folder: Path, *rows: object, name: str = "rows.jsonl") -> Path:
     file = folder / name
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file
+
+
+def write_standards(folder: Path, quotes: Mapping[str, str], *rows: object) -> Path:
+    """Documents by name, and questions over them; returns the file of the questions."""
+    (folder / "standards").mkdir(parents=True)
+    for name, text in quotes.items():
+        (folder / "standards" / name).write_text(text, encoding="utf-8")
+    return write_lines(folder, *rows, name="qa.jsonl")
+
+
+def standards_row(identity: str, question: str, answer: str, source: str, quote: str) -> dict[str, object]:
+    """A question that one quote answers."""
+    fact = {"source": source, "quote": quote, "question": question, "answer": answer}
+    shared = {"id": identity, "lang": "en", "question": question, "answer": answer}
+    return {**shared, "type": "single", "supporting": [fact]}
+
+
+def fault_of(dataset: Dataset, number: int) -> str:
+    """The fault of a row that alone is malformed."""
+    [(found, fault)] = dataset.malformed
+    assert found == number
+    return fault
 
 
 def hotpot_row(

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.evaluation.rows.store import RunRow, RunStore
 from judgetree.evaluation.rows.turn_facts import TurnFacts
-from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.runner import Progress, RunSummary
-from judgetree.modules.settings import Settings, load_settings
+from judgetree.modules.settings import load_settings
 from tests.app.conftest import CORPUS, write_corpus
 from tests.app.talks import DRUM
 from tests.eval.dataset_files import write_lines
+from tests.eval.run_bench import RunBench
 
 _ASKED = [json.loads(json.dumps(asdict(turn))) for turn in DRUM.turns]
 LINE = "en-dialogue-01"
@@ -33,35 +32,12 @@ BRANCHES = {
 TURNS = len(DRUM.turns) + 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bench:
+class Bench(RunBench):
     """The drum's dialogue, one that goes back to its first turn, and a home of its own."""
-
-    server: ScriptedServer
-    settings: Settings
-    experiment: Experiment
-    out: Path
-
-    def changed(self, **changes: object) -> Experiment:
-        return Experiment.model_validate({**self.experiment.model_dump(), **changes})
-
-    def run(
-        self,
-        options: RunOptions | None = None,
-        on_progress: Callable[[Progress], None] | None = None,
-        **changes: object,
-    ) -> RunSummary:
-        experiment = self.changed(**changes)
-        return run_experiment(
-            experiment, self.out, options=options or RunOptions(), settings=self.settings, on_progress=on_progress
-        )
 
     def rows(self) -> dict[tuple[str, str], RunRow]:
         """By system and question."""
         return {(row.system, row.question_id): row for row in RunStore(self.out).read_rows()}
-
-    def requests(self) -> int:
-        return sum(self.server.requests.values())
 
 
 @contextmanager

@@ -15,23 +15,19 @@ from judgetree.evaluation.score_with_ragas import RagasOptions, RagasSummary, sc
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.settings import Settings
-from tests.eval.dataset_files import write_lines
+from tests.eval.dataset_files import standards_row, write_standards
 from tests.eval.run_rows import run_row
 from tests.eval.shown import evidence_text
 
 WALL = "How thick is the wall of the vessel that Norm A names?"
 COLOUR = "Which colour are ladders painted?"
 WELDER = "Who welded the drum?"
+CORPUS = {"a.md": "Norm A names the drum.", "c.md": "Ladders are painted grey."}
 QUESTIONS = (
-    {"id": "wall", "lang": "en", "question": WALL, "answer": "40 mm", "type": "single"},
-    {"id": "colour", "lang": "en", "question": COLOUR, "answer": "Grey.", "type": "single"},
+    standards_row("wall", WALL, "40 mm", "a.md", CORPUS["a.md"]),
+    standards_row("colour", COLOUR, "Grey.", "c.md", CORPUS["c.md"]),
     {"id": "welder", "lang": "en", "question": WELDER, "answer": "", "type": "unanswerable"},
 )
-SUPPORTING = {
-    "wall": [{"source": "a.md", "quote": "Norm A names the drum.", "question": WALL, "answer": "40 mm"}],
-    "colour": [{"source": "c.md", "quote": "Ladders are painted grey.", "question": COLOUR, "answer": "Grey."}],
-}
-CORPUS = {"a.md": "Norm A names the drum.", "c.md": "Ladders are painted grey."}
 REFUSED = "I cannot answer this question."
 
 
@@ -65,12 +61,7 @@ class RagasBench:
 
     def begin(self) -> None:
         """A manifest of a data set of three questions."""
-        data = self.folder.parent / "data"
-        for name, text in CORPUS.items():
-            (data / "standards").mkdir(parents=True, exist_ok=True)
-            (data / "standards" / name).write_text(text, encoding="utf-8")
-        rows = [{**question, "supporting": SUPPORTING.get(question["id"], [])} for question in QUESTIONS]
-        spec = f"standards:{write_lines(data, *rows, name='qa.jsonl')}"
+        spec = f"standards:{write_standards(self.folder.parent / 'data', CORPUS, *QUESTIONS)}"
         self.folder.mkdir()
         RunStore(self.folder).write_manifest(
             {"run_id": "r", "experiment": {"dataset": spec}, "identity": {"dataset_digest": load_dataset(spec).digest}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from judgetree import evaluation
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.modules.errors import SettingsError
+from tests.eval.dataset_files import standards_row, write_standards
 
 QUESTIONS = {"ladders": ("Which colour are ladders painted?", "grey"), "drums": ("How thick are drums?", "40 mm")}
 
@@ -21,17 +21,9 @@ QUESTIONS = {"ladders": ("Which colour are ladders painted?", "grey"), "drums": 
 @pytest.fixture
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Two questions, and a model that knows them in the environment."""
-    folder = tmp_path / "data" / "standards"
-    folder.mkdir(parents=True)
-    rows = []
-    for key, (question, answer) in QUESTIONS.items():
-        quote = f"It is said that {key} have {answer}."
-        (folder / f"{key}.md").write_text(quote, encoding="utf-8")
-        fact = {"source": f"{key}.md", "quote": quote, "question": question, "answer": answer}
-        shared = {"id": key, "lang": "en", "question": question, "answer": answer}
-        rows.append({**shared, "type": "single", "supporting": [fact]})
-    file = folder.parent / "qa.jsonl"
-    file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    quotes = {f"{key}.md": f"It is said that {key} have {answer}." for key, (_, answer) in QUESTIONS.items()}
+    rows = (standards_row(key, *asked, f"{key}.md", quotes[f"{key}.md"]) for key, asked in QUESTIONS.items())
+    file = write_standards(tmp_path / "data", quotes, *rows)
     with ScriptedServer(load_standards_qa(file)) as server:
         monkeypatch.setenv("JUDGETREE_LLM", f"{server.base_url}#scripted")
         yield f"standards:{file}"

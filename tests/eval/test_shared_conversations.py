@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import Counter
 from pathlib import Path
-
-import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.rows.store import RunStore
 from tests.app.talks import THICKNESS
 from tests.eval.dialogue_bench import FORK, LINE, TURNS, facts, opened, turn
-from tests.eval.test_shared_run import ended, worker
+from tests.eval.test_shared_run import command_of, ended, worker
 from tests.modules.conftest import LiteServer
 
 
@@ -38,21 +35,19 @@ class Gate:
 
 
 def test_dialogue_of_a_killed_process_is_gone_on_with_by_the_other(
-    tmp_path: Path, lite_server: LiteServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, lite_server: LiteServer, postgres_url: str
 ) -> None:
-    with opened(tmp_path) as bench:
-        for name, value in {
-            "LLM": bench.settings.llm,
-            "EMBEDDINGS": "local:use",
-            "MILVUS_URI": lite_server.uri,
-            "CHECKPOINTS": postgres_url,
-            "HOME": str(bench.settings.home),
-        }.items():
-            monkeypatch.setenv(f"JUDGETREE_{name}", value)
-        config = tmp_path / "experiment.yaml"
-        config.write_text("topk: 1\nsearch_type: sparse\nconcurrency: 1\ncache: 'off'\n", encoding="utf-8")
-        options = ["--dataset", bench.experiment.dataset, "--systems", "naive", "--config", str(config)]
-        run = [sys.executable, "-m", "judgetree.app", "eval", "run", *options, "--out", str(bench.out), "--json"]
+    with (
+        opened(tmp_path) as bench,
+        command_of(
+            bench.settings.llm,
+            bench.experiment.dataset,
+            bench.out,
+            lite_server,
+            postgres_url,
+            home=bench.settings.home,
+        ) as run,
+    ):
         bench.server.responses = gate = Gate()
         with worker(run) as victim:
             assert gate.reached.wait(120), "the first process never came to a second turn"

@@ -19,6 +19,7 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.evaluation.rows.store import RunStore
+from tests.eval.dataset_files import standards_row, write_standards
 from tests.modules.conftest import LiteServer
 
 QUESTIONS = 5
@@ -27,19 +28,12 @@ QUESTIONS = 5
 @pytest.fixture
 def questions(tmp_path: Path) -> Path:
     """As many questions as drums, each answered by a document of its own."""
-    folder = tmp_path / "data" / "standards"
-    folder.mkdir(parents=True)
-    rows = []
-    for number in range(QUESTIONS):
-        quote, question = f"Drum {number} is {number + 3} mm thick.", f"How thick is drum {number}?"
-        (folder / f"{number}.md").write_text(quote, encoding="utf-8")
-        answer = f"{number + 3} mm"
-        fact = {"source": f"{number}.md", "quote": quote, "question": question, "answer": answer}
-        shared = {"id": f"q{number}", "lang": "en", "question": question, "answer": answer}
-        rows.append({**shared, "type": "single", "supporting": [fact]})
-    file = folder.parent / "qa.jsonl"
-    file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    return file
+    quotes = {f"{number}.md": f"Drum {number} is {number + 3} mm thick." for number in range(QUESTIONS)}
+    rows = (
+        standards_row(f"q{number}", f"How thick is drum {number}?", f"{number + 3} mm", source, quote)
+        for number, (source, quote) in enumerate(quotes.items())
+    )
+    return write_standards(tmp_path / "data", quotes, *rows)
 
 
 class Gate:
@@ -91,25 +85,35 @@ def ended(process: subprocess.Popen[str]) -> dict[str, object]:
     return document
 
 
+@contextmanager
+def command_of(
+    llm: str, dataset: str, out: Path, lite_server: LiteServer, postgres_url: str, *, home: Path
+) -> Iterator[list[str]]:
+    """A command that runs a data set with the servers that processes share; its settings are in the environment."""
+    settings = {
+        "LLM": llm,
+        "EMBEDDINGS": "local:use",
+        "MILVUS_URI": lite_server.uri,
+        "CHECKPOINTS": postgres_url,
+        "HOME": str(home),
+    }
+    config = out.with_name("experiment.yaml")
+    config.write_text("topk: 1\nsearch_type: sparse\nconcurrency: 1\ncache: 'off'\n", encoding="utf-8")
+    options = ["--dataset", dataset, "--systems", "naive", "--config", str(config), "--out", str(out), "--json"]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(f"JUDGETREE_{name}", value)
+        yield [sys.executable, "-m", "judgetree.app", "eval", "run", *options]
+
+
 @pytest.fixture
 def command(
-    questions: Path, tmp_path: Path, lite_server: LiteServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    questions: Path, tmp_path: Path, lite_server: LiteServer, postgres_url: str
 ) -> Iterator[tuple[ScriptedServer, list[str]]]:
     with ScriptedServer(load_standards_qa(questions)) as server:
-        settings = {
-            "JUDGETREE_LLM": f"{server.base_url}#scripted",
-            "JUDGETREE_EMBEDDINGS": "local:use",
-            "JUDGETREE_MILVUS_URI": lite_server.uri,
-            "JUDGETREE_CHECKPOINTS": postgres_url,
-            "JUDGETREE_HOME": str(tmp_path / "home"),
-        }
-        for name, value in settings.items():
-            monkeypatch.setenv(name, value)
-        config = tmp_path / "experiment.yaml"
-        config.write_text("topk: 1\nsearch_type: sparse\nconcurrency: 1\ncache: 'off'\n", encoding="utf-8")
-        options = ["--dataset", f"standards:{questions}", "--systems", "naive", "--config", str(config)]
-        run = [sys.executable, "-m", "judgetree.app", "eval", "run", *options, "--out", str(tmp_path / "run"), "--json"]
-        yield server, run
+        llm, dataset, home = f"{server.base_url}#scripted", f"standards:{questions}", tmp_path / "home"
+        with command_of(llm, dataset, tmp_path / "run", lite_server, postgres_url, home=home) as run:
+            yield server, run
 
 
 def test_two_processes_share_the_questions_of_a_run(command: tuple[ScriptedServer, list[str]], tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from judgetree.evaluation.calibration.judge_figures import (
     VERDICTS,
+    Estimate,
     GoldShare,
     JudgedChunk,
     JudgeFigures,
@@ -47,6 +48,11 @@ def figures_of(*questions: Sequence[JudgedChunk]) -> JudgeFigures:
     figures = judge_figures({str(at): chunks for at, chunks in enumerate(questions)}, resamples=200)
     assert figures is not None
     return figures
+
+
+def value_of(estimate: Estimate | None) -> float:
+    assert estimate is not None
+    return estimate.value
 
 
 # --- what counts ---
@@ -104,16 +110,13 @@ def test_kappa_is_agreement_beyond_chance() -> None:
     # 6 of 8 agree; both sides say "useless" of half: chance agreement .5, so (.75 - .5) / .5.
     agreeing = [chunk("0", "none")] * 3 + [chunk("1", "some")] * 3
     figures = figures_of(agreeing, [chunk("0", "some"), chunk("1", "none"), chunk("unknown", "all")])
-    assert figures.kappa is not None
-    assert figures.kappa.value == pytest.approx(0.5)
+    assert value_of(figures.kappa) == pytest.approx(0.5)
 
 
 def test_kappa_is_not_defined_where_all_is_of_one_class() -> None:
     assert figures_of([chunk("0", "none")] * 3).kappa is None
     assert figures_of([chunk("unknown", "none")] * 3).kappa is None
-    always = figures_of([chunk("0", "none"), chunk("0", "some")]).kappa
-    assert always is not None
-    assert always.value == pytest.approx(0.0)
+    assert value_of(figures_of([chunk("0", "none"), chunk("0", "some")]).kappa) == pytest.approx(0.0)
 
 
 # --- discrimination ---
@@ -139,32 +142,27 @@ def test_auc_goes_by_probability_and_a_2_stands_above_a_1() -> None:
     second = [chunk("2", "all", 0.7), chunk("1", "none", 0.99), chunk("unknown", "none")]
     figures = figures_of(first, second)
     # First: .6 beats .1 and loses to .95. Second: 1.7 beats .99, the unknown ties.
-    assert figures.auc_within is not None
-    assert figures.auc_over is not None
-    assert figures.auc_within.value == pytest.approx((0.5 + 0.75) / 2)
+    assert value_of(figures.auc_within) == pytest.approx((0.5 + 0.75) / 2)
     # Over all, .6 and 1.7 against .1, .95, .99 and the unknown.
-    assert figures.auc_over.value == pytest.approx((1 + 0.5 + 3 + 0.5) / 8)
+    assert value_of(figures.auc_over) == pytest.approx((1 + 0.5 + 3 + 0.5) / 8)
     assert figures.ranked_questions == 2
 
 
 def test_auc_goes_by_verdicts_where_a_probability_is_missing() -> None:
     figures = figures_of([chunk("1", "some", 0.6), chunk("1", "none", 0.9), chunk("0", "none")])
-    assert figures.auc_within is not None
-    assert figures.auc_within.value == pytest.approx(0.75)
+    assert value_of(figures.auc_within) == pytest.approx(0.75)
     assert (figures.reliability, figures.calibration_error) == ((), None)
 
 
 def test_questions_with_one_kind_of_chunks_have_no_auc() -> None:
     figures = figures_of([chunk("1", "some")], [chunk("0", "none"), chunk("0", "none")])
     assert (figures.auc_within, figures.ranked_questions) == (None, 0)
-    assert figures.auc_over is not None
-    assert figures.auc_over.value == 1.0
+    assert value_of(figures.auc_over) == 1.0
 
 
 def test_zero_gap_is_positive_where_gold_is_thrown_away() -> None:
     figures = figures_of([chunk("0", "some"), chunk("0", "some"), chunk("0", "none"), chunk("1", "none")])
-    assert figures.zero_gap is not None
-    assert figures.zero_gap.value == pytest.approx(0.5)
+    assert value_of(figures.zero_gap) == pytest.approx(0.5)
 
 
 # --- reliability ---
@@ -180,8 +178,7 @@ def test_reliability_compares_probability_and_share_of_gold_in_each_bin() -> Non
     assert low.predicted == pytest.approx(0.25)
     assert (high.low, high.high, high.chunks) == (0.9, 1.0, 3)
     assert (high.predicted, high.observed) == (pytest.approx(2.9 / 3), pytest.approx(2 / 3))
-    assert figures.calibration_error is not None
-    assert figures.calibration_error.value == pytest.approx((0.25 + 3 * 0.3) / 4)
+    assert value_of(figures.calibration_error) == pytest.approx((0.25 + 3 * 0.3) / 4)
 
 
 # --- intervals ---

@@ -4,8 +4,7 @@ import pytest
 
 from judgetree.evaluation.datasets.canard import load_canard
 from judgetree.evaluation.datasets.dialogue_turns import turn_of
-from judgetree.modules.errors import LoadingError
-from tests.eval.dataset_files import write_list
+from tests.eval.dataset_files import fault_of, write_list
 
 TURNS = (("Who dug it?", "Ann Quill"), ("When?", "CANNOTANSWER"), ("How long is it?", "9 km"))
 
@@ -57,11 +56,4 @@ def test_an_answer_to_another_wording_or_of_another_dialogue_is_none(tmp_path: P
 def test_a_malformed_row_is_reported_and_left_out(tmp_path: Path, changes: dict[str, object], fault: str) -> None:
     dataset = load_canard(write_list(tmp_path, row(1), row(2, **changes)))
     assert [question.id for question in dataset.questions] == ["C_1_1"]
-    [(number, what)] = dataset.malformed
-    assert number == 2
-    assert fault in what
-
-
-def test_rows_of_another_format_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(LoadingError, match="Is the format right"):
-        load_canard(write_list(tmp_path, {"text": "x"}))
+    assert fault in fault_of(dataset, 2)

@@ -5,7 +5,7 @@ import pytest
 from judgetree.evaluation.datasets.cast import load_cast
 from judgetree.evaluation.datasets.dialogue_turns import turn_of
 from judgetree.modules.errors import LoadingError
-from tests.eval.dataset_files import write_list
+from tests.eval.dataset_files import fault_of, write_list
 
 ASKED = ("What is a weir?", "Who builds them?", "And locks?")
 
@@ -62,8 +62,7 @@ def test_a_folder_stands_for_its_topics_and_tables(tmp_path: Path) -> None:
     dataset = load_cast(tmp_path)
     rewrites = [turn_of(question).rewrite for question in dataset.questions]
     assert rewrites == ["", "Who builds weirs?", "And who builds locks?"]
-    [(number, fault)] = dataset.malformed
-    assert (number, fault.partition(":")[0]) == (2, "a_resolved.tsv")
+    assert fault_of(dataset, 2).startswith("a_resolved.tsv:")
 
 
 def test_rewrites_within_a_topic_go_before_those_of_a_table(tmp_path: Path) -> None:
@@ -88,15 +87,7 @@ def test_rewrites_within_a_topic_go_before_those_of_a_table(tmp_path: Path) -> N
 def test_a_malformed_row_is_reported_and_left_out(tmp_path: Path, bad: dict[str, object], fault: str) -> None:
     dataset = load_cast(write_list(tmp_path, row(1), bad, row(3)))
     assert [question.id for question in dataset.questions] == ["7_1", "7_3"]
-    [(number, what)] = dataset.malformed
-    assert number == 2
-    assert fault in what
-
-
-def test_a_turn_after_one_that_is_missing_has_no_parent_but_its_history(tmp_path: Path) -> None:
-    _, last = load_cast(write_list(tmp_path, row(1), row(3))).questions
-    assert turn_of(last).parent == ""
-    assert len(turn_of(last).history) == 2
+    assert fault in fault_of(dataset, 2)
 
 
 @pytest.mark.parametrize("names", [(), ("a_topics.json", "b_topics.json")])
@@ -105,8 +96,3 @@ def test_a_folder_must_hold_one_file_of_topics(tmp_path: Path, names: tuple[str,
         write_list(tmp_path, topic(7, *ASKED), name=name)
     with pytest.raises(LoadingError, match=", ".join(names) or "none"):
         load_cast(tmp_path)
-
-
-def test_rows_of_another_format_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(LoadingError, match="Is the format right"):
-        load_cast(write_list(tmp_path, {"text": "x"}))

@@ -40,9 +40,9 @@ def test_a_set_is_conversational_if_there_are_turns_in_it() -> None:
     assert not Dataset(name="x", questions=(alone,)).is_conversational
 
 
-def test_a_question_that_stands_alone_is_no_turn() -> None:
-    with pytest.raises(ValueError, match="'q' is not a turn"):
-        turn_of(EvalQuestion(id="q", question="Q?", answers=()))
+def test_a_question_that_stands_alone_is_a_dialogue_of_one_turn() -> None:
+    alone = turn_of(EvalQuestion(id="q", question="Q?", answers=()))
+    assert (alone.dialogue_id, alone.number, alone.parent, alone.history) == ("q", 1, "", ())
 
 
 def test_what_others_say_is_the_answer_to_the_users_last_message() -> None:

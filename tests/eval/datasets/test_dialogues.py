@@ -4,7 +4,6 @@ import pytest
 
 from judgetree.evaluation.datasets.dialogue_turns import in_dialogue_order, turn_of
 from judgetree.evaluation.datasets.dialogues import load_dialogue_questions
-from judgetree.modules.errors import LoadingError
 from tests.eval.dataset_files import write_lines
 
 REPO = Path(__file__).parents[3]
@@ -56,11 +55,6 @@ def test_a_dialogue_with_a_fault_or_an_unknown_source_is_malformed(folder: Path)
     assert [question.id for question in dataset.questions] == ["f-turn-1", "f-turn-2"]
     assert [number for number, _ in dataset.malformed] == [1, 2]
     assert "turn 2: supporting: there is no file 'b.md'" in dataset.malformed[0][1]
-
-
-def test_the_folder_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(LoadingError, match=r"no folder .*standards"):
-        load_dialogue_questions(write_lines(tmp_path, dialogue("d")))
 
 
 def test_the_set_of_the_repository_is_read_without_a_fault() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.evaluation.datasets.flashrag import load_flashrag
-from tests.eval.dataset_files import write_lines
+from tests.eval.dataset_files import fault_of, write_lines
 
 ROW = {"id": "test_0", "question": "What grinds?", "golden_answers": ["mill", "a mill", "mill"]}
 
@@ -26,6 +26,4 @@ def test_numbers_stand_for_strings_and_metadata_may_be_missing(tmp_path: Path) -
 @pytest.mark.parametrize("answers", [[], [" "], None, "mill"])
 def test_a_row_without_answers_is_malformed(tmp_path: Path, answers: object) -> None:
     dataset = load_flashrag(write_lines(tmp_path, ROW, {**ROW, "id": "bad", "golden_answers": answers}))
-    [(number, what)] = dataset.malformed
-    assert number == 2
-    assert what.startswith("golden_answers")
+    assert fault_of(dataset, 2).startswith("golden_answers")

@@ -12,7 +12,7 @@ from judgetree.evaluation.datasets.questions import Dataset
 from judgetree.evaluation.datasets.rows import content_document
 from judgetree.evaluation.metrics.answers import score_answer
 from judgetree.modules.errors import LoadingError
-from tests.eval.dataset_files import hotpot_row, write_lines, write_list
+from tests.eval.dataset_files import fault_of, hotpot_row, write_lines, write_list
 
 LOADERS = [load_hotpotqa, load_2wiki]
 TITLES = st.sampled_from(["Mill", "Weir", "Lock"])
@@ -129,9 +129,7 @@ def test_a_malformed_row_is_reported_and_brings_nothing(tmp_path: Path, changes:
     bad = {**hotpot_row(2, [("Quay", ["Stone."])], [("Quay", 0)]), **changes}
     dataset = load_hotpotqa(write_list(tmp_path, hotpot_row(1), bad, hotpot_row(3)))
     assert [question.id for question in dataset.questions] == ["q1", "q3"]
-    [(number, what)] = dataset.malformed
-    assert number == 2
-    assert fault in what
+    assert fault in fault_of(dataset, 2)
     assert {document.title for document in dataset.documents} == {"Mill", "Weir"}
 
 

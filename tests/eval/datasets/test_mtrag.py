@@ -6,7 +6,7 @@ from judgetree.evaluation.datasets.dialogue_turns import turn_of
 from judgetree.evaluation.datasets.mtrag import load_mtrag
 from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.modules.errors import LoadingError, SettingsError
-from tests.eval.dataset_files import write_lines
+from tests.eval.dataset_files import fault_of, write_lines
 
 LOCK = {"document_id": "p1", "title": "Lock", "text": "Lock\nA lock has gates."}
 WEIR = {"document_id": "p2", "title": "Weir", "text": "A weir has none."}
@@ -109,8 +109,7 @@ def test_a_folder_brings_rewrites_and_the_corpora_that_are_unzipped(tmp_path: Pa
     assert [turn_of(question).rewrite for question in dataset.questions] == ["", "Which lock is question 2?", ""]
     assert [document.key for document in dataset.documents] == ["p1", "p9", "p2"]
     assert dataset.documents[0].text == "Lock\nOf the corpus."
-    [(number, fault)] = dataset.malformed
-    assert (number, fault.partition(":")[0]) == (3, "clapnq_rewrite.jsonl")
+    assert fault_of(dataset, 3).startswith("clapnq_rewrite.jsonl:")
 
 
 def test_a_task_may_bring_its_rewrite(tmp_path: Path) -> None:
@@ -140,13 +139,9 @@ def test_a_split_is_a_domain(tmp_path: Path) -> None:
 def test_a_malformed_row_is_reported_and_left_out(tmp_path: Path, changes: dict[str, object], fault: str) -> None:
     dataset = load_mtrag(write_lines(tmp_path, task(1), task(2, **changes)))
     assert [question.id for question in dataset.questions] == ["c<::>1"]
-    [(number, what)] = dataset.malformed
-    assert number == 2
-    assert fault in what
+    assert fault in fault_of(dataset, 2)
 
 
-def test_a_folder_without_tasks_and_rows_of_another_format_are_refused(tmp_path: Path) -> None:
+def test_a_folder_without_tasks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LoadingError, match=r"has no generation_tasks/reference\.jsonl"):
         load_mtrag(tmp_path)
-    with pytest.raises(LoadingError, match="Is the format right"):
-        load_mtrag(write_lines(tmp_path, {"text": "x"}))

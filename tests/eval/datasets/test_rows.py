@@ -12,7 +12,6 @@ from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, Dia
 from judgetree.evaluation.datasets.rows import (
     RowReader,
     content_document,
-    explain,
     language_tag,
     select_questions,
     titled_text,
@@ -23,6 +22,7 @@ from judgetree.modules.errors import LoadingError, SettingsError
 from tests.eval.dataset_files import write_lines, write_list
 
 TEXT = st.text(max_size=8)
+TURN = DialogueTurn(dialogue_id="d", number=1)
 
 
 def read_number(row: object) -> int:
@@ -98,17 +98,9 @@ def test_a_file_without_rows_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "cut.json").write_text("[1, 2")
-    for path, named in (
-        (tmp_path / "none.json", r"none\.json"),
-        (tmp_path, "directory"),
-        (tmp_path / "cut.json", "cut"),
-    ):
-        with pytest.raises(LoadingError, match=named):
-            numbers(RowReader(file=path))
-
-
-def test_an_explanation_that_is_no_validation_error_is_its_own_words() -> None:
-    assert explain(ValueError("too long")) == "too long"
+    for name, said in (("none.json", r"none\.json"), ("", "directory"), ("cut.json", "cut")):
+        with pytest.raises(LoadingError, match=said):
+            numbers(RowReader(file=tmp_path / name))
 
 
 @given(TEXT, TEXT, TEXT, TEXT)
@@ -180,7 +172,7 @@ def test_a_choice_that_does_not_fit_is_refused(choice: dict[str, object], messag
         {"type": "bridge"},
         {"hops": 2},
         {"supporting": ("Title 0",)},
-        {"turn": DialogueTurn(dialogue_id="d", number=1)},
+        {"turn": TURN},
     ],
 )
 def test_the_digest_sees_every_field_of_a_question(changes: dict[str, object]) -> None:
@@ -203,11 +195,8 @@ def test_the_digest_sees_every_field_of_a_question(changes: dict[str, object]) -
     ],
 )
 def test_the_digest_sees_every_field_of_a_turn(changes: dict[str, object]) -> None:
-    turn = DialogueTurn(dialogue_id="d", number=1)
-    other = replace(turn, **changes)  # type: ignore[arg-type]
-    one, two = (
-        with_digests(Dataset(name="tiny", questions=(question(0, turn=each), question(1)))) for each in (turn, other)
-    )
+    turns = TURN, replace(TURN, **changes)  # type: ignore[arg-type]
+    one, two = (with_digests(Dataset(name="tiny", questions=(question(0, turn=turn),))) for turn in turns)
     assert one.digest != two.digest
 
 

@@ -68,11 +68,9 @@ def test_the_digest_sees_the_documents(folder: Path) -> None:
     assert after.digest != before.digest
 
 
-def test_the_folder_can_be_told_and_must_be_there(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    elsewhere = write_lines(tmp_path_factory.mktemp("elsewhere"), row("r1"))
-    assert load_standards(elsewhere, folder=folder / "standards").folder == folder / "standards"
+def test_the_folder_must_be_beside_the_file(tmp_path: Path) -> None:
     with pytest.raises(LoadingError, match=r"no folder .*standards"):
-        load_standards(elsewhere)
+        load_standards(write_lines(tmp_path, row("r1")))
 
 
 def test_the_set_of_the_repository_is_read_without_a_fault() -> None:

@@ -85,11 +85,6 @@ def test_a_malformed_dialogue_is_named_by_its_line_and_fault(tmp_path: Path, tur
     assert fault in str(caught.value)
 
 
-def test_an_id_may_be_used_once(tmp_path: Path) -> None:
-    with pytest.raises(LoadingError, match="line 2: id 'd1' is already used in line 1"):
-        load_dialogues(write_lines(tmp_path, dialogue(FIRST), dialogue(FIRST)))
-
-
 def test_a_file_without_dialogues_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("\n")
     with pytest.raises(LoadingError, match="has no dialogue; give a JSON Lines file with one dialogue per line"):

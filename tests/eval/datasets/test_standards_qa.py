@@ -1,5 +1,3 @@
-import dataclasses
-import json
 import re
 from pathlib import Path
 
@@ -9,6 +7,7 @@ from hypothesis import strategies as st
 
 from judgetree.evaluation.datasets.standards_qa import Question, load_standards_qa
 from judgetree.modules.errors import LoadingError
+from tests.eval.dataset_files import write_lines
 
 FACT = {"source": "en/a.md", "quote": "Norm A names drums.", "question": "What does Norm A name?", "answer": "drums"}
 SINGLE = {
@@ -22,17 +21,10 @@ SINGLE = {
 }
 
 
-def write(path: Path, *rows: object) -> Path:
-    file = path / "qa.jsonl"
-    lines = (row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows)
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return file
-
-
 def test_rows_come_back_typed_and_in_file_order(tmp_path: Path) -> None:
     bridge = {**FACT, "remaining_question": "How thick are drums?"}
     chain = {**SINGLE, "id": "c1", "lang": "zh", "question": "厚度多少？", "type": "2hop", "supporting": [bridge, FACT]}
-    questions = load_standards_qa(write(tmp_path, chain, "", SINGLE))
+    questions = load_standards_qa(write_lines(tmp_path, chain, "", SINGLE))
     assert [question.id for question in questions] == ["c1", "s1"]
     assert questions[0].question == "厚度多少？"
     assert questions[0].is_chained
@@ -43,15 +35,9 @@ def test_rows_come_back_typed_and_in_file_order(tmp_path: Path) -> None:
 
 def test_an_unanswerable_question_needs_neither_answer_nor_facts(tmp_path: Path) -> None:
     [question] = load_standards_qa(
-        write(tmp_path, {**SINGLE, "type": "unanswerable", "answer": "", "aliases": [], "supporting": []})
+        write_lines(tmp_path, {**SINGLE, "type": "unanswerable", "answer": "", "aliases": [], "supporting": []})
     )
     assert question.supporting == ()
-
-
-def test_questions_are_frozen(tmp_path: Path) -> None:
-    [question] = load_standards_qa(write(tmp_path, SINGLE))
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        question.answer = "other"  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -75,15 +61,15 @@ def test_questions_are_frozen(tmp_path: Path) -> None:
 )
 def test_a_malformed_row_is_named_by_its_line_and_fault(tmp_path: Path, row: object, fault: str) -> None:
     with pytest.raises(LoadingError) as caught:
-        load_standards_qa(write(tmp_path, SINGLE, "", row))
-    assert "qa.jsonl: 1. Correct" in str(caught.value)
+        load_standards_qa(write_lines(tmp_path, SINGLE, "", row))
+    assert "rows.jsonl: 1. Correct" in str(caught.value)
     assert re.search(r"\n  line 3: (row: |)" + re.escape(fault), str(caught.value))
 
 
 def test_every_malformed_row_is_counted_and_the_first_ten_are_shown(tmp_path: Path) -> None:
     with pytest.raises(LoadingError) as caught:
-        load_standards_qa(write(tmp_path, *["{}"] * 12))
-    assert "qa.jsonl: 12. Correct" in str(caught.value)
+        load_standards_qa(write_lines(tmp_path, *["{}"] * 12))
+    assert "rows.jsonl: 12. Correct" in str(caught.value)
     assert "line 10:" in str(caught.value)
     assert "line 11:" not in str(caught.value)
     assert "and 2 more" in str(caught.value)
@@ -91,7 +77,7 @@ def test_every_malformed_row_is_counted_and_the_first_ten_are_shown(tmp_path: Pa
 
 def test_an_id_may_be_used_once(tmp_path: Path) -> None:
     with pytest.raises(LoadingError, match="line 2: id 's1' is already used in line 1"):
-        load_standards_qa(write(tmp_path, SINGLE, SINGLE))
+        load_standards_qa(write_lines(tmp_path, SINGLE, SINGLE))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n"])
@@ -111,7 +97,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 @given(answer=st.text(min_size=1).filter(lambda text: text.strip() != ""))
 def test_any_answer_survives_the_file(tmp_path_factory: pytest.TempPathFactory, answer: str) -> None:
-    [question] = load_standards_qa(write(tmp_path_factory.mktemp("qa"), {**SINGLE, "answer": answer}))
+    [question] = load_standards_qa(write_lines(tmp_path_factory.mktemp("qa"), {**SINGLE, "answer": answer}))
     assert question.answer == answer
 
 

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.evaluation.datasets.questions import DialogueTurn, EvalQuestion
-from judgetree.evaluation.metrics.conversation import AnsweredTurn, query_forms, rewrite_scores
+from judgetree.evaluation.metrics.conversation import (
+    AnsweredTurn,
+    NeededScores,
+    needed_scores,
+    query_forms,
+    rewrite_scores,
+)
 
 WORDS = st.lists(st.sampled_from(["weir", "lock", "the", "9"]), min_size=1, max_size=8)
 
@@ -101,3 +107,35 @@ def test_reuse_is_wrong_in_a_wrong_answer_or_new_topic(turn: AnsweredTurn, reuse
 def test_what_is_not_reused_does_no_harm(turn: AnsweredTurn) -> None:
     assert turn.reuses or turn.reuses_wrongly is False
     assert not (turn.number == 1 and turn.reuses)
+
+
+# --- needed turns ---
+
+NUMBERS = st.sets(st.integers(1, 6))
+
+
+@pytest.mark.parametrize(
+    ("named", "gold", "precision", "recall", "f1"),
+    [
+        ([], [], None, None, 1.0),
+        ([1], [1], 1.0, 1.0, 1.0),
+        ([1, 2, 3], [3, 4], 1 / 3, 1 / 2, 0.4),
+        ([1], [2], 0.0, 0.0, 0.0),
+        ([], [2], None, 0.0, 0.0),
+        ([1], [], 0.0, None, 0.0),
+        ([2, 2], [2], 1.0, 1.0, 1.0),
+    ],
+)
+def test_needed_turns_are_scored_as_sets(
+    named: list[int], gold: list[int], precision: float | None, recall: float | None, f1: float
+) -> None:
+    assert needed_scores(named, gold) == NeededScores(precision=precision, recall=recall, f1=f1)
+
+
+@given(named=NUMBERS, gold=NUMBERS)
+def test_f1_of_needed_turns_is_the_harmonic_mean_and_symmetric(named: set[int], gold: set[int]) -> None:
+    scores, swapped = needed_scores(named, gold), needed_scores(gold, named)
+    assert (scores.precision, scores.recall, scores.f1) == (swapped.recall, swapped.precision, swapped.f1)
+    if scores.precision and scores.recall:
+        harmonic = 2 * scores.precision * scores.recall / (scores.precision + scores.recall)
+        assert scores.f1 == pytest.approx(harmonic)

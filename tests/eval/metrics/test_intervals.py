@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from judgetree.evaluation.metrics.intervals import ClusterTotals, MeanInterval, mean_interval
+from judgetree.evaluation.metrics.intervals import ClusterTotals, MeanInterval, Scale, mean_interval
 
 FEW = 200  # resamples that are enough for a law
 
@@ -109,16 +109,19 @@ def test_the_interval_of_dialogues_covers_the_true_share() -> None:
     assert covered["turns"] <= 260
 
 
-@pytest.mark.parametrize("missing", [None, math.nan, math.inf])
-def test_a_missing_value_is_refused_by_its_place(missing: float | None) -> None:
-    with pytest.raises(ValueError, match=rf"values must be finite numbers, but index 1 is {missing}"):
-        mean_interval([0.5, missing], scale="amount")
-
-
-def test_values_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="There are no values"):
-        mean_interval([], scale="amount")
-    with pytest.raises(ValueError, match=r"A share lies in \[0, 1\], but the values reach from 0.5 to 2"):
-        mean_interval([0.5, 2.0], scale="share")
-    with pytest.raises(ValueError, match="2 values and 1 cluster"):
-        mean_interval([0.5, 1.0], scale="amount", clusters=["d"])
+@pytest.mark.parametrize(
+    ("values", "scale", "clusters", "said"),
+    [
+        ([0.5, None], "amount", None, "values must be finite numbers, but index 1 is None"),
+        ([0.5, math.nan], "amount", None, "values must be finite numbers, but index 1 is nan"),
+        ([0.5, math.inf], "amount", None, "values must be finite numbers, but index 1 is inf"),
+        ([], "amount", None, "There are no values"),
+        ([0.5, 2.0], "share", None, r"A share lies in \[0, 1\], but the values reach from 0.5 to 2"),
+        ([0.5, 1.0], "amount", ["d"], "2 values and 1 cluster"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(
+    values: list[float | None], scale: Scale, clusters: list[str] | None, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        mean_interval(values, scale=scale, clusters=clusters)

@@ -11,7 +11,6 @@ from judgetree.evaluation.metrics.retrieval import (
     GoldMark,
     RetrievalScores,
     all_supporting,
-    first_appearances,
     gold_mark,
     reciprocal_rank,
     score_retrieval,
@@ -37,15 +36,11 @@ def test_reciprocal_rank_is_that_of_the_first_gold_document(ranked: list[str], e
 
 
 def test_a_question_without_gold_has_no_score() -> None:
-    assert supporting_recall(RANKED, [], k=3) is None
-    assert all_supporting(RANKED, ()) is None
-    assert reciprocal_rank(RANKED, set()) is None
     assert score_retrieval(RANKED, RANKED, []) is None
 
 
 def test_finding_nothing_scores_zero() -> None:
-    assert supporting_recall([], ["g1"], k=3) == 0
-    assert all_supporting([], ["g1"]) == 0
+    assert supporting_recall([], ["g1"], k=3) == all_supporting([], ["g1"]) == 0
 
 
 @pytest.mark.parametrize("k", [0, -1])
@@ -69,8 +64,6 @@ ks = st.integers(1, 12)
 @given(keys, gold, ks)
 def test_recall_grows_with_k_and_is_bounded(ranked: list[str], wanted: list[str], k: int) -> None:
     at_k, next_k = supporting_recall(ranked, wanted, k=k), supporting_recall(ranked, wanted, k=k + 1)
-    assert at_k is not None
-    assert next_k is not None
     assert 0 <= at_k <= next_k <= 1
 
 
@@ -81,7 +74,7 @@ def test_all_is_found_exactly_when_recall_is_one(ranked: list[str], wanted: list
 
 @given(keys, gold, ks)
 def test_repetitions_change_nothing(ranked: list[str], wanted: list[str], k: int) -> None:
-    once = list(first_appearances(ranked))
+    once = list(dict.fromkeys(ranked))
     assert supporting_recall(ranked, wanted, k=k) == supporting_recall(once, wanted * 2, k=k)
     assert reciprocal_rank(ranked, wanted) == reciprocal_rank(once, wanted * 2)
 
@@ -95,8 +88,6 @@ def test_without_k_the_order_does_not_matter(found: list[str], wanted: list[str]
 def test_reciprocal_rank_tells_where_recall_starts(ranked: list[str], wanted: list[str], k: int) -> None:
     rank = reciprocal_rank(ranked, wanted)
     recall = supporting_recall(ranked, wanted, k=k)
-    assert rank is not None
-    assert recall is not None
     assert (rank >= 1 / k) == (recall > 0)
 
 

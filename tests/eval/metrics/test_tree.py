@@ -82,11 +82,6 @@ def test_a_tree_of_one_query_has_nothing_below_it() -> None:
     assert (figures.sub_runs, figures.depth, figures.chunks, figures.duplicate_chunks) == (0, 0, 0, 0)
 
 
-def test_the_tree_of_a_sub_run_is_measured_from_its_own_root() -> None:
-    figures = figures_of(SearchTree(root=REFUSED))
-    assert (figures.sub_runs, figures.depth, figures.refused_sub_answers) == (1, 1, 1)
-
-
 def test_rounds_of_a_query_are_as_deep_as_sub_runs() -> None:
     found = [
         ChunkNode(chunk_id=name, text="", metadata={"recursion_depth": number, "found_by": "q"})

@@ -17,7 +17,6 @@ from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.ragas.replies import StructuredLLM, parse_reply, schema_of
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.usage import CallMeter, total_usage
-from judgetree.modules.errors import ModelSetupError
 from judgetree.modules.llm.json_reply import ReplyProblem
 from tests.modules.model_endpoints import as_new, llm_at, saying
 
@@ -129,27 +128,3 @@ def test_reply_that_stays_unusable_is_given_up_after_two_repairs(server: Scripte
     with pytest.raises(ReplyProblem, match="no JSON object"):
         ask(server, meter)
     assert len(meter.records) == 3
-
-
-def test_endpoint_without_a_format_is_asked_in_a_weaker_one_from_then_on(server: ScriptedServer) -> None:
-    formats: list[str] = []
-
-    def answer(request: ChatRequest) -> ChatReply:
-        formats.append(request.response_format)
-        return ChatReply(text=GOOD_TEXT)
-
-    server.responses = answer
-    server.configure(refused_formats=["json_schema"])
-    llm, meter = StructuredLLM(llm_at(server.base_url, retries=0)), CallMeter(node="ragas")
-    ask(server, meter, llm)
-    ask(server, meter, llm)
-    assert formats == ["json_object"] * 2
-    assert len(meter.records) == 3
-
-
-def test_refused_key_is_not_taken_for_a_refused_format(server: ScriptedServer) -> None:
-    server.responses = saying(ChatReply(status=401, text="no such key"))
-    meter = CallMeter(node="ragas")
-    with pytest.raises(ModelSetupError):
-        ask(server, meter)
-    assert len(meter.records) == 1

@@ -14,12 +14,11 @@ from ragas.metrics.collections.faithfulness.util import (
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.ragas.metrics import RAGAS_METRICS, metrics_named
+from judgetree.evaluation.ragas.metrics import RAGAS_METRICS
 from judgetree.evaluation.ragas.models import RagasChat, RagasEmbeddings, build_scoring, prompts_version
 from judgetree.evaluation.ragas.replies import StructuredLLM
 from judgetree.evaluation.ragas.scores import RagasStore
 from judgetree.evaluation.reports.report import load_report
-from judgetree.evaluation.score_with_ragas import RagasOptions, score_run
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.errors import CacheMiss, LoadingError, ModelSetupError, SettingsError
@@ -71,15 +70,6 @@ def test_sub_answers_are_evidence_where_they_are_wanted(bench: RagasBench) -> No
         "faithfulness[with sub-answers]": 1.0,
         "context_precision[with sub-answers]": pytest.approx(1.0),  # a chunk scored 0 was not read
     }
-
-
-def test_another_server_s_model_of_the_same_name_scores_anew(bench: RagasBench) -> None:
-    bench.add(row("wall", "40 mm"), *WALL)
-    bench.score("context_recall")
-    with ScriptedServer() as other:
-        settings = bench.settings.with_models(llm=f"{other.base_url}#scripted")
-        summary = score_run(bench.folder, RagasOptions(metrics=metrics_named("context_recall")), settings=settings)
-    assert (summary.scored, summary.kept) == (1, 0)
 
 
 def test_calls_of_each_metric(bench: RagasBench) -> None:
@@ -194,11 +184,13 @@ def test_prompt_that_is_too_long_is_its_own_samples_failure(bench: RagasBench) -
     assert values == {"wall": None, "colour": 1.0}
 
 
-def test_other_model_is_another_score(bench: RagasBench) -> None:
+def test_other_model_or_server_is_another_score(bench: RagasBench) -> None:
     bench.add(row("wall", "40 mm"), *WALL)
     bench.score("context_recall")
-    other = bench.score("context_recall", llm=f"{bench.server.base_url}#other")
-    assert (other.scored, other.kept) == (1, 0)
+    with ScriptedServer() as elsewhere:
+        for llm in (f"{bench.server.base_url}#other", f"{elsewhere.base_url}#scripted"):
+            other = bench.score("context_recall", llm=llm)
+            assert (other.scored, other.kept) == (1, 0)
     assert bench.score("context_recall").kept == 1, "the first model's is still there"
 
 

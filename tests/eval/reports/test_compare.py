@@ -107,11 +107,6 @@ def test_questions_of_one_system_alone_are_left_out_and_counted(tmp_path: Path, 
     assert em.verdict.endswith("3 questions are left out, since only one of the two has a score there.")
 
 
-def test_no_difference_is_told_as_such(tmp_path: Path, file: Path) -> None:
-    (em, _) = compare_runs(write_run(tmp_path / "a", file, {"naive": 6, "judge": 7}))
-    assert em.verdict.startswith("No difference in em was shown")
-
-
 def test_rows_damaged_by_an_outage_count_only_when_wanted(tmp_path: Path, file: Path) -> None:
     run = write_run(tmp_path / "a", file, {"naive": 6, "judge": 6})
     store = RunStore(run)
@@ -152,19 +147,21 @@ def test_repeated_questions_count_once(tmp_path: Path, file: Path) -> None:
     assert em.paired.difference.n == QUESTIONS
 
 
-def test_runs_that_differ_otherwise_are_refused_unless_forced(tmp_path: Path, file: Path) -> None:
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"topk": 5}, r"topk: 3 and 5.*--force"),
+        ({"strategy": "refine"}, "'stuff' and 'refine'; refine_prompt: None and "),
+    ],
+)
+def test_runs_that_differ_otherwise_are_refused_unless_forced(
+    tmp_path: Path, file: Path, setting: dict[str, object], said: str
+) -> None:
     a = write_run(tmp_path / "a", file, {"judge": 3})
-    b = write_run(tmp_path / "b", file, {"judge": 5}, topk=5)
-    with pytest.raises(SettingsError, match=r"topk: 3 and 5.*--force"):
+    b = write_run(tmp_path / "b", file, {"judge": 5}, **setting)
+    with pytest.raises(SettingsError, match=said):
         compare_runs(a, b)
     assert len(compare_runs(a, b, force=True)) == 2
-
-
-def test_runs_whose_reader_takes_in_its_evidence_otherwise_are_unlike(tmp_path: Path, file: Path) -> None:
-    a = write_run(tmp_path / "a", file, {"judge": 3})
-    b = write_run(tmp_path / "b", file, {"judge": 5}, strategy="refine")
-    with pytest.raises(SettingsError, match="strategy: 'stuff' and 'refine'; refine_prompt: None and "):
-        compare_runs(a, b)
 
 
 def test_runs_need_only_those_prompts_in_common_that_both_use(tmp_path: Path, file: Path) -> None:

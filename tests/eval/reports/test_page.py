@@ -137,11 +137,6 @@ def page(written: Path) -> str:
     return written.read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
-
-
 def test_page_asks_for_nothing_outside_itself(page: str) -> None:
     ask_nothing_outside(page, "http://www.w3.org/1999/xlink")
 
@@ -150,14 +145,14 @@ def test_policy_allows_this_script_and_style_alone(page: str) -> None:
     allow_own_script_and_style_alone(page)
 
 
-def test_text_never_becomes_markup(folder: Path, page: str) -> None:
+def test_text_never_becomes_markup(tmp_path: Path, page: str) -> None:
     # The text is the wrong answer to a question here and there, so that all scores are the same.
-    plain = RunWriter(folder, "plain").write("a plain thing").read_text(encoding="utf-8")
+    plain = RunWriter(tmp_path, "plain").write("a plain thing").read_text(encoding="utf-8")
     assert [tag for tag, _ in Elements(page).tags] == [tag for tag, _ in Elements(plain).tags]
 
 
-def test_same_run_makes_the_same_page(folder: Path) -> None:
-    writer = RunWriter(folder)
+def test_same_run_makes_the_same_page(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path)
     first = writer.write().read_bytes()
     assert writer.page().read_bytes() == first
 
@@ -205,18 +200,18 @@ def test_failure_links_lead_to_their_questions(page: str) -> None:
     assert "#right=judge&wrong=naive" in links
 
 
-def test_row_whose_tree_was_not_kept_says_so(folder: Path) -> None:
-    writer = RunWriter(folder)
+def test_row_whose_tree_was_not_kept_says_so(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path)
     writer.write()
-    (folder / "trees.jsonl").unlink()
+    (tmp_path / "trees.jsonl").unlink()
     page = writer.page().read_text(encoding="utf-8")
     trees = part(page, "trees")
     assert isinstance(trees, list)
     assert [unpacked(pack) for pack in trees] == [[None, None]] * 3
 
 
-def test_run_of_one_system_and_one_question_has_a_page(folder: Path) -> None:
-    writer = RunWriter(folder)
+def test_run_of_one_system_and_one_question_has_a_page(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path)
     writer.answer("llm", 0, "Vell")
     page = writer.page().read_text(encoding="utf-8")
     assert "<p>One system.</p>" in page
@@ -232,7 +227,7 @@ def listed(dom: str) -> list[str]:
 
 
 @needs_browser
-def test_browser_lists_the_questions_and_runs_nothing_of_their_text(written: Path, tmp_path: Path) -> None:
+def test_browser_lists_the_questions_and_runs_nothing_of_their_text(written: Path) -> None:
     dom = elements_of(written, address="#open=q3")
     assert len(listed(dom)) == 3
     assert ">3 questions</output>" in dom
@@ -242,7 +237,7 @@ def test_browser_lists_the_questions_and_runs_nothing_of_their_text(written: Pat
 
 
 @needs_browser
-def test_browser_opens_a_question_to_its_chunks_gold_and_tree(written: Path, tmp_path: Path) -> None:
+def test_browser_opens_a_question_to_its_chunks_gold_and_tree(written: Path) -> None:
     dom = elements_of(written, address="#open=q1")
     assert "<strong>Vell</strong>" in dom
     assert "retrieval miss" in dom[dom.index('class="body"') :]
@@ -266,7 +261,7 @@ def test_browser_opens_a_question_to_its_chunks_gold_and_tree(written: Path, tmp
         ("#search=nowhere", []),
     ],
 )
-def test_browser_filters_by_the_address(written: Path, tmp_path: Path, address: str, found: list[int]) -> None:
+def test_browser_filters_by_the_address(written: Path, address: str, found: list[int]) -> None:
     dom = elements_of(written, address=address)
     assert listed(dom) == [QUESTIONS[number] for number in found]
     assert f">{len(found)} of 3 questions</output>" in dom

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib import rcParams
 
-from judgetree.evaluation.calibration.judge_figures import JudgedChunk
+from judgetree.evaluation.calibration.judge_figures import Confusion
 from judgetree.evaluation.reports.plots import (
     Plot,
     box_of,
@@ -54,27 +54,30 @@ FAILURES = pd.DataFrame(
         "share": [0.7, 0.2, 0.3],
     }
 )
-JUDGED = {
+CONFUSIONS: dict[str, Confusion] = {
     "judge": {
-        "q": [
-            JudgedChunk(verdict="1", confidence=0.9, gold="some"),
-            JudgedChunk(verdict="0", confidence=0.9, gold="some"),
-            JudgedChunk(verdict="0", confidence=0.9, gold="none"),
-        ]
-    },
-    "naive": {},
+        "0": {"none": 1, "some": 1, "all": 0},
+        "1": {"none": 0, "some": 1, "all": 0},
+        "2": {"none": 0, "some": 0, "all": 0},
+        "unknown": {"none": 0, "some": 0, "all": 0},
+    }
 }
 
 
+def drawn(plot: Plot | None) -> Plot:
+    assert plot is not None
+    return plot
+
+
 def plots() -> list[Plot]:
-    drawn = [
+    each = [
         cost_plot(QUESTIONS, MEANS),
         split_plot(SPLITS, SYSTEMS),
-        confusion_plot(JUDGED),
+        confusion_plot(CONFUSIONS),
         latency_plot(QUESTIONS),
         failure_plot(FAILURES, SYSTEMS),
     ]
-    return [plot for plot in drawn if plot is not None]
+    return [plot for plot in each if plot is not None]
 
 
 def texts(plot: Plot) -> list[str]:
@@ -87,12 +90,9 @@ def alt(plot: Plot) -> str:
 
 
 def test_means_over_other_questions_are_called_so() -> None:
-    plot = cost_plot(QUESTIONS, MEANS)
-    assert plot is not None
-    assert "Not comparable: each system over questions of its own (naive 2, judge 1)." in plot.caption
-    alike = cost_plot(QUESTIONS, MEANS.assign(n=2))
-    assert alike is not None
-    assert "Not comparable" not in alike.caption
+    said = "Not comparable: each system over questions of its own (naive 2, judge 1)."
+    assert said in drawn(cost_plot(QUESTIONS, MEANS)).caption
+    assert "Not comparable" not in drawn(cost_plot(QUESTIONS, MEANS.assign(n=2))).caption
 
 
 def test_same_data_draw_the_same_and_leave_the_settings_of_others_alone() -> None:
@@ -104,8 +104,7 @@ def test_same_data_draw_the_same_and_leave_the_settings_of_others_alone() -> Non
 
 
 def test_plots_can_stand_in_one_strict_page() -> None:
-    drawn = plots()
-    for plot in drawn:
+    for plot in plots():
         elements = list(ElementTree.fromstring(plot.svg).iter())
         assert not [
             element.tag for element in elements if element.tag.endswith(("style", "script", "image", "metadata"))
@@ -113,7 +112,7 @@ def test_plots_can_stand_in_one_strict_page() -> None:
         assert not [name for element in elements for name in element.attrib if name == "style" or name.startswith("on")]
         assert plot.svg.count("currentColor") > 5, "in the page's own ink, light or dark"
         assert "font-family" not in plot.svg
-    ids = [name for plot in drawn for name in re.findall(r' id="([^"]+)"', plot.svg)]
+    ids = [name for plot in plots() for name in re.findall(r' id="([^"]+)"', plot.svg)]
     assert len(ids) == len(set(ids))
 
 
@@ -132,15 +131,12 @@ def test_whiskers_end_at_the_percentiles_that_the_caption_names() -> None:
 
 def test_mean_without_an_interval_has_no_whisker() -> None:
     bare = MEANS.assign(low=None, high=None)
-    with_interval, without = cost_plot(QUESTIONS, MEANS), cost_plot(QUESTIONS, bare)
-    assert with_interval is not None
-    assert without is not None
+    with_interval, without = drawn(cost_plot(QUESTIONS, MEANS)), drawn(cost_plot(QUESTIONS, bare))
     assert with_interval.svg.count("<use") > without.svg.count("<use"), "caps of the whisker"
 
 
 def test_cost_counts_paid_and_cached_calls() -> None:
-    plot = cost_plot(QUESTIONS, MEANS)
-    assert plot is not None
+    plot = drawn(cost_plot(QUESTIONS, MEANS))
     assert alt(plot) == "EM in per cent. naive: 50.0 at 1.0 calls; judge: 75.0 at 7.0 calls."
     assert {"naive", "judge", "model calls a question"} <= set(texts(plot))
 
@@ -150,19 +146,17 @@ def test_plot_without_figures_is_none() -> None:
     assert cost_plot(QUESTIONS.drop(columns=["chat_calls"]), MEANS) is None
     assert split_plot(SPLITS[:0], SYSTEMS) is None
     assert failure_plot(FAILURES[:0], SYSTEMS) is None
-    assert confusion_plot({"naive": {}}) is None
+    assert confusion_plot({}) is None
 
 
 def test_text_stays_text_in_any_script() -> None:
-    plot = split_plot(SPLITS, SYSTEMS)
-    assert plot is not None
+    plot = drawn(split_plot(SPLITS, SYSTEMS))
     assert {"单跳问题", "<b>&", "2"} <= set(texts(plot))
     assert "<b>" not in plot.svg
 
 
 def test_confusion_shares_are_those_of_the_column() -> None:
-    plot = confusion_plot(JUDGED)
-    assert plot is not None
+    plot = drawn(confusion_plot(CONFUSIONS))
     assert {"1  (50 %)", "1  (100 %)", "0  (0 %)"} <= set(texts(plot))
     assert "all" not in texts(plot), "no chunk holds all of the gold"
     assert "judge, verdict 0: 1 with none gold, 1 with some gold" in alt(plot)
@@ -175,8 +169,7 @@ def test_latency_says_median_and_95th_percentile() -> None:
 
 
 def test_failures_of_every_system_are_told() -> None:
-    plot = failure_plot(FAILURES, SYSTEMS)
-    assert plot is not None
+    plot = drawn(failure_plot(FAILURES, SYSTEMS))
     assert alt(plot) == "retrieval miss: naive 7, judge 2; judge false 0: naive 0, judge 3"
     assert {"retrieval miss", "judge false 0", "7", "2", "3"} <= set(texts(plot))
 

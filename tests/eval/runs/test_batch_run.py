@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from judgetree.evaluation.reports.report import load_report
 from judgetree.evaluation.rows.code_version import code_versions_in
 from judgetree.evaluation.rows.json_lines import append_line
 from judgetree.evaluation.rows.store import RunRow, RunStore
-from judgetree.evaluation.runs.batch_run import RunOptions, run_experiment
+from judgetree.evaluation.runs.batch_run import RunOptions
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.runner import Progress
 from judgetree.modules.calls.prices import Price, Prices
@@ -36,6 +36,8 @@ from judgetree.modules.errors import (
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import CHAIN
+from tests.eval.dataset_files import standards_row, write_standards
+from tests.eval.run_bench import RunBench
 from tests.file_limits import largest_file
 
 QUOTES = {
@@ -46,42 +48,21 @@ QUOTES = {
 LADDERS = "Which colour are ladders painted?"
 ROWS = [
     {**asdict(CHAIN), "id": "chain"},
-    {
-        "id": "colour",
-        "lang": "en",
-        "question": LADDERS,
-        "answer": "grey",
-        "type": "single",
-        "supporting": [{"source": "c.md", "quote": QUOTES["c.md"], "question": LADDERS, "answer": "grey"}],
-    },
+    standards_row("colour", LADDERS, "grey", "c.md", QUOTES["c.md"]),
     {"id": "none", "lang": "en", "question": "Who welded the drum?", "answer": "", "type": "unanswerable"},
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bench:
+class Bench(RunBench):
     """A data set of three questions, a model that knows it, and a home of its own."""
-
-    server: ScriptedServer
-    settings: Settings
-    experiment: Experiment
-    out: Path
 
     def rows(self) -> dict[tuple[str, str, int], RunRow]:
         return {row.place: row for row in RunStore(self.out).read_rows()}
 
-    def more(self, **changes: object) -> Experiment:
-        return Experiment.model_validate({**self.experiment.model_dump(), **changes})
-
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    folder = tmp_path / "data" / "standards"
-    folder.mkdir(parents=True)
-    for name, text in QUOTES.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    file = folder.parent / "qa.jsonl"
-    file.write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
+    file = write_standards(tmp_path / "data", QUOTES, *ROWS)
     with ScriptedServer(load_standards_qa(file)) as server:
         yield Bench(
             server=server,
@@ -100,7 +81,7 @@ def calls(row: RunRow) -> int:
 
 
 def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
-    summary = run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    summary = bench.run()
     rows = bench.rows()
     assert (summary.asked, summary.kept, summary.failed) == (6, 0, 0)
     assert set(rows) == {(system, row["id"], 0) for system in ("naive", "judge") for row in ROWS}
@@ -114,11 +95,11 @@ def test_each_system_answers_each_question_in_a_row(bench: Bench) -> None:
     assert rows["judge", "none", 0].status == "refused"
     assert all(calls(row) > 0 for row in rows.values())
     paid = sum(row.tree.chat_calls for row in rows.values() if row.tree)
-    assert paid == sum(bench.server.requests.values()), "systems that ask the same share the answer"
+    assert paid == bench.requests(), "systems that ask the same share the answer"
 
 
 def test_further_rounds_of_a_system_lie_below_the_question(bench: Bench) -> None:
-    run_experiment(bench.more(systems=("ircot",), limit=1), bench.out, settings=bench.settings)
+    bench.run(systems=("ircot",), limit=1)
     (row,) = bench.rows().values()
     assert row.prediction == "40 mm"
     assert row.tree is not None
@@ -127,31 +108,31 @@ def test_further_rounds_of_a_system_lie_below_the_question(bench: Bench) -> None
 
 
 def test_other_thresholds_of_the_judge_are_another_run(bench: Bench) -> None:
-    bench_of_logprob = bench.more(systems=("judge",), judge="logprob")
-    run_experiment(bench_of_logprob, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("judge",), judge="logprob")
+    bench.run()
     stricter = bench.settings.model_copy(update={"judge_needed_threshold": 0.9})
     with pytest.raises(SettingsError, match=r"threshold_needed: '0.5' there, '0.9' now"):
-        run_experiment(bench_of_logprob, bench.out, options=RunOptions(force=True), settings=stricter)
+        bench.run(RunOptions(force=True), settings=stricter)
 
 
 def test_same_command_goes_on_and_asks_nothing_twice(bench: Bench) -> None:
-    first = run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
-    calls = sum(bench.server.requests.values())
-    second = run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    first = bench.run(limit=1)
+    calls = bench.requests()
+    second = bench.run(limit=1)
     assert (first.asked, second.asked, second.kept) == (2, 0, 2)
-    assert sum(bench.server.requests.values()) == calls
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 4
+    assert bench.requests() == calls
+    assert bench.run().asked == 4
 
 
 def test_row_that_was_cut_off_by_a_kill_is_asked_again(bench: Bench) -> None:
-    run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    bench.run()
     before = bench.rows()
     file = bench.out / "rows.jsonl"
     content = file.read_bytes()
     file.write_bytes(content[:-20])
     torn = set(before) - set(bench.rows())
     assert len(torn) == 1
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 1
+    assert bench.run().asked == 1
     after = bench.rows()
     assert set(after) == set(before)
     assert all(after[place].prediction == row.prediction for place, row in before.items())
@@ -159,12 +140,12 @@ def test_row_that_was_cut_off_by_a_kill_is_asked_again(bench: Bench) -> None:
 
 
 def test_replayed_run_pays_nothing_and_says_the_same(bench: Bench) -> None:
-    run_experiment(bench.experiment, bench.out, settings=bench.settings)
-    requests = sum(bench.server.requests.values())
+    bench.run()
+    requests = bench.requests()
     paid = bench.rows()
     again = bench.out.with_name("again")
-    run_experiment(bench.more(cache="replay"), again, settings=bench.settings)
-    assert sum(bench.server.requests.values()) == requests
+    bench.run(out=again, cache="replay")
+    assert bench.requests() == requests
     replayed = {row.place: row for row in RunStore(again).read_rows()}
     for place, row in paid.items():
         kept = replayed[place]
@@ -175,12 +156,12 @@ def test_replayed_run_pays_nothing_and_says_the_same(bench: Bench) -> None:
 
 def test_replay_of_what_was_never_paid_for_stops_and_says_so(bench: Bench) -> None:
     with pytest.raises(CacheMiss, match="--cache write"):
-        run_experiment(bench.more(cache="replay"), bench.out, settings=bench.settings)
+        bench.run(cache="replay")
     assert bench.rows() == {}
 
 
 def test_repeats_are_asked_anew(bench: Bench) -> None:
-    run_experiment(bench.more(systems=("naive",), repeats=2, limit=2), bench.out, settings=bench.settings)
+    bench.run(systems=("naive",), repeats=2, limit=2)
     rows = bench.rows()
     assert set(rows) == {("naive", question, repeat) for question in ("chain", "colour") for repeat in (0, 1)}
     assert [row.tree.chat_calls for row in rows.values() if row.tree] == [1] * 4
@@ -194,45 +175,42 @@ def test_temperature_is_the_reader_s_and_another_one_is_another_run(bench: Bench
         sent.add((request.prompt.kind, request.temperature))
 
     bench.server.responses = respond
-    run_experiment(bench.experiment, bench.out.with_name("at 0"), settings=bench.settings)
+    bench.run(out=bench.out.with_name("at 0"))
     assert {temperature for _, temperature in sent} == {0.0}
     sent.clear()
-    run_experiment(bench.more(temperature=0.7), bench.out, settings=bench.settings)
+    bench.run(temperature=0.7)
     assert sent == {("read", 0.7)}, "answers are drawn anew; verdicts are those of the cache"
     colder = bench.settings.model_copy(update={"temperature": 0.2})
     with pytest.raises(SettingsError, match=r"temperature: 0.7 there, 0.2 now"):
-        run_experiment(bench.experiment, bench.out, settings=colder)
+        bench.run(settings=colder)
 
 
 def test_failed_questions_are_rows_and_can_be_asked_again(bench: Bench) -> None:
     bench.server.configure(faults={"500": 1.0})
-    failed = run_experiment(bench.more(systems=("naive",)), bench.out, settings=bench.settings)
+    failed = bench.run(systems=("naive",))
     assert failed.failed == 3
     assert all(row.status == "failed" and "500" in row.error for row in bench.rows().values())
     bench.server.configure(faults={})
-    assert run_experiment(bench.more(systems=("naive",)), bench.out, settings=bench.settings).asked == 0
-    options = RunOptions(retry="failed")
-    assert (
-        run_experiment(bench.more(systems=("naive",)), bench.out, options=options, settings=bench.settings).asked == 3
-    )
+    assert bench.run(systems=("naive",)).asked == 0
+    assert bench.run(RunOptions(retry="failed"), systems=("naive",)).asked == 3
     rows = bench.rows()
     assert {(row.status, row.attempt) for row in rows.values()} == {("answered", 1), ("refused", 1)}
 
 
 def test_answers_that_an_outage_damaged_are_degraded_and_asked_again(bench: Bench) -> None:
-    experiment = bench.more(systems=("judge",))
-    run_experiment(experiment, bench.out.with_name("clean"), settings=replace_home(bench.settings, "clean"))
+    bench = bench.changed(systems=("judge",))
+    bench.run(out=bench.out.with_name("clean"), settings=replace_home(bench.settings, "clean"))
     clean = {row.place: row for row in RunStore(bench.out.with_name("clean")).read_rows()}
     bench.server.reset()
     bench.server.configure(faults={"500": 1.0}, fault_kinds=["judge", "needed"])
-    broken = run_experiment(experiment, bench.out, settings=bench.settings)
+    broken = bench.run()
     assert (broken.asked, broken.failed, broken.degraded) == (3, 0, 3)
     assert {row.completeness for row in bench.rows().values()} == {"degraded"}
     assert all(row.damage == {"failed_verdicts": 1} for row in bench.rows().values())
     bench.server.configure(faults={})
-    kept = run_experiment(experiment, bench.out, options=RunOptions(retry="failed"), settings=bench.settings)
+    kept = bench.run(RunOptions(retry="failed"))
     assert (kept.asked, kept.kept, kept.kept_incomplete) == (0, 3, 3)
-    again = run_experiment(experiment, bench.out, options=RunOptions(retry="incomplete"), settings=bench.settings)
+    again = bench.run(RunOptions(retry="incomplete"))
     assert (again.asked, again.degraded, again.kept_incomplete) == (3, 0, 0)
     assert {place: (row.prediction, row.completeness) for place, row in bench.rows().items()} == {
         place: (row.prediction, "complete") for place, row in clean.items()
@@ -251,90 +229,90 @@ def refusing(status: int, *queries: str) -> Responses:
 
 def test_question_that_the_endpoint_refuses_fails_alone(bench: Bench) -> None:
     bench.server.responses = refusing(400, str(ROWS[0]["question"]))
-    summary = run_experiment(bench.experiment, bench.out, settings=bench.settings)
+    summary = bench.run()
     assert (summary.asked, summary.failed) == (6, 2)
     assert "HTTP 400" in summary.failure
     failed = {place for place, row in bench.rows().items() if row.status == "failed"}
     assert failed == {("naive", "chain", 0), ("judge", "chain", 0)}
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 0, "it would be refused again"
+    assert bench.run().asked == 0, "it would be refused again"
 
 
 @pytest.mark.parametrize("fail_after", [2, 0.5])
 def test_dead_endpoint_stops_the_run_and_questions_are_asked_again(bench: Bench, fail_after: float) -> None:
-    experiment = bench.more(concurrency=1, repeats=2, fail_after=fail_after)
+    bench = bench.changed(concurrency=1, repeats=2, fail_after=fail_after)
     bench.server.responses = refusing(401)
     with pytest.raises(
         ModelSetupError, match=r"Stopped: (\d+) of \1 questions could not be asked.*HTTP 401.*same command"
     ):
-        run_experiment(experiment, bench.out, settings=bench.settings)
+        bench.run()
     rows = bench.rows()
     assert len(rows) == (2 if fail_after == 2 else 10)
     assert all(row.setup_failed and row.completeness == "failed" and "HTTP 401" in row.error for row in rows.values())
     bench.server.responses = None
-    summary = run_experiment(experiment, bench.out, settings=bench.settings)
+    summary = bench.run()
     assert (summary.asked, summary.kept, summary.failed) == (12, 0, 0)
 
 
 def test_run_of_few_questions_that_could_not_be_asked_says_so_too(bench: Bench) -> None:
     bench.server.responses = refusing(403)
     with pytest.raises(ModelSetupError, match="Stopped: 6 of 6 questions could not be asked"):
-        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+        bench.run()
 
 
 def test_calls_before_the_endpoint_became_unusable_stay_paid(bench: Bench) -> None:
-    experiment = bench.more(systems=("judge",), cache="off", concurrency=1)
+    bench = bench.changed(systems=("judge",), cache="off", concurrency=1)
     bench.server.responses = refusing(401, "How thick is the wall of the drum?")
-    run_experiment(experiment, bench.out, settings=bench.settings)
+    bench.run()
     chain = bench.rows()["judge", "chain", 0]
     assert (chain.setup_failed, chain.chat_calls) == (True, 1), "the verdict that the sub-question comes from"
     assert chain.tokens > 0
     assert [usage.calls for usage in chain.paid or ()] == [1]
     paid = sum(row.chat_calls for row in bench.rows().values())
-    assert paid == sum(bench.server.requests.values()) - 1, "all but the one that was refused"
-    again = run_experiment(experiment.model_copy(update={"max_calls": paid}), bench.out, settings=bench.settings)
+    assert paid == bench.requests() - 1, "all but the one that was refused"
+    again = bench.run(max_calls=paid)
     assert (again.asked, again.stopped_by) == (0, f"max_calls={paid}"), "a later command counts them too"
 
 
 def test_endpoint_that_refuses_for_a_while_does_not_stop_the_run(bench: Bench) -> None:
     bench.server.responses = refusing(401, str(ROWS[0]["question"]))
-    summary = run_experiment(bench.more(fail_after=3, concurrency=1), bench.out, settings=bench.settings)
+    summary = bench.run(fail_after=3, concurrency=1)
     assert (summary.asked, summary.failed) == (6, 2)
     bench.server.responses = None
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 2
+    assert bench.run().asked == 2
 
 
 def test_full_disk_ends_the_run_and_takes_no_row_that_was_told(bench: Bench) -> None:
-    experiment = bench.more(concurrency=1)
+    bench = bench.changed(concurrency=1)
     told: list[RunRow] = []
 
     def tell(progress: Progress) -> None:
         told.extend([progress.row] if progress.row else [])
 
-    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    bench.run(limit=1)
     kept, trees = bench.rows(), bench.out / "trees.jsonl"
     size = 4_000_000
     append_line(trees, b'{"thread_id":"x","tree":' + b" " * (size - 4_000 - trees.stat().st_size) + b"{}}")
     with largest_file(size), pytest.raises(WritingError, match=r"trees\.jsonl could not be written: File too large"):
-        run_experiment(experiment, bench.out, settings=bench.settings, on_progress=tell)
+        bench.run(on_progress=tell)
     assert bench.rows() == kept | {row.place: row for row in told}
     assert trees.read_bytes().endswith(b"\n")
-    finished = run_experiment(experiment, bench.out, settings=bench.settings)
+    finished = bench.run()
     assert (finished.asked, finished.failed, finished.degraded) == (4 - len(told), 0, 0)
     assert len(RunStore(bench.out).read_attempts()) == 6
 
 
 def test_full_disk_under_the_checkpoints_ends_the_run_too(bench: Bench) -> None:
-    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    bench.run(limit=1)
     checkpoints = bench.out / "checkpoints.sqlite"
     with (
         largest_file(checkpoints.stat().st_size),
         pytest.raises(WritingError, match=r"The state of a question|The call journal"),
     ):
-        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+        bench.run()
     kept = bench.rows()
     assert 2 <= len(kept) < 6
     assert {row.completeness for row in kept.values()} == {"complete"}
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 6 - len(kept)
+    assert bench.run().asked == 6 - len(kept)
 
 
 @pytest.mark.parametrize(
@@ -342,15 +320,15 @@ def test_full_disk_under_the_checkpoints_ends_the_run_too(bench: Bench) -> None:
     [("judge", "prose", {"unusable_verdicts": 1}), ("read", "truncated", {"cut_off_replies": 1})],
 )
 def test_damage_in_the_cache_is_not_read_again(bench: Bench, kind: str, garbled: str, damage: dict[str, int]) -> None:
-    experiment = bench.more(systems=("judge",), judge="generated", ids=("colour",))
+    bench = bench.changed(systems=("judge",), judge="generated", ids=("colour",))
     bench.server.configure(faults={garbled: 1.0}, fault_kinds=[kind])
-    assert run_experiment(experiment, bench.out, settings=bench.settings).degraded == 1
+    assert bench.run().degraded == 1
     assert [row.damage for row in bench.rows().values()] == [damage]
     bench.server.configure(faults={})
-    again = run_experiment(experiment, bench.out, options=RunOptions(retry="incomplete"), settings=bench.settings)
+    again = bench.run(RunOptions(retry="incomplete"))
     assert (again.asked, again.degraded) == (1, 0)
     replay = bench.out.with_name("replay")
-    run_experiment(experiment.model_copy(update={"cache": "replay"}), replay, settings=bench.settings)
+    bench.run(out=replay, cache="replay")
     assert [row.prediction for row in RunStore(replay).read_rows()] == ["grey"], "the cache keeps the new replies"
 
 
@@ -359,54 +337,53 @@ def replace_home(settings: Settings, name: str) -> Settings:
 
 
 def test_run_of_other_code_resumes_only_if_accepted(bench: Bench) -> None:
-    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    bench.run(limit=1)
     store = RunStore(bench.out)
     manifest = dict(store.read_manifest() or {})
     (known,) = code_versions_in(manifest)
     store.write_manifest({**manifest, "code": [{**known, "id": "old", "code_digest": "old"}]})
     for row in store.read_rows():
         store.append(replace(row, code="old"))
-    assert run_experiment(bench.more(limit=1), bench.out, settings=bench.settings).asked == 0, "nothing is mixed"
+    assert bench.run(limit=1).asked == 0, "nothing is mixed"
     with pytest.raises(SettingsError, match="code_digest: old then"):
-        run_experiment(bench.experiment, bench.out, settings=bench.settings)
-    options = RunOptions(accept_changes=True)
-    assert run_experiment(bench.experiment, bench.out, options=options, settings=bench.settings).asked == 4
+        bench.run()
+    assert bench.run(RunOptions(accept_changes=True)).asked == 4
     assert {row.code for row in bench.rows().values()} == {"old", known["id"]}
     told = load_report(bench.out).to_markdown()
     assert f"2 versions of the code: 2 by old, 4 by {known['id']} (code_digest: old then" in told
 
 
 def test_force_asks_everything_again_on_threads_of_its_own(bench: Bench) -> None:
-    experiment = bench.more(systems=("naive",))
-    run_experiment(experiment, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("naive",))
+    bench.run()
     before = bench.rows()
-    assert run_experiment(experiment, bench.out, options=RunOptions(force=True), settings=bench.settings).asked == 3
+    assert bench.run(RunOptions(force=True)).asked == 3
     after = bench.rows()
     assert {row.attempt for row in after.values()} == {1}
     assert not {row.thread_id for row in before.values()} & {row.thread_id for row in after.values()}
 
 
 def test_force_asks_the_models_again_too(bench: Bench) -> None:
-    experiment = bench.more(systems=("naive", "iter_retgen"))
-    run_experiment(experiment, bench.out, settings=bench.settings)
-    before = sum(bench.server.requests.values())
-    forced = run_experiment(experiment, bench.out, options=RunOptions(force=True), settings=bench.settings)
-    assert sum(bench.server.requests.values()) == 2 * before, "each call once, whichever system makes it first"
+    bench = bench.changed(systems=("naive", "iter_retgen"))
+    bench.run()
+    before = bench.requests()
+    forced = bench.run(RunOptions(force=True))
+    assert bench.requests() == 2 * before, "each call once, whichever system makes it first"
     assert (forced.calls - forced.cached_calls, forced.calls) == (before, sum(map(calls, bench.rows().values())))
     elsewhere = bench.out.with_name("elsewhere")
-    replayed = run_experiment(experiment.model_copy(update={"cache": "replay"}), elsewhere, settings=bench.settings)
-    assert (replayed.cached_share, sum(bench.server.requests.values())) == (1.0, 2 * before), "the new ones are kept"
+    replayed = bench.run(out=elsewhere, cache="replay")
+    assert (replayed.cached_share, bench.requests()) == (1.0, 2 * before), "the new ones are kept"
     with pytest.raises(SettingsError, match="Leave out --force, or --cache replay"):
-        run_experiment(bench.more(cache="replay"), bench.out, options=RunOptions(force=True), settings=bench.settings)
+        bench.run(RunOptions(force=True), cache="replay")
 
 
 def test_server_of_the_same_alias_at_another_address_answers_itself(bench: Bench) -> None:
-    experiment = bench.more(systems=("llm",), limit=1)
-    run_experiment(experiment, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("llm",), limit=1)
+    bench.run()
     with ScriptedServer(responses=lambda request: ChatReply(text="of the other model")) as other:
         spec, elsewhere = f"{other.base_url}#scripted", bench.out.with_name("elsewhere")
         settings = bench.settings.model_copy(update={"llm": spec})
-        summary = run_experiment(experiment, elsewhere, settings=settings)
+        summary = bench.run(out=elsewhere, settings=settings)
         (row,) = RunStore(elsewhere).read_rows()
         assert (row.prediction, summary.cached_calls) == ("of the other model", 0)
         address = bench.server.base_url.removeprefix("http://")
@@ -414,7 +391,7 @@ def test_server_of_the_same_alias_at_another_address_answers_itself(bench: Bench
         moved = bench.settings.model_copy(update={"endpoint_names": names, "llm": spec})
         for number, llm in enumerate((spec, bench.settings.llm)):
             out, at = bench.out.with_name(f"named-{number}"), moved.model_copy(update={"llm": llm})
-            named = run_experiment(experiment, out, settings=at)
+            named = bench.run(out=out, settings=at)
             assert named.cached_calls == number, "one name, one endpoint"
             assert RunStore(out).read_rows()[0].prediction == "of the other model"
 
@@ -422,8 +399,8 @@ def test_server_of_the_same_alias_at_another_address_answers_itself(bench: Bench
 def test_systems_that_ask_the_same_cost_the_same_whichever_asked_first(bench: Bench) -> None:
     bench.server.configure(latency_s=0.05)
     prices = Prices({"chat": {"scripted": Price(prompt=1000.0, completion=1000.0)}})
-    experiment = bench.more(systems=("naive", "iter_retgen"), limit=1, max_rec_depth=0, concurrency=1)
-    run_experiment(experiment, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("naive", "iter_retgen"), limit=1, max_rec_depth=0, concurrency=1)
+    bench.run()
     (first, second) = bench.rows().values()
     assert [row.tree.chat_calls for row in (first, second) if row.tree] == [1, 0], "the second came out of the cache"
     frame = question_frame([first, second], [EvalQuestion(id="chain", question="", answers=("40 mm",))], prices=prices)
@@ -434,27 +411,26 @@ def test_systems_that_ask_the_same_cost_the_same_whichever_asked_first(bench: Be
 
 
 def test_limit_on_paid_calls_stops_cleanly_and_the_run_goes_on(bench: Bench) -> None:
-    stopped = run_experiment(bench.more(max_calls=1, concurrency=1), bench.out, settings=bench.settings)
+    stopped = bench.run(max_calls=1, concurrency=1)
     assert (stopped.asked, stopped.stopped_by) == (1, "max_calls=1")
-    again = run_experiment(bench.more(max_calls=1), bench.out, settings=bench.settings)
+    again = bench.run(max_calls=1)
     assert (again.asked, again.stopped_by) == (0, "max_calls=1"), "what was paid before counts"
-    assert run_experiment(bench.experiment, bench.out, settings=bench.settings).asked == 5
+    assert bench.run().asked == 5
 
 
 def test_calls_stay_within_the_limit_and_open_questions_resume(bench: Bench) -> None:
-    everything = bench.more(systems=("judge",), topk=3, repeats=4, cache="off", concurrency=32)
-    limited = everything.model_copy(update={"max_calls": 7})
-    stopped = run_experiment(limited, bench.out, settings=bench.settings)
-    assert (sum(bench.server.requests.values()), stopped.stopped_by) == (7, "max_calls=7")
+    bench = bench.changed(systems=("judge",), topk=3, repeats=4, cache="off", concurrency=32)
+    stopped = bench.run(max_calls=7)
+    assert (bench.requests(), stopped.stopped_by) == (7, "max_calls=7")
     assert stopped.asked < 12
     assert stopped.failed == 0, "a question that is stopped is no answer"
-    again = run_experiment(limited, bench.out, settings=bench.settings)
+    again = bench.run(max_calls=7)
     assert (again.asked, again.stopped_by) == (0, "max_calls=7"), "what open questions have paid counts"
-    assert sum(bench.server.requests.values()) == 7
-    run_experiment(everything, bench.out, settings=bench.settings)
+    assert bench.requests() == 7
+    bench.run()
     rows = bench.rows()
     assert {row.prediction for row in rows.values()} == {"40 mm", "grey", rows["judge", "none", 0].prediction}
-    assert sum(map(calls, rows.values())) == sum(bench.server.requests.values()), "none is made twice, or not booked"
+    assert sum(map(calls, rows.values())) == bench.requests(), "none is made twice, or not booked"
 
 
 @pytest.mark.parametrize(("name", "limit"), [("max_tokens", 1000), ("max_cost", 1.0)])
@@ -464,10 +440,10 @@ def test_tokens_and_money_stay_within_their_limits(bench: Bench, name: str, limi
     table = "[chat.scripted]\nprompt = 1000\ncompletion = 1000\n"
     (bench.settings.home / "prices.toml").write_text(table, encoding="utf-8")
     bench.server.responses = lambda request: ChatReply(text="forty-two", counts_tokens=counts)
-    experiment = bench.more(systems=("llm",), repeats=12, concurrency=32, cache="off", **{name: limit})
-    stopped = run_experiment(experiment, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("llm",), repeats=12, concurrency=32, cache="off", **{name: limit})
+    stopped = bench.run()
     assert stopped.stopped_by == f"{name}={limit:g}"
-    assert 0 < stopped.asked == sum(bench.server.requests.values()) < 36
+    assert 0 < stopped.asked == bench.requests() < 36
     assert 0 < stopped.cost.known_usd <= 1.0, "a thousand tokens, or a dollar, which is the same"
     assert stopped.cost.is_estimated != counts, "and the summary tells"
     assert counts or str(stopped.cost).startswith("about $")
@@ -475,46 +451,39 @@ def test_tokens_and_money_stay_within_their_limits(bench: Bench, name: str, limi
 
 @pytest.mark.parametrize(("change", "named"), [({"topk": 2}, "topk: 1 there, 2 now"), ({"judge": "logprob"}, "judge")])
 def test_directory_of_another_run_is_refused(bench: Bench, change: dict[str, object], named: str) -> None:
-    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    bench.run(limit=1)
     with pytest.raises(SettingsError, match=named):
-        run_experiment(bench.more(**change), bench.out, settings=bench.settings)
+        bench.run(**change)
 
 
 def test_changed_data_are_another_run(bench: Bench) -> None:
-    run_experiment(bench.more(limit=1), bench.out, settings=bench.settings)
+    bench.run(limit=1)
     file = Path(bench.experiment.dataset.partition(":")[2])
     file.write_text(file.read_text(encoding="utf-8").replace("40 mm", "41 mm"), encoding="utf-8")
     with pytest.raises(SettingsError, match="digest"):
-        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+        bench.run()
 
 
 def test_data_set_without_a_corpus_is_asked_of_no_system_that_retrieves(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "set.jsonl"
     file.write_text(json.dumps({"id": "q", "question": "Who?", "golden_answers": ["Ada"]}), encoding="utf-8")
     with pytest.raises(SettingsError, match="no corpus to retrieve from"):
-        run_experiment(bench.more(dataset=f"flashrag:{file}"), bench.out, settings=bench.settings)
-    closed_book = bench.more(dataset=f"flashrag:{file}", systems=("llm",))
-    assert run_experiment(closed_book, bench.out, settings=bench.settings).asked == 1
-
-
-def test_directory_in_use_is_refused_and_its_holder_named(bench: Bench) -> None:
-    with RunStore(bench.out).held(), pytest.raises(SettingsError, match=r"process \d+ on "):
-        run_experiment(bench.experiment, bench.out, settings=bench.settings)
+        bench.run(dataset=f"flashrag:{file}")
+    assert bench.run(dataset=f"flashrag:{file}", systems=("llm",)).asked == 1
 
 
 def test_strategy_is_read_by_and_belongs_to_what_a_run_directory_shares(bench: Bench) -> None:
-    experiment = bench.more(systems=("naive",), topk=2, ids=("chain",))
-    run_experiment(experiment, bench.out, settings=bench.settings)
+    bench = bench.changed(systems=("naive",), topk=2, ids=("chain",))
+    bench.run()
     identity = (RunStore(bench.out).read_manifest() or {})["identity"]
     assert isinstance(identity, dict)
     assert identity["strategy"] == "stuff"
     assert not identity.keys() & {"map_reduce_prompt", "refine_prompt", "map_rerank_prompt"}
-    other = experiment.model_copy(update={"strategy": "refine"})
     with pytest.raises(SettingsError, match="strategy: 'stuff' there, 'refine' now"):
-        run_experiment(other, bench.out, settings=bench.settings)
+        bench.run(strategy="refine")
 
     bench.server.reset()
-    run_experiment(other, bench.out.with_name("refined"), settings=bench.settings)
+    bench.run(out=bench.out.with_name("refined"), strategy="refine")
     assert not bench.server.requests["read"], "the passages are read one by one"
     rows = RunStore(bench.out.with_name("refined")).read_rows()
     assert [(row.prediction, calls(row)) for row in rows] == [("40 mm", 2)]
@@ -523,7 +492,7 @@ def test_strategy_is_read_by_and_belongs_to_what_a_run_directory_shares(bench: B
 def test_manifest_tells_what_was_run_and_no_secret(bench: Bench) -> None:
     spec = bench.settings.llm.replace("://", "://ada:lovelace@")
     settings = bench.settings.model_copy(update={"llm": spec})
-    run_experiment(bench.more(limit=1, systems=("naive",), llm=spec), bench.out, settings=settings)
+    bench.run(settings=settings, limit=1, systems=("naive",), llm=spec)
     manifest = RunStore(bench.out).read_manifest()
     assert manifest is not None
     assert {"run_id", "created", "experiment", "identity", "code"} <= manifest.keys()
@@ -538,8 +507,8 @@ def test_collection_that_is_there_can_stand_for_the_data_set_s_own(bench: Bench,
     with open_index("other", bench.settings, data_path=folder) as index:
         index.get_index_done()
         digest = index.content_digest()
-    experiment = bench.more(corpus="other", systems=("naive",))
-    run_experiment(experiment.model_copy(update={"ids": ("colour",)}), bench.out, settings=bench.settings)
+    bench = bench.changed(corpus="other", systems=("naive",))
+    bench.run(ids=("colour",))
     facts = (RunStore(bench.out).read_manifest() or {})["index"]
     assert isinstance(facts, dict)
     assert (facts["collection"], facts["content_digest"]) == ("other", digest)
@@ -548,22 +517,22 @@ def test_collection_that_is_there_can_stand_for_the_data_set_s_own(bench: Bench,
     with open_index("other", bench.settings, data_path=folder) as index:
         index.get_index_done()
     with pytest.raises(SettingsError, match="content_digest"):
-        run_experiment(experiment, bench.out, settings=bench.settings)
+        bench.run()
 
 
 def test_collection_that_is_not_there_is_named(bench: Bench) -> None:
     with pytest.raises(CollectionError, match="nowhere"):
-        run_experiment(bench.more(corpus="nowhere"), bench.out, settings=bench.settings)
+        bench.run(corpus="nowhere")
 
 
 def test_ranker_s_parameters_are_checked_before_anything_is_asked(bench: Bench) -> None:
-    experiment = bench.more(search_type="hybrid", ranker_type="weighted", ranker_params={"weights": [0.5]})
+    bench = bench.changed(search_type="hybrid", ranker_type="weighted", ranker_params={"weights": [0.5]})
     with pytest.raises(SearchArgumentError, match="2 fields"):
-        run_experiment(experiment, bench.out, settings=bench.settings)
+        bench.run()
     assert bench.rows() == {}
 
 
 def test_larger_sample_keeps_what_is_there(bench: Bench) -> None:
-    first = run_experiment(bench.more(systems=("llm",), sample=1, seed=5), bench.out, settings=bench.settings)
-    second = run_experiment(bench.more(systems=("llm",), sample=2, seed=5), bench.out, settings=bench.settings)
+    first = bench.run(systems=("llm",), sample=1, seed=5)
+    second = bench.run(systems=("llm",), sample=2, seed=5)
     assert (first.asked, second.asked, second.kept) == (1, 1, 1)

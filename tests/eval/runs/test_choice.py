@@ -10,7 +10,6 @@ from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.runs.experiment import Experiment, RankerType, load_experiment
 from judgetree.evaluation.runs.jobs import choose_questions, draw
 from judgetree.modules.addresses import Address
-from judgetree.modules.errors import SettingsError
 from judgetree.modules.retriever.rerank import RANKERS
 from tests.eval.dataset_files import hotpot_row, write_lines, write_list
 
@@ -69,11 +68,6 @@ def test_turns_come_with_their_paths(talks: str, choice: dict[str, object]) -> N
 def test_turns_whose_history_is_given_are_chosen_alone(talks: str) -> None:
     chosen = choose_questions(load_dataset(talks), Experiment(dataset=talks, ids=("d1_3", "d2_2"), history="given"))
     assert [question.id for question in chosen.questions] == ["d1_3", "d2_2"]
-
-
-def test_sample_and_limit_exclude_each_other() -> None:
-    with pytest.raises(SettingsError, match=r"sample: .*leave out either"):
-        load_experiment(None, dataset="x:y", sample=2, limit=2)
 
 
 def test_ranker_types_are_those_of_the_retriever() -> None:

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.evaluation.rows.store import RowTail, RunRow, RunStore
-from judgetree.evaluation.runs.claims import Claims, Place, WorkList, can_share, claim_name, open_claims
+from judgetree.evaluation.datasets.questions import EvalQuestion
+from judgetree.evaluation.rows.store import Place, RowTail, RunRow, RunStore
+from judgetree.evaluation.runs.claims import Claims, WorkList, can_share, claim_name, open_claims
+from judgetree.evaluation.runs.jobs import Chain, Job, chains_of
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.locks.postgres import advisory_key
 from judgetree.modules.settings import load_settings
@@ -20,40 +22,32 @@ from tests.eval.run_rows import run_row
 places = st.tuples(st.text(), st.text(), st.integers(0, 9))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    place: Place
-    attempt: int = 0
-
-
-@dataclass(kw_only=True)
-class Office:
-    """Claims of several workers of one process."""
+@dataclass(kw_only=True, eq=False)
+class Desk(Claims):
+    """Claims of one worker; workers of one process share ``taken``."""
 
     taken: dict[Place, object] = field(default_factory=dict)
 
-    def worker(self) -> Desk:
-        return Desk(office=self)
-
-
-@dataclass(kw_only=True, eq=False)
-class Desk(Claims):
-    office: Office
-
     async def take(self, place: Place) -> bool:
-        return self.office.taken.setdefault(place, self) is self
+        return self.taken.setdefault(place, self) is self
 
     async def free(self, place: Place) -> None:
-        assert self.office.taken.pop(place) is self
+        assert self.taken.pop(place) is self
 
 
-def jobs(count: int, *, attempt: int = 0) -> list[Work]:
-    return [Work(place=("naive", f"q{number}", 0), attempt=attempt) for number in range(count)]
+def chains(count: int) -> list[Chain]:
+    questions = [EvalQuestion(id=f"q{number}", question="?", answers=()) for number in range(count)]
+    jobs = [Job(system="naive", question=question, repeat=0, attempt=0) for question in questions]
+    return chains_of(jobs, by_dialogue=False)
 
 
-def row(place: Place, attempt: int = 0) -> RunRow:
+def never(*_: object) -> bool:
+    return False
+
+
+def row(place: Place) -> RunRow:
     system, question_id, repeat = place
-    return run_row(system=system, question_id=question_id, repeat=repeat, attempt=attempt)
+    return run_row(system=system, question_id=question_id, repeat=repeat)
 
 
 def key_of(run_id: str, place: Place) -> int:
@@ -68,34 +62,37 @@ def test_places_are_locked_under_signed_numbers_of_their_own(one: Place, other: 
 
 
 def test_workers_of_two_processes_do_each_job_once(tmp_path: Path) -> None:
-    office, store, asked = Office(), RunStore(tmp_path), []
+    taken: dict[Place, object] = {}
+    store, asked = RunStore(tmp_path), []
 
-    async def process() -> int:
-        tail = RowTail(store)
-        work = WorkList(jobs(9), office.worker(), new_rows=tail.read_new, is_over=lambda: False)
-        while (job := await work.take()) is not None:
-            asked.append(job.place)
+    async def process() -> None:
+        tail, written = RowTail(store), dict[Place, RunRow]()
+
+        def is_done(chain: Chain) -> bool:
+            written.update((row.place, row) for row in tail.read_new())
+            return chain.is_done(written)
+
+        work = WorkList(chains(9), Desk(taken=taken), is_done=is_done, is_over=never)
+        while (chain := await work.take()) is not None:
+            asked.append(chain.place)
             await asyncio.sleep(0)  # lets the other one in
             with store.appending():
-                store.append(row(job.place))
-            await work.finish(job)
-        return work.done_elsewhere
+                store.append(row(chain.place))
+            await work.finish(chain)
 
-    async def both() -> list[int]:
-        return await asyncio.gather(process(), process())
+    async def both() -> None:
+        await asyncio.gather(process(), process())
 
-    elsewhere = asyncio.run(both())
-    assert sorted(asked) == [job.place for job in jobs(9)]
-    assert sum(elsewhere) == 9
-    assert office.taken == {}
+    asyncio.run(both())
+    assert sorted(asked) == [chain.place for chain in chains(9)]
+    assert taken == {}
 
 
 def test_job_of_another_process_is_waited_for_and_done_if_that_one_dies() -> None:
     async def scenario() -> list[Place]:
-        office = Office()
-        other = office.worker()
+        other = Desk()
         await other.take(("naive", "q0", 0))
-        work = WorkList(jobs(2), office.worker(), new_rows=tuple, is_over=lambda: False)
+        work = WorkList(chains(2), Desk(taken=other.taken), is_done=never, is_over=never)
         first = await work.take()
         waiting = asyncio.ensure_future(work.take())
         assert not (await asyncio.wait([waiting], timeout=0.05))[0], "it must not give up what is left"
@@ -109,21 +106,9 @@ def test_job_of_another_process_is_waited_for_and_done_if_that_one_dies() -> Non
     assert asyncio.run(scenario()) == [("naive", "q1", 0), ("naive", "q0", 0)]
 
 
-def test_earlier_attempts_of_others_do_not_count_as_done() -> None:
-    async def taken(attempt: int) -> int:
-        seen = [row(job.place, attempt=1) for job in jobs(3)]
-        work = WorkList(jobs(3, attempt=attempt), Office().worker(), new_rows=lambda: iter(seen), is_over=lambda: False)
-        count = 0
-        while await work.take() is not None:
-            count += 1
-        return count
-
-    assert [asyncio.run(taken(attempt)) for attempt in (0, 1, 2)] == [0, 0, 3]
-
-
-def test_nothing_is_dealt_once_it_is_over() -> None:
+def test_nothing_is_given_once_it_is_over() -> None:
     async def taken() -> object:
-        return await WorkList(jobs(3), Office().worker(), new_rows=tuple, is_over=lambda: True).take()
+        return await WorkList(chains(3), Desk(), is_done=never, is_over=lambda: True).take()
 
     assert asyncio.run(taken()) is None
 

@@ -18,6 +18,7 @@ from judgetree.modules.errors import SettingsError, UserError
 from tests.app.talks import DRUM, FIRST, STANDALONE_THICKNESS, THICKNESS
 from tests.eval.dataset_files import write_list
 from tests.eval.dialogue_bench import FORK, LINE, TURNS, Bench, facts, opened, turn
+from tests.eval.run_rows import tree_figures
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +67,9 @@ def test_tree_is_kept_of_searches_and_calls_count_once(prepared: Bench) -> None:
         tree = trees.read(row.thread_id)
         assert (tree is None) == (row.tree is None) == (facts(row).answered_from == "history")
         assert tree is None or tree.root.thread_id == facts(row).rag_thread_id
-        paid = [usage for usage in row.paid or () if usage.kind == "chat"]
-        assert (sum(usage.calls for usage in paid), row.tokens) == (
-            row.chat_calls,
-            sum(usage.prompt_tokens + usage.completion_tokens for usage in paid),
-        )
+        own, found = facts(row).own, row.tree or tree_figures()
+        assert row.chat_calls == own.calls + found.chat_calls
+        assert row.tokens == own.tokens + found.prompt_tokens + found.completion_tokens
     assert sum(row.chat_calls for row in rows.values()) == prepared.requests()
     history = rows["naive", turn(LINE, 3)], rows["judge", turn(LINE, 3)]
     assert {facts(row).own.calls + facts(row).own.cached_calls for row in history} == {3}
@@ -181,7 +180,7 @@ def test_dialogues_without_a_corpus_are_asked_of_the_model_alone(bench: Bench, t
         {"id": "1_2", "topic_id": "1", "turn": 2, "history": history, "question": THICKNESS, "rewrite": "Is it thick?"},
     )
     with pytest.raises(SettingsError, match="no corpus to retrieve from"):
-        Bench(**{**vars(bench), "out": tmp_path / "other"}).run(dataset=f"cast:{file}")
+        bench.run(out=tmp_path / "other", dataset=f"cast:{file}")
     assert bench.run(dataset=f"cast:{file}", systems=("llm",), history="given").failed == 0
     first, second = bench.rows().values()
     assert facts(second).standalone_query == STANDALONE_THICKNESS
@@ -224,7 +223,7 @@ def test_history_options_and_limits_belong_to_what_a_run_shares(bench: Bench) ->
             bench.run(**change)
     fewer = bench.settings.model_copy(update={"max_recent_turns": 2})
     with pytest.raises(SettingsError, match="max_recent_turns: 10 there, 2 now"):
-        Bench(**{**vars(bench), "settings": fewer}).run()
+        bench.run(settings=fewer)
 
 
 def test_conversation_switches_lead_the_conversation(bench: Bench) -> None:

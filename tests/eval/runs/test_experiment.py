@@ -27,10 +27,11 @@ def test_arguments_win_over_the_file(tmp_path: Path) -> None:
     [
         ("dataset: x:y\ntopk: 0\n", "topk: Input should be greater than or equal to 1"),
         ("dataset: x:y\nfail_after: 1.5\n", "fail_after"),
-        ("dataset: x:y\nspeed: 3\n", "speed: Extra inputs are not permitted.*Keys: dataset, split"),
-        ("dataset: x:y\nsystems: [rag]\n", r"systems\.0: Input should be 'llm', 'naive', 'iter_retgen', 'ircot'"),
+        ("dataset: x:y\nspeed: 3\n", "speed: Extra inputs are not permitted.*Keys: dataset, columns, split"),
+        ("dataset: x:y\nsystems: [rag]\n", "systems: .*Unknown system 'rag'. Allowed: llm, naive, iter_retgen, ircot"),
         ("dataset: x:y\nstrategy: skim\n", "strategy: Input should be 'stuff', 'map_reduce', 'refine' or 'map_rerank'"),
         ("topk: 3\n", "dataset: Field required"),
+        ("dataset: x:y\nlimit: 2\nsample: 2\n", "sample: .*leave out either"),
         ("- a\n- b\n", "is not a mapping"),
         ("dataset: [\n", "cannot be read"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,14 +19,13 @@ from judgetree.modules.calls.prices import Cost, ModelUsage, Price, Prices, load
 from judgetree.modules.errors import RunLimitReached, SettingsError
 from judgetree.modules.settings import load_settings
 from tests.call_records import call_record
-from tests.eval.run_rows import run_row, tree_figures
+from tests.eval.run_rows import run_row
 
 PRICES = Prices({"chat": {"m": Price(prompt=1.0, completion=1.0)}, "embedding": {"e": Price(prompt=1.0)}})
-FIGURES = tree_figures(chat_calls=2, prompt_tokens=90, completion_tokens=10)
 CHAT = ModelUsage(model="m", kind="chat", calls=2, prompt_tokens=900_000, completion_tokens=100_000)
 """A dollar."""
 EMBEDDING = ModelUsage(model="e", kind="embedding", calls=1, uncounted_calls=1)
-ROW = run_row(system="naive", question="?", prediction="!", tree=FIGURES, paid=(CHAT,))
+ROW = run_row(system="naive", question="?", prediction="!", paid=(CHAT,))
 
 
 def limited(**limits: float | str) -> Experiment:
@@ -36,7 +36,7 @@ def limited(**limits: float | str) -> Experiment:
     ("limits", "stopped_by"),
     [
         ({"max_calls": 4}, "max_calls=4"),
-        ({"max_tokens": 200}, "max_tokens=200"),
+        ({"max_tokens": 2_000_000}, "max_tokens=2000000"),
         ({"max_cost": 1.5}, "max_cost=1.5"),
         ({"max_cost": 2}, "max_cost=2"),
         ({}, ""),
@@ -115,7 +115,7 @@ def test_row_keeps_what_was_paid_and_one_without_still_loads(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("settings", "experiment", "named"),
+    ("settings", "experiment", "unpriced"),
     [
         ({"llm": "http://h/v1#x"}, {}, "chat model 'http://h/v1#x'"),
         ({"llm": "local:", "judge_llm": "openai:y"}, {"systems": ["judge"]}, "chat model 'openai:y'"),
@@ -125,28 +125,17 @@ def test_row_keeps_what_was_paid_and_one_without_still_loads(tmp_path: Path) -> 
             {"systems": ["naive"], "ranker_type": "model", "ranker_params": {"model": "dashscope:r"}},
             "rerank model 'dashscope:r'",
         ),
+        ({"llm": "local:"}, {"systems": ["llm", "naive", "judge"]}, ""),
+        ({"llm": "openai:gpt-4o-mini-2024-07-18", "judge_llm": "dashscope:qwen-plus"}, {"systems": ["judge"]}, ""),
+        ({"llm": "local:", "judge_llm": "openai:y"}, {"systems": ["naive"]}, ""),
+        ({"llm": "local:", "embeddings": "http://h/v1#z"}, {"systems": ["naive"], "search_type": "sparse"}, ""),
     ],
 )
-def test_limit_on_money_is_refused_where_a_price_is_unknown(
-    settings: dict[str, str], experiment: dict[str, object], named: str, tmp_path: Path
+def test_limit_on_money_needs_all_prices(
+    settings: dict[str, str], experiment: dict[str, object], unpriced: str, tmp_path: Path
 ) -> None:
-    chosen = load_settings(home=tmp_path, **settings)
-    wanted = limited(**experiment)  # type: ignore[arg-type]
-    refuse_unpriced(wanted, chosen, load_prices())
-    with pytest.raises(SettingsError, match=r"prices\.toml") as caught:
-        refuse_unpriced(wanted.model_copy(update={"max_cost": 1.0}), chosen, load_prices())
-    assert named in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("settings", "experiment"),
-    [
-        ({"llm": "local:"}, {"systems": ["llm", "naive", "judge"]}),
-        ({"llm": "openai:gpt-4o-mini-2024-07-18", "judge_llm": "dashscope:qwen-plus"}, {"systems": ["judge"]}),
-        ({"llm": "local:", "judge_llm": "openai:y"}, {"systems": ["naive"]}),
-        ({"llm": "local:", "embeddings": "http://h/v1#z"}, {"systems": ["naive"], "search_type": "sparse"}),
-    ],
-)
-def test_limit_on_money_is_taken_where_all_has_a_price(settings: dict[str, str], experiment: dict[str, object]) -> None:
-    wanted = limited(max_cost=1.0, **experiment)  # type: ignore[arg-type]
-    refuse_unpriced(wanted, load_settings(**settings), load_prices())
+    chosen, limit = load_settings(home=tmp_path, **settings), limited(max_cost=1.0, **experiment)  # type: ignore[arg-type]
+    refuse_unpriced(limit.model_copy(update={"max_cost": None}), chosen, load_prices())
+    refused = pytest.raises(SettingsError, match=rf"{unpriced} is unknown.*prices\.toml") if unpriced else nullcontext()
+    with refused:
+        refuse_unpriced(limit, chosen, load_prices())

@@ -73,16 +73,6 @@ def test_torn_tree_is_left_out_and_mended(tmp_path_factory: pytest.TempPathFacto
     assert list(torn.read_all()) == [("a", tree("a")), ("c", tree("c", text))]
 
 
-def test_mending_leaves_whole_files_and_clears_a_file_without_a_line(tmp_path: Path) -> None:
-    store = TreeStore(tmp_path)
-    store.append("a", tree("a"))
-    store.mend()
-    assert store.read("a") == tree("a")
-    (tmp_path / "trees.jsonl").write_bytes(b'{"thread_id":"a"')
-    store.mend()
-    assert (tmp_path / "trees.jsonl").read_bytes() == b""
-
-
 @pytest.mark.parametrize("damaged", ['{"thread_id":"a","tree":{}}', '{"row": 1}'])
 def test_damage_in_the_middle_is_named(tmp_path: Path, damaged: str) -> None:
     (tmp_path / "trees.jsonl").write_text(damaged + "\n", encoding="utf-8")
