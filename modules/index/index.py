@@ -308,7 +308,7 @@ class Index:
             scan, folders = name_sources(found, info, stored, root=root, prefix=self.source_prefix, max_bytes=limit)
             plan = read_changes(scan, stored, sizes, self.on_progress, self.limits)
             if prune:
-                plan.removed = gone_sources(stored, [scan])
+                plan.removed = gone_sources(stored, scan)
             embedded = 0
             if plan.chunks or plan.removed or (info and self._with_news(info, folders) != info):
                 info, embedders = collection or plan_collection(plan.chunks, self.embed_model)

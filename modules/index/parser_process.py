@@ -18,7 +18,6 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
-from types import TracebackType
 from typing import BinaryIO, Self, cast
 
 from ..errors import LoadingError
@@ -50,9 +49,7 @@ class ParserProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def parse(self, suffix: str, data: bytes) -> list[Parsed]:

@@ -76,17 +76,17 @@ def test_folders_nested_too_deep_to_be_listed_are_named(docs: Path) -> None:
     assert sources(scan) == ["a.txt"]
     (skipped,) = scan.skipped
     assert skipped.reason == "the folder cannot be listed (File name too long)"
-    assert gone_sources(["gone.txt", f"{skipped.source}/deeper/b.txt"], [scan]) == ["gone.txt"]
+    assert gone_sources(["gone.txt", f"{skipped.source}/deeper/b.txt"], scan) == ["gone.txt"]
 
 
 def test_what_cannot_be_read_is_not_gone() -> None:
     files = (SourceFile(path=Path("a.txt"), source="a.txt"),)
     skipped = (SkippedFile(source="b.txt", reason="r"), SkippedFile(source="locked", reason="r"))
-    scan = FileScan(files=files, skipped=skipped, ignored=0)
+    scan = FileScan(folder=Path(), files=files, skipped=skipped)
     stored = ["a.txt", "b.txt", "locked/c.txt", "locked2/c.txt", "d.txt"]
-    assert gone_sources(stored, [scan]) == ["d.txt", "locked2/c.txt"]
-    everything = FileScan(files=(), skipped=(SkippedFile(source=".", reason="r"),), ignored=0)
-    assert gone_sources(stored, [everything]) == []
+    assert gone_sources(stored, scan) == ["d.txt", "locked2/c.txt"]
+    everything = FileScan(folder=Path(), files=(), skipped=(SkippedFile(source=".", reason="r"),))
+    assert gone_sources(stored, everything) == []
 
 
 def test_a_file_that_grows_beyond_the_limit_or_turns_special_is_refused(docs: Path) -> None:
