@@ -51,10 +51,10 @@ async def complete_journaled(
     """
     slot = meter.claim(request)
     if slot is not None:
-        meter.records.extend(slot.cut_off)
-        if slot.kept is not None:  # counted in the tree's budget since the run began
-            meter.records.append(slot.kept.record)
-            completion = slot.kept.completion
+        meter.records.extend(slot.call.interrupted)
+        if (kept := slot.call.kept) is not None:  # counted in the tree's budget since the run began
+            meter.records.append(kept.record)
+            completion = kept.completion
             listeners.settle(text=completion.text, thinking=completion.thinking)
             return completion
     meter.reserve()

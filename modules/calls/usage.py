@@ -134,7 +134,7 @@ class CallMeter:
         if self.calls is None or not self.calls.known:
             return False
         key = request()
-        return self.calls.slot(self.node, self.chunk_id, key, self.claimed[key]).kept is not None
+        return self.calls.slot(self.node, self.chunk_id, key, self.claimed[key]).call.kept is not None
 
     def claim(self, request: bytes) -> CallSlot | None:
         """Return the journal's entry for the next call of a request; None without a journal."""
