@@ -154,7 +154,7 @@ class Index:
         return list_collections(self.connection.client)
 
     def chunk_sizes(self) -> ChunkSizes:
-        """The sizes that the collection was made with; the defaults where there is none yet."""
+        """Return the sizes that the collection was made with; the defaults if there is no collection yet."""
         if not self._exists():
             return ChunkSizes()
         info = self.info()
@@ -235,12 +235,10 @@ class Index:
             CollectionError: The database or the collection cannot be used, as in ``get_index_done``.
             ModelCallError: An embedding endpoint failed.
         """
-        sizes = self.chunk_sizes()
-        if chunk_size is not None:
-            sizes = replace(sizes, size=chunk_size)
-        if chunk_overlap is not None:
-            sizes = replace(sizes, overlap=chunk_overlap)
-        return self._update([path], sizes, prune=False)
+        known = self.chunk_sizes()
+        size = known.size if chunk_size is None else chunk_size
+        overlap = known.overlap if chunk_overlap is None else chunk_overlap
+        return self._update([path], ChunkSizes(size=size, overlap=overlap), prune=False)
 
     def remove_files(self, *sources: str) -> IndexReport:
         """Remove files from the collection by source (as in the chunks' metadata); the files themselves stay.

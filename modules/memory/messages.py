@@ -108,14 +108,9 @@ def history_text(
 ) -> str:
     """Return turns, after the summary of those before, in at most ``max_tokens`` tokens.
 
-    The longest texts are shortened first, and every turn keeps its start and its end. The oldest turns are dropped if
-    they cannot all fit.
-
-    Args:
-        turns: Oldest first.
-        summary: Summary of the turns before, shortened to a third of the room; not used with ``render``.
-        max_tokens: The room, in tokens of ``calls.tokens``.
-        render: Renders the turns in place of ``render_turns``.
+    Turns are given and shown oldest first. The longest texts are shortened first, and every turn keeps its start and
+    its end. The oldest turns are dropped if they cannot all fit. The summary gets at most a third of the room.
+    ``render`` renders the turns in place of ``render_turns``, without the summary.
     """
     if render is None:
         summary = shortened(summary, max_tokens // 3)
@@ -188,14 +183,8 @@ def build_context_messages(
     summary comes from a model, so it is a message of the user, not of the system.
 
     System message and question are always included. The rest of the budget goes to the summary, then to the turns from
-    the newest. What does not fit is left out whole.
-
-    Args:
-        system: Instructions.
-        question: The text of the last message.
-        recent: Turns, oldest first.
-        summary: Summary of the conversation before; ``""`` for none.
-        token_budget: Most tokens of all messages together, by ``calls.tokens.message_tokens``.
+    the newest; ``recent`` is oldest first. What does not fit is left out whole. All messages together have at most
+    ``token_budget`` tokens by ``calls.tokens.message_tokens``.
     """
     left = token_budget - message_tokens([("system", system), ("user", question)])
     summarised = [("user", f"{SUMMARY_HEADING}\n{as_material(summary)}")] if summary else []

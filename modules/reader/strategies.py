@@ -36,14 +36,8 @@ async def digested(
 ) -> str:
     """Digest the passages for a question in ``max_tokens`` at most, with a passage's number behind each fact.
 
-    Each call reads as many passages as its prompt holds. Passages of a failed call are shortened instead.
-
-    Args:
-        passages: Best first; they are numbered from 1.
-        query: The question.
-        ask: Makes a call.
-        max_prompt_tokens: Most tokens of one call's prompt.
-        max_tokens: Most tokens of the digest.
+    Each call reads as many passages as fit into a prompt of ``max_prompt_tokens``. Passages of a failed call are
+    shortened instead. They are given best first, and numbered from 1.
     """
     query = shortened(query, max_prompt_tokens // 4)
     room = max(1, max_prompt_tokens - message_tokens(digest_messages("", query)))
