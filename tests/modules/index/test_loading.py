@@ -216,11 +216,6 @@ def test_an_unknown_type_is_refused_with_those_allowed(docs: Path) -> None:
         scan_files(docs, file_type_wanted=["md", "exe"])
 
 
-def test_a_missing_path_is_refused(docs: Path) -> None:
-    with pytest.raises(LoadingError, match="no file or folder"):
-        scan_files(docs / "nowhere")
-
-
 @given(st.text(alphabet=st.characters(codec=None)))
 def test_clean_text_can_be_stored_anywhere(text: str) -> None:
     clean = clean_text(text)

@@ -379,10 +379,6 @@ class TestRefusals:
         with pytest.raises(CollectionError, match="cannot be a collection's name"):
             ConversationMemory(BagOfWordsEmbedder(), collection=name)
 
-    def test_a_server_that_is_not_there_is_named(self) -> None:
-        with pytest.raises(CollectionError, match=r"No Milvus server.*http://127\.0\.0\.1:9"):
-            ConversationMemory(BagOfWordsEmbedder(), uri="http://127.0.0.1:9", token="").conversations()
-
     def test_a_collection_that_was_dropped_is_explained_and_made_again(
         self, memory: ConversationMemory, connection: MilvusConnection, collection: str
     ) -> None:
