@@ -241,18 +241,6 @@ class CallSlot:
     """The call in the journal when the run began."""
     calls: ThreadCalls
 
-    async def begin(self, estimate: CallRecord) -> None:
-        """Note the call before it is made."""
-        await self.calls.journal.begin(self.key, self.calls.root, self.calls.booked_to, estimate)
-
-    async def keep(self, kept: KeptCall) -> None:
-        """Save the reply of the call."""
-        await self.calls.journal.keep(self.key, kept)
-
-    async def drop(self) -> None:
-        """Delete the call, which has failed."""
-        await self.calls.journal.drop(self.key)
-
 
 async def thread_calls(journal: CallJournal | None, root: str, *, is_new: bool = False) -> ThreadCalls | None:
     """Return the journal for a run of a root thread; None without a journal, and no lookup for a new thread."""

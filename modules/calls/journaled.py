@@ -63,12 +63,12 @@ async def complete_journaled(
         completion = await call(own)
     except ModelCallError:
         if slot is not None:
-            await slot.drop()
+            await slot.calls.journal.drop(slot.key)
         meter.records.extend(own.records)
         raise
     record = _counted(own.records[-1], messages, completion)
     if slot is not None:
-        await slot.keep(KeptCall(completion=completion, record=record))
+        await slot.calls.journal.keep(slot.key, KeptCall(completion=completion, record=record))
     meter.records.append(record)
     return completion
 
@@ -76,8 +76,8 @@ async def complete_journaled(
 async def _begin(
     slot: CallSlot, messages: Sequence[Message], options: CallOptions, model: str, meter: CallMeter
 ) -> None:
-    call_id = slot.key.hex()[:32]
-    await slot.begin(expected_record(messages, options, model=model, meter=meter, call_id=call_id))
+    estimate = expected_record(messages, options, model=model, meter=meter, call_id=slot.key.hex()[:32])
+    await slot.calls.journal.begin(slot.key, slot.calls.root, slot.calls.booked_to, estimate)
 
 
 def expected_record(

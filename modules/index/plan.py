@@ -211,7 +211,7 @@ def name_sources(
         info: Description of the collection; None for a new one.
         stored: Files of the collection by source.
         root: The index's own folder, which is named before all others.
-        prefix: Prefix of the sources in that folder; None to find it.
+        prefix: Prefix of the sources in ``root``; None to find it.
         max_bytes: Size of the largest file that is compared with the stored one.
     """
 
