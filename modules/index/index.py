@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -285,14 +285,12 @@ class Index:
         refuse_other_embedders(self.vector_store_name, info, embedders)
         return info, embedders
 
-    @contextmanager
-    def _writing(self) -> Iterator[Check]:
+    def _writing(self) -> AbstractContextManager[Check]:
         def tell(owner: str) -> None:
             logger.warning("Waiting for %s, which is writing to %s.", owner, self.vector_store_name)
             self.on_progress(0, 1, "wait")
 
-        with writer_lock(self.connection, self.vector_store_name, self.lock, on_wait=tell) as check:
-            yield check
+        return writer_lock(self.connection, self.vector_store_name, self.lock, on_wait=tell)
 
     def _update(self, paths: Sequence[Path | str], sizes: ChunkSizes, *, prune: bool) -> IndexReport:
         found = scan_folders(paths, file_type_wanted=self.file_type_wanted, follow_links=self.follow_links)
@@ -340,10 +338,13 @@ class Index:
         vectors: Mapping[str, Mapping[str, Vector]],
         check: Check,
     ) -> None:
-        rows = [to_row(chunk, vectors[str(chunk.metadata["chunk_id"])]) for chunk in plan.chunks]
-        changes = content.Changes(rows=rows, removed=plan.replaced_ids(stored))
+        changes = content.Changes(
+            info=info,
+            rows=[to_row(chunk, vectors[str(chunk.metadata["chunk_id"])]) for chunk in plan.chunks],
+            removed=plan.replaced_ids(stored),
+            on_progress=self.on_progress,
+            check=check,
+        )
         with self._opening:
             self._state = ("", "")
-            content.write(
-                self.connection, self.vector_store_name, info, changes, on_progress=self.on_progress, check=check
-            )
+            content.write(self.connection, self.vector_store_name, changes)
