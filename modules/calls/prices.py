@@ -214,7 +214,7 @@ def usage_by_model(records: Iterable[CallRecord]) -> tuple[ModelUsage, ...]:
 
 
 def _plus(usage: ModelUsage, record: CallRecord) -> ModelUsage:
-    counts = {
+    counts: dict[str, float] = {
         "calls": 1,
         "estimated_calls": record["estimated"],
         "prompt_tokens": record["prompt_tokens"],

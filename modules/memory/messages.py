@@ -171,7 +171,6 @@ def _shortened_turn(turn: QaPair, max_tokens: int) -> QaPair:
 
 
 SUMMARY_HEADING = "Summary of the conversation so far:"
-_PARAGRAPH_END = re.compile(r"\n\n")
 
 
 def build_context_messages(
@@ -219,7 +218,7 @@ def fitting_passages(knowledge: str, max_tokens: int) -> str:
 def _passage_ends(knowledge: str) -> list[int]:
     """Return the ends of passages: before the next number, or at empty lines if they have no numbers."""
     if not knowledge.startswith("[1] "):
-        return [*(match.start() for match in _PARAGRAPH_END.finditer(knowledge)), len(knowledge)]
+        return [*(match.start() for match in re.finditer("\n\n", knowledge)), len(knowledge)]
     ends: list[int] = []
     position = 0
     while (position := knowledge.find(f"\n\n[{len(ends) + 2}] ", position)) >= 0:
