@@ -58,7 +58,8 @@ async def complete_journaled(
             listeners.settle(text=completion.text, thinking=completion.thinking)
             return completion
     meter.reserve()
-    own = meter.for_one_call(None if slot is None else partial(_begin, slot, messages, options, model, meter))
+    begin = None if slot is None else partial(_begin, slot, messages, options, model, meter)
+    own = CallMeter(node=meter.node, chunk_id=meter.chunk_id, begin=begin)
     try:
         completion = await call(own)
     except ModelCallError:

@@ -144,10 +144,6 @@ class CallMeter:
         self.claimed[request] += 1
         return slot
 
-    def for_one_call(self, begin: Callable[[], Awaitable[None]] | None) -> CallMeter:
-        """Return a meter of the same node and chunk with its own records, for a call that is already reserved."""
-        return CallMeter(node=self.node, chunk_id=self.chunk_id, begin=begin)
-
     async def about_to_send(self) -> None:
         """Journal the call, before the first of its attempts."""
         begin, self.begin = self.begin, None

@@ -107,7 +107,7 @@ class ConversationMemory:
         """Return the ids that the memory does not hold; turns that this object has seen there cost no request."""
         wanted = {turn_id for turn_id in turn_ids if (conversation_id, turn_id) not in self._there}
         there: set[str] = set()
-        for row in self._read(conversation_id, sorted(wanted), [TURN_FIELD]) if wanted else ():
+        for row in self._read(conversation_id, wanted, [TURN_FIELD]) if wanted else ():
             there |= {str(row.get(TURN_FIELD)), str(row[PK_FIELD])}
         self._note(conversation_id, wanted & there)
         return wanted - there
@@ -163,13 +163,11 @@ class ConversationMemory:
 
     def turns_of(self, conversation_id: str, turn_ids: Iterable[str] | None = None) -> list[QaPair]:
         """Return the turns of a conversation, all or those with these ids, oldest first."""
-        ids = None if turn_ids is None else sorted(set(turn_ids))
-        return sorted(map(to_turn, self._read(conversation_id, ids, TURN_COLUMNS)), key=by_time)
+        return sorted(map(to_turn, self._read(conversation_id, turn_ids, TURN_COLUMNS)), key=by_time)
 
     def delete_turns(self, conversation_id: str, turn_ids: Iterable[str] | None = None) -> int:
         """Delete the turns of a conversation, all or those with these ids, and return their number."""
-        ids = None if turn_ids is None else sorted(set(turn_ids))
-        keys = [str(row[PK_FIELD]) for row in self._read(conversation_id, ids, [PK_FIELD])]
+        keys = [str(row[PK_FIELD]) for row in self._read(conversation_id, turn_ids, [PK_FIELD])]
         self._there = {seen for seen in self._there if seen[0] != conversation_id}
         with self._changing(conversation_id):
             self._rows.delete(keys)
@@ -213,24 +211,21 @@ class ConversationMemory:
         The rest of their rows is unchanged, and nothing is embedded.
         """
         by_id = {turn["turn_id"]: turn for turn in turns}
-        rows = [
-            linked(row, by_id[to_turn(row)["turn_id"]])
-            for row in self._read(conversation_id, sorted(by_id), ALL_COLUMNS)
-        ]
+        rows = [linked(row, by_id[to_turn(row)["turn_id"]]) for row in self._read(conversation_id, by_id, ALL_COLUMNS)]
         with self._changing(conversation_id):
             self._rows.upsert(rows)
         return len(rows)
 
-    def _read(self, conversation_id: str, turn_ids: Sequence[str] | None, columns: Sequence[str]) -> Iterator[Row]:
+    def _read(self, conversation_id: str, turn_ids: Iterable[str] | None, columns: Sequence[str]) -> Iterator[Row]:
         condition = in_conversation(conversation_id)
         if not self._rows.open():
             return
         if turn_ids is None:
             yield from self._rows.rows(condition, columns)
             return
-        for start in range(0, len(turn_ids), _IDS_A_FILTER):
-            batch = turn_ids[start : start + _IDS_A_FILTER]
-            yield from self._rows.rows(f"{condition} and {of_turns(batch)}", columns)
+        ids = sorted(set(turn_ids))
+        for start in range(0, len(ids), _IDS_A_FILTER):
+            yield from self._rows.rows(f"{condition} and {of_turns(ids[start : start + _IDS_A_FILTER])}", columns)
 
     def _note(self, conversation_id: str, turn_ids: Iterable[str]) -> None:
         if len(self._there) >= _PLACES_REMEMBERED:
