@@ -286,11 +286,11 @@ class Index:
         return info, embedders
 
     def _writing(self) -> AbstractContextManager[Check]:
-        def tell(owner: str) -> None:
+        def report_wait(owner: str) -> None:
             logger.warning("Waiting for %s, which is writing to %s.", owner, self.vector_store_name)
             self.on_progress(0, 1, "wait")
 
-        return writer_lock(self.connection, self.vector_store_name, self.lock, on_wait=tell)
+        return writer_lock(self.connection, self.vector_store_name, self.lock, on_wait=report_wait)
 
     def _update(self, paths: Sequence[Path | str], sizes: ChunkSizes, *, prune: bool) -> IndexReport:
         found = scan_folders(paths, file_type_wanted=self.file_type_wanted, follow_links=self.follow_links)

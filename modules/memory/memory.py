@@ -68,7 +68,7 @@ class ConversationMemory:
         self.embedder = embedder
         self._rows = MemoryCollection(collection, {DENSE_FIELD: embedder}, uri=uri, token=token)
         self._recent = RecentTurns(clock)
-        self._there: set[tuple[str, str]] = set()
+        self._seen: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -101,15 +101,15 @@ class ConversationMemory:
                 self._rows.open(dimension=dimension)
             with self._changing(conversation_id):
                 self._rows.upsert(rows)
-        self._note(conversation_id, by_id)
+        self._note_seen(conversation_id, by_id)
 
     def missing(self, conversation_id: str, turn_ids: Iterable[str]) -> set[str]:
         """Return the ids that the memory does not hold; turns that this object has seen there cost no request."""
-        wanted = {turn_id for turn_id in turn_ids if (conversation_id, turn_id) not in self._there}
+        wanted = {turn_id for turn_id in turn_ids if (conversation_id, turn_id) not in self._seen}
         there: set[str] = set()
         for row in self._read(conversation_id, wanted, [TURN_FIELD]) if wanted else ():
             there |= {str(row.get(TURN_FIELD)), str(row[PK_FIELD])}
-        self._note(conversation_id, wanted & there)
+        self._note_seen(conversation_id, wanted & there)
         return wanted - there
 
     def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans) -> list[QaPair]:
@@ -168,7 +168,7 @@ class ConversationMemory:
     def delete_turns(self, conversation_id: str, turn_ids: Iterable[str] | None = None) -> int:
         """Delete the turns of a conversation, all or those with these ids, and return their number."""
         keys = [str(row[PK_FIELD]) for row in self._read(conversation_id, turn_ids, [PK_FIELD])]
-        self._there = {seen for seen in self._there if seen[0] != conversation_id}
+        self._seen = {seen for seen in self._seen if seen[0] != conversation_id}
         with self._changing(conversation_id):
             self._rows.delete(keys)
         return len(keys)
@@ -180,7 +180,7 @@ class ConversationMemory:
         """
         in_conversation(to_conversation_id)
         rows = list(self._read(conversation_id, None, ALL_COLUMNS))
-        self._there = {seen for seen in self._there if seen[0] != conversation_id}
+        self._seen = {seen for seen in self._seen if seen[0] != conversation_id}
         with self._changing(conversation_id), self._changing(to_conversation_id):
             self._rows.upsert([moved(row, to_conversation_id) for row in rows])
             self._rows.delete([str(row[PK_FIELD]) for row in rows])
@@ -227,11 +227,11 @@ class ConversationMemory:
         for start in range(0, len(ids), _IDS_A_FILTER):
             yield from self._rows.rows(f"{condition} and {of_turns(ids[start : start + _IDS_A_FILTER])}", columns)
 
-    def _note(self, conversation_id: str, turn_ids: Iterable[str]) -> None:
-        if len(self._there) >= _PLACES_REMEMBERED:
-            self._there = set()
+    def _note_seen(self, conversation_id: str, turn_ids: Iterable[str]) -> None:
+        if len(self._seen) >= _PLACES_REMEMBERED:
+            self._seen = set()
         # A new set, since another thread may be iterating over this one.
-        self._there = self._there | {(conversation_id, turn_id) for turn_id in turn_ids}
+        self._seen = self._seen | {(conversation_id, turn_id) for turn_id in turn_ids}
 
     def _newest_on_path(self, condition: str, limit: int, *, last: int) -> list[QaPair]:
         window = self._rows.rows(f"{condition} and {NUMBER_FIELD} > {last - limit:d}", TURN_COLUMNS)
