@@ -3,7 +3,7 @@
 A client works only on the loop that made it, and in a notebook each ``asyncio.run`` is a new loop. All async work
 therefore runs here, whether started from scripts, notebook cells, threads or other event loops.
 
-Verbs in pairs: the work is written once, and called blocking or awaited, from any thread or event loop.
+A public verb is written once, as a coroutine, and called in two ways: blocking, or awaited from any event loop.
 
 >>> import asyncio
 >>> class Oven:
@@ -20,7 +20,7 @@ Verbs in pairs: the work is written once, and called blocking or awaited, from a
 >>> Oven.abake.__doc__
 'Async twin of ``bake``.'
 
-The work runs on judgetree's own loop. There it calls the async twins of other verbs, which then run in place.
+On judgetree's own loop work calls the async twins of other verbs, which run in place.
 """
 
 from __future__ import annotations
@@ -227,8 +227,8 @@ def blocking(work: Callable[P, AsyncIterator[T]]) -> Callable[P, Iterator[T]]: .
 def blocking(work: Callable[P, Any]) -> Callable[P, Any]:
     """Make a blocking verb of an ``async def``, or of a function that returns an asynchronous iterator.
 
-    The verb has the name, the parameters and the docstring of ``work``. It waits for the result, or yields the items.
-    On judgetree's own loop it raises ``LoopReentryError``.
+    The verb has the name, the parameters and the docstring of ``work``. It returns the result, or yields the items. On
+    judgetree's own loop it raises ``LoopReentryError``.
     """
     if inspect.iscoroutinefunction(work):
 
@@ -256,8 +256,8 @@ def async_twin(verb: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]: ...
 def async_twin(verb: Callable[P, Any]) -> Callable[P, Any]:
     """Make the async twin of a ``blocking`` verb, to be bound to the name ``a<verb>``.
 
-    It is a coroutine function, or an asynchronous generator function. Cancelling it cancels the work and waits for the
-    work's end.
+    It is a coroutine function or an asynchronous generator function. Cancelling it cancels the work and waits until the
+    work has ended.
     """
     work: Callable[P, Any] = vars(verb)["__wrapped__"]
     if inspect.iscoroutinefunction(work):

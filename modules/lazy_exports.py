@@ -15,15 +15,13 @@ from .errors import needs_extra
 def lazy_exports(
     package: str, file: str, *, extra: str = ""
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose ``__init__.pyi`` imports what it exports.
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package that exports what its ``__init__.pyi`` imports.
 
     Args:
         package: The package's ``__name__``.
-        file: Its ``__file__``, beside which the stub is.
-        extra: The extra that a missing dependency of an export belongs to.
-
-    Raises:
-        DependencyError: From ``__getattr__``: the extra is not installed.
+        file: The package's ``__file__``; the stub is beside it.
+        extra: The extra that an export may need. If it is not installed, ``__getattr__`` raises a
+            ``DependencyError`` that names it.
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]

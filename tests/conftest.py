@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from hypothesis import HealthCheck, settings
 # How long an example takes to draw says more of what else the machine does than of the test.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
+
+# Background jobs of a shell ignore Ctrl-C, and so would the processes that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 OUTSIDE = ("JUDGETREE_", "OPENAI_", "DASHSCOPE_", "LANGSMITH_", "LANGCHAIN_")
 KEPT = {"JUDGETREE_TEST_POSTGRES"}

@@ -171,7 +171,7 @@ class NoMemory:
     def add_turns(self, conversation_id: str, turns: Sequence[QaPair]) -> None:
         """Do nothing."""
 
-    def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
+    def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans) -> list[QaPair]:
         """Return an empty list."""
         return []
 

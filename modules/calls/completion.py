@@ -55,15 +55,15 @@ class CappedStream(httpx2.AsyncByteStream):
 
 
 def cap_reply(response: httpx2.Response, *, limit: int, max_bytes: int) -> None:
-    """Limit a response to ``limit`` bytes: reading one more raises ``ReplyTooLong``."""
+    """Limit a response to ``limit`` bytes, as ``CappedStream`` does."""
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = CappedStream(response.stream, limit=limit, max_bytes=max_bytes)
 
 
 async def cut_error_short(response: httpx2.Response) -> None:
     """End the body of an error response after ``LONGEST_ERROR`` bytes; a response hook of the HTTP client."""
-    if response.is_error and isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = CappedStream(response.stream, limit=LONGEST_ERROR, max_bytes=0)
+    if response.is_error:
+        cap_reply(response, limit=LONGEST_ERROR, max_bytes=0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from operator import methodcaller
-from typing import Protocol
+from typing import Protocol, cast
 
 from ..disk import is_full_disk, writing_error
 from ..errors import SettingsError, UserError
@@ -69,15 +70,15 @@ class JournaledCall:
     @property
     def records(self) -> list[CallRecord]:
         """Records of the interrupted tries, then that of the reply."""
-        cut_off = (
-            []
-            if self.estimate is None
-            else [
-                CallRecord(**{**self.estimate, "call_id": f"{self.estimate['call_id']}-{number}"})
-                for number in range(self.lost)
-            ]
-        )
-        return cut_off if self.kept is None else [*cut_off, self.kept.record]
+        return self.interrupted if self.kept is None else [*self.interrupted, self.kept.record]
+
+    @property
+    def interrupted(self) -> list[CallRecord]:
+        """Records of the interrupted tries."""
+        if self.estimate is None:
+            return []
+        first_id = self.estimate["call_id"]
+        return [CallRecord(**{**self.estimate, "call_id": f"{first_id}-{number}"}) for number in range(self.lost)]
 
 
 _UNKNOWN = JournaledCall()
@@ -100,11 +101,10 @@ class CallJournal:
 
     async def begin(self, key: bytes, root: str, booked_to: str, estimate: CallRecord) -> None:
         """Note a call before it is made; a call noted earlier without a reply is counted as lost."""
-        call = KeptCall.record_to_json(estimate)
         await self._write(
             "INSERT INTO calls (call_key, root, booked_to, estimate, kept, lost) VALUES (?, ?, ?, ?, NULL, 0) "
             "ON CONFLICT (call_key) DO UPDATE SET lost = calls.lost + 1",
-            (key, root, booked_to, call),
+            (key, root, booked_to, json.dumps(estimate, separators=(",", ":"))),
         )
 
     async def keep(self, key: bytes, kept: KeptCall) -> None:
@@ -241,28 +241,6 @@ class CallSlot:
     """The call in the journal when the run began."""
     calls: ThreadCalls
 
-    @property
-    def kept(self) -> KeptCall | None:
-        """The saved reply; None if there is none."""
-        return self.call.kept
-
-    @property
-    def cut_off(self) -> list[CallRecord]:
-        """Records of the interrupted tries."""
-        return replace(self.call, kept=None).records
-
-    async def begin(self, estimate: CallRecord) -> None:
-        """Note the call before it is made."""
-        await self.calls.journal.begin(self.key, self.calls.root, self.calls.booked_to, estimate)
-
-    async def keep(self, kept: KeptCall) -> None:
-        """Save the reply of the call."""
-        await self.calls.journal.keep(self.key, kept)
-
-    async def drop(self) -> None:
-        """Delete the call, which has failed."""
-        await self.calls.journal.drop(self.key)
-
 
 async def thread_calls(journal: CallJournal | None, root: str, *, is_new: bool = False) -> ThreadCalls | None:
     """Return the journal for a run of a root thread; None without a journal, and no lookup for a new thread."""
@@ -283,7 +261,7 @@ def _call_of(row: tuple[object, ...]) -> JournaledCall:
     cut_off = int(str(lost)) + (kept is None)
     return JournaledCall(
         kept=None if kept is None else KeptCall.from_json(str(kept)),
-        estimate=KeptCall.record_from_json(str(estimate)),
+        estimate=cast(CallRecord, json.loads(str(estimate))),
         lost=cut_off,
         booked_to=str(booked_to),
     )

@@ -51,24 +51,25 @@ async def complete_journaled(
     """
     slot = meter.claim(request)
     if slot is not None:
-        meter.records.extend(slot.cut_off)
-        if slot.kept is not None:  # counted in the tree's budget since the run began
-            meter.records.append(slot.kept.record)
-            completion = slot.kept.completion
+        meter.records.extend(slot.call.interrupted)
+        if (kept := slot.call.kept) is not None:  # counted in the tree's budget since the run began
+            meter.records.append(kept.record)
+            completion = kept.completion
             listeners.settle(text=completion.text, thinking=completion.thinking)
             return completion
     meter.reserve()
-    own = meter.for_one_call(None if slot is None else partial(_begin, slot, messages, options, model, meter))
+    begin = None if slot is None else partial(_begin, slot, messages, options, model, meter)
+    own = CallMeter(node=meter.node, chunk_id=meter.chunk_id, begin=begin)
     try:
         completion = await call(own)
     except ModelCallError:
         if slot is not None:
-            await slot.drop()
+            await slot.calls.journal.drop(slot.key)
         meter.records.extend(own.records)
         raise
     record = _counted(own.records[-1], messages, completion)
     if slot is not None:
-        await slot.keep(KeptCall(completion=completion, record=record))
+        await slot.calls.journal.keep(slot.key, KeptCall(completion=completion, record=record))
     meter.records.append(record)
     return completion
 
@@ -76,8 +77,8 @@ async def complete_journaled(
 async def _begin(
     slot: CallSlot, messages: Sequence[Message], options: CallOptions, model: str, meter: CallMeter
 ) -> None:
-    call_id = slot.key.hex()[:32]
-    await slot.begin(expected_record(messages, options, model=model, meter=meter, call_id=call_id))
+    estimate = expected_record(messages, options, model=model, meter=meter, call_id=slot.key.hex()[:32])
+    await slot.calls.journal.begin(slot.key, slot.calls.root, slot.calls.booked_to, estimate)
 
 
 def expected_record(

@@ -29,13 +29,3 @@ class KeptCall:
         first_token = tuple(TokenLogprob(**token) for token in kept["completion"]["first_token"])
         completion = Completion(**{**kept["completion"], "first_token": first_token})
         return cls(completion=completion, record=cast(CallRecord, kept["record"]))
-
-    @staticmethod
-    def record_to_json(record: CallRecord) -> str:
-        """Return a record by itself as one line of JSON."""
-        return json.dumps(record, separators=(",", ":"))
-
-    @staticmethod
-    def record_from_json(text: str) -> CallRecord:
-        """Parse what ``record_to_json`` wrote."""
-        return cast(CallRecord, json.loads(text))

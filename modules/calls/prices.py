@@ -214,32 +214,22 @@ def usage_by_model(records: Iterable[CallRecord]) -> tuple[ModelUsage, ...]:
 
 
 def _plus(usage: ModelUsage, record: CallRecord) -> ModelUsage:
+    counts: dict[str, float] = {
+        "calls": 1,
+        "estimated_calls": record["estimated"],
+        "prompt_tokens": record["prompt_tokens"],
+        "completion_tokens": record["completion_tokens"],
+        "seconds": record["seconds"],
+    }
     if record["cached"]:
-        return replace(
-            usage,
-            cached_calls=usage.cached_calls + 1,
-            cached_estimated_calls=usage.cached_estimated_calls + record["estimated"],
-            cached_prompt_tokens=usage.cached_prompt_tokens + record["prompt_tokens"],
-            cached_completion_tokens=usage.cached_completion_tokens + record["completion_tokens"],
-            cached_seconds=round(usage.cached_seconds + record["seconds"], 4),
-        )
-    if record["error"] == INTERRUPTED:
-        usage = replace(
-            usage,
-            interrupted_calls=usage.interrupted_calls + 1,
-            interrupted_prompt_tokens=usage.interrupted_prompt_tokens + record["prompt_tokens"],
-            interrupted_completion_tokens=usage.interrupted_completion_tokens + record["completion_tokens"],
-        )
-    return replace(
-        usage,
-        calls=usage.calls + 1,
+        added = {f"cached_{name}": count for name, count in counts.items()}
+    else:
         # A prompt has at least one token, so 0 means unreported; a failed call is not billed.
-        uncounted_calls=usage.uncounted_calls + (not record["error"] and record["prompt_tokens"] == 0),
-        estimated_calls=usage.estimated_calls + record["estimated"],
-        prompt_tokens=usage.prompt_tokens + record["prompt_tokens"],
-        completion_tokens=usage.completion_tokens + record["completion_tokens"],
-        seconds=round(usage.seconds + record["seconds"], 4),
-    )
+        added = counts | {"uncounted_calls": not record["error"] and record["prompt_tokens"] == 0}
+        if record["error"] == INTERRUPTED:
+            names = ("calls", "prompt_tokens", "completion_tokens")
+            added |= {f"interrupted_{name}": counts[name] for name in names}
+    return replace(usage, **{name: round(getattr(usage, name) + count, 4) for name, count in added.items()})
 
 
 def _read(text: str, *, where: str) -> dict[CallKind, Mapping[str, Price]]:

@@ -141,7 +141,7 @@ class CallMeter:
         if self.calls is None or not self.calls.known:
             return False
         key = request()
-        return self.calls.slot(self.node, self.chunk_id, key, self.claimed[key]).kept is not None
+        return self.calls.slot(self.node, self.chunk_id, key, self.claimed[key]).call.kept is not None
 
     def claim(self, request: bytes) -> CallSlot | None:
         """Return the journal's entry for the next call of a request; None without a journal."""
@@ -150,10 +150,6 @@ class CallMeter:
         slot = self.calls.slot(self.node, self.chunk_id, request, self.claimed[request])
         self.claimed[request] += 1
         return slot
-
-    def for_one_call(self, begin: Callable[[], Awaitable[None]] | None) -> CallMeter:
-        """Return a meter of the same node and chunk with its own records, for a call that is already reserved."""
-        return CallMeter(node=self.node, chunk_id=self.chunk_id, begin=begin)
 
     async def about_to_send(self) -> None:
         """Journal the call, before the first of its attempts."""

@@ -6,10 +6,8 @@ import hashlib
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +16,6 @@ from ..sqlite_cache import SqliteCache, transaction
 
 Vector = npt.NDArray[np.float32]
 """Shape (dimension,)."""
-
-T = TypeVar("T")
 
 _SCHEMA = """\
 CREATE TABLE IF NOT EXISTS vectors (
@@ -41,10 +37,12 @@ class VectorCache(SqliteCache):
     def get_many(self, embedder: str, texts: Sequence[str]) -> dict[str, Vector]:
         """Return the saved vectors by text; a text without one is left out."""
         texts_by_digest = {_digest(text): text for text in texts}
+        every_digest = list(texts_by_digest)
 
         def select(connection: sqlite3.Connection) -> dict[str, Vector]:
             found: dict[str, Vector] = {}
-            for digests in _batches(list(texts_by_digest), _DIGESTS_PER_SELECT):
+            for start in range(0, len(every_digest), _DIGESTS_PER_SELECT):
+                digests = every_digest[start : start + _DIGESTS_PER_SELECT]
                 marks = ",".join("?" * len(digests))
                 query = f"SELECT digest, vector FROM vectors WHERE embedder = ? AND digest IN ({marks})"
                 for digest, blob in connection.execute(query, (embedder, *digests)):
@@ -102,9 +100,3 @@ class RecentVectors:
 
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-def _batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    rest = iter(items)
-    while batch := list(islice(rest, size)):
-        yield batch

@@ -25,7 +25,7 @@ from pydantic import SecretStr
 
 from ..addresses import Address
 from ..errors import ModelCallError, SettingsError
-from ..language import CJK_THRESHOLD
+from ..language import language_of
 from ..llm.attempts import endpoint_failure, redacted_line
 from ..settings import Settings, without_secrets
 from .cache import RecentVectors, Vector, VectorCache
@@ -65,7 +65,7 @@ class Embedder(Embeddings):
 
 def spec_for_language(cjk_share: float) -> str:
     """Return the local embedder for documents whose letters are Chinese, Japanese or Korean by this share (0 to 1)."""
-    return "local:use" if cjk_share > CJK_THRESHOLD else "local:minilm"
+    return "local:use" if language_of(cjk_share) == "cjk" else "local:minilm"
 
 
 def create_embeddings(spec: str, settings: Settings, *, cache: bool = True) -> Embedder:

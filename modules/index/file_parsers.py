@@ -251,11 +251,7 @@ def _json_document(item: object, place: str) -> Parsed:
 
 
 def _storable(value: object, place: str, depth: int = 1) -> object:
-    """Return the value as Milvus and PostgreSQL accept it.
-
-    Raises:
-        LoadingError: The value is nested too deep, or contains an integer of more than 64 bits.
-    """
+    """Return the value as Milvus and PostgreSQL accept it; refuse deep nesting and integers of more than 64 bits."""
     if depth > MAX_METADATA_DEPTH:
         raise LoadingError(f"{place} is nested more than {MAX_METADATA_DEPTH} deep")
     if isinstance(value, str):

@@ -81,7 +81,7 @@ def _read(stream: BufferedReader, *, at_most: int) -> bytes:
     return b"".join(blocks)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, order=True)
 class SkippedFile:
     """A wanted file without text, or a folder that could not be listed."""
 
@@ -93,6 +93,8 @@ class SkippedFile:
 class FileScan:
     """The files under a path, before any is read."""
 
+    folder: Path
+    """Absolute path to which the sources were relative when they were found."""
     files: tuple[SourceFile, ...] = ()
     """Wanted files, sorted by source."""
     skipped: tuple[SkippedFile, ...] = ()
@@ -103,58 +105,43 @@ class FileScan:
 
 def scan_folders(
     paths: Sequence[Path | str], *, file_type_wanted: Sequence[str] | None, follow_links: bool
-) -> list[FolderScan]:
+) -> list[FileScan]:
     """Scan each file or folder with ``scan_files``.
 
     Raises:
         LoadingError: A path does not exist, a wanted type is unknown, or no file has a wanted type.
     """
-    starts = [existing_path(path) for path in paths]
-    found = [
-        FolderScan(
-            folder=start if start.is_dir() else start.parent,
-            scan=scan_files(start, file_type_wanted=file_type_wanted, follow_links=follow_links),
-        )
-        for start in starts
-    ]
-    if any(one.scan.files or one.scan.skipped for one in found):
-        return found
+    scans = [scan_files(path, file_type_wanted=file_type_wanted, follow_links=follow_links) for path in paths]
+    if any(scan.files or scan.skipped for scan in scans):
+        return scans
     wanted = ", ".join(file_type_wanted or ["all that can be read"])
     raise LoadingError(
-        f"There is nothing to index: {sum(one.scan.ignored for one in found)} files, none of a wanted type ({wanted}). "
+        f"There is nothing to index: {sum(scan.ignored for scan in scans)} files, none of a wanted type ({wanted}). "
         "Check the path and file_type_wanted."
     )
 
 
 def merged(scans: Sequence[FileScan]) -> FileScan:
-    """Return several scans as one; a source in two of them counts once."""
+    """Return several scans as one, in the folder of the first; a source in two of them counts once."""
     files = {file.source: file for scan in reversed(scans) for file in scan.files}
     skipped = {file.source: file for scan in reversed(scans) for file in scan.skipped}
     return FileScan(
+        folder=scans[0].folder,
         files=tuple(files[source] for source in sorted(files)),
         skipped=tuple(skipped[source] for source in sorted(skipped)),
         ignored=sum(scan.ignored for scan in scans),
     )
 
 
-def gone_sources(stored: Iterable[str], scans: Sequence[FileScan]) -> list[str]:
-    """Return the stored sources that no scan contains, sorted, except those that could not be read."""
-    there = {file.source for scan in scans for file in scan.files}
-    hidden = {skipped.source for scan in scans for skipped in scan.skipped}
+def gone_sources(stored: Iterable[str], scan: FileScan) -> list[str]:
+    """Return the stored sources that the scan does not contain, sorted, except those that could not be read."""
+    there = {file.source for file in scan.files}
+    hidden = {skipped.source for skipped in scan.skipped}
     return sorted(
         source
         for source in set(stored) - there
         if hidden.isdisjoint([source, *map(PurePosixPath.as_posix, PurePosixPath(source).parents)])
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FolderScan:
-    """A scan with the folder of its sources."""
-
-    folder: Path
-    """Absolute path to which the sources are relative."""
-    scan: FileScan
 
 
 def scan_files(
@@ -175,7 +162,7 @@ def scan_files(
     Raises:
         LoadingError: The path does not exist, or a wanted type is unknown.
     """
-    start = existing_path(path)
+    start = _existing_path(path)
     suffixes = _wanted_suffixes(file_type_wanted)
     folder = start if start.is_dir() else start.parent
     walk = _Walk(folder=folder, follow_links=follow_links)
@@ -194,8 +181,9 @@ def scan_files(
     if ignored:
         logger.info("Ignored %d files under %s that are not %s.", ignored, path, ", ".join(sorted(suffixes)))
     return FileScan(
+        folder=folder,
         files=tuple(sorted(files, key=lambda file: file.source)),
-        skipped=tuple(sorted(skipped, key=lambda file: file.source)),
+        skipped=tuple(sorted(skipped)),
         ignored=ignored,
     )
 
@@ -257,12 +245,7 @@ class _Walk:
         return [], [path]
 
 
-def existing_path(path: Path | str) -> Path:
-    """Return the absolute path of a file or folder.
-
-    Raises:
-        LoadingError: The path does not exist.
-    """
+def _existing_path(path: Path | str) -> Path:
     try:
         start = Path(path).expanduser().resolve()
         if start.exists():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -154,7 +154,7 @@ class Index:
         return list_collections(self.connection.client)
 
     def chunk_sizes(self) -> ChunkSizes:
-        """The sizes that the collection was made with; the defaults where there is none yet."""
+        """Return the sizes that the collection was made with; the defaults if there is no collection yet."""
         if not self._exists():
             return ChunkSizes()
         info = self.info()
@@ -235,12 +235,10 @@ class Index:
             CollectionError: The database or the collection cannot be used, as in ``get_index_done``.
             ModelCallError: An embedding endpoint failed.
         """
-        sizes = self.chunk_sizes()
-        if chunk_size is not None:
-            sizes = replace(sizes, size=chunk_size)
-        if chunk_overlap is not None:
-            sizes = replace(sizes, overlap=chunk_overlap)
-        return self._update([path], sizes, prune=False)
+        known = self.chunk_sizes()
+        size = known.size if chunk_size is None else chunk_size
+        overlap = known.overlap if chunk_overlap is None else chunk_overlap
+        return self._update([path], ChunkSizes(size=size, overlap=overlap), prune=False)
 
     def remove_files(self, *sources: str) -> IndexReport:
         """Remove files from the collection by source (as in the chunks' metadata); the files themselves stay.
@@ -287,14 +285,12 @@ class Index:
         refuse_other_embedders(self.vector_store_name, info, embedders)
         return info, embedders
 
-    @contextmanager
-    def _writing(self) -> Iterator[Check]:
-        def tell(owner: str) -> None:
+    def _writing(self) -> AbstractContextManager[Check]:
+        def report_wait(owner: str) -> None:
             logger.warning("Waiting for %s, which is writing to %s.", owner, self.vector_store_name)
             self.on_progress(0, 1, "wait")
 
-        with writer_lock(self.connection, self.vector_store_name, self.lock, on_wait=tell) as check:
-            yield check
+        return writer_lock(self.connection, self.vector_store_name, self.lock, on_wait=report_wait)
 
     def _update(self, paths: Sequence[Path | str], sizes: ChunkSizes, *, prune: bool) -> IndexReport:
         found = scan_folders(paths, file_type_wanted=self.file_type_wanted, follow_links=self.follow_links)
@@ -308,7 +304,7 @@ class Index:
             scan, folders = name_sources(found, info, stored, root=root, prefix=self.source_prefix, max_bytes=limit)
             plan = read_changes(scan, stored, sizes, self.on_progress, self.limits)
             if prune:
-                plan.removed = gone_sources(stored, [scan])
+                plan.removed = gone_sources(stored, scan)
             embedded = 0
             if plan.chunks or plan.removed or (info and self._with_news(info, folders) != info):
                 info, embedders = collection or plan_collection(plan.chunks, self.embed_model)
@@ -342,10 +338,13 @@ class Index:
         vectors: Mapping[str, Mapping[str, Vector]],
         check: Check,
     ) -> None:
-        rows = [to_row(chunk, vectors[str(chunk.metadata["chunk_id"])]) for chunk in plan.chunks]
-        changes = content.Changes(rows=rows, removed=plan.replaced_ids(stored))
+        changes = content.Changes(
+            info=info,
+            rows=[to_row(chunk, vectors[str(chunk.metadata["chunk_id"])]) for chunk in plan.chunks],
+            removed=plan.replaced_ids(stored),
+            on_progress=self.on_progress,
+            check=check,
+        )
         with self._opening:
             self._state = ("", "")
-            content.write(
-                self.connection, self.vector_store_name, info, changes, on_progress=self.on_progress, check=check
-            )
+            content.write(self.connection, self.vector_store_name, changes)

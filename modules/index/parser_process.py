@@ -18,7 +18,6 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
-from types import TracebackType
 from typing import BinaryIO, Self, cast
 
 from ..errors import LoadingError
@@ -50,9 +49,7 @@ class ParserProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def parse(self, suffix: str, data: bytes) -> list[Parsed]:
@@ -64,12 +61,12 @@ class ParserProcess:
         if not needs_process(suffix, len(data)):
             return parse_file(suffix, data, self._limits)
         try:
-            process = self._started()
+            process = self._running_process()
         except OSError as error:
             logger.warning("No process for parsing can be started (%s); %s files are parsed here.", error, suffix)
             return parse_file(suffix, data, self._limits)
         try:
-            reply = self._asked(process, suffix, data)
+            reply = self._reply_in_time(process, suffix, data)
         except BaseException:
             self.close()
             raise
@@ -91,7 +88,7 @@ class ParserProcess:
                 with contextlib.suppress(OSError):  # unsent bytes
                     stream.close()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _running_process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             if not sys.executable:
                 raise OSError("the path of the Python interpreter is unknown")
@@ -104,7 +101,7 @@ class ParserProcess:
             )
         return self._process
 
-    def _asked(self, process: subprocess.Popen[bytes], suffix: str, data: bytes) -> dict[str, object]:
+    def _reply_in_time(self, process: subprocess.Popen[bytes], suffix: str, data: bytes) -> dict[str, object]:
         late = threading.Event()
 
         def give_up() -> None:
@@ -116,7 +113,7 @@ class ParserProcess:
         timer.daemon = True
         timer.start()
         try:
-            reply = self._reply_to(process, suffix, data)
+            reply = self._exchange(process, suffix, data)
         finally:
             timer.cancel()
         if reply:
@@ -127,7 +124,7 @@ class ParserProcess:
             process.wait(1)
         raise LoadingError(f"its parser crashed (exit status {process.poll()})")
 
-    def _reply_to(self, process: subprocess.Popen[bytes], suffix: str, data: bytes) -> bytes:
+    def _exchange(self, process: subprocess.Popen[bytes], suffix: str, data: bytes) -> bytes:
         stdin, stdout = cast("BinaryIO", process.stdin), cast("BinaryIO", process.stdout)
         with contextlib.suppress(OSError):  # the process died, which also ends the read below
             _send(stdin, json.dumps({"suffix": suffix, "limits": asdict(self._limits)}).encode())

@@ -1,10 +1,15 @@
-"""The plan of an index update: names of files, changed files, and their chunks."""
+"""The plan of an index update: names of files, changed files, and their chunks.
+
+A document is a page of a PDF, a row of a CSV, a JSON object or a whole text. It has ``source`` (the file's name in the
+index) and ``title``, a page also ``page`` (from 1), and a row ``row`` (from 1).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -16,10 +21,11 @@ from ..progress import StageProgress
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, split_documents
 from .content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Row, StoredFile
 from .file_parsers import PARSER_VERSION, LoadLimits
-from .folder_scan import FileScan, FolderScan, SkippedFile, SourceFile, merged
-from .loading import log_skipped, skipped_file, to_documents
+from .folder_scan import FileScan, SkippedFile, SourceFile, merged
 from .parser_process import ParserProcess
 from .schema import PK_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
+
+logger = logging.getLogger(__name__)
 
 _SAMPLE = 50
 
@@ -37,7 +43,7 @@ class SourceNames:
     _tops: set[str] = field(default_factory=set)
     """First parts of all sources named so far."""
 
-    def name(self, found: FolderScan, *, prefix: str | None = None) -> FileScan:
+    def name(self, found: FileScan, *, prefix: str | None = None) -> FileScan:
         """Return the scan of a folder with the sources of its files in the collection.
 
         Sources of the first folder, and of folders inside a known one, are relative to that folder. Sources of a new
@@ -49,11 +55,11 @@ class SourceNames:
         else:
             self.folders[prefix] = str(found.folder)
         if prefix is None:
-            prefix = self._moved(found.scan)
+            prefix = self._moved(found)
             if prefix is None:
                 prefix = self._free(found.folder.name or "root") if self.folders else ""
             self.folders[prefix] = str(found.folder)
-        scan = _named(found.scan, prefix, self.folders)
+        scan = _named(found, prefix, self.folders)
         self._tops |= {PurePosixPath(file.source).parts[0] for file in scan.files}
         return scan
 
@@ -95,7 +101,7 @@ def _named(scan: FileScan, prefix: str, folders: Mapping[str, str]) -> FileScan:
     return replace(
         scan,
         files=tuple(file for file in files if file.source not in shadowed),
-        skipped=tuple(sorted([*skipped, *reasons], key=lambda file: file.source)),
+        skipped=tuple(sorted([*skipped, *reasons])),
     )
 
 
@@ -157,7 +163,7 @@ class UpdatePlan:
             changed=tuple(self.changed),
             removed=tuple(self.removed),
             unchanged=self.unchanged,
-            skipped=tuple(sorted(self.skipped, key=lambda file: file.source)),
+            skipped=tuple(sorted(self.skipped)),
             ignored=ignored,
             embedded=embedded,
             chunks=before - len(self.replaced_ids(stored)) + len(self.chunks),
@@ -169,29 +175,28 @@ def read_changes(
     stored: Mapping[str, StoredFile],
     sizes: ChunkSizes,
     on_progress: StageProgress,
-    limits: LoadLimits | None = None,
+    limits: LoadLimits,
 ) -> UpdatePlan:
     """Read and cut the files whose bytes or chunk sizes differ from what is stored.
 
     Raises:
         SettingsError: The sizes do not fit each other.
     """
-    limits = limits or LoadLimits()
     plan = UpdatePlan(skipped=list(scan.skipped))
-    log_skipped(scan.skipped)
+    _log_skipped(scan.skipped)
     with ParserProcess(limits) as parser:
         for done, file in enumerate(scan.files, start=1):
             try:
                 data = file.read(max_bytes=limits.file_bytes)
                 _plan_file(plan, file, data, stored.get(file.source), sizes, parser)
             except (LoadingError, OSError) as error:
-                plan.skipped.append(skipped_file(file, error))
+                plan.skipped.append(_skipped_file(file, error))
             on_progress(done, len(scan.files), "load")
     return plan
 
 
 def name_sources(
-    found: Sequence[FolderScan],
+    found: Sequence[FileScan],
     info: CollectionInfo | None,
     stored: Mapping[str, StoredFile],
     *,
@@ -206,7 +211,7 @@ def name_sources(
         info: Description of the collection; None for a new one.
         stored: Files of the collection by source.
         root: The index's own folder, which is named before all others.
-        prefix: Prefix of the sources in that folder; None to find it.
+        prefix: Prefix of the sources in ``root``; None to find it.
         max_bytes: Size of the largest file that is compared with the stored one.
     """
 
@@ -222,7 +227,7 @@ def name_sources(
 
     names = SourceNames(folders=dict(info.folders) if info else {}, stored=stored, is_same=is_same)
     if root is not None and found[0].folder != root:
-        names.name(FolderScan(folder=root, scan=FileScan()), prefix=prefix)
+        names.name(FileScan(folder=root), prefix=prefix)
     named = [names.name(one, prefix=prefix if one.folder == root else None) for one in found]
     return merged(named), names.folders
 
@@ -253,6 +258,31 @@ def _plan_file(
         chunk.metadata |= {FILE_DIGEST: digest, SOURCE: file.source}
     plan.chunks.extend(chunks)
     (plan.added if known is None else plan.changed).append(file.source)
+
+
+def to_documents(file: SourceFile, data: bytes, parser: ParserProcess) -> list[Document]:
+    """Return the documents of a file's bytes, in order: at least one, none without text.
+
+    Raises:
+        LoadingError: The file is broken or has no text; the message is only the reason.
+    """
+    documents: list[Document] = []
+    for text, metadata in parser.parse(file.path.suffix.lower(), data):
+        title = str(metadata.get("title") or "").strip() or file.path.stem
+        documents.append(Document(page_content=text, metadata={**metadata, "source": file.source, "title": title}))
+    return documents
+
+
+def _skipped_file(file: SourceFile, error: LoadingError | OSError) -> SkippedFile:
+    reason = str(error) if isinstance(error, LoadingError) else f"it cannot be read ({error.strerror or error})"
+    skipped = SkippedFile(source=file.source, reason=reason)
+    _log_skipped([skipped])
+    return skipped
+
+
+def _log_skipped(files: Iterable[SkippedFile]) -> None:
+    for file in files:
+        logger.warning("Skipped %s: %s", file.source, file.reason)
 
 
 def _digest(data: bytes, sizes: ChunkSizes) -> str:

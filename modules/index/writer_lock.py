@@ -80,7 +80,7 @@ def writer_lock(
     try:
         for left_behind in lock_collections(connection.client, name):
             connection.client.drop_collection(left_behind)  # by a server that used this folder
-        yield _always_ours
+        yield lambda: None  # a Lite folder has one process, so that its lock needs no lease
     finally:
         lock.release()
 
@@ -196,7 +196,7 @@ def _acquire(client: MilvusClient, name: str, options: LockOptions, on_wait: Cal
         seen = {writer: seen.get(writer, now) for writer in writers}
         alive = [writer for writer in writers if now - seen[writer] < writer.lease_s()]
         if not alive:
-            if held := _taken(client, name, options.lease_s, stale=writers):
+            if held := _try_to_take(client, name, options.lease_s, stale=writers):
                 return held
         elif alive[0].words() != waited_for:
             waited_for = alive[0].words()
@@ -206,7 +206,7 @@ def _acquire(client: MilvusClient, name: str, options: LockOptions, on_wait: Cal
         time.sleep(_LOOK_AGAIN_S * random.uniform(0.5, 1.5))  # two writers that gave up must not collide again
 
 
-def _taken(client: MilvusClient, name: str, lease_s: float, *, stale: list[_Writer]) -> _Held | None:
+def _try_to_take(client: MilvusClient, name: str, lease_s: float, *, stale: list[_Writer]) -> _Held | None:
     """Return the lock, or None if another writer was faster."""
     alias = lock_alias(name, 1 + max((lock_number(writer.alias, name) or 0 for writer in stale), default=0))
     own = new_lock_name(name)
@@ -306,7 +306,3 @@ def _busy(name: str, owner: str, options: LockOptions) -> CollectionError:
         f"The collection {name!r} is being written by {owner}, which did not finish within {options.wait_s:g} s. Try "
         "again later, or wait for longer (--wait SECONDS, LockOptions(wait_s=…))."
     )
-
-
-def _always_ours() -> None:
-    """Do nothing: a Lite folder has one process, and its lock needs no lease."""

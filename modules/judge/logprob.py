@@ -144,11 +144,7 @@ class LogprobJudge:
         return Verdict(status="judged", score=1, confidence=needed, reason=reason)
 
     async def _probability(self, messages: Sequence[Message], meter: CallMeter) -> float | None:
-        """Return P(yes), None if neither word is likely. Calls before the first reply wait for it.
-
-        Raises:
-            _WithoutLogprobs: The endpoint gives no log probabilities, or refuses the request for them.
-        """
+        """Return P(yes), None if neither word is likely. Calls before the first reply wait for it."""
         if self._gives_logprobs is None:
             async with self._deciding:
                 if self._gives_logprobs is None:

@@ -6,7 +6,7 @@ import random
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
@@ -105,13 +105,12 @@ _SPREAD = 0.25
 class Attempts:
     """The attempts of one call. Waits for a rate limit cost no attempt, up to ``LONGEST_WAIT_S`` in all."""
 
-    def __init__(self, most: int, *, backoff_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int, *, backoff_s: float) -> None:
         """Allow ``most`` attempts that fail; ``backoff_s`` is the mean wait after the first, doubled with each."""
         self.made = 1
         """Number of the current attempt; those refused by the rate limit count."""
         self._most = most
         self._backoff_s = backoff_s
-        self._clock = clock
         self._failed = 0
         self._limited = 0
         self._limited_since_s = 0.0
@@ -135,7 +134,7 @@ class Attempts:
         return f"attempt {self.made}, after {self._waited_s:.0f} s of waiting for its rate limit"
 
     def _rate_limited(self, asked_s: float) -> float | None:
-        now_s = self._clock()
+        now_s = time.monotonic()
         self._limited += 1
         self._limited_since_s = now_s if self._limited == 1 else self._limited_since_s
         wait_s = _spread(asked_s) if asked_s else self._backed_off(self._limited)

@@ -83,23 +83,16 @@ class ChatLLM(Protocol):
         ...
 
 
-class CallGate:
+class CallGate(asyncio.Semaphore):
     """The cap on simultaneous model calls, shared by the models of an endpoint.
 
     >>> gate = CallGate(8)  # give the same gate to every model of one endpoint
     """
 
     def __init__(self, max_concurrency: int) -> None:
+        """Allow at most ``max_concurrency`` calls at once."""
+        super().__init__(max_concurrency)
         self.max_concurrency = max_concurrency
-        self._slots = asyncio.Semaphore(max_concurrency)
-
-    async def acquire(self) -> None:
-        """Take a slot as soon as one is free."""
-        await self._slots.acquire()
-
-    def release(self) -> None:
-        """Free a slot."""
-        self._slots.release()
 
 
 _CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, TimeoutError)

@@ -271,11 +271,7 @@ def _fenced(text: str) -> str:
 
 
 def _first_object(text: str) -> str:
-    """Return the text from its first brace to the closing one, or to the end; ``""`` without one. Linear.
-
-    Raises:
-        ReplyProblem: The object is nested more deeply than may be repaired.
-    """
+    """Return the text from its first brace to the closing one, or to the end; ``""`` without one. Linear."""
     start = text.find("{")
     if start < 0:
         return ""

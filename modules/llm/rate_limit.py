@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from ..calls.messages import Message
 from ..calls.tokens import message_tokens
@@ -26,18 +25,6 @@ _SHORTEST_REST_S = 0.001
 
 _COMPLETION_TOKENS = 256
 """Tokens reserved for an answer of unlimited length."""
-
-
-class Slots(Protocol):
-    """A cap on simultaneous calls."""
-
-    async def acquire(self) -> object:
-        """Take a slot as soon as one is free."""
-        ...
-
-    def release(self) -> None:
-        """Free a slot."""
-        ...
 
 
 @dataclass(kw_only=True)
@@ -127,7 +114,7 @@ class RateLimit:
         return self._tokens is not None
 
     @asynccontextmanager
-    async def admitted(self, slots: Slots, tokens: int) -> AsyncIterator[Callable[[int], None]]:
+    async def admitted(self, slots: asyncio.Semaphore, tokens: int) -> AsyncIterator[Callable[[int], None]]:
         """Wait until the rate limits allow one attempt, then hold a concurrency slot while it runs.
 
         Args:
@@ -160,7 +147,7 @@ class RateLimit:
             if not self._pauses:
                 self._resumed.set()
 
-    async def _take(self, slots: Slots) -> None:
+    async def _take(self, slots: asyncio.Semaphore) -> None:
         await slots.acquire()
         while self._pauses:
             slots.release()
@@ -168,7 +155,7 @@ class RateLimit:
             await self._sleep(random.uniform(0, self._spread_s))
             await slots.acquire()
 
-    async def _take_in_turn(self, slots: Slots, tokens: int) -> Amount | None:
+    async def _take_in_turn(self, slots: asyncio.Semaphore, tokens: int) -> Amount | None:
         async with self._turn:
             await self._rest_until_it_fits(tokens)
             await self._take(slots)

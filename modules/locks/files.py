@@ -1,4 +1,4 @@
-"""Locks between the processes that share a folder: a file each, locked until it is freed or its process ends."""
+"""Locks between the processes that share a folder: a locked file each, until the lock is freed or its process ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FileLocks(Locks):
         self._held: dict[str, FileLock] = {}
 
     async def take(self, name: str, holder: Holder) -> bool:
-        """See ``Locks.take``."""
+        """Take a lock by its file, made if it is missing, as ``Locks.take`` says."""
         lock = FileLock(self._folder / f"{digest_of(name).hex()[:32]}.lock", blocking=False, thread_local=False)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -29,19 +29,19 @@ class FileLocks(Locks):
             return False
         except OSError as error:
             raise SettingsError(
-                f"The folder {str(self._folder)!r} cannot hold the locks of conversations: {error}. Make it writable, "
+                f"No lock can be made in the folder {str(self._folder)!r}: {error}. Make it writable, "
                 "or set JUDGETREE_CHECKPOINTS to a database in a folder that is."
             ) from error
         self._held[name] = lock
         return True
 
     async def free(self, name: str, holder: Holder) -> None:
-        """See ``Locks.free``. The file goes too."""
-        _let_go(self._held.pop(name))
+        """Free the lock and delete its file, as ``Locks.free`` says."""
+        _delete_and_release(self._held.pop(name))
 
 
-def _let_go(lock: FileLock) -> None:
-    # Before it is unlocked: a process that has opened the file meanwhile sees that it is gone, and makes another.
+def _delete_and_release(lock: FileLock) -> None:
+    # In this order: a process that has opened the file meanwhile sees that it is gone, and makes another.
     with suppress(OSError):  # Windows removes no open file
         Path(lock.lock_file).unlink()
     lock.release()

@@ -1,4 +1,4 @@
-"""Locks by name of one process, and what the locks that processes share have in common: holders and waiting in line."""
+"""Locks by name within one process, and the base of those that processes share: holders and waiting in line."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ from ..errors import ConversationBusy, SettingsError
 logger = logging.getLogger(__name__)
 
 _SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.02, 0.5
-"""Between two looks at a lock that another process has; each wait is half as long again as the one before."""
+"""Wait between two tries to take a lock that another process has; each wait is 1.5 times the one before."""
 
 
 class Holder:
-    """A task that holds locks. Losing one ends the task's work."""
+    """A task that holds locks; the loss of one ends its work."""
 
     def __init__(self) -> None:
-        """Of the current task."""
+        """Take the current task as the holder.
+
+        Raises:
+            SettingsError: No asyncio task is running.
+        """
         task = asyncio.current_task()
         if task is None:
             raise SettingsError("Locks can be held by an asyncio task only.")
@@ -30,10 +34,10 @@ class Holder:
         self._cancelled_before = task.cancelling()
         self._works = False
         self.lost: SettingsError | None = None
-        """Why a lock was lost; None while all are held."""
+        """The error of a lost lock; None while all are held."""
 
     def lose(self, error: SettingsError) -> None:
-        """Cancel the task while it is in ``ending_when_lost``, which then raises the error."""
+        """Note the loss of a lock; work inside ``ending_when_lost`` is cancelled, and raises the error there."""
         if self.lost is None:
             self.lost = error
             if self._works:
@@ -41,16 +45,18 @@ class Holder:
 
     @asynccontextmanager
     async def ending_when_lost(self) -> AsyncIterator[None]:
-        """Around the work that needs the locks. A cancellation by others stays one.
+        """Cancel the work inside the block as soon as a lock is lost; other cancellations pass through.
 
         Raises:
-            SettingsError: A lock was lost meanwhile.
+            SettingsError: A lock was lost.
         """
         self._works = True
         try:
             yield
             if self.lost is not None:
-                await asyncio.sleep(0)  # its cancellation came too late for the work, and must not hit what follows
+                await asyncio.sleep(
+                    0
+                )  # the work ended before its cancellation arrived, which must not hit what follows
         except (Exception, asyncio.CancelledError) as error:
             if self.lost is None:
                 raise
@@ -63,7 +69,7 @@ class Holder:
 
 @dataclass(kw_only=True)
 class _Line:
-    """The tasks of this process that hold or wait for one lock; they come in the order in which they asked."""
+    """The tasks of this process that hold or wait for one lock, served in the order in which they asked."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     length: int = 0
@@ -73,14 +79,14 @@ class Locks:
     """Locks within one process, and the base of those that processes share; one object is used on one event loop.
 
     A process that is killed frees its locks. ``take`` and ``free`` are for names that one task of a process uses at a
-    time; ``hold`` waits in line for a conversation.
+    time, such as the questions of a shared run; ``hold`` serves tasks in line, such as the turns of a conversation.
     """
 
     def __init__(self) -> None:
         self._lines: dict[str, _Line] = {}
 
     async def take(self, name: str, holder: Holder) -> bool:
-        """Whether ``holder`` has the lock now; False while another process has it. Cancelled, it takes nothing.
+        """Take a lock for ``holder``; return False if another process has it. A cancelled call takes nothing.
 
         Raises:
             SettingsError: The locks cannot be used.
@@ -89,23 +95,23 @@ class Locks:
         return True
 
     async def free(self, name: str, holder: Holder) -> None:
-        """Give back what ``take`` took; a lost lock is left alone. A cancellation does not stop it.
+        """Free a lock that ``take`` took; a lost lock is left alone. A cancellation does not stop it.
 
         Raises:
-            SettingsError: The lock turns out to be lost, perhaps for some time.
+            SettingsError: The lock had been lost.
         """
 
     async def aclose(self) -> None:
-        """Close the connection, if there is one; holders lose its locks. The next ``take`` opens it again."""
+        """Close the connection if there is one, which takes the locks from their holders; ``take`` opens it again."""
 
     @asynccontextmanager
     async def hold(self, name: str, *, wait: bool = True) -> AsyncIterator[None]:
-        """Have a conversation to oneself; a task that holds it and asks again waits for ever.
+        """Hold a lock inside the block; a task that holds it and asks again waits for ever.
 
-        Tasks of a process have it in the order in which they asked, processes in any order.
+        Tasks of a process get it in the order in which they asked, processes in any order.
 
         Raises:
-            ConversationBusy: ``wait`` is False, and another task holds it, or waits for it in this process.
+            ConversationBusy: ``wait`` is False, and another task holds the lock, or waits for it in this process.
             SettingsError: The locks cannot be used, or this one was lost, which cancels the work within seconds.
             DependencyError: PostgreSQL without the extra ``postgres``.
         """
@@ -119,7 +125,7 @@ class Locks:
                 try:
                     await self.free(name, holder)
                 except SettingsError as error:
-                    logger.warning("conversation %r could not be freed: %s", name, error)
+                    logger.warning("The lock %r could not be freed: %s", name, error)
                 raise
             await self.free(name, holder)
 
@@ -153,5 +159,5 @@ def _busy(name: str) -> ConversationBusy:
 
 
 def digest_of(name: str) -> bytes:
-    """32 bytes that stand for a name of any length and any characters."""
+    """Return 32 bytes that stand for a name of any length and any characters."""
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()

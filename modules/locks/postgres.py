@@ -1,4 +1,4 @@
-"""Locks between the processes that share a PostgreSQL database: its advisory locks, which end with their connection."""
+"""Locks between the processes that share a PostgreSQL database: advisory locks, which end with their connection."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
 CHECK_EVERY_S = 2.0
-"""Between two looks at whether PostgreSQL is still there, while a lock is held."""
+"""Seconds between two checks that PostgreSQL answers, while a lock is held."""
 _CONNECT_TIMEOUT_S = 10
 _ANSWER_TIMEOUT_S = 10
-"""No query here waits for a lock, so a server that takes longer is gone."""
+"""Seconds for a query; none waits for a lock, so a server that takes longer is gone."""
 _LOCK, _UNLOCK = "SELECT pg_try_advisory_lock(%s)", "SELECT pg_advisory_unlock(%s)"
 # A host that vanishes does not close its connections; by default PostgreSQL notices after two hours.
 _KEEPALIVES = (
@@ -29,25 +29,25 @@ _KEEPALIVES = (
 
 
 def advisory_key(name: str) -> int:
-    """The 64-bit number, signed as PostgreSQL's bigint is, that stands for a name."""
+    """Return the number that stands for a name in PostgreSQL: 64 bits with a sign, a bigint."""
     return int.from_bytes(digest_of(name)[:8], "big", signed=True)
 
 
 class PostgresLocks(Locks):
-    """Advisory locks of one connection, however many are held; it is opened at the first, and anew when it is lost.
+    """Advisory locks of one connection, which is opened for the first lock, and again after it was lost.
 
-    With the connection every lock is lost. While any is held, the connection is asked for a sign of life every
-    ``check_every_s`` seconds; without one, the holders' work is ended. The server itself gives the locks of a host that
-    has vanished to others after a minute (its keep-alives), which is later.
+    All locks are lost with the connection. While one is held, the connection is checked every ``check_every_s``
+    seconds; if it does not answer, the holders' work is cancelled. The server gives the locks of a vanished host to
+    others only a minute later (its keep-alives).
     """
 
     def __init__(self, url: str, *, remedy: str, check_every_s: float = CHECK_EVERY_S) -> None:
-        """Connect to nothing yet.
+        """Use a database; nothing is connected before the first lock.
 
         Args:
-            url: Of the database, without a pooler that would give each statement another session.
-            remedy: Last sentence of error messages: what to do where the server does not answer.
-            check_every_s: How soon a holder learns that PostgreSQL is gone, and its locks with it.
+            url: Address of the database itself: a pooler would give each statement another session.
+            remedy: Last sentence of error messages: what to do if the server does not answer.
+            check_every_s: Seconds between two checks of the connection.
         """
         super().__init__()
         self._url = Address(url)
@@ -59,9 +59,9 @@ class PostgresLocks(Locks):
         self._watch: asyncio.Task[None] | None = None
 
     async def take(self, name: str, holder: Holder) -> bool:
-        """See ``Locks.take``. One round trip."""
+        """Take a lock in one round trip, as ``Locks.take`` says."""
         taken = await self._take(name)
-        if taken is None:  # the connection was lost since it was last used, so a new one may do
+        if taken is None:
             taken = await self._take(name)
         if taken:
             self._holders[name] = holder
@@ -70,7 +70,7 @@ class PostgresLocks(Locks):
         return bool(taken)
 
     async def free(self, name: str, holder: Holder) -> None:
-        """See ``Locks.free``. One round trip."""
+        """Free a lock in one round trip, as ``Locks.free`` says."""
         connection = self._connection
         if connection is None or self._holders.get(name) is not holder:
             return
@@ -82,7 +82,7 @@ class PostgresLocks(Locks):
             raise
 
     async def connect(self) -> AsyncConnection:
-        """The connection, opened where there is none.
+        """Return the connection, opened if there is none.
 
         Raises:
             SettingsError: PostgreSQL cannot be reached.
@@ -105,7 +105,7 @@ class PostgresLocks(Locks):
             return self._connection
 
     async def aclose(self) -> None:
-        """See ``Locks.aclose``."""
+        """Close the connection, as ``Locks.aclose`` says."""
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.wait([self._watch])
@@ -115,7 +115,7 @@ class PostgresLocks(Locks):
             await self._lose(self._connection, closed)
 
     async def _take(self, name: str) -> bool | None:
-        """None: the connection is lost."""
+        """Return whether the lock was free; None if the connection was lost, so that a new one may succeed."""
         connection = await self.connect()
         asked = asyncio.ensure_future(self._ask(connection, _LOCK, name))
         try:
@@ -139,7 +139,7 @@ class PostgresLocks(Locks):
                     cursor = await connection.execute(query, [advisory_key(name) for name in names])
                     answer = await cursor.fetchone()
             except TimeoutError:
-                await connection.close()  # what was asked may be done later, unseen
+                await connection.close()  # the server may still execute the query
                 raise
         return bool(answer and answer[0])
 
@@ -154,7 +154,7 @@ class PostgresLocks(Locks):
 
     async def _lose(self, connection: AsyncConnection, error: SettingsError) -> None:
         if self._connection is not connection:
-            return  # another task has seen it, and there may be a new connection
+            return  # another task has noted the loss, and there may be a new connection
         self._connection = None
         holders, self._holders = set(self._holders.values()), {}
         for holder in holders:
@@ -182,7 +182,7 @@ class PostgresLocks(Locks):
 
 
 async def _uncancelled(work: Coroutine[object, object, bool] | asyncio.Future[bool]) -> bool:
-    """What the work gives. A cancellation of the caller does not reach the work, and is raised once it has ended."""
+    """Return the result of the work; a cancellation of the caller is raised once the work has ended."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -191,6 +191,6 @@ async def _uncancelled(work: Coroutine[object, object, bool] | asyncio.Future[bo
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        task.exception()  # it is not missed
+        task.exception()  # retrieved, so that asyncio does not log it
         raise cancelled
     return task.result()

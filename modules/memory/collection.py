@@ -61,7 +61,7 @@ class MemoryCollection:
         """
         with self._opening, self._explained("be opened"):
             if self._info is None:
-                self._info = self._opened(self._client, dimension)
+                self._info = self._open_or_create(self._client, dimension)
             info = self._info
         if info is not None and dimension not in (None, info.dimensions[DENSE_FIELD]):
             raise CollectionError(
@@ -109,7 +109,7 @@ class MemoryCollection:
         with self._explained("be written to"), self._one_writer():
             for batch in batches(rows, _characters_of, _BATCH_CHARACTERS):
                 self._client.upsert(self.name, batch, timeout=CALL_TIMEOUT_S)
-            self._written(len(rows))
+            self._flush_if_due(len(rows))
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete rows by key."""
@@ -117,7 +117,7 @@ class MemoryCollection:
             for start in range(0, len(keys), _KEYS_A_DELETE):
                 batch = list(keys[start : start + _KEYS_A_DELETE])
                 self._client.delete(self.name, ids=batch, timeout=CALL_TIMEOUT_S)
-            self._written(len(keys))
+            self._flush_if_due(len(keys))
 
     @property
     def _client(self) -> MilvusClient:
@@ -130,7 +130,7 @@ class MemoryCollection:
     def _lite(self) -> bool:
         return self._connection is not None and self._connection.is_lite
 
-    def _opened(self, client: MilvusClient, dimension: int | None) -> CollectionInfo | None:
+    def _open_or_create(self, client: MilvusClient, dimension: int | None) -> CollectionInfo | None:
         with self._one_writer():
             if not client.has_collection(self.name):
                 if dimension is None:
@@ -158,7 +158,7 @@ class MemoryCollection:
         """Serialise writers of Lite: of two first writers at once, each opens its log, and one log stays open."""
         return _ONE_AT_A_TIME if self._lite else nullcontext()
 
-    def _written(self, rows: int) -> None:
+    def _flush_if_due(self, rows: int) -> None:
         self._unflushed += rows
         if not self._lite or self._unflushed < FLUSH_EVERY_ROWS:
             return

@@ -1,11 +1,10 @@
-"""The long-term memory of conversations: their turns in Milvus, retrieved by path, by age and by meaning."""
+"""The long-term memory of conversations: their turns in Milvus, retrieved by path and by meaning."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -17,7 +16,6 @@ from .recent_turns import RecentTurns
 from .schema import (
     ALL_COLUMNS,
     CONVERSATION_FIELD,
-    MOMENT_FIELD,
     NUMBER_FIELD,
     PARENT_FIELD,
     TURN_COLUMNS,
@@ -34,7 +32,6 @@ from .schema import (
 )
 from .turns import MAIN_BRANCH, PathSpans, QaPair
 
-RECENT_TTL_S = 300.0
 _IDS_A_FILTER = 500
 _EMBEDDED_CHARACTERS = 1_000
 """Embedded characters of question, rewrite and answer each; an endpoint may refuse a longer text."""
@@ -56,7 +53,6 @@ class ConversationMemory:
         collection: Name of the collection.
         uri: Milvus Lite folder (``….db``) or server address; None takes the setting ``milvus_uri``.
         token: Token of a server; None takes the setting.
-        recent_ttl_s: Seconds for which ``get_recent_history`` may miss another process's writes.
         clock: Returns monotonic seconds.
     """
 
@@ -67,30 +63,22 @@ class ConversationMemory:
         collection: str = "conversations",
         uri: str | None = None,
         token: str | None = None,
-        recent_ttl_s: float = RECENT_TTL_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.embedder = embedder
         self._rows = MemoryCollection(collection, {DENSE_FIELD: embedder}, uri=uri, token=token)
-        self._recent = RecentTurns(ttl_s=recent_ttl_s, clock=clock)
-        self._newest_since: dict[tuple[str, int], int] = {}
-        self._there: set[tuple[str, str]] = set()
+        self._recent = RecentTurns(clock)
+        self._seen: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Wait for uses in other threads, then close the connection, which frees a Milvus Lite folder."""
         self._rows.close()
-
-    def add_conversation_turn(self, conversation_id: str, turn: QaPair) -> None:
-        """Save a turn in place of the one with its id, at the cost of one embedding."""
-        self.add_turns(conversation_id, [turn])
 
     def add_turns(self, conversation_id: str, turns: Sequence[QaPair]) -> None:
         """Save turns in place of those with their ids, by one embedding call; of equal ids the last one counts.
@@ -113,31 +101,29 @@ class ConversationMemory:
                 self._rows.open(dimension=dimension)
             with self._changing(conversation_id):
                 self._rows.upsert(rows)
-        self._note(conversation_id, by_id)
+        self._note_seen(conversation_id, by_id)
 
     def missing(self, conversation_id: str, turn_ids: Iterable[str]) -> set[str]:
         """Return the ids that the memory does not hold; turns that this object has seen there cost no request."""
-        wanted = {turn_id for turn_id in turn_ids if (conversation_id, turn_id) not in self._there}
+        wanted = {turn_id for turn_id in turn_ids if (conversation_id, turn_id) not in self._seen}
         there: set[str] = set()
-        for row in self._read(conversation_id, sorted(wanted), [TURN_FIELD]) if wanted else ():
+        for row in self._read(conversation_id, wanted, [TURN_FIELD]) if wanted else ():
             there |= {str(row.get(TURN_FIELD)), str(row[PK_FIELD])}
-        self._note(conversation_id, wanted & there)
+        self._note_seen(conversation_id, wanted & there)
         return wanted - there
 
-    def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
-        """Return the newest ``limit`` turns, oldest first: by number on a path, by time without one.
+    def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans) -> list[QaPair]:
+        """Return the newest ``limit`` turns of a path, oldest first.
 
-        Writes of this object are visible at once, those of others after ``recent_ttl_s`` at the latest.
+        Writes of this object are visible at once, those of others after five minutes at the latest.
         """
         condition = in_conversation(conversation_id)
-        if limit < 1 or (spans is not None and not spans):
+        if limit < 1 or not spans:
             return []
 
         def load() -> list[QaPair]:
             if not self._rows.open():
                 return []
-            if spans is None:
-                return self._newest_by_time(conversation_id, limit)
             return self._newest_on_path(f"{condition} and {on_path(spans)}", limit, last=max(spans.values()))
 
         return self._recent.get(conversation_id, limit, spans, load)
@@ -177,14 +163,12 @@ class ConversationMemory:
 
     def turns_of(self, conversation_id: str, turn_ids: Iterable[str] | None = None) -> list[QaPair]:
         """Return the turns of a conversation, all or those with these ids, oldest first."""
-        ids = None if turn_ids is None else sorted(set(turn_ids))
-        return sorted(map(to_turn, self._read(conversation_id, ids, TURN_COLUMNS)), key=by_time)
+        return sorted(map(to_turn, self._read(conversation_id, turn_ids, TURN_COLUMNS)), key=by_time)
 
     def delete_turns(self, conversation_id: str, turn_ids: Iterable[str] | None = None) -> int:
         """Delete the turns of a conversation, all or those with these ids, and return their number."""
-        ids = None if turn_ids is None else sorted(set(turn_ids))
-        keys = [str(row[PK_FIELD]) for row in self._read(conversation_id, ids, [PK_FIELD])]
-        self._there = {seen for seen in self._there if seen[0] != conversation_id}
+        keys = [str(row[PK_FIELD]) for row in self._read(conversation_id, turn_ids, [PK_FIELD])]
+        self._seen = {seen for seen in self._seen if seen[0] != conversation_id}
         with self._changing(conversation_id):
             self._rows.delete(keys)
         return len(keys)
@@ -196,7 +180,7 @@ class ConversationMemory:
         """
         in_conversation(to_conversation_id)
         rows = list(self._read(conversation_id, None, ALL_COLUMNS))
-        self._there = {seen for seen in self._there if seen[0] != conversation_id}
+        self._seen = {seen for seen in self._seen if seen[0] != conversation_id}
         with self._changing(conversation_id), self._changing(to_conversation_id):
             self._rows.upsert([moved(row, to_conversation_id) for row in rows])
             self._rows.delete([str(row[PK_FIELD]) for row in rows])
@@ -227,48 +211,27 @@ class ConversationMemory:
         The rest of their rows is unchanged, and nothing is embedded.
         """
         by_id = {turn["turn_id"]: turn for turn in turns}
-        rows = [
-            linked(row, by_id[to_turn(row)["turn_id"]])
-            for row in self._read(conversation_id, sorted(by_id), ALL_COLUMNS)
-        ]
+        rows = [linked(row, by_id[to_turn(row)["turn_id"]]) for row in self._read(conversation_id, by_id, ALL_COLUMNS)]
         with self._changing(conversation_id):
             self._rows.upsert(rows)
         return len(rows)
 
-    def _read(self, conversation_id: str, turn_ids: Sequence[str] | None, columns: Sequence[str]) -> Iterator[Row]:
+    def _read(self, conversation_id: str, turn_ids: Iterable[str] | None, columns: Sequence[str]) -> Iterator[Row]:
         condition = in_conversation(conversation_id)
         if not self._rows.open():
             return
         if turn_ids is None:
             yield from self._rows.rows(condition, columns)
             return
-        for start in range(0, len(turn_ids), _IDS_A_FILTER):
-            batch = turn_ids[start : start + _IDS_A_FILTER]
-            yield from self._rows.rows(f"{condition} and {of_turns(batch)}", columns)
+        ids = sorted(set(turn_ids))
+        for start in range(0, len(ids), _IDS_A_FILTER):
+            yield from self._rows.rows(f"{condition} and {of_turns(ids[start : start + _IDS_A_FILTER])}", columns)
 
-    def _note(self, conversation_id: str, turn_ids: Iterable[str]) -> None:
-        if len(self._there) >= _PLACES_REMEMBERED:
-            self._there = set()
+    def _note_seen(self, conversation_id: str, turn_ids: Iterable[str]) -> None:
+        if len(self._seen) >= _PLACES_REMEMBERED:
+            self._seen = set()
         # A new set, since another thread may be iterating over this one.
-        self._there = self._there | {(conversation_id, turn_id) for turn_id in turn_ids}
-
-    def _newest_by_time(self, conversation_id: str, limit: int) -> list[QaPair]:
-        """Return the newest turns. Milvus cannot sort, so an earlier query's time bounds the rows that are read."""
-        condition = in_conversation(conversation_id)
-        since = self._newest_since.get((conversation_id, limit))
-        if since is not None:
-            newer = f"{condition} and ({MOMENT_FIELD} >= {since:d} or {MOMENT_FIELD} is null)"
-            rows = list(self._rows.rows(newer, TURN_COLUMNS))
-        if since is None or len(_moments(rows)) < limit:
-            rows = list(self._rows.rows(condition, TURN_COLUMNS))
-        self._remember_time(conversation_id, limit, _moments(rows))
-        return sorted(map(to_turn, rows), key=by_time)[-limit:]
-
-    def _remember_time(self, conversation_id: str, limit: int, moments: Sequence[int]) -> None:
-        if len(self._newest_since) >= _PLACES_REMEMBERED:
-            self._newest_since.clear()
-        if len(moments) >= limit:
-            self._newest_since[conversation_id, limit] = moments[-limit]
+        self._seen = self._seen | {(conversation_id, turn_id) for turn_id in turn_ids}
 
     def _newest_on_path(self, condition: str, limit: int, *, last: int) -> list[QaPair]:
         window = self._rows.rows(f"{condition} and {NUMBER_FIELD} > {last - limit:d}", TURN_COLUMNS)
@@ -288,10 +251,6 @@ class ConversationMemory:
 def by_time(turn: QaPair) -> tuple[int, int, str]:
     """Return the sort key of a turn: time, then number, then id. An unreadable time comes first."""
     return moment_us(turn["timestamp"]) or 0, turn["turn_number"], turn["turn_id"]
-
-
-def _moments(rows: Iterable[Row]) -> list[int]:
-    return sorted(moment for row in rows if isinstance(moment := row.get(MOMENT_FIELD), int))
 
 
 def _embedded_text(turn: QaPair) -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, FunctionMessage, HumanMessage, ToolMessage
 
 from ..calls.messages import Message
-from ..calls.tokens import is_longer, shortened, text_tokens
+from ..calls.tokens import is_longer, message_tokens, shortened, text_tokens
 from ..errors import SettingsError
 from ..reader.evidence import as_material
 from ..reader.prompts import REFUSAL
 from .prompts import both_forms, render_turns
-from .turns import QaPair, count_tokens
+from .turns import QaPair
 
 GivenTurn = tuple[str, str] | BaseMessage | Mapping[str, object]
 GivenHistory = Sequence[GivenTurn]
@@ -108,14 +108,9 @@ def history_text(
 ) -> str:
     """Return turns, after the summary of those before, in at most ``max_tokens`` tokens.
 
-    The longest texts are shortened first, and every turn keeps its start and its end. The oldest turns are dropped if
-    they cannot all fit.
-
-    Args:
-        turns: Oldest first.
-        summary: Summary of the turns before, shortened to a third of the room; not used with ``render``.
-        max_tokens: The room, in tokens of ``calls.tokens``.
-        render: Renders the turns in place of ``render_turns``.
+    Turns are given and shown oldest first. The longest texts are shortened first, and every turn keeps its start and
+    its end. The oldest turns are dropped if they cannot all fit. The summary gets at most a third of the room.
+    ``render`` renders the turns in place of ``render_turns``, without the summary.
     """
     if render is None:
         summary = shortened(summary, max_tokens // 3)
@@ -176,84 +171,38 @@ def _shortened_turn(turn: QaPair, max_tokens: int) -> QaPair:
 
 
 SUMMARY_HEADING = "Summary of the conversation so far:"
-KNOWLEDGE_HEADING = "Passages:"
-
-_PARAGRAPH_END = re.compile(r"\n\n")
 
 
 def build_context_messages(
-    *,
-    system: str,
-    question: str,
-    relevant: Iterable[QaPair] = (),
-    recent: Iterable[QaPair] = (),
-    knowledge: str = "",
-    summary: str = "",
-    token_budget: int,
+    *, system: str, question: str, recent: Sequence[QaPair], summary: str, token_budget: int
 ) -> list[Message]:
-    """Build the messages: system, summary, relevant history, recent history, knowledge, question.
+    """Build the messages: system, summary, history, question.
 
-    A turn is a pair of messages: "user" with its question and interpretation, and "assistant" with its answer. Both
-    histories are oldest first; a turn in both counts as recent. Summary and knowledge come from models and passages, so
-    they are messages of the user, not of the system.
+    A turn is a pair of messages: "user" with its question and interpretation, and "assistant" with its answer. The
+    summary comes from a model, so it is a message of the user, not of the system.
 
-    System message and question are always included. The rest of the budget goes to the knowledge, the summary, the
-    recent turns from the newest, and the relevant turns from the best. Turns and summary that do not fit are skipped
-    whole; knowledge is cut at the end of a passage (of a paragraph, if passages have no numbers).
-
-    Args:
-        system: Instructions.
-        question: The text of the last message.
-        relevant: Best first.
-        recent: Oldest first.
-        knowledge: Passages, numbered as by ``evidence.render_evidence``; ``""`` for none.
-        summary: Summary of the conversation before; ``""`` for none.
-        token_budget: Most tokens of all messages together, by ``turns.count_tokens``.
+    System message and question are always included. The rest of the budget goes to the summary, then to the turns from
+    the newest; ``recent`` is oldest first. What does not fit is left out whole. All messages together have at most
+    ``token_budget`` tokens by ``calls.tokens.message_tokens``.
     """
-    left = token_budget - count_tokens(system, question)
-    knowledge = fitting_passages(knowledge, left - count_tokens(f"{KNOWLEDGE_HEADING}\n"))
-    left -= count_tokens(*(text for _, text in _knowledge_messages(knowledge)))
+    left = token_budget - message_tokens([("system", system), ("user", question)])
     summarised = [("user", f"{SUMMARY_HEADING}\n{as_material(summary)}")] if summary else []
-    if (cost := count_tokens(*(text for _, text in summarised))) <= left:
-        left -= cost
-    else:
-        summarised = []
-    newest_first = list(recent)[::-1]
-    kept, left = _fitting_turns(newest_first, left)
-    recent_ids = {turn["turn_id"] for turn in newest_first}
-    kept_relevant, _ = _fitting_turns((turn for turn in relevant if turn["turn_id"] not in recent_ids), left)
+    shown: list[list[Message]] = []
+    for part in (summarised, *map(_turn_messages, reversed(recent))):
+        fits = (cost := message_tokens(part)) <= left
+        shown.append(part if fits else [])
+        left -= cost if fits else 0
     return [
         ("system", system),
-        *summarised,
-        *_turn_messages(sorted(kept_relevant, key=lambda turn: (turn["turn_number"], turn["timestamp"]))),
-        *_turn_messages(kept[::-1]),
-        *_knowledge_messages(knowledge),
+        *shown[0],
+        *(message for turn in reversed(shown[1:]) for message in turn),
         ("user", question),
     ]
 
 
-def _fitting_turns(turns: Iterable[QaPair], left: int) -> tuple[list[QaPair], int]:
-    """Return the turns that fit, tried in order, each id once, and the tokens left."""
-    kept: dict[str, QaPair] = {}
-    for turn in turns:
-        cost = count_tokens(*(text for _, text in _turn_messages([turn])))
-        if turn["turn_id"] not in kept and cost <= left:
-            kept[turn["turn_id"]] = turn
-            left -= cost
-    return list(kept.values()), left
-
-
-def _turn_messages(turns: Sequence[QaPair]) -> list[Message]:
-    pairs = (
-        (("user", both_forms(turn["query"], turn["standalone_query"])), ("assistant", turn["answer"] or REFUSAL))
-        for turn in turns
-    )
-    # Endpoints refuse an empty text, such as the question of a greeting.
-    return [message for pair in pairs for message in pair if message[1]]
-
-
-def _knowledge_messages(knowledge: str) -> list[Message]:
-    return [("user", f"{KNOWLEDGE_HEADING}\n{knowledge}")] if knowledge else []
+def _turn_messages(turn: QaPair) -> list[Message]:
+    pair = [("user", both_forms(turn["query"], turn["standalone_query"])), ("assistant", turn["answer"] or REFUSAL)]
+    return [message for message in pair if message[1]]  # endpoints refuse the empty question of a greeting
 
 
 def fitting_passages(knowledge: str, max_tokens: int) -> str:
@@ -269,7 +218,7 @@ def fitting_passages(knowledge: str, max_tokens: int) -> str:
 def _passage_ends(knowledge: str) -> list[int]:
     """Return the ends of passages: before the next number, or at empty lines if they have no numbers."""
     if not knowledge.startswith("[1] "):
-        return [*(match.start() for match in _PARAGRAPH_END.finditer(knowledge)), len(knowledge)]
+        return [*(match.start() for match in re.finditer("\n\n", knowledge)), len(knowledge)]
     ends: list[int] = []
     position = 0
     while (position := knowledge.find(f"\n\n[{len(ends) + 2}] ", position)) >= 0:

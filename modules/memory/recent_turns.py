@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 from .turns import PathSpans, QaPair
 
-_Key = tuple[str, int, frozenset[tuple[str, int]] | None]
+TTL_S = 300.0
+"""Seconds for which an entry is valid."""
+
+_Key = tuple[str, int, frozenset[tuple[str, int]]]
 _Load = Callable[[], list[QaPair]]
 
 
@@ -24,13 +27,11 @@ class RecentTurns:
     """A thread-safe cache of the newest turns by conversation, limit and path.
 
     Args:
-        ttl_s: Seconds for which an entry is valid; 0 caches nothing.
         clock: Returns monotonic seconds.
         capacity: Most entries; the least recently used one is dropped first.
     """
 
-    def __init__(self, *, ttl_s: float, clock: Callable[[], float], capacity: int = 1000) -> None:
-        self._ttl_s = ttl_s
+    def __init__(self, clock: Callable[[], float], *, capacity: int = 1000) -> None:
         self._clock = clock
         self._capacity = capacity
         self._remembered: OrderedDict[_Key, _Remembered] = OrderedDict()
@@ -40,12 +41,12 @@ class RecentTurns:
     def __len__(self) -> int:
         return len(self._remembered)
 
-    def get(self, conversation_id: str, limit: int, spans: PathSpans | None, load: _Load) -> list[QaPair]:
+    def get(self, conversation_id: str, limit: int, spans: PathSpans, load: _Load) -> list[QaPair]:
         """Return a copy of the cached turns, or load and cache them.
 
         Turns that were loaded while their conversation was dropped are not cached.
         """
-        key = (conversation_id, limit, None if spans is None else frozenset(spans.items()))
+        key = (conversation_id, limit, frozenset(spans.items()))
         ticket = object()
         with self._lock:
             known = self._remembered.get(key)
@@ -72,8 +73,8 @@ class RecentTurns:
 
     def _keep(self, key: _Key, turns: list[QaPair] | None) -> None:
         self._remembered.pop(key, None)
-        if turns is None or self._ttl_s <= 0:
+        if turns is None:
             return
-        self._remembered[key] = _Remembered(turns=turns, until=self._clock() + self._ttl_s)
+        self._remembered[key] = _Remembered(turns=turns, until=self._clock() + TTL_S)
         if len(self._remembered) > self._capacity:
             self._remembered.popitem(last=False)

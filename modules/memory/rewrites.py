@@ -60,13 +60,9 @@ class Rewrite:
 
 
 def read_rewrite(reply: str, query: str, *, max_tokens: int, cut_off: bool = False) -> Rewrite:
-    """Parse the single question in a reply.
+    """Parse the single question in a reply, of at most ``max_tokens`` tokens; a reply that was cut off holds none.
 
-    Args:
-        reply: The model's reply.
-        query: The question to be rewritten. Only one of several lines may have a rewrite of several lines.
-        max_tokens: Most tokens of a rewrite.
-        cut_off: True if the reply is incomplete.
+    ``query`` is the question to be rewritten. Only one of several lines may have a rewrite of several lines.
     """
     if cut_off or is_longer(reply, _ROOM_FOR_CHATTER * max_tokens):
         return Rewrite(text="", problem=f"it is longer than {max_tokens} tokens")

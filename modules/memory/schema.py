@@ -48,7 +48,6 @@ TURN_COLUMNS = [
     "user_query",
     "assistant_response",
     TIME_FIELD,
-    MOMENT_FIELD,
     RECORD_FIELD,
 ]
 """Columns that ``to_turn`` reads, beside the key."""

@@ -124,30 +124,30 @@ class ScoredAnswer:
 
 def note_messages(query: str, passage: str) -> list[Message]:
     """Ask for a note of what one passage gives for the question (map_reduce)."""
-    return _asked(NOTE_SYSTEM, query, f"Passage:\n{passage}")
+    return _messages(NOTE_SYSTEM, query, f"Passage:\n{passage}")
 
 
 def combine_messages(query: str, notes: Sequence[str]) -> list[Message]:
     """Ask for the answer from the notes of all passages (map_reduce), in their order."""
-    return _asked(COMBINE_SYSTEM, query, "Notes:\n" + "\n\n".join(notes))
+    return _messages(COMBINE_SYSTEM, query, "Notes:\n" + "\n\n".join(notes))
 
 
 def refine_messages(query: str, known: str, passage: str) -> list[Message]:
     """Ask what is known after one more passage (refine); ``known`` is the state before it, or ``""``."""
-    return _asked(REFINE_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nPassage:\n{passage}")
+    return _messages(REFINE_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nPassage:\n{passage}")
 
 
 def finish_messages(query: str, known: str, evidence: str) -> list[Message]:
     """Ask for the answer from the known facts and the unread passages (refine)."""
-    return _asked(FINISH_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nEvidence:\n{evidence}")
+    return _messages(FINISH_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nEvidence:\n{evidence}")
 
 
 def scored_messages(query: str, passage: str) -> list[Message]:
     """Ask for an answer from one passage and its confidence (map_rerank)."""
-    return _asked(SCORED_SYSTEM, query, f"Passage:\n{passage}")
+    return _messages(SCORED_SYSTEM, query, f"Passage:\n{passage}")
 
 
-def _asked(system: str, query: str, evidence: str) -> list[Message]:
+def _messages(system: str, query: str, evidence: str) -> list[Message]:
     return [("system", system), ("user", f"Question: {query}\n\n{evidence}\n\nQuestion: {query}")]
 
 

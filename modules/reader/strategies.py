@@ -36,14 +36,8 @@ async def digested(
 ) -> str:
     """Digest the passages for a question in ``max_tokens`` at most, with a passage's number behind each fact.
 
-    Each call reads as many passages as its prompt holds. Passages of a failed call are shortened instead.
-
-    Args:
-        passages: Best first; they are numbered from 1.
-        query: The question.
-        ask: Makes a call.
-        max_prompt_tokens: Most tokens of one call's prompt.
-        max_tokens: Most tokens of the digest.
+    Each call reads as many passages as fit into a prompt of ``max_prompt_tokens``. Passages of a failed call are
+    shortened instead. They are given best first, and numbered from 1.
     """
     query = shortened(query, max_prompt_tokens // 4)
     room = max(1, max_prompt_tokens - message_tokens(digest_messages("", query)))
@@ -106,15 +100,9 @@ async def read_evidence(
     The call that ``meter`` holds is kept for the last call and suffices for an answer. With a spent budget, map_reduce
     and refine read the remaining passages in the last call; map_rerank takes the answers so far, or reads all at once.
 
-    Args:
-        strategy: Name of the strategy.
-        llm: The reader.
-        query: The question.
-        evidence: What ``stuff`` shows in one prompt.
-        passages: The same evidence, one text a passage, as from ``evidence.split_evidence``.
-        meter: Accounts for all calls.
-        on_text: Receives each piece of the answer from the last call, or the whole answer without a last call.
-        on_thinking: Receives each piece of the thinking of the last call.
+    ``evidence`` is what ``stuff`` shows in one prompt, ``passages`` the same, one text a passage, as from
+    ``evidence.split_evidence``. ``on_text`` receives each piece of the answer from the last call, or the whole answer
+    without a last call, and ``on_thinking`` each piece of the thinking of the last call.
 
     Raises:
         ModelCallError: A call failed after its last attempt; parallel calls are completed first.

@@ -170,28 +170,28 @@ class DashScopeReranker:
         return _read_results(results, len(documents), top_n, self.name, (self._api_key,))
 
 
-def _http(spec: str, api_key: str, timeout_s: float) -> RerankModel:
+def _http(spec: str, timeout_s: float) -> RerankModel:
     address = Address(spec)
-    key = api_key or load_settings().rerank_api_key.get_secret_value()
+    key = load_settings().rerank_api_key.get_secret_value()
     return HttpReranker(address.endpoint, address.model, api_key=key, timeout_s=timeout_s)
 
 
-def _dashscope(spec: str, api_key: str, timeout_s: float) -> RerankModel:
-    return DashScopeReranker(spec.partition(":")[2] or "gte-rerank-v2", api_key=api_key, timeout_s=timeout_s)
+def _dashscope(spec: str, timeout_s: float) -> RerankModel:
+    return DashScopeReranker(spec.partition(":")[2] or "gte-rerank-v2", timeout_s=timeout_s)
 
 
-RERANK_SERVICES: Mapping[str, Callable[[str, str, float], RerankModel]] = {
+RERANK_SERVICES: Mapping[str, Callable[[str, float], RerankModel]] = {
     "dashscope": _dashscope,
     "http": _http,
     "https": _http,
 }
-"""Functions of (spec, api_key, timeout_s) by the scheme of a spec."""
+"""Functions of (spec, timeout_s) by the scheme of a spec."""
 
 
-def create_reranker(spec: str, *, api_key: str = "", timeout_s: float = RERANK_TIMEOUT_S) -> RerankModel:
+def create_reranker(spec: str, *, timeout_s: float = RERANK_TIMEOUT_S) -> RerankModel:
     """Create the rerank model ``dashscope:MODEL`` or ``URL#MODEL``, with the URL of a ``/rerank`` endpoint.
 
-    The key is ``api_key``, else DASHSCOPE_API_KEY or, for a URL, JUDGETREE_RERANK_API_KEY.
+    The key is DASHSCOPE_API_KEY or, for a URL, JUDGETREE_RERANK_API_KEY.
 
     Raises:
         SearchArgumentError: The spec names no service.
@@ -203,7 +203,7 @@ def create_reranker(spec: str, *, api_key: str = "", timeout_s: float = RERANK_T
             f"Unknown rerank model {without_secrets(Address(spec))!r}. Allowed: dashscope:MODEL, or URL#MODEL such as "
             "http://127.0.0.1:8080/v1/rerank#bge-reranker-v2-m3."
         )
-    return service(spec, api_key, timeout_s)
+    return service(spec, timeout_s)
 
 
 _OK = 200

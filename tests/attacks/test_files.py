@@ -11,9 +11,9 @@ import pytest
 
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.index.file_parsers import LoadLimits
-from judgetree.modules.index.folder_scan import SourceFile
-from judgetree.modules.index.loading import load_documents, to_documents
+from judgetree.modules.index.folder_scan import SourceFile, scan_files
 from judgetree.modules.index.parser_process import ParserProcess
+from judgetree.modules.index.plan import ChunkSizes, read_changes, to_documents
 from tests.attacks.files import CONTENTS, READABLE, write_special
 
 LIMITS = LoadLimits(file_bytes=20_000_000, seconds=2.0, memory_bytes=600 << 20)
@@ -44,6 +44,6 @@ def test_special_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     (tmp_path / "folder.pdf").mkdir()
     (tmp_path / "folder.pdf" / "inner.md").write_text("inner")
     (tmp_path / "folder.pdf" / "up").symlink_to("..")
-    report = load_documents(tmp_path)
-    assert [document.metadata["source"] for document in report.documents] == ["fine.txt", "folder.pdf/inner.md"]
-    assert sorted(file.source for file in report.skipped) == shown
+    plan = read_changes(scan_files(tmp_path), {}, ChunkSizes(), lambda done, total, stage: None, LIMITS)
+    assert plan.added == ["fine.txt", "folder.pdf/inner.md"]
+    assert sorted(file.source for file in plan.skipped) == shown

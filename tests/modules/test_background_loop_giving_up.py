@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -92,15 +92,21 @@ def test_aiterate_left_early_on_the_loop_itself_closes_the_producer() -> None:
     assert background_loop().run(leave())
 
 
-def test_aiterate_cancelled_while_it_waits_cancels_the_producer() -> None:
+async def consume(producer: Producer) -> None:
+    async for _ in background_loop().aiterate(producer.items()):
+        pass
+
+
+async def hop(producer: Producer) -> None:
+    await background_loop().arun(producer.work())
+
+
+@pytest.mark.parametrize("call", [consume, hop])
+def test_cancelled_call_cancels_its_work_and_waits_for_its_end(call: Callable[[Producer], Awaitable[None]]) -> None:
     producer = Producer()
 
-    async def consume() -> None:
-        async for _ in background_loop().aiterate(producer.items()):
-            pass
-
     async def cancel() -> list[bool]:
-        consumer = asyncio.ensure_future(consume())
+        consumer = asyncio.ensure_future(call(producer))
         await asyncio.to_thread(producer.started.wait, PATIENCE_S)
         consumer.cancel()
         await asyncio.sleep(0)
@@ -146,22 +152,6 @@ def test_aiterate_cancelled_at_its_very_end_leaves_the_loop_in_peace(caplog: pyt
 
 
 # --- cancelling a call ---
-
-
-def test_hop_cancelled_waits_for_the_end_of_its_work() -> None:
-    producer = Producer()
-
-    async def cancel() -> list[bool]:
-        caller = asyncio.ensure_future(background_loop().arun(producer.work()))
-        await asyncio.to_thread(producer.started.wait, PATIENCE_S)
-        caller.cancel()
-        await asyncio.sleep(0)
-        ended_before_clean_up = caller.done()
-        producer.may_clean_up.set()
-        await asyncio.wait([caller])
-        return [ended_before_clean_up, caller.cancelled(), producer.cleaned_up]
-
-    assert asyncio.run(cancel()) == [False, True, True]
 
 
 def test_hop_cancelled_before_its_work_begins_never_begins_it() -> None:

@@ -127,29 +127,6 @@ def test_errors_pass_through_both(adder: Adder) -> None:
         adder.add(1, time=2)  # type: ignore[call-arg]
 
 
-def test_cancelling_the_twin_cancels_the_work_and_waits_for_its_end() -> None:
-    started, ended = threading.Event(), threading.Event()
-
-    @blocking
-    async def wait() -> None:
-        try:
-            started.set()
-            await asyncio.Event().wait()
-        finally:
-            await asyncio.sleep(0)
-            ended.set()
-
-    async def cancel() -> None:
-        task = asyncio.ensure_future(async_twin(wait)())
-        await asyncio.to_thread(started.wait, 60)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert ended.is_set()
-
-    asyncio.run(cancel())
-
-
 def test_only_a_blocking_verb_has_a_twin() -> None:
     with pytest.raises(KeyError):
         async_twin(items_of)

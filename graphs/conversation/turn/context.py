@@ -41,7 +41,7 @@ class TurnMemory(Protocol):
         """Keep turns, each once."""
         ...
 
-    def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
+    def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans) -> list[QaPair]:
         """The newest turns of a path, oldest first."""
         ...
 

@@ -174,18 +174,6 @@ def test_unknown_spec_names_what_is_allowed(spec: str, tmp_path: Path) -> None:
         create_embeddings(spec, Settings(home=tmp_path))
 
 
-@pytest.mark.parametrize("spec", ["openai:", "dashscope:", "http://127.0.0.1/v1", "https://host/v1#"])
-def test_spec_without_a_model_is_refused(spec: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError):
-        create_embeddings(spec, Settings(home=tmp_path, llm_api_key="key"))
-
-
-@pytest.mark.parametrize(("provider", "variable"), [("openai", "OPENAI_API_KEY"), ("dashscope", "DASHSCOPE_API_KEY")])
-def test_missing_key_is_named(provider: str, variable: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=variable):
-        create_embeddings(f"{provider}:m", Settings(home=tmp_path))
-
-
 def test_endpoint_gets_plain_texts_in_batches(endpoint: EmbeddingEndpoint, tmp_path: Path) -> None:
     embedder = create_embeddings(f"{endpoint.base_url}#m", Settings(home=tmp_path), cache=False)
     texts = ["x" * length for length in range(1, 101)]

@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.modules.embedding.local import find_minilm, find_multilingual, load_minilm, load_multilingual
+from judgetree.modules.embedding.local import (
+    EmbedderFiles,
+    find_minilm,
+    find_multilingual,
+    load_minilm,
+    load_multilingual,
+)
 from judgetree.modules.errors import DependencyError
 
 WITHOUT_EMBEDDERS = """
@@ -40,21 +46,14 @@ def other_file(file: Path, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["model", "tokenizer"])
-def test_other_files_of_minilm_are_refused(name: str, tmp_path: Path) -> None:
-    files = find_minilm()
-    refused(lambda: load_minilm(replace(files, **{name: other_file(getattr(files, name), tmp_path)})), tmp_path)
-
-
-@pytest.mark.parametrize("name", ["model", "vocabulary"])
-def test_other_files_of_the_multilingual_model_are_refused(name: str, tmp_path: Path) -> None:
-    files = find_multilingual()
-    refused(lambda: load_multilingual(replace(files, **{name: other_file(getattr(files, name), tmp_path)})), tmp_path)
-
-
-def refused(load: Callable[[], object], folder: Path) -> None:
+@pytest.mark.parametrize(("find", "load"), [(find_minilm, load_minilm), (find_multilingual, load_multilingual)])
+def test_other_files_are_refused(
+    find: Callable[[], EmbedderFiles], load: Callable[[EmbedderFiles], object], name: str, tmp_path: Path
+) -> None:
+    files = replace(find(), **{name: other_file(getattr(find(), name), tmp_path)})
     with pytest.raises(DependencyError, match=r"not the expected file.*force-reinstall 'judgetree\[embedders\]'") as e:
-        load()
-    assert str(folder) in str(e.value)
+        load(files)
+    assert str(tmp_path) in str(e.value)
 
 
 def run_without_embedders(home: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:

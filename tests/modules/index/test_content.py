@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from judgetree.modules.index.content import (
     write,
 )
 from judgetree.modules.index.schema import CollectionInfo, leftovers, physical_name, read_collection_info, revision
+from judgetree.modules.progress import StageProgress
 
 INFO = CollectionInfo(embedders={"dense": "fake:bag"}, dimensions={"dense": 2}, analyzer="standard", cjk_share=0.0)
 
@@ -56,13 +57,24 @@ def row(pk: str, text: str, source: str = "a.md", angle: float = 0.0) -> Row:
     return {"pk": pk, "text": text, "dense": vector, "source": source, "file_digest": f"digest of {source}"}
 
 
-def put(way: MilvusConnection, name: str, rows: list[Row], removed: set[str] | None = None) -> list[tuple[int, int]]:
+def changes(
+    rows: Sequence[Row] = (),
+    removed: Collection[str] = (),
+    *,
+    info: CollectionInfo = INFO,
+    on_progress: StageProgress = lambda done, total, stage: None,
+    check: Callable[[], None] = lambda: None,
+) -> Changes:
+    return Changes(info=info, rows=rows, removed=frozenset(removed), on_progress=on_progress, check=check)
+
+
+def put(way: MilvusConnection, name: str, rows: list[Row], removed: Collection[str] = ()) -> list[tuple[int, int]]:
     calls: list[tuple[int, int]] = []
 
     def note(done: int, total: int, stage: str) -> None:
         calls.append((done, total))
 
-    write(way, name, INFO, Changes(rows=rows, removed=frozenset(removed or ())), on_progress=note)
+    write(way, name, changes(rows, removed, on_progress=note))
     return calls
 
 
@@ -94,8 +106,7 @@ def test_each_change_and_what_is_remembered_can_be_seen(way: MilvusConnection, n
     info = INFO
     for number in range(3):
         info = replace(info, chunk_size=100 + number, folders={"": f"/folder/{number}"})
-        changes = Changes(rows=[row(str(number), "one")], removed=frozenset())
-        write(way, name, info, changes, on_progress=lambda done, total, stage: None)
+        write(way, name, changes([row(str(number), "one")], info=info))
         revisions.add(revision(way.client, name))
         assert read_collection_info(way.client, name) == info
     assert len(revisions) == 3
@@ -106,9 +117,8 @@ def test_a_writer_that_was_overtaken_changes_nothing(way: MilvusConnection, name
         raise CollectionError("overtaken")
 
     put(way, name, [row("a", "one")])
-    changes = Changes(rows=[row("b", "two")], removed=frozenset("a"))
     with pytest.raises(CollectionError, match="overtaken"):
-        write(way, name, INFO, changes, on_progress=lambda done, total, stage: None, check=overtaken)
+        write(way, name, changes([row("b", "two")], "a", check=overtaken))
     assert texts(way, name) == {"a": "one"}
     assert leftovers(way.client, name) == []
 
@@ -116,7 +126,7 @@ def test_a_writer_that_was_overtaken_changes_nothing(way: MilvusConnection, name
 def test_other_indexes_are_made_by_a_rewrite(way: MilvusConnection, name: str) -> None:
     put(way, name, [row("a", "one")])
     info = replace(INFO, index_params={"dense": {"index_type": "HNSW", "metric_type": "IP", "params": {"M": 4}}})
-    write(way, name, info, Changes(rows=[], removed=frozenset()), on_progress=lambda done, total, stage: None)
+    write(way, name, changes(info=info))
     assert way.client.describe_index(name, "dense")["metric_type"] == "IP"
     assert texts(way, name) == {"a": "one"}
 

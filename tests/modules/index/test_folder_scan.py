@@ -54,7 +54,7 @@ def test_a_folder_that_is_a_link_itself_is_entered(docs: Path, tmp_path: Path) -
     assert sources(scan_files(tmp_path / "link")) == ["a.txt"]
 
 
-@pytest.mark.parametrize("name", ["circle", "nul\x00", "a" * 5000])
+@pytest.mark.parametrize("name", ["nowhere", "circle", "nul\x00", "a" * 5000])
 def test_a_path_that_cannot_be_looked_up_is_refused(tmp_path: Path, name: str) -> None:
     if name == "circle":
         (tmp_path / name).symlink_to(name)
@@ -76,17 +76,17 @@ def test_folders_nested_too_deep_to_be_listed_are_named(docs: Path) -> None:
     assert sources(scan) == ["a.txt"]
     (skipped,) = scan.skipped
     assert skipped.reason == "the folder cannot be listed (File name too long)"
-    assert gone_sources(["gone.txt", f"{skipped.source}/deeper/b.txt"], [scan]) == ["gone.txt"]
+    assert gone_sources(["gone.txt", f"{skipped.source}/deeper/b.txt"], scan) == ["gone.txt"]
 
 
 def test_what_cannot_be_read_is_not_gone() -> None:
     files = (SourceFile(path=Path("a.txt"), source="a.txt"),)
     skipped = (SkippedFile(source="b.txt", reason="r"), SkippedFile(source="locked", reason="r"))
-    scan = FileScan(files=files, skipped=skipped, ignored=0)
+    scan = FileScan(folder=Path(), files=files, skipped=skipped)
     stored = ["a.txt", "b.txt", "locked/c.txt", "locked2/c.txt", "d.txt"]
-    assert gone_sources(stored, [scan]) == ["d.txt", "locked2/c.txt"]
-    everything = FileScan(files=(), skipped=(SkippedFile(source=".", reason="r"),), ignored=0)
-    assert gone_sources(stored, [everything]) == []
+    assert gone_sources(stored, scan) == ["d.txt", "locked2/c.txt"]
+    everything = FileScan(folder=Path(), files=(), skipped=(SkippedFile(source=".", reason="r"),))
+    assert gone_sources(stored, everything) == []
 
 
 def test_a_file_that_grows_beyond_the_limit_or_turns_special_is_refused(docs: Path) -> None:

@@ -13,14 +13,23 @@ from langchain_core.documents import Document
 
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.index.file_parsers import PARSERS, LoadLimits, clean_text, parse_file
-from judgetree.modules.index.folder_scan import scan_files
-from judgetree.modules.index.loading import load_documents
+from judgetree.modules.index.folder_scan import SkippedFile, scan_files
+from judgetree.modules.index.plan import ChunkSizes, read_changes
+
+OF_CHUNKS = {"start_index", "chunk_id", "file_digest"}
+
+
+def load(path: Path) -> tuple[list[Document], list[SkippedFile]]:
+    """The documents of short files, a chunk each, and the files that could not be read."""
+    plan = read_changes(scan_files(path), {}, ChunkSizes(), lambda done, total, stage: None, LoadLimits())
+    for chunk in plan.chunks:
+        chunk.metadata = {name: value for name, value in chunk.metadata.items() if name not in OF_CHUNKS}
+    return plan.chunks, plan.skipped
 
 
 def load_one(path: Path) -> Document:
-    report = load_documents(path)
-    assert report.skipped == ()
-    (document,) = report.documents
+    (document,), skipped = load(path)
+    assert skipped == []
     return document
 
 
@@ -106,7 +115,7 @@ def test_word_gives_paragraphs_and_tables_in_order(docs: Path) -> None:
 
 def test_pdf_gives_one_document_a_page_counted_from_one(docs: Path) -> None:
     write_pdf(docs / "paper.pdf", "First page", "", "Third page")
-    documents = load_documents(docs).documents
+    documents, _ = load(docs)
     assert [(document.metadata["page"], document.page_content.strip()) for document in documents] == [
         (1, "First page"),
         (3, "Third page"),
@@ -116,14 +125,14 @@ def test_pdf_gives_one_document_a_page_counted_from_one(docs: Path) -> None:
 
 def test_csv_gives_one_document_a_row(docs: Path) -> None:
     (docs / "people.csv").write_text('name,note\nAda,"first, ""really"""\nBob,\n', encoding="utf-8")
-    documents = load_documents(docs).documents
+    documents, _ = load(docs)
     assert [document.page_content for document in documents] == ['name: Ada\nnote: first, "really"', "name: Bob"]
     assert [document.metadata["row"] for document in documents] == [1, 2]
 
 
 def test_csv_leaves_line_ends_to_the_csv_module(docs: Path) -> None:
     (docs / "lines.csv").write_bytes('name,note\r\nAda,"one\r\ntwo"\r\nBob,a\u2028b\x0bc\rCid,x\n'.encode())
-    documents = load_documents(docs).documents
+    documents, _ = load(docs)
     assert [document.page_content for document in documents] == [
         "name: Ada\nnote: one\r\ntwo",
         "name: Bob\nnote: a\u2028b\x0bc",
@@ -136,7 +145,7 @@ def test_json_gives_text_and_metadata_and_keeps_our_words_for_us(docs: Path, nam
     items = [{"text": "One", "title": "T", "metadata": {"year": 1999, "score": 3, "source": "x"}}, {"text": "Two"}]
     content = json.dumps(items) if name == "a.json" else "\n".join(map(json.dumps, items))
     (docs / name).write_text(content)
-    first, second = load_documents(docs).documents
+    (first, second), _ = load(docs)
     assert first.page_content == "One"
     assert first.metadata == {"title": "T", "year": 1999, "score_": 3, "source_": "x", "source": name}
     assert second.metadata == {"title": "a", "source": name}
@@ -173,16 +182,15 @@ def test_a_broken_file_is_named_and_the_rest_is_loaded(docs: Path, name: str) ->
     content, reason = BROKEN[name]
     (docs / name).write_bytes(content)
     (docs / "fine.txt").write_text("fine")
-    report = load_documents(docs)
-    assert [document.metadata["source"] for document in report.documents] == ["fine.txt"]
-    ((skipped),) = report.skipped
+    documents, (skipped,) = load(docs)
+    assert [document.metadata["source"] for document in documents] == ["fine.txt"]
     assert skipped.source == name
     assert reason in skipped.reason
 
 
 def test_a_scanned_pdf_is_skipped_with_a_hint(docs: Path) -> None:
     write_pdf(docs / "scan.pdf", "")
-    assert load_documents(docs).skipped[0].reason == "it holds no text (scanned pages?)"
+    assert load(docs)[1][0].reason == "it holds no text (scanned pages?)"
 
 
 def test_a_folder_is_read_in_order_without_hidden_files(docs: Path) -> None:
@@ -206,11 +214,6 @@ def test_only_wanted_types_are_read_and_the_others_counted(docs: Path, wanted: l
 def test_an_unknown_type_is_refused_with_those_allowed(docs: Path) -> None:
     with pytest.raises(LoadingError, match=r"\.exe.*Allowed: csv, docx"):
         scan_files(docs, file_type_wanted=["md", "exe"])
-
-
-def test_a_missing_path_is_refused(docs: Path) -> None:
-    with pytest.raises(LoadingError, match="no file or folder"):
-        load_documents(docs / "nowhere")
 
 
 @given(st.text(alphabet=st.characters(codec=None)))

@@ -59,7 +59,7 @@ def test_an_index_that_is_closed_waits_for_a_search_in_another_thread(tmp_path: 
 def test_a_memory_that_is_closed_waits_for_a_search_in_another_thread(tmp_path: Path) -> None:
     embedder, folder = SlowEmbedder(), tmp_path / "own.db"
     with ConversationMemory(embedder, uri=str(folder), token="") as memory:
-        memory.add_conversation_turn("s", make_turn(1, "Do cats sleep?"))
+        memory.add_turns("s", [make_turn(1, "Do cats sleep?")])
         found: list[object] = []
         searching = threading.Thread(target=lambda: found.extend(memory.retrieve_relevant_history("s", "cats", 1)))
         searching.start()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from judgetree.modules.index.folder_scan import FolderScan, scan_files
+from judgetree.modules.index.folder_scan import FileScan, scan_files
 from judgetree.modules.index.plan import SourceNames
 
 
-def write(folder: Path, **files: str) -> FolderScan:
+def write(folder: Path, **files: str) -> FileScan:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / f"{name}.txt").write_text(text)
-    return FolderScan(folder=folder, scan=scan_files(folder))
+    return scan_files(folder)
 
 
 def names(stored: dict[str, str] | None = None, **folders: str) -> SourceNames:
@@ -24,7 +24,7 @@ def names(stored: dict[str, str] | None = None, **folders: str) -> SourceNames:
     )
 
 
-def named(by: SourceNames, found: FolderScan, prefix: str | None = None) -> list[str]:
+def named(by: SourceNames, found: FileScan, prefix: str | None = None) -> list[str]:
     return [file.source for file in by.name(found, prefix=prefix).files]
 
 

@@ -99,15 +99,6 @@ def test_fingerprint_names_all_that_changes_a_verdict() -> None:
 # --- the format ---
 
 
-def test_endpoint_without_a_schema_is_asked_for_plain_json(server: ScriptedServer) -> None:
-    server.responses = hook = Recorder(PART)
-    server.configure(refused_formats=["json_schema"])
-    meter = CallMeter(node="judge")
-    assert verdict_of(judge_at(server), meter).score == 1
-    assert [request.response_format for request in hook.requests] == ["json_object"]
-    assert len(meter.records) == 2
-
-
 def test_refused_key_is_raised_and_the_next_is_asked_as_before(server: ScriptedServer) -> None:
     server.responses = saying(ChatReply(status=401, text="who are you?"), PART)
     judge = judge_at(server)
@@ -230,12 +221,6 @@ def test_budget_that_is_spent_before_the_first_call_is_told(server: ScriptedServ
     with pytest.raises(BudgetSpent):
         verdict_of(judge_at(server), CallMeter(node="judge", budget=CallBudget(limit=0)))
     assert server.requests["judge"] == 0
-
-
-def test_budget_that_is_spent_while_probing_is_told(server: ScriptedServer) -> None:
-    server.configure(refused_formats=["json_schema"])
-    with pytest.raises(BudgetSpent):
-        verdict_of(judge_at(server), CallMeter(node="judge", budget=CallBudget(limit=1)))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion, TokenLogprob
-from judgetree.modules.calls.messages import Message, version_of
+from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
 from judgetree.modules.judge.contract import Judge, Verdict
@@ -341,15 +341,6 @@ def test_braces_pass_unchanged(query: str, passage: str) -> None:
     for messages in (needed_messages(query, passage), alone_messages(query, passage)):
         assert query in messages[1][1]
         assert as_material(passage) in messages[1][1]
-
-
-def test_version_covers_all_that_the_model_sees() -> None:
-    prompts = (
-        needed_messages("{query}", "{passage}"),
-        alone_messages("{query}", "{passage}"),
-        sub_question_messages("{query}", "{passage}", rejected="{rejected}"),
-    )
-    assert version_of(*(text for messages in prompts for _, text in messages)) == LOGPROB_JUDGE_VERSION
 
 
 # --- fingerprint ---

@@ -23,11 +23,9 @@ VERDICT = Verdict(status="judged", score=1, reason="names the director", next_qu
     "reply",
     {
         "plain": GOOD,
-        "thinking with a decoy": f"<think>\nPerhaps {DECOY}?\n</think>\n\n{GOOD}",
         "score as text": GOOD.replace("1", '"1"'),
         "score as text with spaces": GOOD.replace("1", '" 1 "'),
         "score as a float": GOOD.replace("1", "1.0"),
-        "further key": GOOD.replace("{", '{"confidence": 0.9, '),
     }.items(),
     ids=lambda reply: reply[0],
 )
@@ -143,14 +141,3 @@ def test_any_reply_is_a_whole_verdict_or_a_problem(reply: str, expand: bool, cut
     for text in (verdict.reason, verdict.next_query):
         text.encode()  # a lone surrogate cannot be saved, nor can PostgreSQL save a NUL
         assert "\x00" not in text
-
-
-@given(
-    score=st.sampled_from([0, 1, 2]), reason=st.text(max_size=50), garbling=st.sampled_from(["{}", "```json\n{}\n```"])
-)
-def test_what_is_written_as_json_comes_back(score: int, reason: str, garbling: str) -> None:
-    reply = garbling.replace("{}", json.dumps({"reason": reason, "score": score, "next_query": NEXT}))
-    verdict = parse_verdict(reply, QUERY)
-    assert verdict.score == score
-    assert verdict.reason == reason.replace("\x00", "").strip()
-    assert verdict.next_query == (NEXT if score == 1 else "")

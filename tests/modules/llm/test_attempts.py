@@ -217,16 +217,6 @@ def test_malformed_reply_is_tried_again(raw: RawEndpoint, answer: Answer, stream
         ask(llm_at(raw.base_url, retries=0), on_text=on_text)
 
 
-def test_stream_that_breaks_starts_over(server: ScriptedServer) -> None:
-    server.responses = saying(ChatReply(text="The answer to the question is 42."))
-    server.configure(faults={"drop": 1.0}, fault_attempts=1)
-    shown = Snapshots()
-    assert ask(llm_at(server.base_url), on_text=shown).text == "The answer to the question is 42."
-    assert shown.count("The") == 2
-    assert "" in shown
-    assert shown[-1] == "The answer to the question is 42."
-
-
 @pytest.mark.parametrize(
     ("sent", "repeated"), [(KEY, KEY), ("0123456789", "0123456789"), (KEY, "sk-another-one-of-its-owner")]
 )

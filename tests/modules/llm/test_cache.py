@@ -128,25 +128,15 @@ def test_replay_refuses_what_is_not_kept(cache: CompletionCache) -> None:
     assert llm.calls == []
 
 
-def test_same_call_twice_at_once_is_paid_for_once(cache: CompletionCache) -> None:
-    inner = numbered()
-    llm = cached_llm(inner, cache)
-
-    async def twice() -> list[Completion]:
-        return await asyncio.gather(*(llm.complete(QUESTION, meter=CallMeter(node="judge")) for _ in range(5)))
-
-    assert [completion.text for completion in run(twice())] == ["1"] * 5
-    assert len(inner.calls) == 1
-
-
-def test_same_call_of_two_systems_at_once_is_paid_for_once(cache: CompletionCache) -> None:
+def test_same_calls_of_two_systems_at_once_are_paid_for_once(cache: CompletionCache) -> None:
     inner = numbered()
 
-    async def both() -> list[Completion]:
-        systems = [cached_llm(inner, cache), cached_llm(inner, cache)]
+    async def at_once() -> list[Completion]:
+        systems = [cached_llm(inner, cache), cached_llm(inner, cache)] * 3
         return await asyncio.gather(*(llm.complete(QUESTION, meter=CallMeter(node="judge")) for llm in systems))
 
-    assert [completion.text for completion in run(both())] == ["1", "1"]
+    assert [completion.text for completion in run(at_once())] == ["1"] * 6
+    assert len(inner.calls) == 1
 
 
 def test_call_whose_first_try_failed_is_still_paid_for_once(cache: CompletionCache) -> None:

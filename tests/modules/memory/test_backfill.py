@@ -82,13 +82,13 @@ def test_after_an_interruption_it_goes_on(memory: ConversationMemory) -> None:
 def test_all_else_of_a_row_stays(memory: ConversationMemory, connection: MilvusConnection, collection: str) -> None:
     columns = ["*"]
     (before,) = connection.client.query(collection, filter='pk == "z"', output_fields=columns, limit=2)
-    recent = memory.get_recent_history("s", 1)
+    recent = memory.get_recent_history("s", 1, spans={"main": 5})
     backfill(memory)
     (after,) = connection.client.query(collection, filter='pk == "z"', output_fields=columns, limit=2)
     links = {"turn_id": "own", "parent_turn_id": "main-2", "branch_id": "main", "turn_number": 3}
     assert dict(after) == {**before, **links}
     assert (after["topic"], after["user_query"], after["context_docs"]) == ("rivers", "first", '["a.md"]')
-    assert memory.get_recent_history("s", 1) != recent
+    assert memory.get_recent_history("s", 1, spans={"main": 5}) != recent
     assert "own" in {turn["turn_id"] for turn, _ in memory.retrieve_relevant_history("s", "q", 9, spans={"main": 5})}
 
 
