@@ -200,6 +200,8 @@ def every_command(data: Path, out: Path, config: str, model_url: str, *, thread:
     drawn = ("--svg", files["svg"], "--html", files["html"], "--json", files["json"], "--dot", files["dot"])
     return [
         ("index", str(data / "standards"), "-c", COLLECTION),
+        ("settings",),
+        ("settings", "--json"),
         ("doctor",),
         ("doctor", "--json"),
         ("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread, "--html", files["html"], "--json"),

@@ -174,7 +174,7 @@ def outcomes(run: Path) -> dict[tuple[str, str, int], object]:
         (("--dataset", "squad:x.json"), "hotpotqa, 2wiki, musique"),
         (("--dataset", "hotpotqa:nowhere.json"), "nowhere.json"),
         (("--systems", "naive"), "dataset: Field required"),
-        (("--dataset", "hotpotqa:a.json", "--systems", "rag"), "systems.0"),
+        (("--dataset", "hotpotqa:a.json", "--systems", "rag"), "Unknown system 'rag'"),
     ],
 )
 def test_user_errors_end_with_2(cli: Cli, tmp_path: Path, options: tuple[str, ...], named: str) -> None:
