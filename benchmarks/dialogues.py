@@ -1,24 +1,21 @@
-"""The project's own dialogues, all turns of all of them, led by the scripted model; and each turn's question alone.
+"""All turns of the project's own dialogues with the scripted model, and each turn's question alone.
 
-The scripted model knows what each question means and what each passage holds, so this proves the machinery, not the
-method: what is missing then was not found, or was lost between turns.
+The scripted model knows the meaning of each question and the content of each passage, so this proves the machinery, not
+the method: a wrong turn was not found by the search, or was lost between turns.
 """
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, load_dialogues
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.modules.settings import Settings
 
-from .corpus import COLLECTION, DATA, indexed_standards, questions, settings_for
+from .corpus import COLLECTION, DATA, scripted_standards
 from .measurement import Row
 from .played import ask_alone, chunk_ids, play_all, saved, turn_is_right
 
@@ -28,8 +25,9 @@ CALLS_FROM_HISTORY = 3
 
 
 class Asked(NamedTuple):
-    """One turn, in its dialogue and alone."""
+    """Results of a turn, in its dialogue and alone."""
 
+    dialogue: Dialogue
     turn: WrittenTurn
     is_right: bool
     is_right_alone: bool
@@ -38,32 +36,34 @@ class Asked(NamedTuple):
 
 
 def measure() -> list[Row]:
-    """Rows for each system."""
+    """Measure each system."""
     dialogues = load_dialogues(DATA / "standards_dialogues.jsonl")
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as folder, ScriptedServer(questions(), dialogues=dialogues) as server:
-        settings = settings_for(Path(folder), server.base_url)
-        with indexed_standards(settings):
-            pass
-        for system in SYSTEM_NAMES:
-            rows += _rows_of(system, list(_asked(system, dialogues, settings)))
-    return rows
+    with scripted_standards(dialogues=dialogues) as (_, settings):
+        return [row for system in SYSTEM_NAMES for row in _rows_of(system, ask_turns(system, dialogues, settings))]
 
 
-def _asked(system: str, dialogues: Sequence[Dialogue], settings: Settings) -> Iterator[Asked]:
-    own = settings.model_copy(
-        update={
-            "checkpoints": f"sqlite:///{settings.home / system}.sqlite",
-            "conversation_collection": f"talks_{system}",
-        }
-    )
-    with Conversations(COLLECTION, system=system, topk=TOPK, settings=own) as talks:
+def own_store(settings: Settings, name: str) -> Settings:
+    """Return the settings with a checkpoint store and a memory of that name."""
+    store = f"sqlite:///{settings.home / name}.sqlite"
+    return settings.model_copy(update={"checkpoints": store, "conversation_collection": f"talks_{name}"})
+
+
+def ask_turns(system: str, dialogues: Sequence[Dialogue], settings: Settings) -> list[Asked]:
+    """Ask all turns of all dialogues at once, then each turn's stand-alone question by itself."""
+    with Conversations(COLLECTION, system=system, topk=TOPK, settings=own_store(settings, system)) as talks:
         played, alone = asyncio.run(play_all(talks, dialogues)), asyncio.run(ask_alone(talks, dialogues))
-    for dialogue in dialogues:
-        mine, by_itself = played[dialogue.id], alone[dialogue.id]
-        for turn in dialogue.turns:
-            right, right_alone = (turn_is_right(dialogue, turn, each) for each in (mine, by_itself))
-            yield Asked(turn, right, right_alone, mine[turn.turn], by_itself[turn.turn])
+    return [
+        Asked(
+            dialogue,
+            turn,
+            turn_is_right(dialogue, turn, played[dialogue.id]),
+            turn_is_right(dialogue, turn, alone[dialogue.id]),
+            played[dialogue.id][turn.turn],
+            alone[dialogue.id][turn.turn],
+        )
+        for dialogue in dialogues
+        for turn in dialogue.turns
+    ]
 
 
 def _rows_of(system: str, asked: Sequence[Asked]) -> list[Row]:

@@ -1,9 +1,8 @@
-"""``judgetree demo``: index the example corpus, ask a question that takes two steps, show answer and tree."""
+"""``judgetree demo``: indexes the example corpus, asks a two-step question, and shows answer and tree."""
 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import typer
 from ...modules.errors import LoadingError, SettingsError
 from ..terminal.exit_status import FAILED
 from ..terminal.terminal import busy, progress_bar, say
-from .ask import Asked, AskOptions, ask_and_watch, say_outcome
+from .ask import AskOptions, ask_and_watch, say_outcome
 
 if TYPE_CHECKING:
     from ...evaluation.datasets.standards_dialogues import Dialogue
@@ -27,14 +26,11 @@ if TYPE_CHECKING:
 QUESTION_ID = "en-2hop-01"
 COLLECTION = "judgetree_demo"
 CORPUS, QUESTIONS = "standards", "standards_qa.jsonl"
-LOCAL_LIMITS = AskOptions(collection=COLLECTION, topk=3, max_depth=1)
-"""A model on this machine's processor takes seconds a call: one level is enough for this question."""
-LIMITS = AskOptions(collection=COLLECTION)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoData:
-    """What the demo needs of the folder ``data``."""
+    """Corpus, questions and dialogues of the demo."""
 
     corpus: Path
     questions: tuple[Question, ...]
@@ -42,7 +38,7 @@ class DemoData:
 
     @property
     def question(self) -> Question:
-        """The one that is asked."""
+        """The question of the demo."""
         return next(row for row in self.questions if row.id == QUESTION_ID)
 
 
@@ -54,11 +50,16 @@ def demo(
     ),
 ) -> None:
     """Index the example corpus and ask it a question that takes two steps."""
+    with busy("starting"):
+        from ...modules.llm.factory import is_local
+
     found = find_data(data)
     files = _picture_files(out)
     with _model(found, scripted=scripted) as settings:
         _index(found.corpus, settings)
-        result = _ask(found.question, settings)
+        # On this machine's processor a call takes seconds, and this question needs one level.
+        options = AskOptions(collection=COLLECTION, max_depth=1 if is_local(settings.llm_spec) else None)
+        result = ask_and_watch(found.question.question, options, settings)
     is_answered_right = _judge(result, found.question)
     say_outcome(result)
     files.write(result.tree)
@@ -67,10 +68,10 @@ def demo(
 
 
 def find_data(folder: Path) -> DemoData:
-    """The corpus and its questions.
+    """Find the corpus in a folder and load its questions and dialogues.
 
     Raises:
-        LoadingError: They are not in this folder; they come with the source, not with the installed package.
+        LoadingError: The folder lacks them; they come with the source, not with the installed package.
     """
     with busy("starting"):
         from ...evaluation.datasets.standards_qa import load_standards_qa
@@ -91,7 +92,7 @@ def find_data(folder: Path) -> DemoData:
 
 
 def is_right(answer: str, question: Question) -> bool:
-    """Whether the answer holds the gold answer or another spelling of it, case and blanks aside."""
+    """Return whether the answer contains the gold answer or an alias, up to case and white space."""
     return any(_folded(gold) in _folded(answer) for gold in (question.answer, *question.aliases))
 
 
@@ -123,24 +124,8 @@ def _index(corpus: Path, settings: Settings) -> None:
     say(f"{files}, {count_of(report.chunks, 'chunk')} in {time.monotonic() - started:.1f} s", style="dim")
 
 
-def _ask(question: Question, settings: Settings) -> RagResult:
-    with busy("starting"):
-        from ...modules.llm.factory import is_local
-        from ..terminal.live_tree import LiveQuery, LiveTree
-
-    thread_id = str(uuid.uuid4())
-    asked = Asked(
-        question=question.question,
-        thread_id=thread_id,
-        resume=False,
-        options=LOCAL_LIMITS if is_local(settings.llm_spec) else LIMITS,
-        known=LiveTree(LiveQuery(thread_id=thread_id, query=question.question)),
-    )
-    return ask_and_watch(asked, settings)
-
-
 def _judge(result: RagResult, question: Question) -> bool:
-    """Say whether the answer is right, and how it was found."""
+    """Print the number of sub-runs and whether the answer is right; returns whether it is."""
     from ...graphs.drawing.words import count_of
 
     if result.status == "failed":

@@ -16,12 +16,13 @@ from pydantic import TypeAdapter, ValidationError
 from ...evaluation.datasets.standards_dialogues import Dialogue
 from ...evaluation.datasets.standards_qa import Question
 from ...modules.errors import SettingsError
-from .answers import ChatReply, PromptMismatch, RequestKind, ScriptedAnswers, parse_prompt
+from .answers import ChatReply, RequestKind, ScriptedAnswers, parse_prompt
 from .behaviour import TRANSPORT_FAULTS, Behaviour, Garbling, as_json, changed, garble
 from .conversation import ScriptedTalk, conversation_reply, standalone_questions
 from .multistep import step_reply
 from .strategies import strategy_reply
 from .tally import LoggedRequest, Tally
+from .templates import PromptMismatch
 from .wire import (
     ChatBody,
     ChatRequest,
@@ -103,7 +104,7 @@ class Endpoints:
         }
 
     def is_model_request(self, method: str, path: str) -> bool:
-        """Whether a request counts as a model request."""
+        """Return whether a request counts as a model request."""
         return method == "POST" and path in self._posts and not path.startswith("/_")
 
     def handle(self, method: str, path: str, body: bytes) -> Outgoing:

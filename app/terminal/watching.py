@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Protocol, Self
 
 from rich.console import Group
 from rich.live import Live
@@ -17,41 +15,32 @@ from rich.text import Text
 
 from ...graphs.threads.context import RunEvent
 from ...modules.formats import printable
+from ...modules.reader.prompts import REFUSAL
 from .live_tree import LiveTree
 from .terminal import fit, is_live, notes, say, write_result
 
 REFRESH_PER_S = 8
 
 
-class Watcher(Protocol):
-    """Protocol of the views of a run, which are called from several threads."""
-
-    def on_event(self, event: RunEvent) -> None:
-        """Show a live event of the run or of a sub-run."""
-        ...
-
-    def on_progress(self, done: int, total: int, stage: str) -> None:
-        """Show the progress of fetching and starting a local model."""
-        ...
-
-    def stop(self) -> None:
-        """Release standard error."""
-        ...
-
-
 @contextmanager
-def watching(tree: LiveTree) -> Iterator[Watcher]:
-    """Show a run on standard error: as a drawing in a terminal, as plain lines elsewhere."""
+def watching(tree: LiveTree) -> Iterator[LiveView | PlainLog]:
+    """Show a run on standard error: as a drawing in a terminal, as plain lines elsewhere.
+
+    The methods of the view may be called from several threads.
+    """
     if is_live(sys.stderr):
-        with LiveView(tree) as view:
+        view = LiveView(tree)
+        try:
             yield view
+        finally:
+            view.stop()
     else:
         say(f"depth 0: {tree.root.query}")
         yield PlainLog()
 
 
 class LiveView:
-    """A tree that grows in the terminal, with a status line below; a context manager.
+    """A tree that grows in the terminal, with a status line below, until ``stop``.
 
     When the root begins to answer, the complete tree stays in the terminal.
     """
@@ -71,15 +60,7 @@ class LiveView:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-
-    def __enter__(self) -> Self:
         self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def on_event(self, event: RunEvent) -> None:
         """Update the tree; ends the drawing when the root begins to answer."""
@@ -142,34 +123,45 @@ class PlainLog:
         """Do nothing: printed lines stay."""
 
 
-class AnswerStream:
-    """Writes the root's answer to a terminal as it grows; elsewhere once, when it is final."""
+class GrowingAnswer:
+    """Writes an answer to a terminal as it grows; elsewhere once, when it is final.
 
-    def __init__(self, *, wanted: bool) -> None:
-        self._wanted = wanted and sys.stdout.isatty()
-        self._written: list[str] = []
+    A refusal is held back until it is final, since a later step may find an answer.
+    """
 
-    def on_event(self, event: RunEvent) -> None:
-        """Write the new text of a growth event."""
-        if not self._wanted or event["event"] != "answer_growing":
+    def __init__(self, before_writing: Callable[[], None] = lambda: None) -> None:
+        """``before_writing`` clears a status line from the terminal."""
+        self._before_writing = before_writing
+        self._so_far = ""
+        self._written = ""
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a part of the answer is in the terminal."""
+        return bool(self._written)
+
+    def grow(self, text: str, *, restarted: bool) -> None:
+        """Add a text to the answer; ``restarted`` discards what came before, since the call was retried."""
+        if restarted:
+            self.break_off()
+        self._so_far = text if restarted else self._so_far + text
+        shown = printable(self._so_far)
+        if not sys.stdout.isatty() or REFUSAL.startswith(shown.strip()):
             return
-        if event["restarted"]:  # the call was retried
-            self._start_over()
-        text = printable(str(event["text"]))
-        sys.stdout.write(text)
+        self._before_writing()
+        sys.stdout.write(shown[len(self._written) :])
         sys.stdout.flush()
-        self._written += [text] if text else []
+        self._written = shown
+
+    def break_off(self) -> None:
+        """End the line of a discarded answer."""
+        if self._written:
+            write_result("")
+        self._written = ""
 
     def finish(self, answer: str) -> None:
         """Write the rest of the answer and its line break."""
-        written = "".join(self._written).strip()
-        if written and written == printable(answer):
-            write_result("")
-            return
-        self._start_over()
-        write_result(answer)
-
-    def _start_over(self) -> None:
-        if self._written:
-            sys.stdout.write("\n")
-        self._written = []
+        if self._written.strip() != printable(answer).strip():
+            self.break_off()
+        write_result("" if self._written else answer)
+        self._written = ""

@@ -5,47 +5,44 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import subprocess
 import sys
+import threading
 import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import click
 import pytest
+import typer
 
-from judgetree.app.cli import main
+from judgetree.app.cli import app, main
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.endpoints import Responses
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards_qa import Question
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.settings import load_settings
 from tests.app.talks import DRUM, embedded_texts
-from tests.facts import fact
+from tests.facts import fact, question
 from tests.modules.conftest import lite_server
 
 __all__ = ["lite_server"]
 
 COLLECTION = "notes"
 SUB_QUESTION = "How thick is the wall of the drum?"
-CHAIN = Question(
-    id="en-2hop-01",
-    lang="en",
-    question="How thick is the wall of the vessel that Norm A names?",
-    answer="40 mm",
+CHAIN = question(
+    "en-2hop-01",
+    "How thick is the wall of the vessel that Norm A names?",
+    "40 mm",
+    fact("a.md", "Norm A names the drum.", "Which vessel does Norm A name?", "the drum", SUB_QUESTION),
+    fact("b.md", "The drum's wall is 40 mm thick.", SUB_QUESTION, "40 mm"),
     aliases=("40 millimetres",),
-    type="2hop",
-    supporting=(
-        fact("a.md", "Norm A names the drum.", "Which vessel does Norm A name?", "the drum", SUB_QUESTION),
-        fact("b.md", "The drum's wall is 40 mm thick.", SUB_QUESTION, "40 mm"),
-    ),
 )
-CHINESE = Question(
-    id="zh",
-    lang="zh",
-    question="甲类容器的壁厚是多少？",
-    answer="四十毫米",
-    type="single",
-    supporting=(fact("zh.md", "甲类容器的壁厚为四十毫米。", "甲类容器的壁厚是多少？", "四十毫米"),),
-)
+CHINESE_FACT = fact("zh.md", "甲类容器的壁厚为四十毫米。", "甲类容器的壁厚是多少？", "四十毫米")
+CHINESE = question("zh", CHINESE_FACT.question, CHINESE_FACT.answer, CHINESE_FACT, lang="zh")
 CORPUS = {
     "a.md": "# Norm A\n\nNorm A names the drum.",
     "b.md": "# Drums\n\nThe drum's wall is 40 mm thick.",
@@ -61,6 +58,16 @@ class Outcome:
     status: int
     out: str
     err: str
+
+    def ok(self) -> Outcome:
+        assert self.status == 0, self.err
+        return self
+
+    def refused(self, *advice: str) -> Outcome:
+        """Check that the command ended as a user error, with no result and this advice."""
+        assert (self.status, self.out) == (2, "")
+        assert [text for text in advice if text not in self.err] == [], self.err
+        return self
 
 
 Cli = Callable[..., Outcome]
@@ -164,3 +171,63 @@ def chat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, talking_home: Path, cl
 def command(*arguments: str) -> list[str]:
     """The command line as a process."""
     return [sys.executable, "-m", "judgetree.app", *arguments]
+
+
+def every_command() -> dict[str, click.Command]:
+    """All commands and groups of the command line, by their words."""
+
+    def below(words: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+        yield words, command
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from below(f"{words} {name}".strip(), inner)
+
+    return dict(below("", typer.main.get_command(app)))
+
+
+def drawn(cli: Cli, *command: str, formats: Sequence[str], folder: Path) -> dict[str, str]:
+    """What a command writes with an option for each format."""
+    files = {form: folder / f"drawn.{form}" for form in formats}
+    done = cli(*command, *(part for form, file in files.items() for part in (f"--{form}", str(file))))
+    assert (done.status, done.out) == (0, "")
+    return {form: file.read_text(encoding="utf-8") for form, file in files.items()}
+
+
+def read_to_end(terminal: int) -> bytes:
+    """All that programs still write to a terminal, until they have closed it."""
+    sent = b""
+    with suppress(OSError):  # how Linux says that the other end is closed
+        while piece := os.read(terminal, 4096):
+            sent += piece
+    return sent
+
+
+@dataclass
+class Dam:
+    """Lets model calls through until one ``stops``; holds that one back, and all that follow."""
+
+    stops: Callable[[ChatRequest], bool] = lambda _: False
+    answer: Responses = lambda _: None
+    reached: threading.Event = field(default_factory=threading.Event)
+    opened: threading.Event = field(default_factory=threading.Event)
+    let_through: list[tuple[str, str, str]] = field(default_factory=list)
+    """Kind, query and, for a verdict, the passage."""
+    held: list[ChatRequest] = field(default_factory=list)
+
+    def __call__(self, request: ChatRequest) -> ChatReply | None:
+        prompt = request.prompt
+        if self.stops(request):
+            self.reached.set()
+        if self.reached.is_set():
+            self.held.append(request)
+            self.opened.wait(60)
+        else:
+            self.let_through.append((prompt.kind, prompt.query, prompt.passage if prompt.kind == "judge" else ""))
+        return self.answer(request)
+
+
+def killed(*arguments: str, at: Dam) -> None:
+    """Run a command as a process that is killed once the dam holds a call back."""
+    with subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        assert at.reached.wait(60), "the run never came this far"
+        process.kill()
+    at.opened.set()

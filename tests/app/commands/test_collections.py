@@ -10,8 +10,7 @@ from tests.app.conftest import CHAIN, COLLECTION, CORPUS, Cli
 
 
 def test_collections_are_listed(cli: Cli, home: Path) -> None:
-    done = cli("collections")
-    assert done.status == 0
+    done = cli("collections").ok()
     assert done.out.split()[:5] == [COLLECTION, str(len(CORPUS)), "chunks", str(len(CORPUS)), "files"]
     assert "local:use" in done.out
 
@@ -21,19 +20,24 @@ def test_memory_of_conversations_is_no_collection_to_ask(cli: Cli, chat: Cli) ->
     assert [found["name"] for found in json.loads(cli("collections", "--json").out)] == [COLLECTION]
 
 
-def test_listing_makes_no_database(cli: Cli, tmp_path: Path) -> None:
-    done = cli("collections")
-    assert (done.status, done.out) == (0, "")
-    assert "judgetree index" in done.err
-    assert cli("collections", "--json").out == "[]\n"
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (("collections",), "judgetree index"),
+        (("threads",), "judgetree ask"),
+        (("conversations", "list"), "judgetree chat"),
+    ],
+)
+def test_a_list_of_nothing_creates_nothing(cli: Cli, tmp_path: Path, command: tuple[str, ...], advice: str) -> None:
+    done = cli(*command).ok()
+    assert (done.out, advice in done.err) == ("", True)
+    assert cli(*command, "--json").out == "[]\n"
     assert not (tmp_path / "cwd" / ".judgetree").exists()
 
 
 def test_a_milvus_server_that_is_not_there_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGETREE_MILVUS_URI", "http://127.0.0.1:9")
-    done = cli("collections")
-    assert done.status == 2
-    assert "http://127.0.0.1:9" in done.err
+    cli("collections").refused("http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(

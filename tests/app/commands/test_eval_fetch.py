@@ -13,16 +13,7 @@ import pytest
 
 from judgetree.app.commands.eval_fetch import LOOPBACK_HTTP
 from tests.app.conftest import Cli
-
-ROW = {
-    "_id": "q",
-    "question": "Which river drives the mill?",
-    "answer": "the Weir",
-    "type": "bridge",
-    "level": "hard",
-    "context": [["Mill", ["The Weir drives the mill."]]],
-    "supporting_facts": [["Mill", 0]],
-}
+from tests.eval.dataset_files import hotpot_row, write_list
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -35,7 +26,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv(LOOPBACK_HTTP, "1")
     folder = tmp_path / "served"
     folder.mkdir()
-    (folder / "dev.json").write_text(json.dumps([ROW]), encoding="utf-8")
+    write_list(folder, hotpot_row(1, [("Mill", ["The Weir drives the mill."])], [("Mill", 0)]), name="dev.json")
     handler = functools.partial(QuietHandler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
         thread = threading.Thread(target=http.serve_forever)
@@ -46,16 +37,14 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_what_there_is_is_listed(cli: Cli) -> None:
-    told = cli("eval", "fetch")
-    assert told.status == 0
+    told = cli("eval", "fetch").ok()
     assert all(name in told.out for name in ("hotpotqa", "2wiki", "musique", "beir-scifact", "CC BY-SA 4.0"))
     assert json.loads(cli("eval", "fetch", "--json").out)["musique"]["licence"] == "CC BY 4.0"
 
 
 def test_data_set_is_fetched_with_licence_size_and_citation(cli: Cli, mirror: str, tmp_path: Path) -> None:
     out = tmp_path / "sets"
-    fetched = cli("eval", "fetch", "hotpotqa", "--out", str(out), "--url", f"{mirror}/dev.json")
-    assert fetched.status == 0, fetched.err
+    fetched = cli("eval", "fetch", "hotpotqa", "--out", str(out), "--url", f"{mirror}/dev.json").ok()
     assert all(said in fetched.err for said in ("7,405 questions", "CC BY-SA 4.0", "Yang et al."))
     assert "Fetched: 1 questions, 1 documents" in fetched.out
     assert f"--dataset hotpotqa:{out / 'hotpot_dev_distractor_v1.json'}" in fetched.out
@@ -76,6 +65,4 @@ def test_what_cannot_be_fetched_ends_with_2_and_the_way_by_hand(
     cli: Cli, mirror: str, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     filled = (argument.format(mirror=mirror) for argument in arguments)
-    refused = cli("eval", "fetch", *filled, "--out", str(tmp_path / "sets"))
-    assert (refused.status, refused.out) == (2, "")
-    assert said in refused.err
+    cli("eval", "fetch", *filled, "--out", str(tmp_path / "sets")).refused(said)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from judgetree.graphs.rag.search_tree import SearchTree
-from tests.app.conftest import CHAIN, CHINESE, COLLECTION, SUB_QUESTION, Cli, new_thread
+from tests.app.conftest import CHAIN, CHINESE, COLLECTION, SUB_QUESTION, Cli, drawn, new_thread
 
 
 @pytest.fixture
@@ -18,8 +18,7 @@ def thread(cli: Cli, home: Path) -> str:
 
 
 def test_a_tree_is_shown_as_text(cli: Cli, thread: str) -> None:
-    done = cli("tree", thread)
-    assert done.status == 0
+    done = cli("tree", thread).ok()
     assert done.out.startswith(f"Q: {CHAIN.question}\nA: 40 mm")
     assert f"Q: {SUB_QUESTION}" in done.out
 
@@ -30,11 +29,7 @@ def test_a_narrow_terminal_gets_narrow_lines(cli: Cli, thread: str, monkeypatch:
 
 
 def test_a_tree_is_written_in_every_format(cli: Cli, thread: str, tmp_path: Path) -> None:
-    formats = ("svg", "html", "json", "dot", "graphml")
-    options = [part for form in formats for part in (f"--{form}", str(tmp_path / f"tree.{form}"))]
-    done = cli("tree", thread, *options)
-    assert (done.status, done.out) == (0, "")
-    texts = {form: (tmp_path / f"tree.{form}").read_text(encoding="utf-8") for form in formats}
+    texts = drawn(cli, "tree", thread, formats=("svg", "html", "json", "dot", "graphml"), folder=tmp_path)
     assert SearchTree.from_json(texts["json"]).root.answer == "40 mm"
     assert ET.fromstring(texts["svg"]).tag.endswith("svg")
     assert ET.fromstring(texts["graphml"]).tag.endswith("graphml")
@@ -45,9 +40,7 @@ def test_a_tree_is_written_in_every_format(cli: Cli, thread: str, tmp_path: Path
 def test_a_dash_is_standard_output(cli: Cli, thread: str) -> None:
     document = json.loads(cli("tree", thread, "--json", "-").out)
     assert document["root"]["thread_id"] == thread
-    both = cli("tree", thread, "--json", "-", "--dot", "-")
-    assert both.status == 2
-    assert "--dot FILE" in both.err
+    cli("tree", thread, "--json", "-", "--dot", "-").refused("--dot FILE")
 
 
 def test_a_sub_run_has_a_tree_of_its_own(cli: Cli, thread: str) -> None:
@@ -64,10 +57,7 @@ def test_other_systems_have_trees_too(cli: Cli, home: Path, system: str) -> None
 
 
 def test_an_unknown_thread_is_told_with_its_remedy(cli: Cli, home: Path) -> None:
-    done = cli("tree", "nobody")
-    assert (done.status, done.out) == (2, "")
-    assert "'nobody'" in done.err
-    assert "judgetree threads" in done.err
+    cli("tree", "nobody").refused("'nobody'", "judgetree threads")
 
 
 def test_threads_are_listed_newest_first(cli: Cli, thread: str) -> None:
@@ -80,14 +70,6 @@ def test_threads_are_listed_newest_first(cli: Cli, thread: str) -> None:
     assert (newest["thread_id"], newest["system"], newest["answer_status"]) == (later, "naive", "answered")
 
 
-def test_listing_makes_no_store(cli: Cli, tmp_path: Path) -> None:
-    done = cli("threads")
-    assert (done.status, done.out) == (0, "")
-    assert "judgetree ask" in done.err
-    assert cli("threads", "--json").out == "[]\n"
-    assert not (tmp_path / "cwd" / ".judgetree").exists()
-
-
 def test_a_damaged_store_is_named(cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "own.sqlite"
     monkeypatch.setenv("JUDGETREE_CHECKPOINTS", f"sqlite:///{store}")
@@ -95,6 +77,4 @@ def test_a_damaged_store_is_named(cli: Cli, home: Path, tmp_path: Path, monkeypa
     content = store.read_bytes()
     store.write_bytes(content[:4096] + b"\xab" * (len(content) - 4096))
     for command in (("threads",), ("tree", "damaged")):
-        done = cli(*command)
-        assert done.status == 2
-        assert "own.sqlite' cannot be used: database disk image is malformed. Restore the file" in done.err
+        cli(*command).refused("own.sqlite' cannot be used: database disk image is malformed. Restore the file")

@@ -1,6 +1,5 @@
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import assume, given
@@ -9,18 +8,24 @@ from hypothesis import strategies as st
 from judgetree.app.scripted.answers import (
     P_YES_WHEN_FALSE,
     P_YES_WHEN_TRUE,
+    ChatReply,
     Prompt,
-    PromptMismatch,
     ScriptedAnswers,
     parse_prompt,
 )
-from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
-from judgetree.modules.calls.messages import JSON_REPAIR
+from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply
+from judgetree.app.scripted.multistep import step_reply
+from judgetree.app.scripted.strategies import strategy_reply
+from judgetree.app.scripted.templates import PromptMismatch
+from judgetree.evaluation.datasets.standards_qa import SupportingFact
+from judgetree.modules.calls.messages import JSON_REPAIR, Message
 from judgetree.modules.judge import prompts as judge_prompts
+from judgetree.modules.memory.prompts import SELECT_SYSTEM
 from judgetree.modules.reader import prompts
 from judgetree.modules.reader.evidence import as_material
+from judgetree.modules.reader.multistep_prompts import THOUGHT_SYSTEM
 from judgetree.modules.reader.prompts import REFUSAL
-from tests.facts import fact
+from tests.facts import fact, question
 
 RIVET, STEEL, COATING = (
     fact(
@@ -39,22 +44,13 @@ RIVET, STEEL, COATING = (
     ),
     fact("c.md", "Steel S2 is coated with zinc.", "What is steel S2 coated with?", "zinc"),
 )
-CHAIN = Question(
-    id="chain",
-    lang="en",
-    question="What coats the steel of the rivet that joins bridges of class K?",
-    answer="zinc",
-    type="3hop",
-    supporting=(RIVET, STEEL, COATING),
+CHAIN = question(
+    "chain", "What coats the steel of the rivet that joins bridges of class K?", "zinc", RIVET, STEEL, COATING
 )
 OAK = fact("d.md", "橡木密度为720。", "橡木的密度是多少？", "720")
 ASH = fact("e.md", "白蜡木密度为690。", "白蜡木的密度是多少？", "690")
-COMPARED = Question(
-    id="compare", lang="zh", question="橡木和白蜡木哪个更重？", answer="橡木", type="compare", supporting=(OAK, ASH)
-)
-NOBODY_KNOWS = Question(
-    id="none", lang="en", question="Who painted bridge K?", answer="", type="unanswerable", supporting=()
-)
+COMPARED = question("compare", "橡木和白蜡木哪个更重？", "橡木", OAK, ASH, lang="zh", type="compare")
+NOBODY_KNOWS = question("none", "Who painted bridge K?", "")
 ANSWERS = ScriptedAnswers([CHAIN, COMPARED, NOBODY_KNOWS])
 REST_AFTER_RIVET, REST_AFTER_STEEL = RIVET.remaining_question, STEEL.remaining_question
 
@@ -109,18 +105,33 @@ def test_a_foreign_system_message_is_of_kind_other(messages: Sequence[tuple[str,
     assert parse_prompt(messages) == Prompt(kind="other")
 
 
+def parse(answers: ScriptedAnswers, messages: Sequence[Message]) -> Prompt:
+    return parse_prompt(messages)
+
+
+def converse(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
+    return conversation_reply(ScriptedTalk(answers), messages)
+
+
 @pytest.mark.parametrize(
-    ("system", "user"),
+    ("reply", "system", "user", "module"),
     [
-        (judge_prompts.JUDGE_SYSTEM, "Question: x\n\nPassage:\ny"),
-        (judge_prompts.NEEDED_SYSTEM, "Query: x\n\nPassage:\ny\n\nIs it?"),
-        (prompts.READER_SYSTEM, "Question: x\n\nEvidence:\ny\n\nQuestion: another"),
-        (prompts.CLOSED_BOOK_SYSTEM, ""),
+        (parse, judge_prompts.JUDGE_SYSTEM, "Question: x\n\nPassage:\ny", "judge.prompts"),
+        (parse, judge_prompts.NEEDED_SYSTEM, "Query: x\n\nPassage:\ny\n\nIs it?", "judge.prompts"),
+        (parse, prompts.READER_SYSTEM, "Question: x\n\nEvidence:\ny\n\nQuestion: another", "reader.prompts"),
+        (parse, prompts.CLOSED_BOOK_SYSTEM, "", "reader.prompts"),
+        (strategy_reply, prompts.NOTE_SYSTEM, "Who?", "reader.prompts"),
+        (step_reply, THOUGHT_SYSTEM, "Who?", "reader.multistep_prompts"),
+        (converse, SELECT_SYSTEM, "Who?", "memory.prompts"),
     ],
 )
-def test_a_user_message_that_left_its_template_is_noticed(system: str, user: str) -> None:
-    with pytest.raises(PromptMismatch, match=re.escape(repr(user))):
-        parse_prompt([("system", system), ("user", user)])
+def test_a_user_message_that_left_its_template_is_noticed(
+    reply: Callable[[ScriptedAnswers, Sequence[Message]], object], system: str, user: str, module: str
+) -> None:
+    with pytest.raises(PromptMismatch) as caught:
+        reply(ANSWERS, [("system", system), ("user", user)])
+    assert repr(user) in str(caught.value)
+    assert f"judgetree.modules.{module}" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -244,18 +255,9 @@ def test_closed_book_refuses_unless_the_answers_are_known_by_heart(query: str, b
 
 
 def test_where_two_rows_ask_the_same_either_fact_will_do() -> None:
-    first, second = (
-        Question(
-            id=quote,
-            lang="en",
-            question=RIVET.question,
-            answer="R7",
-            type="single",
-            supporting=(fact("a.md", quote, RIVET.question, "R7"),),
-        )
-        for quote in ("R7 joins class K.", "Class K takes R7.")
-    )
-    answers = ScriptedAnswers([first, second])
-    for quote in ("R7 joins class K.", "Class K takes R7."):
+    quotes = ("R7 joins class K.", "Class K takes R7.")
+    facts = [fact("a.md", quote, RIVET.question, "R7") for quote in quotes]
+    answers = ScriptedAnswers([question(each.quote, RIVET.question, "R7", each) for each in facts])
+    for quote in quotes:
         assert answers.judge(RIVET.question, quote) == (2, "")
         assert answers.read(RIVET.question, quote) == "R7"
