@@ -252,7 +252,7 @@ class _Table:
         found = ((self.auc(at), group) for at, group in zip(self.members, self.groups, strict=True))
         return [(value, group) for value, group in found if not np.isnan(value)]
 
-    def drawn_together(self) -> list[_Ints]:
+    def chunks_by_group(self) -> list[_Ints]:
         """Return the chunk indices of each group."""
         places: defaultdict[str, list[_Ints]] = defaultdict(list)
         for at, group in zip(self.members, self.groups, strict=True):
@@ -268,7 +268,7 @@ def _estimates(table: _Table, *, seed: int, resamples: int) -> Mapping[str, Esti
         "calibration_error": partial(_calibration_error, table),
         **{name: partial(_share, table, code) for code, name in enumerate(VERDICTS)},
     }
-    groups = table.drawn_together()
+    groups = table.chunks_by_group()
     count = len(groups)
     drawn = np.random.default_rng(seed).integers(0, count, (resamples if count > 1 else 0, count))
     places = [np.concatenate([groups[group] for group in row]) for row in drawn]
@@ -278,10 +278,10 @@ def _estimates(table: _Table, *, seed: int, resamples: int) -> Mapping[str, Esti
         for name, statistic in statistics.items()
     }
     certain = {name: each for name, each in estimates.items() if name in VERDICTS and each and each.value in (0.0, 1.0)}
-    return estimates | {name: _certain(each.value, groups) for name, each in certain.items()}
+    return estimates | {name: _wilson_estimate(each.value, groups) for name, each in certain.items()}
 
 
-def _certain(share: float, groups: Sequence[_Ints]) -> Estimate:
+def _wilson_estimate(share: float, groups: Sequence[_Ints]) -> Estimate:
     """Estimate a share of 0 or 1, which no resample changes, by Wilson's interval."""
     sizes = np.array([len(group) for group in groups], dtype=np.float64)
     low, high = wilson_bounds(share, ClusterTotals(share * sizes, sizes).observations)

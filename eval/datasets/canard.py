@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from .dialogue_turns import History, in_line, turn_of
+from .dialogue_turns import History, turn_of, without_branches
 from .quac import UNANSWERABLE
 from .questions import Dataset, DialogueTurn, EvalQuestion
 from .rows import DatasetRow, Filled, RowReader, Text, language_tag, with_digests
@@ -35,7 +35,7 @@ def load_canard(path: Path) -> Dataset:
         LoadingError: The file cannot be read or has no valid row.
     """
     reader = RowReader(file=Path(path))
-    questions = in_line(reader.rows(_read, key=lambda question: question.id))
+    questions = without_branches(reader.rows(_read, key=lambda question: question.id))
     answers = _later_answers(questions)
     return with_digests(
         Dataset(

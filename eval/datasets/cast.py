@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import Field
 
 from ...modules.errors import LoadingError
-from .dialogue_turns import exchanges, in_line
+from .dialogue_turns import exchanges, without_branches
 from .questions import Dataset, DialogueTurn, EvalQuestion
 from .rows import DatasetRow, Faults, Filled, RowReader, Text, language_tag, with_digests
 
@@ -38,7 +38,7 @@ def load_cast(path: Path) -> Dataset:
     rewrites, table_faults = _rewrites(file.parent)
     reader = RowReader(file=file)
     rows = reader.rows(partial(_read, rewrites=rewrites), key=lambda questions: questions[0].id)
-    questions = in_line(question for row in rows for question in row)
+    questions = without_branches(question for row in rows for question in row)
     return with_digests(Dataset(name="cast", questions=questions, malformed=(*reader.checked(), *table_faults)))
 
 

@@ -50,8 +50,8 @@ def in_dialogue_order(questions: Iterable[EvalQuestion]) -> tuple[EvalQuestion, 
     )
 
 
-def in_line(questions: Iterable[EvalQuestion]) -> tuple[EvalQuestion, ...]:
-    """Sort like ``in_dialogue_order`` and make turn n - 1, if present, the parent of turn n: no branches."""
+def without_branches(questions: Iterable[EvalQuestion]) -> tuple[EvalQuestion, ...]:
+    """Sort like ``in_dialogue_order`` and make turn n - 1, if present, the parent of turn n."""
     ordered = in_dialogue_order(questions)
     ids = {(turn_of(question).dialogue_id, turn_of(question).number): question.id for question in ordered}
     return tuple(

@@ -87,7 +87,7 @@ def fetch_source(
     target = folder / source.target
     downloaded = not target.exists()
     if not downloaded:
-        return _checked(source, target, downloaded=False)
+        return _read_once(source, target, downloaded=False)
     address = Address(url or source.url)
     if not address:
         raise LoadingError(by_hand(source, target, why="It cannot be downloaded by a program."))
@@ -100,12 +100,12 @@ def fetch_source(
             _refuse_other_content(part, "md5", source.md5)
             _refuse_other_content(part, "sha256", source.sha256)
         fetched = _unpacked(source, part, staging / source.target)
-        checked = _checked(source, fetched, downloaded=True)
+        checked = _read_once(source, fetched, downloaded=True)
     except (LoadingError, httpx.HTTPError, httpx.InvalidURL, zipfile.BadZipFile) as error:
         if not isinstance(error, httpx.TransportError):  # after a broken connection, resume from the part
             shutil.rmtree(staging)
         raise LoadingError(
-            by_hand(source, target, why=f"{address} did not give it: {starred(_said(error), address.secrets())}.")
+            by_hand(source, target, why=f"{address} did not give it: {starred(_reason(error), address.secrets())}.")
         ) from error
     fetched.replace(target)
     shutil.rmtree(staging)
@@ -205,7 +205,7 @@ def _unpacked(source: DatasetSource, part: Path, target: Path) -> Path:
     if not source.members or not zipfile.is_zipfile(part):
         return part.replace(target)
     with zipfile.ZipFile(part) as archive:
-        taken = [(name, path) for name in archive.namelist() if (path := _wanted(name, source.members)) is not None]
+        taken = [(name, path) for name in archive.namelist() if (path := _inner_path(name, source.members)) is not None]
         if not taken:
             raise LoadingError(f"the archive holds none of {', '.join(source.members)}")
         left = _MOST_UNPACKED * source.max_bytes
@@ -220,7 +220,7 @@ def _unpacked(source: DatasetSource, part: Path, target: Path) -> Path:
     return target
 
 
-def _wanted(name: str, patterns: tuple[str, ...]) -> Path | None:
+def _inner_path(name: str, patterns: tuple[str, ...]) -> Path | None:
     """Return the tail of a path that matches a pattern, which cannot lead out of a folder; None without a match."""
     path = PurePosixPath(name)
     for pattern in patterns:
@@ -229,7 +229,7 @@ def _wanted(name: str, patterns: tuple[str, ...]) -> Path | None:
     return None
 
 
-def _checked(source: DatasetSource, path: Path, *, downloaded: bool) -> FetchedDataset:
+def _read_once(source: DatasetSource, path: Path, *, downloaded: bool) -> FetchedDataset:
     spec = f"{source.format}:{path}"
     dataset = load_dataset(spec)
     return FetchedDataset(
@@ -241,7 +241,7 @@ def _checked(source: DatasetSource, path: Path, *, downloaded: bool) -> FetchedD
     )
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, httpx.HTTPStatusError):
         return f"HTTP {error.response.status_code} {error.response.reason_phrase}"
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__

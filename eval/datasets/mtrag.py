@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import AliasChoices, Field
 
 from ...modules.errors import LoadingError, SettingsError
-from .dialogue_turns import exchanges, in_line
+from .dialogue_turns import exchanges, without_branches
 from .questions import CorpusDocument, Dataset, DialogueTurn, EvalQuestion
 from .rows import (
     DatasetRow,
@@ -77,7 +77,7 @@ def load_mtrag(path: Path, *, domain: str | None = None) -> Dataset:
     tasks = _of_domain(everything, domain)
     corpora, corpus_faults = _corpora(folder, dict.fromkeys(task.domain for task in tasks)) if folder else ({}, [])
     corpus = PooledRow(questions=(), documents=tuple(corpora.values()))
-    return pooled("mtrag", [corpus, *tasks], malformed=[*faults, *corpus_faults], order=in_line)
+    return pooled("mtrag", [corpus, *tasks], malformed=[*faults, *corpus_faults], order=without_branches)
 
 
 @dataclass(frozen=True, kw_only=True)

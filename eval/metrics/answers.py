@@ -80,7 +80,7 @@ def answer_tokens(text: str, *, lang: str = "en") -> list[str]:
     >>> answer_tokens("《红楼梦》的 PDF 版, 3.5 元", lang="zh")
     ['红', '楼', '梦', '的', 'pdf', '版', '3.5', '元']
     """
-    if not _is_chinese(lang):
+    if not is_chinese(lang):
         return normalize_answer(text).split()
     lowered = text.lower()
     decimal_points = {match.start() for match in _DECIMAL_POINT.finditer(lowered)}
@@ -105,7 +105,7 @@ def token_overlap(prediction: str, gold: str, *, lang: str = "en") -> TokenOverl
     TokenOverlap(f1=0.0, precision=0.0, recall=0.0)
     """
     predicted, wanted = answer_tokens(prediction, lang=lang), answer_tokens(gold, lang=lang)
-    shared = _longest_common_run(predicted, wanted) if _is_chinese(lang) else _shared_words(predicted, wanted)
+    shared = _longest_common_run(predicted, wanted) if is_chinese(lang) else _shared_words(predicted, wanted)
     if shared == 0:
         return TokenOverlap(f1=0.0, precision=0.0, recall=0.0)
     precision, recall = shared / len(predicted), shared / len(wanted)
@@ -155,7 +155,8 @@ def score_answer(question: EvalQuestion, prediction: str, *, refused: bool) -> A
     )
 
 
-def _is_chinese(lang: str) -> bool:
+def is_chinese(lang: str) -> bool:
+    """Whether an ISO 639-1 code, perhaps with a region, is that of Chinese."""
     return lang.casefold().partition("-")[0] == "zh"
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..datasets.questions import EvalQuestion
-from .answers import answer_tokens
+from .answers import answer_tokens, is_chinese
 
 QueryForm = Literal["raw", "joined", "rewrite", "human"]
 """raw: as asked. joined: all questions of the path, joined. rewrite: the system's. human: the data set's."""
@@ -69,9 +69,7 @@ def query_forms(question: EvalQuestion, rewrite: str) -> Mapping[QueryForm, str]
 
 
 def _words(text: str, lang: str) -> list[str]:
-    if lang.casefold().partition("-")[0] == "zh":
-        return answer_tokens(text, lang=lang)
-    return _WORD.findall(text.casefold())
+    return answer_tokens(text, lang=lang) if is_chinese(lang) else _WORD.findall(text.casefold())
 
 
 @dataclass(frozen=True, kw_only=True)

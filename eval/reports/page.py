@@ -23,7 +23,7 @@ from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.disk import write_whole
 from ...modules.formats import printable
 from ..rows.store import part_of
-from .compare import Comparison, compare_systems
+from .compare import compare_systems
 from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .loaded_run import LoadedRun, load_run
@@ -66,9 +66,7 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         ),
         systems=_markdown(systems),
         others="".join(f"<section>{_markdown(f'## {other}')}</section>" for other in others),
-        comparisons=_comparisons(
-            compare_systems(run.folder, report.questions, baseline=report.baseline), report.questions
-        ),
+        comparisons=_comparisons(run, report, names),
         plots=_figures(
             cost_plot(report.questions, report.systems),
             latency_plot(report.questions),
@@ -77,7 +75,7 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         ),
         failure_plot=_figures(failure_plot(report.failures, names)),
         splits=_splits(report.splits),
-        failures=_failures(report),
+        failures=_failures(report, names),
         index=json_in_html(data.index),
         trees=json_in_html(data.trees),
         texts=json_in_html(data.texts),
@@ -137,14 +135,14 @@ def _figures(*plots: Plot | None) -> str:
     return f'<div class="plots">{figures}</div>' if figures else ""
 
 
-def _comparisons(comparisons: Sequence[Comparison], questions: pd.DataFrame) -> str:
+def _comparisons(run: LoadedRun, report: Report, systems: Sequence[str]) -> str:
     verdicts = "".join(
-        f'<li class="{"shown" if each.paired.is_shown else "open"}">{_text(each.verdict)}</li>' for each in comparisons
+        f'<li class="{"shown" if each.paired.is_shown else "open"}">{_text(each.verdict)}</li>'
+        for each in compare_systems(run.folder, report.questions, baseline=report.baseline)
     )
     # A question that was repeated counts as right if every repeat was.
-    worst = questions.groupby(["question_id", "system"], sort=False)["em"].min().unstack()
+    worst = report.questions.groupby(["question_id", "system"], sort=False)["em"].min().unstack()
     right, wrong = worst == 1.0, worst < 1.0
-    systems = list(dict.fromkeys(str(system) for system in questions["system"]))
     pairs = [pair for one, two in itertools.combinations(systems, 2) for pair in ((one, two), (two, one))]
     links = "".join(
         f"<li>{_link(f'{one} right, {two} wrong', right=one, wrong=two)}: {int((right[one] & wrong[two]).sum())}</li>"
@@ -183,9 +181,8 @@ def _mean(row: pd.Series) -> str:
     return f"{100 * row['mean']:.1f}<small>{100 * row['low']:.1f} to {100 * row['high']:.1f}</small>"
 
 
-def _failures(report: Report) -> str:
+def _failures(report: Report, systems: Sequence[str]) -> str:
     """Build a table with one row per kind and one column per system; each count links to its questions."""
-    systems = list(dict.fromkeys(str(system) for system in report.questions["system"]))
     counts = report.failures.set_index(["kind", "system"])["answers"].to_dict()
     kinds = [kind for kind in FAILURE_KINDS if any((kind, system) in counts for system in systems)]
     if not kinds:

@@ -160,11 +160,11 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
         conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
         version_lines=tuple(mixed_versions(code_versions_in(run.manifest), questions["code"].value_counts().to_dict())),
         baseline=baseline or run.baseline,
-        shown=_wanted(run.experiment.metrics, metrics, ks),
+        shown=_shown_metrics(run.experiment.metrics, metrics, ks),
     )
 
 
-def _wanted(metrics: tuple[str, ...] | None, there: Collection[str], ks: Sequence[int]) -> tuple[str, ...]:
+def _shown_metrics(metrics: tuple[str, ...] | None, there: Collection[str], ks: Sequence[int]) -> tuple[str, ...]:
     unknown = [metric for metric in metrics or () if metric not in there]
     if unknown:
         raise SettingsError(

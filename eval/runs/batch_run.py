@@ -32,7 +32,7 @@ from .services import Services
 Number = TypeVar("Number", int, float)
 
 
-def joined(known: Experiment, further: Experiment, dataset: Dataset) -> Experiment:
+def merged(known: Experiment, further: Experiment, dataset: Dataset) -> Experiment:
     """Merge two experiments into one that asks every question, system and repeat of both.
 
     Limits on spending are the larger ones, metrics those of both; seed and concurrency are those of ``further``. The
@@ -55,12 +55,12 @@ def joined(known: Experiment, further: Experiment, dataset: Dataset) -> Experime
         "max_tokens": _larger(known.max_tokens, further.max_tokens),
         "max_cost": _larger(known.max_cost, further.max_cost),
         "cache": known.cache,
-        **_choice(known, further, dataset),
+        **_common_choice(known, further, dataset),
     }
     return further.model_copy(update=changes)
 
 
-def _choice(known: Experiment, further: Experiment, dataset: Dataset) -> dict[str, object]:
+def _common_choice(known: Experiment, further: Experiment, dataset: Dataset) -> dict[str, object]:
     """Return the shortest limit, sample, seed and ids that choose the questions of both."""
     before, now = ({question.id for question in choose_questions(dataset, each).questions} for each in (known, further))
     for each, chosen, other in ((further, now, before), (known, before, now)):
@@ -135,8 +135,8 @@ def run_experiment(
     whole = dataset_of(experiment)
     if options.again is not None:
         refuse_other_data(options.again.manifest, identity_of(experiment, whole, settings))
-    dataset = _asked_now(choose_questions(whole, experiment), experiment, options)
-    asked = _reading_no_cache(experiment) if options.force else experiment
+    dataset = _pilot_of(choose_questions(whole, experiment), experiment, options)
+    asked = _without_cached_replies(experiment) if options.force else experiment
     prices = load_prices(settings.home)
     refuse_unpriced(experiment, settings, prices)
     store = RunStore(out)
@@ -145,7 +145,7 @@ def run_experiment(
         if not shared:
             _start_over_if_unused(store, identity_of(experiment, whole, settings))
         with store.setting_up(on_setup):
-            run_id = _enter(store, experiment, whole, settings, options)
+            run_id = _record_experiment(store, experiment, whole, settings, options)
         tail = RowTail(store)
         attempts = tail.read_new()
         rows = newest_attempts(attempts)
@@ -158,9 +158,9 @@ def run_experiment(
         with ExitStack() as resources:
             services = Services(asked, dataset, settings, spending=spending, on_progress=on_setup)
             with store.setting_up(on_setup):
-                _enter_code(store, options)
+                _record_code(store, options)
                 resources.enter_context(services)
-                _enter_services(store, services, options.again)
+                _record_services(store, services, options.again)
                 prepare_checkpoints(settings)
             summary = run_questions(
                 services,
@@ -185,7 +185,7 @@ def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
     )
 
 
-def _reading_no_cache(experiment: Experiment) -> Experiment:
+def _without_cached_replies(experiment: Experiment) -> Experiment:
     if experiment.cache == "replay":
         raise SettingsError(
             "--force asks the models again, but a replay never does. Leave out --force, or --cache replay."
@@ -193,7 +193,7 @@ def _reading_no_cache(experiment: Experiment) -> Experiment:
     return experiment.model_copy(update={"cache": without_reading(experiment.cache)})
 
 
-def _asked_now(dataset: Dataset, experiment: Experiment, options: RunOptions) -> Dataset:
+def _pilot_of(dataset: Dataset, experiment: Experiment, options: RunOptions) -> Dataset:
     if options.pilot is None:
         return dataset
     drawn = draw((question.id for question in dataset.questions), options.pilot, seed=experiment.seed)
@@ -223,7 +223,9 @@ def _start_over_if_unused(store: RunStore, wanted: Mapping[str, object]) -> None
         store.write_manifest({name: fact for name, fact in manifest.items() if name not in ("index", "judge")})
 
 
-def _enter(store: RunStore, experiment: Experiment, dataset: Dataset, settings: Settings, options: RunOptions) -> str:
+def _record_experiment(
+    store: RunStore, experiment: Experiment, dataset: Dataset, settings: Settings, options: RunOptions
+) -> str:
     manifest = store.read_manifest()
     if manifest is None:
         manifest = manifest_of(experiment, dataset, settings)
@@ -232,21 +234,21 @@ def _enter(store: RunStore, experiment: Experiment, dataset: Dataset, settings: 
         wanted = identity_of(experiment, dataset, settings)
         refuse_other_run(manifest, wanted, where=store.folder, accept_changes=options.accept_changes)
         known, manifest = manifest, with_prompts(manifest, wanted)
-        asked = joined(load_experiment(None, **part_of(manifest, "experiment")), experiment, dataset)
+        asked = merged(load_experiment(None, **part_of(manifest, "experiment")), experiment, dataset)
         manifest = {**manifest, "experiment": asked.model_dump(mode="json")}
         if manifest != known:
             store.write_manifest(manifest)
     return str(manifest["run_id"])
 
 
-def _enter_code(store: RunStore, options: RunOptions) -> None:
+def _record_code(store: RunStore, options: RunOptions) -> None:
     known = store.read_manifest() or {}
     manifest = with_code(known, accept_changes=options.accept_changes, where=store.folder)
     if manifest != known:
         store.write_manifest(manifest)
 
 
-def _enter_services(store: RunStore, services: Services, again: Rerun | None) -> None:
+def _record_services(store: RunStore, services: Services, again: Rerun | None) -> None:
     manifest = known = store.read_manifest() or {}
     if services.index is not None:
         facts = index_facts(services.index)

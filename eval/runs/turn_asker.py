@@ -75,7 +75,7 @@ class TurnAsker:
         turn = turn_of(job.question)
         path = self._path_before(job) if self._leads else []
         if path is None:
-            return _not_asked(turn)
+            return _unasked_reply(turn)
         before = path[0].conversation if path else None
         name = conversation_name_of(self._run_id, job, by_dialogue=self._leads)
         with noted_calls() as calls:
@@ -215,7 +215,7 @@ def _unasked_history(turn: DialogueTurn, path: Sequence[RunRow]) -> list[tuple[s
     return [*unasked, *asked] if unasked else []
 
 
-def _not_asked(turn: DialogueTurn) -> TurnReply:
+def _unasked_reply(turn: DialogueTurn) -> TurnReply:
     why = f"It was not asked, because its previous turn {turn.parent}, or an earlier one, failed."
     length = len(turn.history) + 1
     facts = TurnFacts(dialogue_id=turn.dialogue_id, number=turn.number, conversation="", path_length=length)
@@ -225,10 +225,10 @@ def _not_asked(turn: DialogueTurn) -> TurnReply:
 def _damage(tree: SearchTree | None, noted: Iterable[CallRecord], path: Iterable[RunRow]) -> Damage:
     """Collect the damage of the conversation's own calls and of the earlier turns on its path."""
     earlier = sum(row.completeness == "degraded" for row in path)
-    return in_order({**damage_to_calls(_beside_search(tree, noted)), "damaged_earlier_turns": earlier})
+    return in_order({**damage_to_calls(_calls_outside_search(tree, noted)), "damaged_earlier_turns": earlier})
 
 
-def _beside_search(tree: SearchTree | None, noted: Iterable[CallRecord]) -> list[CallRecord]:
+def _calls_outside_search(tree: SearchTree | None, noted: Iterable[CallRecord]) -> list[CallRecord]:
     """Return the noted calls outside the search, each once."""
     of_search = {record["call_id"] for node in tree.query_nodes() for record in node.usage} if tree else set()
     return list({record["call_id"]: record for record in noted if record["call_id"] not in of_search}.values())
@@ -240,7 +240,7 @@ def _own_usage(turn: QaPair | None, tree: SearchTree | None, noted: Iterable[Cal
     The turn itself records what was paid, before an interruption too; for a failed turn, and for cached calls, the
     noted calls count.
     """
-    usage = next(iter(usage_by_model(_beside_search(tree, noted))), ModelUsage(model=model, kind="chat"))
+    usage = next(iter(usage_by_model(_calls_outside_search(tree, noted))), ModelUsage(model=model, kind="chat"))
     if turn is None:
         return usage
     whole, search = turn["usage"], tree.usage if tree else None

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.evaluation.datasets.dialogue_turns import exchanges, in_dialogue_order, in_line, turn_of, with_parents
+from judgetree.evaluation.datasets.dialogue_turns import (
+    exchanges,
+    in_dialogue_order,
+    turn_of,
+    with_parents,
+    without_branches,
+)
 from judgetree.evaluation.datasets.questions import Dataset, DialogueTurn, EvalQuestion
 from judgetree.evaluation.datasets.rows import select_questions, with_digests
 from judgetree.modules.errors import SettingsError
@@ -54,7 +60,7 @@ def test_what_others_say_is_the_answer_to_the_users_last_message() -> None:
 
 
 def test_the_parent_is_the_turn_before_if_it_is_there() -> None:
-    asked = in_line([turn("b", 2), turn("a", 1), turn("b", 1), turn("a", 3), turn("b", 3)])
+    asked = without_branches([turn("b", 2), turn("a", 1), turn("b", 1), turn("a", 3), turn("b", 3)])
     assert [(question.id, turn_of(question).parent) for question in asked] == [
         ("b1", ""),
         ("b2", "b1"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -18,7 +17,7 @@ from judgetree.evaluation.ragas.replies import StructuredLLM, parse_reply, schem
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.usage import CallMeter, total_usage
 from judgetree.modules.llm.json_reply import ReplyProblem
-from tests.modules.model_endpoints import as_new, llm_at, saying
+from tests.modules.model_endpoints import llm_at, saying
 
 
 class Verdict(BaseModel):
@@ -40,16 +39,10 @@ GOOD = {"statements": [{"statement": "A.", "reason": "", "verdict": 1}]}
 GOOD_TEXT = json.dumps(GOOD)
 
 
-@pytest.fixture(scope="module")
-def started_server() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
-
-
 @pytest.fixture
-def server(started_server: ScriptedServer) -> ScriptedServer:
-    as_new(started_server).responses = saying(ChatReply(text=GOOD_TEXT))
-    return started_server
+def server(server: ScriptedServer) -> ScriptedServer:
+    server.responses = saying(ChatReply(text=GOOD_TEXT))
+    return server
 
 
 def ask(server: ScriptedServer, meter: CallMeter | None = None, llm: StructuredLLM | None = None) -> Verdicts:
