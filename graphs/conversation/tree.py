@@ -135,7 +135,7 @@ class ConversationTree(TurnTree):
         return self.to_text()
 
 
-_DOCUMENTS = Documents(ConversationTree, "conversation-tree", again="build it again from its conversation")
+_DOCUMENTS = Documents(ConversationTree, "conversation-tree", remedy="build it again from its conversation")
 
 
 async def read_conversation(

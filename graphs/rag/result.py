@@ -1,4 +1,4 @@
-"""What comes back from a question."""
+"""The result of a question."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..threads.state import AnswerStatus
 from .search_tree import SearchTree
 
 SystemName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
-"""Every system there is; ``systems.SYSTEMS`` says what each one does."""
+"""Names of all systems; ``systems.registry.SYSTEMS`` describes each."""
 
 
 class ResultDocument(TypedDict):
@@ -39,13 +39,13 @@ class RagResult:
     system: SystemName
     tree: SearchTree
     usage: UsageTotals
-    """Of the whole tree, earlier runs of the thread included."""
+    """Usage of the whole tree, earlier runs of the thread included."""
     usage_this_run: UsageTotals
-    """Of the calls that this run paid for: all zero where a finished thread was returned."""
+    """Usage of this run's own model calls; all zero for a finished thread."""
     wall_s: float
-    """Seconds that this run took."""
+    """Duration of this run in seconds."""
     error: str = ""
-    """Why the run failed; ``""`` otherwise."""
+    """Error of a failed run; ``""`` otherwise."""
 
     def __str__(self) -> str:
         return self.answer or f"({self.status}: {self.error})"
@@ -54,7 +54,7 @@ class RagResult:
         return self.tree._repr_html_()
 
     def to_document(self) -> ResultDocument:
-        """Plain data that ``json.dumps`` takes."""
+        """Return the result as plain data for ``json.dumps``."""
         return ResultDocument(
             answer=self.answer,
             status=self.status,

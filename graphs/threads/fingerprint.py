@@ -22,16 +22,16 @@ EXTRA_INPUTS = ("reader_query", "kept_chunks")
 
 
 def fingerprint_of(
-    *, query: str, system: str, services: RagContext, repeat: int = 0, brought: Mapping[str, str] | None = None
+    *, query: str, system: str, services: RagContext, repeat: int = 0, extra: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Collect everything that determines a run: question, system, collection, retriever, judge, reader, limits.
 
     It may read the collection's content digest, so it can block. ``repeat`` distinguishes repeats of one question, and
-    ``brought`` describes further inputs (``extra_inputs``).
+    ``extra`` describes further inputs (``extra_inputs``).
     """
     limits = services.limits
     parts = {"query": query, "system": system, "reader.model": services.reader.model, "repeat": str(repeat)}
-    parts |= brought or {}
+    parts |= extra or {}
     parts["reader.prompt"] = READER_VERSION if services.retriever else CLOSED_BOOK_VERSION
     if temperature := temperature_of(services.reader):
         parts["reader.temperature"] = str(temperature)

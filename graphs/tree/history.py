@@ -1,7 +1,7 @@
-"""Builds a search tree out of the checkpoints of its threads. No model is called.
+"""Reads a search tree from the checkpoints of its threads. No model is called.
 
-Reading is one pass from the root along the links (``next_rag_thread_id``) in each thread's newest checkpoint, and never
-"all threads of a root": after a fork of the history those hold sub-runs that the fork has left behind.
+It follows the links (``next_rag_thread_id``) from the newest checkpoint of each thread. Listing all threads of a root
+instead would also find the abandoned sub-runs of a forked history.
 """
 
 from __future__ import annotations
@@ -25,49 +25,49 @@ logger = logging.getLogger(__name__)
 
 
 class StateHistory(Protocol):
-    """A compiled graph, or anything else that can tell a thread's checkpoints."""
+    """Protocol of the sources of checkpoints, such as a compiled graph."""
 
     def get_state_history(self, config: RunnableConfig) -> Iterator[StateSnapshot]:
-        """The thread's checkpoints, newest first; none for a thread that was never written."""
+        """Yield the thread's checkpoints, newest first; none for a thread that does not exist."""
         ...
 
     def aget_state_history(self, config: RunnableConfig) -> AsyncIterator[StateSnapshot]:
-        """The same, awaited."""
+        """Async twin of ``get_state_history``."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedTree:
-    """What the checkpoints know of a tree."""
+    """A tree as read from checkpoints."""
 
     root: QueryNode
     fingerprint: dict[str, str]
-    """Everything that determined the root's run, by name; empty where the run kept none."""
+    """Everything that determined the root's run, by name; empty if the run saved no fingerprint."""
 
 
 def read_tree(graph: StateHistory, thread_id: str) -> SavedTree:
-    """The tree below a thread. Costs one reading of the history per thread.
+    """Read the tree below a thread; it reads the history of each thread once.
 
     Raises:
-        UnknownThread: The thread was never written.
+        UnknownThread: The thread does not exist.
     """
     walk = _Walk(thread_id)
-    for link in walk.queue:
-        walk.take_in(link, list(graph.get_state_history(_config_of(link))))
-    return walk.assemble()
+    for link in walk.queue:  # ``add`` appends to the queue
+        walk.add(link, list(graph.get_state_history(_config_of(link))))
+    return walk.tree()
 
 
 async def aread_tree(graph: StateHistory, thread_id: str) -> SavedTree:
-    """``read_tree`` on a running event loop."""
+    """Async twin of ``read_tree``."""
     walk = _Walk(thread_id)
     for link in walk.queue:
-        walk.take_in(link, [snapshot async for snapshot in graph.aget_state_history(_config_of(link))])
-    return walk.assemble()
+        walk.add(link, [snapshot async for snapshot in graph.aget_state_history(_config_of(link))])
+    return walk.tree()
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Link:
-    """A thread to read, as the chunk that links to it knows it."""
+    """A thread to read, as described by the chunk that links to it."""
 
     thread_id: str
     query: str = ""
@@ -77,11 +77,11 @@ class _Link:
 
 @dataclass(frozen=True, kw_only=True)
 class _Thread:
-    """What the checkpoints of one thread say."""
+    """One thread as read from its checkpoints."""
 
     state: RagState
     links: Mapping[str, str]
-    """Chunk id to the thread of its sub-run."""
+    """Threads of the sub-runs, by chunk id."""
     status: ThreadStatus = "open"
     error: str = ""
     started_at: str | None = None
@@ -89,15 +89,15 @@ class _Thread:
 
 
 class _Walk:
-    """The threads of one tree: those still to read, and what was read; parents come before their children."""
+    """The queue of a tree's threads, parents before children, and the threads read so far."""
 
     def __init__(self, root: str) -> None:
         self.queue = [_Link(thread_id=root)]
         self._queued = {root}
         self._threads: dict[str, _Thread] = {}
 
-    def take_in(self, link: _Link, snapshots: Sequence[StateSnapshot]) -> None:
-        """Keep what the snapshots of a thread say, newest first, and queue the threads that it links to."""
+    def add(self, link: _Link, snapshots: Sequence[StateSnapshot]) -> None:
+        """Add a thread from its snapshots, newest first, and queue the threads that it links to."""
         if not snapshots:
             if link.parent is None:
                 raise UnknownThread(
@@ -118,7 +118,7 @@ class _Walk:
         )
 
     def _queue_links(self, link: _Link, state: RagState) -> Iterator[tuple[str, str]]:
-        """Each thread stands in the tree once, so that damaged links cannot make a cycle."""
+        """Yield (chunk id, thread id) of each link; a thread is queued once, so damaged links cannot make a cycle."""
         for chunk in state.get("similar_chunks", []):
             target = str(chunk.metadata.get("next_rag_thread_id") or "")
             if target in self._queued:
@@ -129,10 +129,10 @@ class _Walk:
                 self._queued.add(target)
                 yield _chunk_id(chunk), target
 
-    def assemble(self) -> SavedTree:
-        """The tree, once everything queued has been taken in."""
+    def tree(self) -> SavedTree:
+        """Build the tree once all queued threads are added."""
         nodes: dict[str, QueryNode] = {}
-        # Going backwards through the queue, each node finds those below it ready made.
+        # Backwards, so that the nodes of the sub-runs exist before their parent's.
         for link in reversed(self.queue):
             nodes[link.thread_id] = _query_node(link, self._threads[link.thread_id], nodes)
         root = self.queue[0].thread_id
@@ -175,7 +175,7 @@ def _chunk_id(chunk: Document) -> str:
 
 
 def _json_scalar(value: object) -> JsonScalar:
-    """Metadata of a user's own collection may hold anything; what JSON cannot say becomes None or text."""
+    """Convert a metadata value, which may have any type: numbers that are not finite become None, objects text."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, str | int | None) else str(value)
@@ -185,10 +185,10 @@ _REDUCERS = {"similar_chunks": merge_chunks, "usage": merge_usage}
 
 
 def _state_of(snapshot: StateSnapshot) -> RagState:
-    """The values of the snapshot, with what its finished tasks wrote.
+    """Return the snapshot's values with the writes of its finished tasks.
 
-    A history shows a step as it began: the results of branches that are done while their siblings still run (or died)
-    stand in the tasks, not in the values.
+    A snapshot shows the state at the start of a step. Results of finished branches whose siblings still run, or were
+    killed, are in its tasks only.
     """
     values = dict(snapshot.values)
     for task in snapshot.tasks:
@@ -200,7 +200,7 @@ def _state_of(snapshot: StateSnapshot) -> RagState:
 
 
 def _updates_in(value: object) -> Sequence[object]:
-    """LangGraph folds several writes of one task to one key into ``{"$writes": […]}``."""
+    """Unpack ``{"$writes": […]}``, into which LangGraph folds several writes of one task to one key."""
     return value["$writes"] if isinstance(value, Mapping) and "$writes" in value else (value,)
 
 

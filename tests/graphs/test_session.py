@@ -90,7 +90,7 @@ def test_nothing_to_resume_without_a_thread(session: RagSession, question: str |
 
 @pytest.mark.parametrize(("question", "resume"), [(None, False), (ROOT, True)])
 def test_unknown_thread_is_not_resumed(session: RagSession, question: str | None, resume: bool) -> None:
-    with pytest.raises(UnknownThread, match="'nobody' was never written"):
+    with pytest.raises(UnknownThread, match="'nobody' does not exist"):
         session.ask(question, thread_id="nobody", resume=resume)
 
 
