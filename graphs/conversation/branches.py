@@ -1,4 +1,4 @@
-"""What happens to a conversation's branches and its open turn, as pure functions from state to changes."""
+"""Changes of a conversation's branches and open turn, as pure functions from its state."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def resumable(
     collection: str = "",
     fingerprint: str = "",
 ) -> OpenTurn | None:
-    """The open turn, if this is the same request, or the same question under the same parent; else None.
+    """Return the open turn if it has the same request id, or the same question and parent; None for another turn.
 
-    ``given_history`` is the digest of a history that the caller keeps; with another one, or over another
-    ``collection``, it is another question. A turn of another ``fingerprint``, which was led otherwise, does not go on.
+    A turn with another ``collection`` or ``fingerprint`` is another turn. So is a question with another
+    ``given_history``, the digest of a history that the caller keeps.
 
     Raises:
-        SettingsError: The request's id belongs to another question.
+        SettingsError: The request id belongs to another question.
     """
     turn = state["open_turn"]
     if turn is None or (turn["collection"], turn.get("fingerprint", "")) != (collection, fingerprint):
@@ -42,10 +42,10 @@ def resumable(
 
 
 def refuse_other_question(known: str, query: str, request_id: str) -> None:
-    """Do nothing if a request asks what it asked before.
+    """Check that a repeated request asks the same question.
 
     Raises:
-        SettingsError: It does not.
+        SettingsError: The question is another one.
     """
     if known != query:
         raise SettingsError(
@@ -55,10 +55,10 @@ def refuse_other_question(known: str, query: str, request_id: str) -> None:
 
 
 def refuse_other_collection(state: ConversationState, collection: str) -> None:
-    """Do nothing if the conversation has searched that collection so far, or none; ``""`` searches nothing.
+    """Check that the conversation has searched no other collection so far; ``""`` stands for no search.
 
     Raises:
-        SettingsError: It has searched another one.
+        SettingsError: The conversation has searched another collection.
     """
     known = state["collection"]
     if collection and known and collection != known:
@@ -79,15 +79,15 @@ def opened(
     collection: str = "",
     fingerprint: str = "",
 ) -> ConversationState:
-    """The changes that open a turn under ``parent``, or as a first turn.
+    """Open a turn after ``parent``; None opens a first turn.
 
-    It goes on the branch that ends there, else on a new one. An open turn that nobody goes on with is given up, with
-    the branch that was made for it.
+    The turn belongs to the branch that ends with ``parent``, or to a new one. It replaces the turn that was open
+    before, whose branch is deleted if it has no other turn.
     """
     branches = dict(state["branches"])
-    given_up = state["open_turn"]
-    if given_up is not None and _is_empty(branches[given_up["branch_id"]]):
-        del branches[given_up["branch_id"]]
+    abandoned = state["open_turn"]
+    if abandoned is not None and _is_empty(branches[abandoned["branch_id"]]):
+        del branches[abandoned["branch_id"]]
     active = state["active_branch"] if state["active_branch"] in branches else MAIN_BRANCH
     branch = _ending_at(branches, active, parent)
     if branch is None:
@@ -111,10 +111,10 @@ def opened(
 
 
 def branch_named(branches: Branches, name: str) -> Branch:
-    """The branch of that name.
+    """Return the branch of a name.
 
     Raises:
-        SettingsError: There is none; the message lists those there are.
+        SettingsError: No branch has the name; the message lists all branches.
     """
     found = next((branch for branch in branches.values() if branch["name"] == name), None)
     if found is None:
@@ -124,19 +124,20 @@ def branch_named(branches: Branches, name: str) -> Branch:
 
 
 def switched(state: ConversationState, name: str) -> ConversationState:
-    """The changes that make a branch the one that is spoken in.
+    """Make a branch the active one.
 
     Raises:
-        SettingsError: See ``branch_named``.
+        SettingsError: No branch has the name.
     """
     return ConversationState(active_branch=branch_named(state["branches"], name)["branch_id"])
 
 
 def renamed(state: ConversationState, name: str, new_name: str) -> ConversationState:
-    """The changes that give a branch another name.
+    """Rename a branch.
 
     Raises:
-        SettingsError: There is no such branch, or the new name is empty, taken, too long or none that can be kept.
+        SettingsError: No branch has the name, or the new name is empty, taken, too long, or holds NUL or half a
+            surrogate pair.
     """
     check_id("The new name of the branch", new_name)
     branch = branch_named(state["branches"], name)
@@ -148,10 +149,10 @@ def renamed(state: ConversationState, name: str, new_name: str) -> ConversationS
 
 
 def without_branch(state: ConversationState, name: str) -> ConversationState:
-    """The changes that take a branch away, with those of its turns that the state holds.
+    """Delete a branch and those of its turns that the state holds.
 
     Raises:
-        SettingsError: There is no such branch, it is the main or the active one, it has an open turn, or others fork
+        SettingsError: No branch has the name, it is the main or the active branch, it has an open turn, or others fork
             from it.
     """
     branch = branch_named(state["branches"], name)
@@ -175,10 +176,10 @@ def without_branch(state: ConversationState, name: str) -> ConversationState:
 
 
 def without_last_turn(state: ConversationState, last: QaPair) -> ConversationState:
-    """The changes that take back the newest turn of the active branch, and give up an open turn that follows it.
+    """Delete the newest turn of the active branch, and an open turn that follows it.
 
     Raises:
-        SettingsError: Another branch forks from it.
+        SettingsError: Another branch forks from the turn.
     """
     forks = [b["name"] for b in state["branches"].values() if b["forked_from"] == last["turn_id"]]
     if forks:
@@ -195,13 +196,13 @@ def without_last_turn(state: ConversationState, last: QaPair) -> ConversationSta
 
 
 def free_name(branches: Branches) -> str:
-    """``branch-2`` and so on: the first that no branch has."""
+    """Return the first of ``branch-2``, ``branch-3``, … that no branch has."""
     taken = {branch["name"] for branch in branches.values()}
     return next(name for number in range(2, len(taken) + 3) if (name := f"branch-{number}") not in taken)
 
 
 def _ending_at(branches: Branches, active: str, parent: QaPair | None) -> Branch | None:
-    """The branch whose newest turn is ``parent``; the active one before others."""
+    """Return a branch whose newest turn is ``parent``, preferably the active one; None without any."""
     wanted = parent["turn_id"] if parent else ""
     ordered = [branches[active], *branches.values()]
     return next((branch for branch in ordered if branch["head_turn_id"] == wanted), None)

@@ -1,7 +1,6 @@
-"""Random ids of checkpoint stores and of their conversations: a conversation's id begins with that of its store.
+"""Random ids of checkpoint stores and of their conversations: a conversation's id begins with the id of its store.
 
-So the turns in a memory that several stores share tell which store they belong to, also when their conversation is
-gone.
+Stores may share a memory. The prefix tells which store a turn belongs to, also after its conversation was deleted.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ class StoreIdentity:
         self._graph = builder.compile(checkpointer=saver)
 
     async def find(self) -> str | None:
-        """The store's id; None before ``make``.
+        """Return the store's id; None before ``make``.
 
         Raises:
-            LoadingError: It is saved in another format.
+            LoadingError: The id is saved in another format.
         """
         snapshot = await self._graph.aget_state(_CONFIG)
         if is_absent(snapshot):
@@ -49,7 +48,7 @@ class StoreIdentity:
         return str(snapshot.values["store_id"])
 
     async def make(self) -> str:
-        """The store's id, made where there is none. Of several processes only one may do this at a time."""
+        """Return the store's id, made at the first call. Only one process may call it at a time."""
         known = await self.find()
         if known is not None:
             return known
@@ -60,12 +59,12 @@ class StoreIdentity:
 
 
 def new_conversation_id(store_id: str) -> str:
-    """A random id for a conversation of a store."""
+    """Make a random id for a conversation of a store."""
     return f"{store_id}.{uuid.uuid4().hex}"
 
 
 def is_of_store(conversation_id: str, store_id: str) -> bool:
-    """Whether a conversation was made in a store, as its id says.
+    """Return whether a conversation's id begins with the id of a store.
 
     >>> is_of_store(new_conversation_id("a"), "a"), is_of_store(new_conversation_id("ab"), "a")
     (True, False)
@@ -74,7 +73,7 @@ def is_of_store(conversation_id: str, store_id: str) -> bool:
 
 
 def is_conversation_id(text: str) -> bool:
-    """Whether a text has the form of a conversation's id, and not of a name that another program gave.
+    """Return whether a text has the form of a conversation's id; other programs use names instead.
 
     >>> is_conversation_id(new_conversation_id(uuid.uuid4().hex)), is_conversation_id("monday")
     (True, False)

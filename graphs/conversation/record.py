@@ -1,4 +1,4 @@
-"""What is kept of one conversation, in its state and in the memory, and how that is changed."""
+"""Reads and changes one conversation in the checkpoint store and the memory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Change = Callable[[ConversationState], ConversationState]
 
 
 class ConversationRecord:
-    """Reads and changes one conversation; use it on judgetree's own loop.
+    """One conversation in the checkpoint store and the memory; use it on judgetree's own loop.
 
-    Every method raises ``SettingsError`` where the checkpoint store fails, ``CollectionError`` where the memory does.
+    Every method raises ``SettingsError`` if the checkpoint store fails and ``CollectionError`` if the memory fails.
     """
 
     def __init__(self, services: ConversationServices, name: str) -> None:
@@ -29,30 +29,30 @@ class ConversationRecord:
         self._services = services
 
     async def load(self) -> ConversationState | None:
-        """Its state; None if nothing was ever asked."""
+        """Read its state; None before the first question."""
         store = (await self._services.open()).store
         with self._services.store_errors():
             return await store.load(self.name)
 
     async def new(self) -> ConversationState:
-        """A conversation without a turn, under an id of its own; nothing of it is saved yet."""
+        """Make the state of a conversation without turns, with a new id; it is not saved."""
         store_id = await (await self._services.open()).make_store_id()
         return new_conversation(self.name, new_conversation_id(store_id), utc_now())
 
     async def all_turns(self) -> tuple[ConversationState | None, list[QaPair]]:
-        """Its state, and all turns of all branches in the order in which they were answered."""
+        """Read its state, and all turns of all branches in the order of their answers."""
         state = await self.load()
         if state is None:
             return None, []
         memory = (await self._services.open()).memory
         remembered = await asyncio.to_thread(memory.turns_of, state["conversation_id"])
-        # The state is the truth; what a failed deletion has left in the memory belongs to no branch.
+        # The state decides: turns that a failed deletion left in the memory are beyond the end of their branch.
         by_id = {turn["turn_id"]: turn for turn in (*remembered, *state["chat_history"])}
         known = [turn for turn in by_id.values() if turn["turn_number"] <= _last_number(state, turn["branch_id"])]
         return state, sorted(known, key=by_time)
 
     async def find(self, state: ConversationState, turn_id: str) -> QaPair | None:
-        """The turn of that id, from the state or else from the memory; None if there is none."""
+        """Read a turn from the state, or else from the memory; None if neither has it."""
         for turn in state["chat_history"]:
             if turn["turn_id"] == turn_id:
                 return turn
@@ -60,7 +60,7 @@ class ConversationRecord:
         return next(iter(await asyncio.to_thread(memory.turns_of, state["conversation_id"], [turn_id])), None)
 
     async def search_tree(self, turn: QaPair) -> SearchTree | None:
-        """The search tree of a turn; None where nothing was searched for, or where it is gone."""
+        """Read the search tree of a turn; None if the turn made no search, or its tree was deleted."""
         if not turn["rag_thread_id"]:
             return None
         with self._services.store_errors():
@@ -70,10 +70,10 @@ class ConversationRecord:
                 return None
 
     async def change(self, change: Change) -> None:
-        """Save what ``change`` makes of the state, with no turn in between.
+        """Save the changes that ``change`` makes of the state, while no turn runs.
 
         Raises:
-            SettingsError: (Also) there is no such conversation.
+            SettingsError: (Also) the conversation does not exist.
         """
         opened = await self._services.open()
         async with opened.locks.hold(self.name):
@@ -82,7 +82,7 @@ class ConversationRecord:
                 await opened.store.save(state, change(state))
 
     async def delete_branch(self, name: str) -> int:
-        """Delete a branch with its turns and their search trees; how many turns that were.
+        """Delete a branch with its turns and their search trees; returns the number of deleted turns.
 
         Raises:
             SettingsError: (Also) see ``branches.without_branch``.
@@ -98,10 +98,10 @@ class ConversationRecord:
         return len(gone)
 
     async def undo(self) -> QaPair:
-        """Take back the newest turn of the active branch, with its search tree.
+        """Delete the newest turn of the active branch with its search tree, and return the turn.
 
         Raises:
-            SettingsError: (Also) the branch has no turn of its own, or another one forks from it.
+            SettingsError: (Also) the branch has no turn of its own, or another branch forks from the turn.
         """
         opened = await self._services.open()
         async with opened.locks.hold(self.name):
@@ -115,11 +115,11 @@ class ConversationRecord:
         return last
 
     async def backfill(self, memory: ConversationMemory, ids: Sequence[str]) -> int:
-        """Put turns of the memory that have no parent in a line on the main branch, which then ends with them.
+        """Link turns without a parent, each to the turn before it, at the end of the main branch.
 
-        ``ids`` are those of the memory that such turns stand under: the conversation's id, and names that another
-        program gave; turns under a name become turns of the conversation, which is made where there is none.
-        Gives back how many turns without a parent there were.
+        ``ids`` are the conversation ids of such turns in the memory: the conversation's own, and names that another
+        program used. Turns under a name are moved to this conversation, which is made if it does not exist. Returns
+        the number of turns without a parent.
         """
         opened = await self._services.open()
         async with opened.locks.hold(self.name):
@@ -159,10 +159,10 @@ class ConversationRecord:
         return state
 
     async def _forget(self, state: ConversationState, turns: Sequence[QaPair], changes: ConversationState) -> None:
-        """Turns out of the memory, then out of the state by its ``changes``, then their search trees.
+        """Delete turns from the memory, then from the state by its ``changes``, then their search trees.
 
-        In this order, since the memory is brought up to date from the state: a turn that a crash has left in the state
-        comes back whole.
+        In this order a crash loses nothing by halves: the memory is completed from the state, so that a turn that is
+        still in the state is restored.
         """
         opened = await self._services.open()
         await asyncio.to_thread(

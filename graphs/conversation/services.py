@@ -1,4 +1,4 @@
-"""What all conversations over one collection share: settings, the search, store and memory, opened once."""
+"""Services that all conversations over one collection share: settings, search, store and memory, opened once."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .turn.state import ConversationState
 from .turn.store import ConversationStore
 
 _STORE_LOCK = ""
-"""Held while the store's id is made; no conversation has an empty name."""
+"""Name of the lock that guards the making of the store's id; no conversation has an empty name."""
 
 
 class Opened:
-    """What all conversations share while they are open."""
+    """The open services."""
 
     def __init__(
         self,
@@ -49,38 +49,38 @@ class Opened:
         self.memory = memory
         self.locks = locks
         self.graph = graph
-        self.settled_turns: dict[str, str] = {}
-        """Conversation to its last turn that has ended as it should in this process, with nothing left behind."""
+        self.finished_turns: dict[str, str] = {}
+        """Last turn of each conversation whose thread this process has deleted, by conversation id."""
         self._chat: JsonChat | None = None
         self._judge: Judge | None = None
         self._store_id = ""
 
     async def make_store_id(self) -> str:
-        """The id of the checkpoint store, made where there is none."""
+        """Return the id of the checkpoint store, made at the first call."""
         if not self._store_id:
             async with self.locks.hold(_STORE_LOCK):
                 self._store_id = await self.identity.make()
         return self._store_id
 
     def chat_of(self, services: RagContext, max_tokens: int) -> JsonChat:
-        """The reader, for replies as JSON; one for all turns, so that its formats are found out once."""
+        """Return the reader for JSON replies, one for all turns, so that it probes the endpoint's formats once."""
         if self._chat is None:
             self._chat = JsonChat(services.reader, max_tokens=max_tokens)
         return self._chat
 
     def judge_of(self, services: RagContext) -> Judge:
-        """The judge of the search; where that has none, the reader, which writes its verdicts."""
+        """Return the judge of the search; for a search without one, a judge that lets the reader write verdicts."""
         if self._judge is None:
             self._judge = services.judge or GeneratedJudge(services.reader)
         return self._judge
 
 
 _MEMORY_EMBEDDINGS = "local:use"
-"""Where the settings leave the choice to the documents' language: one memory serves collections of any."""
+"""Embeddings of the memory with the setting "auto": one memory serves collections of any language."""
 
 
 class ConversationServices:
-    """What the conversations over one collection share; its coroutines run on judgetree's own loop."""
+    """Services that the conversations over one collection share; its coroutines run on judgetree's own loop."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class ConversationServices:
 
     @property
     def collection(self) -> str:
-        """Name and address of the searched collection; ``""`` where the system searches nothing."""
+        """Name and address of the searched collection; ``""`` for a system without a search."""
         name = self._session.collection
         if not name or not SYSTEMS[self._session.system].retrieves:
             return ""
@@ -120,26 +120,26 @@ class ConversationServices:
         return self._session.graph
 
     def store_errors(self) -> AbstractContextManager[None]:
-        """Around the use of the checkpoint store: see ``checkpoints.store_errors``."""
+        """Turn errors of the checkpoint store into a ``SettingsError``."""
         return store_errors(self.settings.checkpoint_url)
 
     async def open(self) -> Opened:
-        """Store, memory and locks."""
+        """Return store, memory and locks, opened at the first call."""
         async with self._opening:
             if self._opened is None:
                 self._opened = await self._open()
             return self._opened
 
     async def open_services(self) -> RagContext:
-        """Collection and models.
+        """Return collection and models, opened at the first call.
 
         Raises:
-            UserError: Something to mend: settings, collection, key, model name.
+            UserError: The settings, collection, API key or model name need a correction.
         """
         return await self._session.open_services()
 
     async def turn_context(self, conversation: ConversationState, stream: Stream | None) -> TurnContext:
-        """The services of one turn; opens what is not open yet."""
+        """Make the context of one turn; opens the services at the first call."""
         opened = await self.open()
         services = replace(await self.open_services(), context_tokens=self.limits.max_tokens)
         return TurnContext(
@@ -185,7 +185,7 @@ class ConversationServices:
         return memory
 
     async def prepare(self) -> None:
-        """Open everything now rather than at the first question."""
+        """Open all services now instead of at the first question."""
         await self.open()
         await self.open_services()
 

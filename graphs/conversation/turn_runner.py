@@ -194,7 +194,7 @@ class TurnRunner:
             root = rag_thread_of(before["conversation_id"], given_up["turn_id"])
             await opened.store.delete_threads([turn_thread(root), *await opened.store.tree_threads(root)])
         last = before["chat_history"][-1]["turn_id"] if before["chat_history"] else ""
-        if last and opened.settled_turns.get(before["conversation_id"]) != last:
+        if last and opened.finished_turns.get(before["conversation_id"]) != last:
             await opened.store.delete_threads([_thread_of(before, last)])
 
     async def _answered(self, state: ConversationState, request: Request) -> _Begun | None:
@@ -262,7 +262,7 @@ class TurnRunner:
         known = await opened.graph.aget_state(config) if begun.resumed else None
         final: Mapping[str, object]
         if known is None or is_absent(known):
-            context.tell("load_history")
+            context.emit("load_history")
             start = await load_history(context, begun.turn, given)
             final = await opened.graph.ainvoke(start, config, context=context, durability="sync")
         elif is_finished(known):
@@ -270,7 +270,7 @@ class TurnRunner:
         else:
             final = await opened.graph.ainvoke(None, config, context=context, durability="sync")
         await opened.store.delete_threads([thread_id])
-        opened.settled_turns[conversation_id] = begun.turn["turn_id"]
+        opened.finished_turns[conversation_id] = begun.turn["turn_id"]
         return cast(TurnState, final)["turn"]
 
     def _session_event(self, begun: _Begun) -> SessionEvent:

@@ -12,11 +12,11 @@ from .turn_tree import TurnTree
 
 
 def build_turn_graph(tree: TurnTree) -> nx.MultiDiGraph:
-    """A directed graph of turns, each named by its id, and below them the graphs of their search trees.
+    """Build a directed graph of the turns, named by their ids, and of their search trees.
 
-    ``kind`` of an edge, which is also its key: "followed_by" from turn to turn, "reused_by" from a turn that found
-    evidence to one that answered from it (``chunks``: how many), "searched" from a turn to its search tree, and those
-    within a search tree. Attributes are scalars that GraphML can hold.
+    ``kind`` of an edge, which is also its key, is "followed_by" from turn to turn, "reused_by" from a turn that found
+    evidence to a turn that answers from it (``chunks``: their number), "searched" from a turn to its search tree, or
+    the kind of an edge in a search tree. Attributes are scalars that GraphML can hold.
     """
     graph = nx.MultiDiGraph()
     waiting = [tree.open_turn] if tree.open_turn else []

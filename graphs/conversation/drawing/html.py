@@ -1,8 +1,8 @@
 """A conversation as one self-contained HTML page: its picture, and every turn with its search tree.
 
 Text of questions, documents and models is escaped HTML, or JSON that the script turns into text nodes. A
-Content-Security-Policy allows only this page's own script and style, by hash. Search trees are packed, and unpacked
-when their turn is opened or searched.
+Content-Security-Policy allows only this page's own script and style, by hash. Each search tree is packed; the browser
+unpacks it when its turn is opened or searched.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is written when a turn is answered: the turn itself, its branch, and a state that stays small."""
+"""Saves an answered turn: in the conversation's state, which stays small, and in the memory."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .state import ConversationState, TurnState
 logger = logging.getLogger(__name__)
 
 
-async def saved_turn(state: TurnState, context: TurnContext) -> tuple[QaPair, list[QaPair]]:
-    """Save an answered turn: it, and all turns that were changed, itself included. A second time changes nothing."""
+async def save_answered(state: TurnState, context: TurnContext) -> tuple[QaPair, list[QaPair]]:
+    """Save an answered turn; returns it, and all changed turns with it. A repeated call changes nothing."""
     conversation = context.conversation
     open_turn = state["open_turn"]
     known = next((t for t in conversation["chat_history"] if t["turn_id"] == open_turn["turn_id"]), None)
@@ -42,7 +42,7 @@ async def saved_turn(state: TurnState, context: TurnContext) -> tuple[QaPair, li
 
 
 async def remember(memory: TurnMemory, conversation_id: str, turns: Sequence[QaPair]) -> None:
-    """Remember turns that are saved. What a memory or an embedder that fails leaves out, the next turn makes up for."""
+    """Add saved turns to the memory. If the memory or its embedder fails, the next turn adds them."""
     try:
         await asyncio.to_thread(memory.add_turns, conversation_id, turns)
     except (CollectionError, ModelCallError) as error:
@@ -50,9 +50,9 @@ async def remember(memory: TurnMemory, conversation_id: str, turns: Sequence[QaP
 
 
 def within_limits(turns: Sequence[QaPair], limits: TurnLimits, *, folds: bool) -> list[QaPair]:
-    """The newest turns, as many as a state holds: all that prompts show and a summary may take in, and not too long.
+    """Return the newest turns that a state holds, within ``max_tokens``, at least one.
 
-    The last one stays in any case. Only turns that the memory has may be left out.
+    All but the last turn must be in the memory.
     """
     kept: list[QaPair] = []
     tokens = 0
@@ -65,7 +65,7 @@ def within_limits(turns: Sequence[QaPair], limits: TurnLimits, *, folds: bool) -
 
 
 def _folded_into(state: TurnState) -> dict[str, QaPair]:
-    """The turn that a new summary reaches to, with it, by its id; none if no summary was made."""
+    """Return the last folded turn with the new summary, by its id; empty if no summary was made."""
     if not state.get("folded"):
         return {}
     last = state["to_fold"][-1]
@@ -98,7 +98,7 @@ def _pair_of(state: TurnState) -> QaPair:
 
 
 def _needed(state: TurnState) -> list[str] | None:
-    """Ids of the turns that were selected; none where there was nothing to select from."""
+    """Return the ids of the selected turns; empty without history, None without a selection."""
     if not state["history"] and not state["summary"]:
         return []
     selected = state.get("selected")
