@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import cast
 
 from ...modules.errors import SettingsError
 from ...modules.formats import check_id
 from ...modules.memory.turns import MAIN_BRANCH, Branch, Branches, OpenTurn, QaPair, new_branch
+from .request import FIRST, Request
 from .turn.state import ConversationState
 
 
 def resumable(
-    state: ConversationState,
-    *,
-    query: str,
-    parent_turn_id: str,
-    request_id: str,
-    regenerate: bool,
-    given_history: str = "",
-    collection: str = "",
-    fingerprint: str = "",
+    state: ConversationState, request: Request, parent: QaPair | None, *, collection: str, fingerprint: str
 ) -> OpenTurn | None:
-    """Return the open turn if it has the same request id, or the same question and parent; None for another turn.
+    """Return the open turn if it has the request's id, or its question, parent and given history; None otherwise.
 
-    A turn with another ``collection`` or ``fingerprint`` is another turn. So is a question with another
-    ``given_history``, the digest of a history that the caller keeps.
+    A turn with another ``collection`` or ``fingerprint`` is another turn.
 
     Raises:
         SettingsError: The request id belongs to another question.
@@ -33,25 +27,13 @@ def resumable(
     turn = state["open_turn"]
     if turn is None or (turn["collection"], turn.get("fingerprint", "")) != (collection, fingerprint):
         return None
-    if request_id and turn["request_id"] == request_id:
-        refuse_other_question(turn["query"], query, request_id)
+    if request.has_id_of(turn["query"], turn["request_id"]):
         return turn
-    is_same = turn["query"] == query and turn["parent_turn_id"] == parent_turn_id
-    is_same = is_same and turn.get("given_history", "") == given_history
-    return turn if is_same and not regenerate and not (request_id and turn["request_id"]) else None
-
-
-def refuse_other_question(known: str, query: str, request_id: str) -> None:
-    """Check that a repeated request asks the same question.
-
-    Raises:
-        SettingsError: The question is another one.
-    """
-    if known != query:
-        raise SettingsError(
-            f"The request {request_id!r} has asked {known!r} before, and asks {query!r} now. "
-            "Give each request an id of its own."
-        )
+    if request.regenerate or (request.request_id and turn["request_id"]):
+        return None
+    known = turn["query"], turn["parent_turn_id"], turn.get("given_history", "")
+    wanted = request.query, parent["turn_id"] if parent else FIRST, request.history_digest
+    return turn if known == wanted else None
 
 
 def refuse_other_collection(state: ConversationState, collection: str) -> None:
@@ -70,16 +52,9 @@ def refuse_other_collection(state: ConversationState, collection: str) -> None:
 
 
 def opened(
-    state: ConversationState,
-    *,
-    query: str,
-    parent: QaPair | None,
-    request_id: str,
-    given_history: str = "",
-    collection: str = "",
-    fingerprint: str = "",
-) -> ConversationState:
-    """Open a turn after ``parent``; None opens a first turn.
+    state: ConversationState, request: Request, parent: QaPair | None, *, collection: str, fingerprint: str
+) -> tuple[OpenTurn, ConversationState]:
+    """Open a turn after ``parent``; None opens a first turn. Returns the turn and the changes of the state.
 
     The turn belongs to the branch that ends with ``parent``, or to a new one. It replaces the turn that was open
     before, whose branch is deleted if it has no other turn.
@@ -98,16 +73,15 @@ def opened(
         parent_turn_id=parent["turn_id"] if parent else "",
         branch_id=branch["branch_id"],
         turn_number=parent["turn_number"] + 1 if parent else 1,
-        query=query,
-        request_id=request_id,
+        query=request.query,
+        request_id=request.request_id,
         collection=collection,
+        fingerprint=fingerprint,
     )
-    if given_history:
-        turn["given_history"] = given_history
-    if fingerprint:
-        turn["fingerprint"] = fingerprint
+    if request.chat_history:
+        turn["given_history"] = request.history_digest
     searched = collection or state["collection"]
-    return ConversationState(branches=branches, active_branch=active, open_turn=turn, collection=searched)
+    return turn, ConversationState(branches=branches, active_branch=active, open_turn=turn, collection=searched)
 
 
 def branch_named(branches: Branches, name: str) -> Branch:
@@ -192,6 +166,16 @@ def without_last_turn(state: ConversationState, last: QaPair) -> ConversationSta
         open_turn=None if follows else waiting,
         branches={**state["branches"], last["branch_id"]: cast(Branch, branch | head)},
         chat_history=[turn for turn in state["chat_history"] if turn["turn_id"] != last["turn_id"]],
+    )
+
+
+def with_main_turns(state: ConversationState, turns: Sequence[QaPair]) -> ConversationState:
+    """Let the main branch end with the last of its turns."""
+    line = sorted((turn for turn in turns if turn["branch_id"] == MAIN_BRANCH), key=itemgetter("turn_number"))
+    head = {"head_turn_id": line[-1]["turn_id"], "head_number": line[-1]["turn_number"]}
+    main = cast(Branch, state["branches"][MAIN_BRANCH] | head)
+    return ConversationState(
+        title=state["title"] or line[0]["query"], branches={**state["branches"], MAIN_BRANCH: main}
     )
 
 

@@ -12,11 +12,12 @@ from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on
 from ..rag.search_tree import SearchTree
 from . import branches
 from .record import ConversationRecord
+from .request import FIRST, Request
 from .services import ConversationServices
 from .tree import ConversationTree, read_conversation
 from .turn.events import ConversationEvent, Listener
 from .turn.result import TurnResult
-from .turn_runner import FIRST, Request, TurnRunner
+from .turn_runner import TurnRunner
 
 __all__ = ["FIRST", "Conversation", "GivenHistory"]
 

@@ -112,15 +112,13 @@ class Conversations:
         Raises:
             SettingsError: The conversation does not exist.
         """
-        opened = await self.services.open()
-        async with opened.locks.hold(name):
-            with self.services.store_errors():
-                state = await opened.store.load(name)
-                if state is None:
-                    raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list`.")
-                # The memory first: after a failure the conversation still exists and can be deleted again.
-                await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"])
-                return await opened.store.delete_threads(await opened.store.threads_of(state))
+        async with self.services.hold(name) as opened:
+            state = await opened.store.load(name)
+            if state is None:
+                raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list`.")
+            # The memory first: after a failure the conversation still exists and can be deleted again.
+            await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"])
+            return await opened.store.delete_threads(await opened.store.threads_of(state))
 
     adelete = async_twin(delete)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from ...modules.errors import SettingsError, UnknownThread
+from ...modules.errors import SettingsError
 from ...modules.memory.memory import ConversationMemory, backfill, by_time
-from ...modules.memory.turns import MAIN_BRANCH, Branch, QaPair, utc_now
+from ...modules.memory.turns import QaPair, utc_now
 from ..rag.search_tree import SearchTree
 from . import branches
 from .identity import new_conversation_id
-from .services import ConversationServices
+from .services import ConversationServices, Opened
+from .tree import read_search_tree
 from .turn.state import ConversationState, new_conversation
 from .turn.store import ConversationStore
 
@@ -64,10 +65,7 @@ class ConversationRecord:
         if not turn["rag_thread_id"]:
             return None
         with self._services.store_errors():
-            try:
-                return await SearchTree.afrom_history(self._services.rag, turn["rag_thread_id"])
-            except UnknownThread:
-                return None
+            return await read_search_tree(turn["rag_thread_id"], self._services.rag)
 
     async def change(self, change: Change) -> None:
         """Save the changes that ``change`` makes of the state, while no turn runs.
@@ -75,11 +73,9 @@ class ConversationRecord:
         Raises:
             SettingsError: (Also) the conversation does not exist.
         """
-        opened = await self._services.open()
-        async with opened.locks.hold(self.name):
-            with self._services.store_errors():
-                state = await self._known_state(opened.store)
-                await opened.store.save(state, change(state))
+        async with self._services.hold(self.name) as opened:
+            state = await self._known_state(opened.store)
+            await opened.store.save(state, change(state))
 
     async def delete_branch(self, name: str) -> int:
         """Delete a branch with its turns and their search trees; returns the number of deleted turns.
@@ -87,15 +83,13 @@ class ConversationRecord:
         Raises:
             SettingsError: (Also) see ``branches.without_branch``.
         """
-        opened = await self._services.open()
-        async with opened.locks.hold(self.name):
-            with self._services.store_errors():
-                state = await self._known_state(opened.store)
-                changes = branches.without_branch(state, name)
-                branch_id = branches.branch_named(state["branches"], name)["branch_id"]
-                gone = [turn for turn in (await self.all_turns())[1] if turn["branch_id"] == branch_id]
-                await self._forget(state, gone, changes)
-        return len(gone)
+        async with self._services.hold(self.name) as opened:
+            state = await self._known_state(opened.store)
+            changes = branches.without_branch(state, name)
+            branch_id = branches.branch_named(state["branches"], name)["branch_id"]
+            turns = [turn for turn in (await self.all_turns())[1] if turn["branch_id"] == branch_id]
+            await self._delete_turns(state, turns, changes, opened)
+        return len(turns)
 
     async def undo(self) -> QaPair:
         """Delete the newest turn of the active branch with its search tree, and return the turn.
@@ -103,15 +97,13 @@ class ConversationRecord:
         Raises:
             SettingsError: (Also) the branch has no turn of its own, or another branch forks from the turn.
         """
-        opened = await self._services.open()
-        async with opened.locks.hold(self.name):
-            with self._services.store_errors():
-                state = await self._known_state(opened.store)
-                head = state["branches"][state["active_branch"]]["head_turn_id"]
-                last = await self.find(state, head) if head else None
-                if last is None or last["branch_id"] != state["active_branch"]:
-                    raise SettingsError("There is nothing to undo: the active branch has no turn of its own.")
-                await self._forget(state, [last], branches.without_last_turn(state, last))
+        async with self._services.hold(self.name) as opened:
+            state = await self._known_state(opened.store)
+            head = state["branches"][state["active_branch"]]["head_turn_id"]
+            last = await self.find(state, head) if head else None
+            if last is None or last["branch_id"] != state["active_branch"]:
+                raise SettingsError("There is nothing to undo: the active branch has no turn of its own.")
+            await self._delete_turns(state, [last], branches.without_last_turn(state, last), opened)
         return last
 
     async def backfill(self, memory: ConversationMemory, ids: Sequence[str]) -> int:
@@ -121,36 +113,22 @@ class ConversationRecord:
         program used. Turns under a name are moved to this conversation, which is made if it does not exist. Returns
         the number of turns without a parent.
         """
-        opened = await self._services.open()
-        async with opened.locks.hold(self.name):
-            with self._services.store_errors():
-                state = await opened.store.load(self.name)
-                if state is None:
-                    state = await self.new()
-                    await opened.store.begin(state)
-                conversation_id = state["conversation_id"]
-                # Its own turns come first.
-                await asyncio.to_thread(memory.add_turns, conversation_id, state["chat_history"])
-                for each in ids:
-                    if each != conversation_id:
-                        await asyncio.to_thread(memory.move_turns, each, conversation_id)
-                done = await asyncio.to_thread(backfill, memory, conversation_id)
-                if done:
-                    await self._end_main_with(await asyncio.to_thread(memory.turns_of, conversation_id), state)
+        async with self._services.hold(self.name) as opened:
+            state = await opened.store.load(self.name)
+            if state is None:
+                state = await self.new()
+                await opened.store.begin(state)
+            conversation_id = state["conversation_id"]
+            # Its own turns come first.
+            await asyncio.to_thread(memory.add_turns, conversation_id, state["chat_history"])
+            for each in ids:
+                if each != conversation_id:
+                    await asyncio.to_thread(memory.move_turns, each, conversation_id)
+            done = await asyncio.to_thread(backfill, memory, conversation_id)
+            if done:
+                turns = await asyncio.to_thread(memory.turns_of, conversation_id)
+                await opened.store.save(state, branches.with_main_turns(state, turns))
         return done
-
-    async def _end_main_with(self, turns: Sequence[QaPair], state: ConversationState) -> None:
-        line = sorted((t for t in turns if t["branch_id"] == MAIN_BRANCH), key=lambda turn: turn["turn_number"])
-        last = line[-1]
-        main: Branch = state["branches"][MAIN_BRANCH] | {
-            "head_turn_id": last["turn_id"],
-            "head_number": last["turn_number"],
-        }
-        changes = ConversationState(
-            title=state["title"] or line[0]["query"],
-            branches={**state["branches"], MAIN_BRANCH: main},
-        )
-        await (await self._services.open()).store.save(state, changes)
 
     async def _known_state(self, store: ConversationStore) -> ConversationState:
         state = await store.load(self.name)
@@ -158,16 +136,16 @@ class ConversationRecord:
             raise SettingsError(f"There is no conversation {self.name!r} yet. Ask something first.")
         return state
 
-    async def _forget(self, state: ConversationState, turns: Sequence[QaPair], changes: ConversationState) -> None:
+    async def _delete_turns(
+        self, state: ConversationState, turns: Sequence[QaPair], changes: ConversationState, opened: Opened
+    ) -> None:
         """Delete turns from the memory, then from the state by its ``changes``, then their search trees.
 
         In this order a crash loses nothing by halves: the memory is completed from the state, so that a turn that is
         still in the state is restored.
         """
-        opened = await self._services.open()
-        await asyncio.to_thread(
-            opened.memory.delete_turns, state["conversation_id"], [turn["turn_id"] for turn in turns]
-        )
+        ids = [turn["turn_id"] for turn in turns]
+        await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"], ids)
         await opened.store.save(state, changes)
         for turn in turns:
             if turn["rag_thread_id"]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractContextManager, AsyncExitStack
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ...modules.calls.journal import ThreadCalls
 from ...modules.embedding.embedder import create_embeddings
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import Judge
@@ -32,28 +34,20 @@ _STORE_LOCK = ""
 """Name of the lock that guards the making of the store's id; no conversation has an empty name."""
 
 
+@dataclass(kw_only=True)
 class Opened:
     """The open services."""
 
-    def __init__(
-        self,
-        *,
-        store: ConversationStore,
-        identity: StoreIdentity,
-        memory: TurnMemory,
-        locks: Locks,
-        graph: CompiledTurn,
-    ) -> None:
-        self.store = store
-        self.identity = identity
-        self.memory = memory
-        self.locks = locks
-        self.graph = graph
-        self.finished_turns: dict[str, str] = {}
-        """Last turn of each conversation whose thread this process has deleted, by conversation id."""
-        self._chat: JsonChat | None = None
-        self._judge: Judge | None = None
-        self._store_id = ""
+    store: ConversationStore
+    identity: StoreIdentity
+    memory: TurnMemory
+    locks: Locks
+    graph: CompiledTurn
+    finished_turns: dict[str, str] = field(default_factory=dict)
+    """Last turn of each conversation whose thread this process has deleted, by conversation id."""
+    _chat: JsonChat | None = None
+    _judge: Judge | None = None
+    _store_id: str = ""
 
     async def make_store_id(self) -> str:
         """Return the id of the checkpoint store, made at the first call."""
@@ -138,7 +132,17 @@ class ConversationServices:
         """
         return await self._session.open_services()
 
-    async def turn_context(self, conversation: ConversationState, stream: Stream | None) -> TurnContext:
+    @asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[Opened]:
+        """Hold the lock of a conversation inside; errors of the checkpoint store become a ``SettingsError``."""
+        opened = await self.open()
+        async with opened.locks.hold(name):
+            with self.store_errors():
+                yield opened
+
+    async def turn_context(
+        self, conversation: ConversationState, *, stream: Stream | None, calls: ThreadCalls | None
+    ) -> TurnContext:
         """Make the context of one turn; opens the services at the first call."""
         opened = await self.open()
         services = replace(await self.open_services(), context_tokens=self.limits.max_tokens)
@@ -153,6 +157,7 @@ class ConversationServices:
             options=self.options,
             limits=self.limits,
             web=self._web,
+            calls=calls,
             stream=stream,
         )
 

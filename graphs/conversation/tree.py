@@ -146,11 +146,11 @@ async def read_conversation(
     """
     if state is None:
         return ConversationTree(name=name, conversation_id="", title="", branches=(_MAIN,), turns=())
-    trees = {thread: await _tree_of(thread, history) for turn in turns if (thread := turn["rag_thread_id"])}
+    trees = {thread: await read_search_tree(thread, history) for turn in turns if (thread := turn["rag_thread_id"])}
     if waiting := state["open_turn"]:
         thread = rag_thread_of(state["conversation_id"], waiting["turn_id"])
-        if begun := await _tree_of(thread, history):
-            trees[thread] = begun
+        if unfinished := await read_search_tree(thread, history):
+            trees[thread] = unfinished
     return ConversationTree(
         name=name,
         conversation_id=state["conversation_id"],
@@ -166,7 +166,8 @@ async def read_conversation(
 _MAIN = new_branch(MAIN_BRANCH, MAIN_BRANCH)
 
 
-async def _tree_of(thread_id: str, history: StateHistory) -> SearchTree | None:
+async def read_search_tree(thread_id: str, history: StateHistory) -> SearchTree | None:
+    """Read the search tree of a thread; None if the thread does not exist."""
     try:
         return await SearchTree.afrom_history(history, thread_id)
     except UnknownThread:
