@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.schema import StreamEvent
@@ -31,6 +31,14 @@ from .search_tree import SearchTree
 from .thread_runs import ThreadKey, ThreadSummary, check_thread, list_root_threads, thread_runs
 
 CheckpointerFactory = Callable[[], AbstractAsyncContextManager[Saver]]
+
+
+class GraphOptions(TypedDict, total=False):
+    """Keyword arguments of the functions that build a ``RagGraph``, which explains them."""
+
+    checkpointer: str | CheckpointerFactory | None
+    context: RagContext | None
+    durability: Durability
 
 
 class RagGraph(Runnable[RagInput | str | None, RagState]):

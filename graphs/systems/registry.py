@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Unpack
 
-from ...modules.settings import Durability
-from ..rag.graph import CheckpointerFactory, RagGraph
+from ..rag.graph import GraphOptions, RagGraph
 from ..rag.result import SystemName
-from ..threads.context import RagContext
 from .closed_book import build_closed_book
 from .ircot import build_ircot
 from .iter_retgen import build_iter_retgen
@@ -26,14 +24,8 @@ from .self_ask import build_self_ask
 class GraphBuilder(Protocol):
     """Protocol of the functions that build a system's graph."""
 
-    def __call__(
-        self,
-        *,
-        checkpointer: str | CheckpointerFactory | None = "memory:",
-        context: RagContext | None = None,
-        durability: Durability = "async",
-    ) -> RagGraph:
-        """Build the graph. Arguments as for ``RagGraph``."""
+    def __call__(self, **options: Unpack[GraphOptions]) -> RagGraph:
+        """Build the graph. Options as for ``RagGraph``."""
         ...
 
 
