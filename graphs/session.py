@@ -143,14 +143,11 @@ class RagSession:
             try:
                 lease.check()
                 await self._run(question, config, context, on_event)
-            except ModelCallError as failure:
-                lease.fail(failure)
+            except JudgetreeError as failure:
+                if isinstance(failure, ModelCallError):
+                    lease.fail(failure)
                 if isinstance(failure, UserError):
                     raise
-                error = str(failure)
-            except UserError:
-                raise
-            except JudgetreeError as failure:
                 error = str(failure)
             return await self._result(thread_id, before, error, started)
 

@@ -19,7 +19,7 @@ from .turn.events import ConversationEvent, Listener
 from .turn.result import TurnResult
 from .turn_runner import TurnRunner
 
-__all__ = ["FIRST", "Conversation", "GivenHistory"]
+__all__ = ["FIRST", "Conversation"]
 
 
 class Conversation:

@@ -92,7 +92,8 @@ class Conversations:
         Raises:
             UserError: The settings, collection, API key or model name need a correction.
         """
-        await self.services.prepare()
+        await self.services.open()
+        await self.services.open_services()
 
     aprepare = async_twin(prepare)
 

@@ -189,11 +189,6 @@ class ConversationServices:
         self._resources.push_async_callback(asyncio.to_thread, memory.close)
         return memory
 
-    async def prepare(self) -> None:
-        """Open all services now instead of at the first question."""
-        await self.open()
-        await self.open_services()
-
     async def close(self) -> None:
         """Close store, memory and search; ``open`` opens them again."""
         self._opened = None

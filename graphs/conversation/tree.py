@@ -145,7 +145,8 @@ async def read_conversation(
     It reads the history of each thread of every search tree once.
     """
     if state is None:
-        return ConversationTree(name=name, conversation_id="", title="", branches=(_MAIN,), turns=())
+        main = new_branch(MAIN_BRANCH, MAIN_BRANCH)
+        return ConversationTree(name=name, conversation_id="", title="", branches=(main,), turns=())
     trees = {thread: await read_search_tree(thread, history) for turn in turns if (thread := turn["rag_thread_id"])}
     if waiting := state["open_turn"]:
         thread = rag_thread_of(state["conversation_id"], waiting["turn_id"])
@@ -161,9 +162,6 @@ async def read_conversation(
         active_branch=state["active_branch"],
         open_turn=waiting,
     )
-
-
-_MAIN = new_branch(MAIN_BRANCH, MAIN_BRANCH)
 
 
 async def read_search_tree(thread_id: str, history: StateHistory) -> SearchTree | None:

@@ -81,7 +81,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         self._compiled: Compiled | None = None
         self._journal: CallJournal | None = None
         self._resources = AsyncExitStack()
-        self._opening: asyncio.Lock | None = None
+        self._opening = asyncio.Lock()
         self._running = RunningWork("graph")
 
     # --- the Runnable interface; every public method may be called from any thread or event loop ---
@@ -193,8 +193,6 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
 
     async def _graph(self) -> Compiled:
         self._running.check_process()
-        if self._opening is None:
-            self._opening = asyncio.Lock()
         async with self._opening:
             if self._compiled is None:
                 saver = await self._open_saver()

@@ -48,14 +48,14 @@ class SearchTree:
         Raises:
             UnknownThread: The thread does not exist.
         """
-        saved = read_tree(graph, thread_id)
-        return cls(root=saved.root, fingerprint=saved.fingerprint)
+        root, fingerprint = read_tree(graph, thread_id)
+        return cls(root=root, fingerprint=fingerprint)
 
     @classmethod
     async def afrom_history(cls, graph: StateHistory, thread_id: str) -> SearchTree:
         """Async twin of ``from_history``."""
-        saved = await aread_tree(graph, thread_id)
-        return cls(root=saved.root, fingerprint=saved.fingerprint)
+        root, fingerprint = await aread_tree(graph, thread_id)
+        return cls(root=root, fingerprint=fingerprint)
 
     @classmethod
     def from_json(cls, text: str) -> SearchTree:

@@ -110,7 +110,11 @@ class Documents(Generic[T]):
 
 
 def _strict(schema: object) -> object:
-    """A pydantic schema that takes neither a number in quotes nor a default for what is missing, but JSON's lists."""
+    """Make a pydantic schema refuse other types and missing fields, but accept dictionaries and lists as in JSON.
+
+    Pydantic's own strict mode accepts those in JSON text only, which must not hold half a surrogate pair, and it fills
+    in the defaults of missing fields.
+    """
     if isinstance(schema, list):
         return [_strict(part) for part in schema]
     if not isinstance(schema, dict):

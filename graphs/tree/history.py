@@ -36,17 +36,12 @@ class StateHistory(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class SavedTree:
-    """A tree as read from checkpoints."""
-
-    root: QueryNode
-    fingerprint: dict[str, str]
-    """Everything that determined the root's run, by name; empty if the run saved no fingerprint."""
+SavedTree = tuple[QueryNode, dict[str, str]]
+"""Root of a tree, and the fingerprint of the root's run; the fingerprint is empty if the run saved none."""
 
 
 def read_tree(graph: StateHistory, thread_id: str) -> SavedTree:
-    """Read the tree below a thread; it reads the history of each thread once.
+    """Read the tree below a thread, and its fingerprint; it reads the history of each thread once.
 
     Raises:
         UnknownThread: The thread does not exist.
@@ -136,7 +131,7 @@ class _Walk:
         for link in reversed(self.queue):
             nodes[link.thread_id] = _query_node(link, self._threads[link.thread_id], nodes)
         root = self.queue[0].thread_id
-        return SavedTree(root=nodes[root], fingerprint=dict(self._threads[root].state.get("fingerprint", {})))
+        return nodes[root], dict(self._threads[root].state.get("fingerprint", {}))
 
 
 def _config_of(link: _Link) -> RunnableConfig:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from langchain_core.documents import Document
 
@@ -51,28 +50,13 @@ async def load_history(context: TurnContext, turn: OpenTurn, given: Sequence[tup
         CollectionError: The memory cannot be read or written.
     """
     await _keep_in_memory(context)
-    read = _History(turns=_given_turns(given, utc_now())) if given else await _read_history(context, turn)
-    return TurnState(open_turn=turn, history=read.turns, summary=read.summary, to_fold=list(read.to_fold))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _History:
-    """The turns before a question that a prompt shows."""
-
-    turns: list[QaPair]
-    """In the order of the path, possibly with gaps."""
-    summary: str = ""
-    """Summary of the turns before the newest ones."""
-    to_fold: tuple[QaPair, ...] = ()
-    """Turns that are due to be folded into the summary, in the order of the path."""
-
-
-async def _read_history(context: TurnContext, turn: OpenTurn) -> _History:
+    if given:
+        return TurnState(open_turn=turn, history=_given_turns(given), summary="", to_fold=[])
     state = context.conversation
     last = turn["turn_number"] - 1
     spans = path_spans(state["branches"], turn["branch_id"], last)
     if not spans:
-        return _History(turns=[])
+        return TurnState(open_turn=turn, history=[], summary="", to_fold=[])
     limits, folds = context.limits, context.options.summary_memory
     wanted = turns_of_state(limits, folds=folds)
     path = {pair["turn_number"]: pair for pair in state["chat_history"] if is_on_path(pair, spans)}
@@ -86,15 +70,15 @@ async def _read_history(context: TurnContext, turn: OpenTurn) -> _History:
         to_fold = first_within(recent[: -limits.max_recent_turns], limits.max_tokens // 2)
     recent = newest_within(recent[-limits.max_recent_turns :] if to_fold else recent, limits.max_tokens // 4)
     relevant = await _relevant(context, turn["query"], spans, recent[0]["turn_number"] if recent else last + 1)
-    return _History(turns=[*relevant, *recent], summary=summary, to_fold=tuple(to_fold))
+    return TurnState(open_turn=turn, history=[*relevant, *recent], summary=summary, to_fold=to_fold)
 
 
-def _given_turns(pairs: Sequence[tuple[str, str]], timestamp: str) -> list[QaPair]:
+def _given_turns(pairs: Sequence[tuple[str, str]]) -> list[QaPair]:
     """Make turns of (question, answer) pairs, all else unknown."""
     turns: list[QaPair] = []
     for number, (query, answer) in enumerate(pairs, start=1):
         parent = turns[-1] if turns else None
-        turns.append(imported_turn(query, answer, parent=parent, turn_id=given_id(number), timestamp=timestamp))
+        turns.append(imported_turn(query, answer, parent=parent, turn_id=given_id(number), timestamp=utc_now()))
     return turns
 
 
