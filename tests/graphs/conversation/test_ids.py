@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing_extensions import TypedDict
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.identity import is_of_store
 from judgetree.graphs.conversation.tree import ConversationTree
-from judgetree.graphs.threads.checkpoints import open_checkpointer_sync
+from judgetree.graphs.threads.checkpoints import open_checkpointer
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.memory.memory import ConversationMemory
 from tests.graphs.conversation.talk import ANSWERS, CLASS, OIL, SCREW, TalkingLLM, open_conversations, settings_in
@@ -124,8 +125,12 @@ def write_as_before(folder: Path, name: str, values: Mapping[str, object], metad
     builder.add_edge(START, "record")
     builder.add_edge("record", END)
     config = {"configurable": {"thread_id": f"conversation:{name}"}, "metadata": dict(metadata)}
-    with open_checkpointer_sync(settings_in(folder).checkpoint_url) as saver:
-        builder.compile(checkpointer=saver).invoke(values, config)  # type: ignore[call-overload]
+
+    async def write() -> None:
+        async with open_checkpointer(settings_in(folder).checkpoint_url) as saver:
+            await builder.compile(checkpointer=saver).ainvoke(values, config)  # type: ignore[call-overload]
+
+    asyncio.run(write())
 
 
 def test_a_conversation_of_an_earlier_format_is_refused_by_name(tmp_path: Path) -> None:
