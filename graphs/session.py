@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self, TypedDict, Unpack, get_args
 
 from langchain_core.runnables import RunnableConfig
@@ -99,9 +98,7 @@ class RagSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     @blocking

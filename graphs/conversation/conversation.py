@@ -14,7 +14,7 @@ from . import branches
 from .record import ConversationRecord
 from .request import FIRST, Request
 from .services import ConversationServices
-from .tree import ConversationTree, read_conversation
+from .tree import ConversationTree, read_conversation, read_search_tree
 from .turn.events import ConversationEvent, Listener
 from .turn.result import TurnResult
 from .turn_runner import TurnRunner
@@ -135,7 +135,10 @@ class Conversation:
     @blocking
     async def search_tree(self, turn: QaPair) -> SearchTree | None:
         """Return the search tree of a turn; None if the turn made no search, or its tree was deleted."""
-        return await self._record.search_tree(turn)
+        if not turn["rag_thread_id"]:
+            return None
+        with self._services.store_errors():
+            return await read_search_tree(turn["rag_thread_id"], self._services.rag)
 
     asearch_tree = async_twin(search_tree)
 
@@ -206,7 +209,12 @@ class Conversation:
         Raises:
             SettingsError: The branch is the main or the active one, others fork from it, or it does not exist.
         """
-        return await self._record.delete_branch(branch)
+        async with self._record.held() as (state, opened):
+            changes = branches.without_branch(state, branch)
+            branch_id = branches.branch_named(state["branches"], branch)["branch_id"]
+            turns = [turn for turn in (await self._record.all_turns())[1] if turn["branch_id"] == branch_id]
+            await self._record.delete_turns(state, turns, changes, opened)
+        return len(turns)
 
     adelete_branch = async_twin(delete_branch)
 
@@ -217,7 +225,13 @@ class Conversation:
         Raises:
             SettingsError: The active branch has no turn of its own, or another branch forks from the turn.
         """
-        return await self._record.undo()
+        async with self._record.held() as (state, opened):
+            head = state["branches"][state["active_branch"]]["head_turn_id"]
+            last = await self._record.find(state, head) if head else None
+            if last is None or last["branch_id"] != state["active_branch"]:
+                raise SettingsError("There is nothing to undo: the active branch has no turn of its own.")
+            await self._record.delete_turns(state, [last], branches.without_last_turn(state, last), opened)
+        return last
 
     aundo = async_twin(undo)
 

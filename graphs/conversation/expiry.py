@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -58,7 +58,8 @@ async def delete_old(
     clock: Callable[[], datetime],
 ) -> ExpiryReport:
     """Do the work of ``Conversations.delete_old_conversations``; it reads every checkpoint of the store once."""
-    sweep = _Sweep(opened=opened, newest_us=_newest_us(days, clock()), dry_run=dry_run)
+    nothing = ExpiryReport(conversations=(), turns=0, threads=0, dry_run=dry_run)
+    sweep = _Sweep(opened=opened, newest_us=_newest_us(days, clock()), report=nothing)
     # The memory first: a conversation is stored before its turns are remembered, so a new one is never an orphan.
     remembered = await asyncio.to_thread(opened.memory.conversations)
     stored = await opened.store.all_threads()
@@ -71,7 +72,7 @@ async def delete_old(
         await step()
         if on_progress is not None:
             on_progress(done, len(work))
-    return sweep.report()
+    return sweep.report
 
 
 @dataclass(kw_only=True)
@@ -81,24 +82,8 @@ class _Sweep:
     opened: Opened
     newest_us: int
     """Newest time that counts as old, in microseconds since 1970."""
-    dry_run: bool
-    conversations: list[str] = field(default_factory=list)
-    turns: int = 0
-    threads: int = 0
-    orphans: list[str] = field(default_factory=list)
-    busy: list[str] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
-
-    def report(self) -> ExpiryReport:
-        return ExpiryReport(
-            conversations=tuple(self.conversations),
-            turns=self.turns,
-            threads=self.threads,
-            dry_run=self.dry_run,
-            orphans=tuple(self.orphans),
-            busy=tuple(self.busy),
-            unreadable=tuple(self.unreadable),
-        )
+    report: ExpiryReport
+    """Results so far."""
 
     async def finds_old(self, kept: StoredConversation) -> bool:
         """Return whether a conversation is old; it may change until its lock is held."""
@@ -106,7 +91,7 @@ class _Sweep:
             return await self._old_state(kept) is not None
         except LoadingError as error:
             logger.warning("left alone: %s", error)
-            self.unreadable.append(kept.name)
+            self.report = replace(self.report, unreadable=(*self.report.unreadable, kept.name))
             return False
 
     async def delete_if_free(self, kept: StoredConversation) -> None:
@@ -115,7 +100,7 @@ class _Sweep:
             async with self.opened.locks.hold(kept.name, wait=False):
                 await self._delete(kept)
         except ConversationBusy:
-            self.busy.append(kept.name)
+            self.report = replace(self.report, busy=(*self.report.busy, kept.name))
 
     async def delete_orphan(self, conversation_id: str) -> None:
         """Delete the turns of a deleted conversation if the newest is old."""
@@ -124,10 +109,10 @@ class _Sweep:
         moments = [moment for turn in turns if (moment := moment_us(turn["timestamp"])) is not None]
         if not moments or max(moments) > self.newest_us:
             return
-        if not self.dry_run:
+        if not self.report.dry_run:
             await asyncio.to_thread(memory.delete_turns, conversation_id)
-        self.turns += len(turns)
-        self.orphans.append(conversation_id)
+        total = self.report.turns + len(turns)
+        self.report = replace(self.report, turns=total, orphans=(*self.report.orphans, conversation_id))
 
     async def _delete(self, kept: StoredConversation) -> None:
         """Delete the turns in the memory first and the conversation's own thread last.
@@ -140,13 +125,17 @@ class _Sweep:
         store, memory, conversation_id = self.opened.store, self.opened.memory, state["conversation_id"]
         # An open turn that is resumed writes threads long before it changes the state.
         threads: Sequence[str] = await store.threads_of(state) if state["open_turn"] else kept.threads
-        if self.dry_run:
-            self.turns += len(await asyncio.to_thread(memory.turns_of, conversation_id))
-            self.threads += len(threads)
+        if self.report.dry_run:
+            turns, deleted = len(await asyncio.to_thread(memory.turns_of, conversation_id)), len(threads)
         else:
-            self.turns += await asyncio.to_thread(memory.delete_turns, conversation_id)
-            self.threads += await store.delete_threads(threads)
-        self.conversations.append(kept.name)
+            turns = await asyncio.to_thread(memory.delete_turns, conversation_id)
+            deleted = await store.delete_threads(threads)
+        self.report = replace(
+            self.report,
+            conversations=(*self.report.conversations, kept.name),
+            turns=self.report.turns + turns,
+            threads=self.report.threads + deleted,
+        )
 
     async def _old_state(self, kept: StoredConversation) -> ConversationState | None:
         """Return the state of an old conversation; None if it is newer or was deleted."""

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from ...modules.errors import SettingsError
 from ...modules.memory.memory import ConversationMemory, backfill, by_time
 from ...modules.memory.turns import QaPair, utc_now
-from ..rag.search_tree import SearchTree
 from . import branches
 from .identity import new_conversation_id
 from .services import ConversationServices, Opened
-from .tree import read_search_tree
 from .turn.state import ConversationState, new_conversation
-from .turn.store import ConversationStore
-
-Change = Callable[[ConversationState], ConversationState]
 
 
 class ConversationRecord:
@@ -60,51 +56,14 @@ class ConversationRecord:
         memory = (await self._services.open()).memory
         return next(iter(await asyncio.to_thread(memory.turns_of, state["conversation_id"], [turn_id])), None)
 
-    async def search_tree(self, turn: QaPair) -> SearchTree | None:
-        """Read the search tree of a turn; None if the turn made no search, or its tree was deleted."""
-        if not turn["rag_thread_id"]:
-            return None
-        with self._services.store_errors():
-            return await read_search_tree(turn["rag_thread_id"], self._services.rag)
-
-    async def change(self, change: Change) -> None:
+    async def change(self, change: Callable[[ConversationState], ConversationState]) -> None:
         """Save the changes that ``change`` makes of the state, while no turn runs.
 
         Raises:
             SettingsError: (Also) the conversation does not exist.
         """
-        async with self._services.hold(self.name) as opened:
-            state = await self._known_state(opened.store)
+        async with self.held() as (state, opened):
             await opened.store.save(state, change(state))
-
-    async def delete_branch(self, name: str) -> int:
-        """Delete a branch with its turns and their search trees; returns the number of deleted turns.
-
-        Raises:
-            SettingsError: (Also) see ``branches.without_branch``.
-        """
-        async with self._services.hold(self.name) as opened:
-            state = await self._known_state(opened.store)
-            changes = branches.without_branch(state, name)
-            branch_id = branches.branch_named(state["branches"], name)["branch_id"]
-            turns = [turn for turn in (await self.all_turns())[1] if turn["branch_id"] == branch_id]
-            await self._delete_turns(state, turns, changes, opened)
-        return len(turns)
-
-    async def undo(self) -> QaPair:
-        """Delete the newest turn of the active branch with its search tree, and return the turn.
-
-        Raises:
-            SettingsError: (Also) the branch has no turn of its own, or another branch forks from the turn.
-        """
-        async with self._services.hold(self.name) as opened:
-            state = await self._known_state(opened.store)
-            head = state["branches"][state["active_branch"]]["head_turn_id"]
-            last = await self.find(state, head) if head else None
-            if last is None or last["branch_id"] != state["active_branch"]:
-                raise SettingsError("There is nothing to undo: the active branch has no turn of its own.")
-            await self._delete_turns(state, [last], branches.without_last_turn(state, last), opened)
-        return last
 
     async def backfill(self, memory: ConversationMemory, ids: Sequence[str]) -> int:
         """Link turns without a parent, each to the turn before it, at the end of the main branch.
@@ -130,13 +89,20 @@ class ConversationRecord:
                 await opened.store.save(state, branches.with_main_turns(state, turns))
         return done
 
-    async def _known_state(self, store: ConversationStore) -> ConversationState:
-        state = await store.load(self.name)
-        if state is None:
-            raise SettingsError(f"There is no conversation {self.name!r} yet. Ask something first.")
-        return state
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[tuple[ConversationState, Opened]]:
+        """Read its state while holding its lock.
 
-    async def _delete_turns(
+        Raises:
+            SettingsError: (Also) the conversation does not exist.
+        """
+        async with self._services.hold(self.name) as opened:
+            state = await opened.store.load(self.name)
+            if state is None:
+                raise SettingsError(f"There is no conversation {self.name!r} yet. Ask something first.")
+            yield state, opened
+
+    async def delete_turns(
         self, state: ConversationState, turns: Sequence[QaPair], changes: ConversationState, opened: Opened
     ) -> None:
         """Delete turns from the memory, then from the state by its ``changes``, then their search trees.

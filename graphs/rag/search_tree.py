@@ -77,12 +77,8 @@ class SearchTree:
     @property
     def depth(self) -> int:
         """Level of the deepest query, or last round that found a new chunk; 0 without sub-runs and further rounds."""
-        return max(self._depths()) - self.root.depth
-
-    def _depths(self) -> Iterator[int]:
-        for node in self.query_nodes():
-            yield node.depth
-            yield from map(node.depth_of, node.chunks)
+        deepest = max(max((node.depth, *map(node.depth_of, node.chunks))) for node in self.query_nodes())
+        return deepest - self.root.depth
 
     @property
     def sub_runs(self) -> int:

@@ -24,14 +24,6 @@ from ..threads.snapshots import ThreadStatus, is_finished, is_new_thread, status
 from ..threads.state import AnswerStatus, RagState
 
 
-def thread_config(context: RunContext) -> RunnableConfig:
-    """Make the config of the thread of ``context``.
-
-    It copies nothing from the parent's config, whose namespace would hide a sub-run from its own thread's history.
-    """
-    return {"configurable": {"thread_id": context.thread_id}, "metadata": dict(context.metadata())}
-
-
 def check_thread(config: RunnableConfig) -> None:
     """Check that every store can keep the thread's id.
 
@@ -95,7 +87,8 @@ async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext
         calls=parent.calls.of_thread(thread_id) if parent.calls else None,
         emit_to=parent.emit_to or runtime.stream_writer,
     )
-    config = thread_config(child)
+    # Nothing is copied from the parent's config: its namespace would hide the sub-run from its thread's history.
+    config: RunnableConfig = {"configurable": {"thread_id": thread_id}, "metadata": dict(child.metadata())}
     snapshot = await parent.graph.aget_state(config) if parent.graph.checkpointer else None
     is_new = snapshot is None or is_new_thread(snapshot)
     if snapshot is not None and not is_new and is_finished(snapshot):

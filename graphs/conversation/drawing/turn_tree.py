@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import Annotated
 
 from pydantic import PlainSerializer, PlainValidator
 
-from ....modules.calls.usage import UsageTotals
+from ....modules.calls.usage import UsageTotals, sum_usage
 from ....modules.memory.turns import MAIN_BRANCH, Branch, ChunkRef, OpenTurn, QaPair, rag_thread_of
 from ...rag.search_tree import TREE_DOCUMENTS, SearchTree
 
@@ -62,7 +63,17 @@ class TurnTree:
 
     def lanes(self) -> list[Lane]:
         """Return the branches with their own turns, in the order of ``branches``."""
-        return [self._lane(branch) for branch in self.branches]
+        waiting = self.open_turn
+        in_order = sorted(self.turns, key=itemgetter("turn_number"))
+        return [
+            Lane(
+                branch=branch,
+                turns=tuple(turn for turn in in_order if turn["branch_id"] == branch["branch_id"]),
+                open_turn=waiting if waiting and waiting["branch_id"] == branch["branch_id"] else None,
+                is_active=branch["branch_id"] == self.active_branch,
+            )
+            for branch in self.branches
+        ]
 
     def parent_of(self, turn: QaPair | OpenTurn) -> QaPair | None:
         """Return the turn before a turn on its path; None for a first turn, or if the parent is unknown."""
@@ -99,26 +110,8 @@ class TurnTree:
     @property
     def usage(self) -> UsageTotals:
         """Usage of all turns, search trees included."""
-        spent = [turn["usage"] for turn in self.turns]
-        return UsageTotals(
-            llm_calls=sum(each["llm_calls"] for each in spent),
-            prompt_tokens=sum(each["prompt_tokens"] for each in spent),
-            completion_tokens=sum(each["completion_tokens"] for each in spent),
-            seconds=sum(each["seconds"] for each in spent),
-        )
+        return sum_usage(turn["usage"] for turn in self.turns)
 
     @cached_property
     def _by_id(self) -> dict[str, QaPair]:
         return {turn["turn_id"]: turn for turn in self.turns}
-
-    def _lane(self, branch: Branch) -> Lane:
-        branch_id, waiting = branch["branch_id"], self.open_turn
-        own = sorted(
-            (turn for turn in self.turns if turn["branch_id"] == branch_id), key=lambda turn: turn["turn_number"]
-        )
-        return Lane(
-            branch=branch,
-            turns=tuple(own),
-            open_turn=waiting if waiting and waiting["branch_id"] == branch_id else None,
-            is_active=branch_id == self.active_branch,
-        )

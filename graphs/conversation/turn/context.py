@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from ....modules.calls.growing_text import Delta
 from ....modules.calls.journal import ThreadCalls
 from ....modules.calls.usage import CallMeter
 from ....modules.judge.contract import Judge
@@ -186,6 +187,12 @@ class TurnContext:
         """Emit that a node has started, and return the meter of its model calls."""
         self.emit(node)
         return CallMeter(node=node, calls=self.calls)
+
+    def emit_answer(self, text: str) -> None:
+        """Emit a whole answer in place of the pieces sent so far."""
+        if self.stream is not None:
+            self.stream.restart()
+            self.stream.on_text(Delta(text))
 
     def emit(self, node: str, event: RunEvent | None = None) -> None:
         """Emit progress: an ``event`` of the search, or the start of a node."""

@@ -75,8 +75,7 @@ async def direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Upda
     update: Update = {"usage": meter.records}
     if reply is None or not reply.small_talk or not reply.reply.strip():
         return update
-    if context.stream:
-        context.stream.on_text(Delta(reply.reply))
+    context.emit_answer(reply.reply)
     return update | _answer(reply.reply, "small_talk", status="answered")
 
 
@@ -147,9 +146,7 @@ async def answer_from_history(state: TurnState, runtime: Runtime[TurnContext]) -
         confirmed = bool(chunks) and await _is_confirmed(_standalone(state), chunks, context, meter)
         if not confirmed:
             return {"usage": meter.records}
-    if context.stream:
-        context.stream.restart()
-        context.stream.on_text(Delta(answer))
+    context.emit_answer(answer)
     refs = {ref["chunk_id"]: ref for ref in merge_refs(_of_collection(state, state.get("selected") or ()))}
     kept = [refs[str(chunk.metadata["chunk_id"])] for chunk in chunks]
     return {"usage": meter.records, "chunks": kept} | _answer(answer, "history")
@@ -218,9 +215,7 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     nothing_found = context.services.retriever is not None and not final.get("similar_chunks")
     if nothing_found and context.options.response_if_no_docs_found is not None:
         answer, status = context.options.response_if_no_docs_found, "refused"
-        if context.stream:
-            context.stream.restart()
-            context.stream.on_text(Delta(answer))
+        context.emit_answer(answer)
     chunks, usage = await _found_by(final, thread_id, context)
     return _answer(answer, "search", status=status) | {
         "chunks": chunks,

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from ....modules.calls.usage import UsageTotals, total_usage
+from ....modules.calls.usage import sum_usage, total_usage
 from ....modules.errors import CollectionError, ModelCallError
 from ....modules.memory.turns import Branch, QaPair, count_tokens, utc_now
 from .context import TurnContext, TurnLimits, TurnMemory
@@ -93,7 +93,7 @@ def _pair_of(state: TurnState) -> QaPair:
         rag_thread_id=state.get("rag_thread_id", ""),
         request_id=open_turn["request_id"],
         summary="",
-        usage=_added(total_usage(state.get("usage", ())), state.get("rag_usage")),
+        usage=sum_usage(filter(None, [total_usage(state.get("usage", ())), state.get("rag_usage")])),
     )
 
 
@@ -105,14 +105,3 @@ def _needed(state: TurnState) -> list[str] | None:
     if selected is None:
         return None
     return [turn["turn_id"] for turn in state["history"] if turn["turn_number"] in selected]
-
-
-def _added(own: UsageTotals, of_search: UsageTotals | None) -> UsageTotals:
-    if of_search is None:
-        return own
-    return UsageTotals(
-        llm_calls=own["llm_calls"] + of_search["llm_calls"],
-        prompt_tokens=own["prompt_tokens"] + of_search["prompt_tokens"],
-        completion_tokens=own["completion_tokens"] + of_search["completion_tokens"],
-        seconds=own["seconds"] + of_search["seconds"],
-    )
