@@ -114,7 +114,7 @@ def test_a_thread_is_refused_to_another_question_or_other_settings(
 
 
 def test_resuming_an_unknown_thread_is_an_error(graph: RagGraph) -> None:
-    with pytest.raises(UnknownThread, match="never written"):
+    with pytest.raises(UnknownThread, match="does not exist"):
         graph.invoke(None, thread("nobody"))
 
 
