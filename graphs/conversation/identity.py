@@ -10,10 +10,9 @@ import uuid
 from typing import TypedDict
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END, START, StateGraph
 
 from ...modules.formats import format_of, refuse_other_format
-from ..threads.checkpoints import Saver
+from ..threads.checkpoints import Saver, record_graph
 from ..threads.snapshots import is_absent
 
 _ID = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{32}")
@@ -29,11 +28,7 @@ class StoreIdentity:
     """Reads and makes the id of a checkpoint store. Use it on the loop on which the saver was opened."""
 
     def __init__(self, saver: Saver) -> None:
-        builder = StateGraph(_StoreState)
-        builder.add_node("record", _record)
-        builder.add_edge(START, "record")
-        builder.add_edge("record", END)
-        self._graph = builder.compile(checkpointer=saver)
+        self._graph = record_graph(_StoreState, saver)
 
     async def find(self) -> str | None:
         """Return the store's id; None before ``make``.
@@ -79,7 +74,3 @@ def is_conversation_id(text: str) -> bool:
     (True, False)
     """
     return _ID.fullmatch(text) is not None
-
-
-async def _record(state: _StoreState) -> _StoreState:
-    return {}

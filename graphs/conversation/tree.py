@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import networkx as nx
 
@@ -21,18 +21,6 @@ from .turn.state import ConversationState
 
 if TYPE_CHECKING:
     import graphviz
-
-
-class TreeSource(Protocol):
-    """Protocol of ``Conversation``, as far as it has a tree."""
-
-    def tree(self) -> ConversationTree:
-        """Return the tree."""
-        ...
-
-    async def atree(self) -> ConversationTree:
-        """Async twin of ``tree``."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,16 +43,6 @@ class ConversationTree(TurnTree):
     >>> ConversationTree.from_json(tree.to_json()) == tree
     True
     """
-
-    @classmethod
-    def from_conversation(cls, conversation: TreeSource) -> ConversationTree:
-        """Return ``conversation.tree()``."""
-        return conversation.tree()
-
-    @classmethod
-    async def afrom_conversation(cls, conversation: TreeSource) -> ConversationTree:
-        """Async twin of ``from_conversation``."""
-        return await conversation.atree()
 
     @classmethod
     def from_json(cls, text: str) -> ConversationTree:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Literal
 
 from ...modules.calls.usage import UsageTotals
 from ..threads.state import AnswerStatus
@@ -12,20 +12,6 @@ from .search_tree import SearchTree
 
 SystemName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
 """Names of all systems; ``systems.registry.SYSTEMS`` describes each."""
-
-
-class ResultDocument(TypedDict):
-    """A result as one JSON document."""
-
-    answer: str
-    status: AnswerStatus
-    thread_id: str
-    system: SystemName
-    error: str
-    usage: UsageTotals
-    usage_this_run: UsageTotals
-    wall_s: float
-    tree: object
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +39,16 @@ class RagResult:
     def _repr_html_(self) -> str:
         return self.tree._repr_html_()
 
-    def to_document(self) -> ResultDocument:
+    def to_document(self) -> dict[str, object]:
         """Return the result as plain data for ``json.dumps``."""
-        return ResultDocument(
-            answer=self.answer,
-            status=self.status,
-            thread_id=self.thread_id,
-            system=self.system,
-            error=self.error,
-            usage=self.usage,
-            usage_this_run=self.usage_this_run,
-            wall_s=round(self.wall_s, 3),
-            tree=json.loads(self.tree.to_json()),
-        )
+        return {
+            "answer": self.answer,
+            "status": self.status,
+            "thread_id": self.thread_id,
+            "system": self.system,
+            "error": self.error,
+            "usage": self.usage,
+            "usage_this_run": self.usage_this_run,
+            "wall_s": round(self.wall_s, 3),
+            "tree": json.loads(self.tree.to_json()),
+        }

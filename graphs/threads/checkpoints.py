@@ -7,10 +7,13 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 
 from ...modules.addresses import Address
 from ...modules.calls.journal import CallJournal
@@ -50,6 +53,19 @@ def serializer() -> JsonPlusSerializer:
 def is_postgres(url: str) -> bool:
     """Whether checkpoints with this URL are in PostgreSQL."""
     return url.startswith(("postgresql://", "postgres://"))
+
+
+def record_graph(schema: type[Any], saver: Saver) -> CompiledStateGraph[Any, None, Any, Any]:
+    """Compile a graph of one empty node, "record", whose ``aupdate_state`` saves a state of the schema."""
+
+    async def record(state: object) -> dict[str, object]:
+        return {}
+
+    builder = StateGraph(schema)
+    builder.add_node("record", record)
+    builder.add_edge(START, "record")
+    builder.add_edge("record", END)
+    return builder.compile(checkpointer=saver)
 
 
 @asynccontextmanager

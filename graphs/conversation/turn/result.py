@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TypedDict
 
 from langchain_core.documents import Document
 
 from ....modules.memory.turns import QaPair
 from ...threads.state import AnswerStatus
-
-
-class SourceDocument(TypedDict):
-    """A chunk that an answer rests on, as JSON data."""
-
-    text: str
-    metadata: dict[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +56,11 @@ class TurnResult:
             "turn": self.turn,
         }
         if self.source_documents is not None:
-            document["source_documents"] = [_source_of(chunk) for chunk in self.source_documents]
+            # Metadata of a user's own collection may have any type.
+            document["source_documents"] = [
+                {"text": chunk.page_content, "metadata": json.loads(json.dumps(chunk.metadata, default=str))}
+                for chunk in self.source_documents
+            ]
         if self.generated_question is not None:
             document["generated_question"] = self.generated_question
         return document
-
-
-def _source_of(chunk: Document) -> SourceDocument:
-    # Metadata of a user's own collection may hold anything.
-    return SourceDocument(text=chunk.page_content, metadata=json.loads(json.dumps(chunk.metadata, default=str)))

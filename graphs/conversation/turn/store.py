@@ -6,17 +6,15 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
-from typing import cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
 
 from ....modules.calls.journal import CallJournal
 from ....modules.errors import LoadingError
 from ....modules.memory.turns import Branch, OpenTurn, utc_now
-from ...threads.checkpoints import Saver, keep_latest
+from ...threads.checkpoints import Saver, keep_latest, record_graph
 from ...threads.snapshots import is_absent
 from .state import ConversationState, read_state
 
@@ -75,11 +73,7 @@ class ConversationStore:
         self._journal = journal
         self._page_checkpoints = page_checkpoints
         self._writes: Counter[str] = Counter()
-        builder = StateGraph(ConversationState)
-        builder.add_node("record", _record)
-        builder.add_edge(START, "record")
-        builder.add_edge("record", END)
-        self._graph = builder.compile(checkpointer=saver)
+        self._graph = record_graph(ConversationState, saver)
 
     async def load(self, name: str) -> ConversationState | None:
         """Read the saved state of a conversation; None if it does not exist.
@@ -175,7 +169,7 @@ class ConversationStore:
         name, conversation_id = known["name"], known["conversation_id"]
         config = _config_of(name)
         config["metadata"] = {"conversation_id": conversation_id, **_KIND}
-        await self._graph.aupdate_state(config, cast("dict[str, object]", values), as_node="record")
+        await self._graph.aupdate_state(config, values, as_node="record")
         if self._writes[conversation_id] % PRUNE_EVERY == 0:
             await keep_latest(self.saver, conversation_thread(name))
         self._writes[conversation_id] += 1
@@ -189,10 +183,6 @@ def conversation_thread(name: str) -> str:
 def turn_thread(rag_thread_id: str) -> str:
     """Return the thread id of a turn's graph; the thread is deleted once the turn is saved."""
     return f"turn:{rag_thread_id}"
-
-
-async def _record(state: ConversationState) -> ConversationState:
-    return {}
 
 
 def _thread_of(saved: CheckpointTuple) -> str:

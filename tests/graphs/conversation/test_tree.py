@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -45,8 +44,7 @@ def talk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
         llm.broken["read"] = DOWN
         conversation.ask(SCREW, parent_turn_id=FIRST)
         llm.asked()
-        tree = ConversationTree.from_conversation(conversation)
-        yield Talk(conversations, conversation, llm, tree, turns)  # type: ignore[arg-type]
+        yield Talk(conversations, conversation, llm, conversation.tree(), turns)  # type: ignore[arg-type]
 
 
 def test_tree_holds_the_conversation_and_the_search_tree_of_each_turn(talk: Talk) -> None:
@@ -63,7 +61,6 @@ def test_tree_holds_the_conversation_and_the_search_tree_of_each_turn(talk: Talk
 
 def test_building_a_tree_calls_no_model(talk: Talk) -> None:
     assert talk.conversation.tree() == talk.tree
-    assert asyncio.run(ConversationTree.afrom_conversation(talk.conversation)) == talk.tree
     assert talk.llm.asked() == []
 
 
