@@ -11,7 +11,7 @@ from typing import Self, TypedDict, Unpack, get_args
 
 from langchain_core.runnables import RunnableConfig
 
-from ..modules.background_loop import async_twin, background_loop, blocking
+from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
 from ..modules.index.factory import open_index
@@ -150,18 +150,20 @@ class RagSession:
 
     aask = async_twin(ask)
 
-    def close(self) -> None:
+    @blocking
+    async def close(self) -> None:
         """Close the checkpoints and free the collection; the next question opens them again.
 
         Running questions end with a ``SessionError``.
         """
-        if not self._running.is_of_another_process:
-            background_loop().run(self._close())
+        if self._running.is_of_another_process:
+            return
+        await self._running.end()
+        await self.graph.aclose()
+        self._opened = self._given
+        await asyncio.to_thread(self._resources.close)
 
-    async def aclose(self) -> None:
-        """Async twin of ``close``."""
-        if not self._running.is_of_another_process:
-            await background_loop().arun(self._close())
+    aclose = async_twin(close)
 
     async def _result(self, thread_id: str, before: set[str], error: str, started: float) -> RagResult:
         tree = await SearchTree.afrom_history(self.graph, thread_id)
@@ -177,12 +179,6 @@ class RagSession:
             wall_s=time.perf_counter() - started,
             error=error,
         )
-
-    async def _close(self) -> None:
-        await self._running.end()
-        await self.graph.aclose()
-        self._opened = self._given
-        await asyncio.to_thread(self._resources.close)
 
     async def _run(
         self,

@@ -90,7 +90,7 @@ class Conversations:
             UserError: The settings, collection, API key or model name need a correction.
         """
         await self.services.open()
-        await self.services.open_services()
+        await self.services.session.open_services()
 
     aprepare = async_twin(prepare)
 

@@ -93,7 +93,8 @@ class ConversationServices:
         self._web = web or (SearxngSearch(self.settings.searxng_url) if self.settings.searxng_url else None)
         if self.options.web_or_rag and self._web is None:
             raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
-        self._session = RagSession(collection, **session)
+        self.session = RagSession(collection, **session)
+        """The search, whose graph has the turns' search trees."""
         self._given_memory = memory
         self._opening = asyncio.Lock()
         self._opened: Opened | None = None
@@ -102,8 +103,8 @@ class ConversationServices:
     @property
     def collection(self) -> str:
         """Name and address of the searched collection; ``""`` for a system without a search."""
-        name = self._session.collection
-        if not name or not SYSTEMS[self._session.system].retrieves:
+        name = self.session.collection
+        if not name or not SYSTEMS[self.session.system].retrieves:
             return ""
         address = str(self.settings.milvus_address)
         return f"{name} in {address if '://' in address else Path(address).resolve()}"
@@ -111,7 +112,7 @@ class ConversationServices:
     @property
     def rag(self) -> RagGraph:
         """The graph that searches, whose threads are the turns' search trees."""
-        return self._session.graph
+        return self.session.graph
 
     def store_errors(self) -> AbstractContextManager[None]:
         """Turn errors of the checkpoint store into a ``SettingsError``."""
@@ -123,14 +124,6 @@ class ConversationServices:
             if self._opened is None:
                 self._opened = await self._open()
             return self._opened
-
-    async def open_services(self) -> RagContext:
-        """Return collection and models, opened at the first call.
-
-        Raises:
-            UserError: The settings, collection, API key or model name need a correction.
-        """
-        return await self._session.open_services()
 
     @asynccontextmanager
     async def hold(self, name: str) -> AsyncIterator[Opened]:
@@ -145,7 +138,7 @@ class ConversationServices:
     ) -> TurnContext:
         """Make the context of one turn; opens the services at the first call."""
         opened = await self.open()
-        services = replace(await self.open_services(), context_tokens=self.limits.max_tokens)
+        services = replace(await self.session.open_services(), context_tokens=self.limits.max_tokens)
         return TurnContext(
             conversation=conversation,
             rag=self.rag,
@@ -193,4 +186,4 @@ class ConversationServices:
         """Close store, memory and search; ``open`` opens them again."""
         self._opened = None
         await self._resources.aclose()
-        await self._session.aclose()
+        await self.session.aclose()

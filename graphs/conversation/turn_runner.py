@@ -124,7 +124,7 @@ class TurnRunner:
         if turn is not None:
             return _StartedTurn(turn=turn, resumed=True, state=state)
         turn, changes = branches.opened(state, request, parent, collection=collection, fingerprint=fingerprint)
-        await services.open_services()  # a mistake in the settings leaves no open turn
+        await services.session.open_services()  # a mistake in the settings leaves no open turn
         now_open = cast(ConversationState, {**state, **changes})
         if saved_state is None:
             await store.begin(now_open)

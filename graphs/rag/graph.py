@@ -173,15 +173,16 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         """Return the open store, for use on judgetree's own loop until ``aclose``; None without checkpoints."""
         return cast("Saver | None", (await self._graph()).checkpointer)
 
-    def close(self) -> None:
+    @blocking
+    async def close(self) -> None:
         """Close the store; the next call opens it again. Running questions end with a ``SessionError``."""
-        if not self._running.is_of_another_process:
-            background_loop().run(self._aclose())
+        if self._running.is_of_another_process:
+            return
+        await self._running.end()
+        self._compiled = None
+        await self._resources.aclose()
 
-    async def aclose(self) -> None:
-        """Async twin of ``close``."""
-        if not self._running.is_of_another_process:
-            await background_loop().arun(self._aclose())
+    aclose = async_twin(close)
 
     def __enter__(self) -> RagGraph:
         return self
@@ -216,11 +217,6 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         """Return the key of a thread that is unique among all stores of this process."""
         shared = isinstance(self._checkpointer, str) and self._checkpointer != "memory:"
         return (str(self._checkpointer) if shared else f"{id(self)}", thread_id)
-
-    async def _aclose(self) -> None:
-        await self._running.end()
-        self._compiled = None
-        await self._resources.aclose()
 
     async def _astream_events(
         self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options

@@ -140,8 +140,7 @@ class ConversationStore:
     async def tree_threads(self, rag_thread_id: str) -> list[str]:
         """Return the threads of one search tree, root first, with those that earlier attempts abandoned."""
         saved = self.saver.alist(None, filter={"root_thread_id": rag_thread_id})
-        below = [str(each.config["configurable"]["thread_id"]) async for each in saved]
-        return list(dict.fromkeys([rag_thread_id, *below]))
+        return list(dict.fromkeys([rag_thread_id, *[_thread_of(each) async for each in saved]]))
 
     async def delete_threads(self, thread_ids: Iterable[str]) -> int:
         """Delete threads with all their checkpoints; returns their number."""
