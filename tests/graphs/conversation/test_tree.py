@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import networkx as nx
@@ -123,12 +123,6 @@ def test_graph_joins_turns_their_evidence_and_their_search_trees(talk: Talk) -> 
     assert len(nx.parse_graphml("\n".join(nx.generate_graphml(graph)), force_multigraph=True)) == len(graph)
 
 
-def test_json_is_read_back_without_loss(talk: Talk) -> None:
-    text = talk.tree.to_json(indent=2)
-    assert json.loads(text)["format"] == "judgetree-conversation-tree/3"
-    assert ConversationTree.from_json(text) == talk.tree
-
-
 @given(st.text(st.characters()), st.none() | st.floats(allow_nan=False, allow_infinity=False))
 def test_json_keeps_any_text_and_score(text: str, score: float | None) -> None:
     turn = make_turn(1)
@@ -145,19 +139,10 @@ def test_json_keeps_any_text_and_score(text: str, score: float | None) -> None:
     assert ConversationTree.from_json(tree.to_json()) == tree
 
 
-def test_score_that_json_cannot_say_is_refused(talk: Talk) -> None:
-    turn = make_turn(1)
-    turn["usage"]["seconds"] = float("inf")
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        replace(talk.tree, turns=(turn,)).to_json()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"format": "judgetree-search-tree/3"}, "reads 'judgetree-conversation-tree/3' only. .* build it again"),
-        ({"title": 3}, "damaged at title"),
-        ({"turns": [{}]}, r"damaged at turns\.0\.turn_id"),
         ({"trees": {"t": {"format": "x"}}}, "This search tree has the format 'x'"),
     ],
 )
