@@ -18,7 +18,7 @@ from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.memory.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of
-from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations
+from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations, saved
 from tests.modules.turn_factory import make_turn
 
 OIL_FOLLOW_UP, COLOUR_FOLLOW_UP = "And its oil?", "Which colour has it?"
@@ -83,8 +83,7 @@ def test_evidence_that_is_used_again_leads_back_to_the_turn_that_found_it(talk: 
 def test_tree_that_is_gone_is_none_and_drawn_as_such(tmp_path: Path) -> None:
     with open_conversations(tmp_path, TalkingLLM()) as conversations:
         conversation = conversations.conversation("s")
-        turn = conversation.ask(CLASS).turn
-        assert turn is not None
+        turn = saved(conversation.ask(CLASS))
 
         async def lose() -> None:
             opened = await conversations.services.open()
