@@ -51,8 +51,7 @@ def _add_edge(graph: nx.MultiDiGraph, start: str, end: str, kind: str, **attribu
     graph.add_edge(start, end, key=kind, kind=kind, **attributes)
 
 
-def _attributes(turn: QaPair) -> dict[str, JsonScalar]:
-    usage = turn["usage"]
+def _attributes(turn: QaPair) -> dict[str, object]:
     return {
         **_open_attributes(turn),
         "status": turn["status"],
@@ -63,10 +62,7 @@ def _attributes(turn: QaPair) -> dict[str, JsonScalar]:
         "needed_chat_history": " ".join(turn["needed_chat_history"] or ()),
         "collection": printable(turn["collection"]),
         "timestamp": turn["timestamp"],
-        "llm_calls": usage["llm_calls"],
-        "prompt_tokens": usage["prompt_tokens"],
-        "completion_tokens": usage["completion_tokens"],
-        "seconds": usage["seconds"],
+        **turn["usage"],
     }
 
 
