@@ -17,7 +17,7 @@ from judgetree.graphs.systems.naive_rag import build_naive_rag
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.messages import Message
-from judgetree.modules.errors import LoopReentryError, ModelCallError, SettingsError, ThreadMismatch, UnknownThread
+from judgetree.modules.errors import ModelCallError, SettingsError, ThreadMismatch, UnknownThread
 from tests.graphs.fakes import FakeLLM, thread
 from tests.graphs.two_steps import ROOT, SUB, context_of
 
@@ -61,14 +61,6 @@ def test_sync_invoke_inside_a_running_loop(graph: RagGraph) -> None:
         return graph.invoke(ROOT)["answer"]
 
     assert asyncio.run(cell()) == "Vellin"
-
-
-def test_sync_call_from_judgetrees_own_loop_is_refused(graph: RagGraph) -> None:
-    async def inside() -> None:
-        graph.invoke(ROOT)
-
-    with pytest.raises(LoopReentryError, match="ainvoke"):
-        background_loop().run(inside())
 
 
 def test_it_composes_as_a_runnable(graph: RagGraph) -> None:
