@@ -107,8 +107,8 @@ class ConversationRecord:
     ) -> None:
         """Delete turns from the memory, then from the state by its ``changes``, then their search trees.
 
-        In this order a crash loses nothing by halves: the memory is completed from the state, so that a turn that is
-        still in the state is restored.
+        The order makes a crash harmless: the memory is completed from the state, so a turn that is still in the state
+        is restored.
         """
         ids = [turn["turn_id"] for turn in turns]
         await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"], ids)
