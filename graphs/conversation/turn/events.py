@@ -32,23 +32,25 @@ class SessionEvent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _TextEvent:
+class ThinkingEvent:
+    """The model's thinking grows."""
+
+    type: ClassVar = "thinking"
     text: str
-    """Text since the last event of this type; the whole text if ``restarted``."""
+    """Text since the last ``ThinkingEvent``; the whole text if ``restarted``."""
     restarted: bool = False
     """True if the text so far is void, because the call is repeated or another one follows."""
 
 
-class ThinkingEvent(_TextEvent):
-    """The model's thinking grows."""
-
-    type: ClassVar = "thinking"
-
-
-class ContentEvent(_TextEvent):
+@dataclass(frozen=True, kw_only=True)
+class ContentEvent:
     """The answer grows."""
 
     type: ClassVar = "content"
+    text: str
+    """Text since the last ``ContentEvent``; the whole text if ``restarted``."""
+    restarted: bool = False
+    """True if the text so far is void, because the call is repeated or another one follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
