@@ -42,18 +42,12 @@ class TurnMemory(Protocol):
         """Add turns; a turn that it has is replaced."""
         ...
 
-    def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans | None = None) -> list[QaPair]:
+    def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans) -> list[QaPair]:
         """Return the newest turns of a path, oldest first."""
         ...
 
     def retrieve_relevant_history(
-        self,
-        conversation_id: str,
-        query: str,
-        top_k: int,
-        *,
-        spans: PathSpans | None = None,
-        below_number: int | None = None,
+        self, conversation_id: str, query: str, top_k: int, *, spans: PathSpans, below_number: int
     ) -> list[tuple[QaPair, float]]:
         """Return (turn, similarity) of the turns of a path that are most similar to the query, best first."""
         ...
