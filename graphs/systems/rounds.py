@@ -21,12 +21,15 @@ from ..threads.context import RunContext, emit
 from ..threads.state import RagState, Step
 from . import nodes
 
+Node = Callable[..., Awaitable[dict[str, object]]]
+"""A node of a graph: from the state, and perhaps the runtime, to an update."""
+
 
 def build_rounds(
     system: str,
-    write: Callable[[RagState, Runtime[RunContext]], Awaitable[dict[str, object]]],
+    write: Node,
     *,
-    augment: Callable[[RagState], Awaitable[dict[str, object]]] = nodes.augment,
+    augment: Node = nodes.augment,
     **options: Unpack[GraphOptions],
 ) -> RagGraph:
     """Build the graph of a system that makes one model call between two searches.
