@@ -1,4 +1,4 @@
-"""Questions in a line of code: services from the settings, graph, checkpoints and result in one place."""
+"""Answers questions with services from the settings: ``ask`` for one question, ``RagSession`` for several."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self, TypedDict, Unpack, get_args
 
 from langchain_core.runnables import RunnableConfig
 
-from ..modules.background_loop import async_twin, background_loop, blocking
+from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
 from ..modules.index.factory import open_index
@@ -32,13 +31,13 @@ from .rag.search_tree import SearchTree
 from .rag.thread_runs import thread_runs
 from .systems.registry import GraphBuilder, find_system
 from .threads.context import Limits, RagContext, RunEvent
-from .threads.snapshots import is_unasked
+from .threads.snapshots import is_new_thread
 
 
 class RagSession:
-    """Everything that questions to one collection need, opened at the first question and kept until ``close``.
+    """Collection, models and graph for questions to one collection, opened at the first question, freed by ``close``.
 
-    An open session holds a Milvus Lite folder: use it in a ``with`` statement. All methods may be called from any
+    An open session locks its Milvus Lite folder: use it in a ``with`` statement. All methods may be called from any
     thread, notebook cell or event loop, several at a time.
 
     ::
@@ -55,14 +54,14 @@ class RagSession:
         search_type: "hybrid", "dense" or "sparse".
         retriever: One of your own in place of ``search_type``: ``module:name``, a plug-in's name, an object (see
             ``retriever.own``), or a class or function that makes it and may take ``index``, ``topk`` and ``settings``.
-        judge: "auto", "generated" or "logprob", or one of your own: ``module:name``, a plug-in's name, a judge, or a
-            class or function that makes it and may take ``llm`` and ``settings``.
+        judge: "auto", "generated" or "logprob", or one of your own: ``module:name``, a plug-in's name, a ``Judge``, or
+            a class or function that makes it and may take ``llm`` and ``settings``.
         strategy: How the reader takes in its evidence: "stuff" (at once), "map_reduce", "refine" or "map_rerank"; see
-            ``answer_strategies.read_evidence``. Closed book has none.
-        limits: Depth, calls, leaves.
-        context: Services of your own in place of those that the settings describe.
+            ``modules.reader.strategies.read_evidence``. Closed book has none.
+        limits: Limits of depth and model calls.
+        context: Services to use instead of those that the settings describe.
         settings: None reads environment and ``.env``.
-        on_progress: Called with (done, total, stage) while a local model is fetched and started.
+        on_progress: Called with (done, total, stage) while a local model is downloaded and started.
     """
 
     def __init__(  # noqa: PLR0913 - a front door, where everything has a default that fits
@@ -106,9 +105,7 @@ class RagSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     @blocking
@@ -121,60 +118,59 @@ class RagSession:
         repeat: int = 0,
         on_event: Callable[[RunEvent], None] | None = None,
     ) -> RagResult:
-        """Answer one question. A model that fails gives a result with status "failed"; the thread can be resumed.
+        """Answer one question. If the model fails, the result has status "failed" and the thread can be resumed.
 
         Args:
-            question: None takes that of the thread, with ``resume``.
+            question: The question; None takes the thread's own and needs ``thread_id``.
             thread_id: Thread of the run; None makes a new one. An open thread is resumed, a finished one is returned
-                without a call. Where it is being run already, in this process, its result is waited for.
-            resume: Insist that the thread exists.
-            repeat: Tells apart repeats of one question in fingerprints.
+                without a model call. If this process is running the thread already, ``ask`` waits for its result.
+            resume: Refuse a thread that does not exist.
+            repeat: Number that distinguishes repeats of one question in fingerprints.
             on_event: Called, on judgetree's own thread, with each live event of the run and its sub-runs.
 
         Raises:
-            UserError: Something to mend: settings, collection, thread, key, model name.
-            SessionError: The session was closed meanwhile, or was opened before the process was forked.
+            UserError: The settings, collection, thread, API key or model name need a correction.
+            SessionError: The session was closed during the question, or was opened before the process was forked.
             LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
         """
         started = time.perf_counter()
         if not thread_id and (resume or question is None):
-            raise UnknownThread("Nothing to resume: give a question, or the thread_id of the one to go on with.")
+            raise UnknownThread("No thread to resume: give a question, or the thread_id of a thread that exists.")
         is_new, thread_id = not thread_id, thread_id or str(uuid.uuid4())
-        async with self._running.entered(), thread_runs().held(self.graph.thread_key(thread_id)) as turn:
+        async with self._running.entered(), thread_runs().held(self.graph.thread_key(thread_id)) as lease:
             known = None if is_new else await self._calls_of(thread_id)
-            before = set() if is_new else (known or set()) | await self._journaled(thread_id)
+            before = set() if is_new else (known or set()) | await self._journaled_calls(thread_id)
             if known is None and (resume or question is None):
-                raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
+                raise UnknownThread(f"Thread {thread_id!r} does not exist. Give a question without resume to start it.")
             config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
             context, error = await self.open_services(), ""
             try:
-                turn.check()
+                lease.check()
                 await self._run(question, config, context, on_event)
-            except ModelCallError as failure:
-                turn.fail(failure)
+            except JudgetreeError as failure:
+                if isinstance(failure, ModelCallError):
+                    lease.fail(failure)
                 if isinstance(failure, UserError):
                     raise
-                error = str(failure)
-            except UserError:
-                raise
-            except JudgetreeError as failure:
                 error = str(failure)
             return await self._result(thread_id, before, error, started)
 
     aask = async_twin(ask)
 
-    def close(self) -> None:
+    @blocking
+    async def close(self) -> None:
         """Close the checkpoints and free the collection; the next question opens them again.
 
-        Questions that run meanwhile end with a ``SessionError``.
+        Running questions end with a ``SessionError``.
         """
-        if not self._running.is_of_another_process:
-            background_loop().run(self._close())
+        if self._running.is_of_another_process:
+            return
+        await self._running.end()
+        await self.graph.aclose()
+        self._opened = self._given
+        await asyncio.to_thread(self._resources.close)
 
-    async def aclose(self) -> None:
-        """Async twin of ``close``."""
-        if not self._running.is_of_another_process:
-            await background_loop().arun(self._close())
+    aclose = async_twin(close)
 
     async def _result(self, thread_id: str, before: set[str], error: str, started: float) -> RagResult:
         tree = await SearchTree.afrom_history(self.graph, thread_id)
@@ -191,12 +187,6 @@ class RagSession:
             error=error,
         )
 
-    async def _close(self) -> None:
-        await self._running.end()
-        await self.graph.aclose()
-        self._opened = self._given
-        await asyncio.to_thread(self._resources.close)
-
     async def _run(
         self,
         question: str | None,
@@ -211,20 +201,20 @@ class RagSession:
             on_event(event)
 
     async def _calls_of(self, thread_id: str) -> set[str] | None:
-        """Ids of the calls that the thread's tree has made so far; None if the thread is new."""
-        if is_unasked(await self.graph.aget_state({"configurable": {"thread_id": thread_id}})):
+        """Return the ids of the model calls in the thread's tree; None for a new thread."""
+        if is_new_thread(await self.graph.aget_state({"configurable": {"thread_id": thread_id}})):
             return None
         tree = await SearchTree.afrom_history(self.graph, thread_id)
         return {record["call_id"] for node in tree.query_nodes() for record in node.usage}
 
-    async def _journaled(self, thread_id: str) -> set[str]:
-        """Ids of the calls that an earlier process made for the thread, and that its checkpoints may lack."""
+    async def _journaled_calls(self, thread_id: str) -> set[str]:
+        """Return the ids of the journal's model calls, which an earlier process may not have saved in checkpoints."""
         journal = await self.graph.aopen_journal()
         calls = await journal.calls_of(thread_id) if journal else {}
         return {record["call_id"] for call in calls.values() for record in call.records}
 
     async def open_services(self) -> RagContext:
-        """The services, opened if need be; to be awaited on judgetree's own loop.
+        """Return the services, opened at the first call. Await it on judgetree's own loop.
 
         Raises:
             UserError: See ``ask``.
@@ -238,7 +228,7 @@ class RagSession:
         settings = self.settings
         retriever: ChunkRetriever | None = None
         if self._system.retrieves:
-            retriever = self._open_retriever()  # a missing collection is found before a model is fetched
+            retriever = self._open_retriever()  # a missing collection is reported before a model is downloaded
         gate = CallGate(settings.max_concurrency)
         reader = create_llm(settings.llm_spec, settings, gate, on_progress=self._on_progress)
         return RagContext(
@@ -271,7 +261,7 @@ class RagSession:
 
 
 class SessionOptions(TypedDict, total=False):
-    """The keyword arguments of ``RagSession``."""
+    """Keyword arguments of ``RagSession``."""
 
     system: str | GraphBuilder
     topk: int
@@ -295,7 +285,7 @@ async def ask(
     on_event: Callable[[RunEvent], None] | None = None,
     **options: Unpack[SessionOptions],
 ) -> RagResult:
-    """Answer one question and close everything again; for several questions keep a ``RagSession``.
+    """Answer one question and close all services again; use a ``RagSession`` for several questions.
 
     Arguments and errors: see ``RagSession`` and ``RagSession.ask``.
 

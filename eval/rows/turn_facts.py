@@ -75,6 +75,6 @@ class TurnReply:
     """What faults took from the turn, its search left out."""
 
     @property
-    def is_unasked(self) -> bool:
+    def is_new_thread(self) -> bool:
         """Whether the turn was not asked because an earlier turn failed."""
         return not self.facts.conversation

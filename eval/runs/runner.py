@@ -282,7 +282,7 @@ class _Run:
             await asyncio.to_thread(self._keep, row, result.tree if result is not None else None)
         if self._journal is not None:
             await self._journal.forget_booked([thread_id])
-        self._count(row, is_asked=not (isinstance(result, TurnReply) and result.is_unasked))
+        self._count(row, is_asked=not (isinstance(result, TurnReply) and result.is_new_thread))
 
     async def _journaled(self, thread_id: str) -> tuple[ModelUsage, ...] | None:
         """Add up the payments of a question from the journal; None without one."""

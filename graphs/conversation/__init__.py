@@ -1,1 +1,1 @@
-"""Conversations: turns on top of the graphs, each with a search tree of its own."""
+"""Conversations: turns and branches on top of the search graphs."""

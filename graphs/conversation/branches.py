@@ -1,64 +1,46 @@
-"""What happens to a conversation's branches and its open turn, as pure functions from state to changes."""
+"""Changes of a conversation's branches and open turn, as pure functions from its state."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import cast
 
 from ...modules.errors import SettingsError
 from ...modules.formats import check_id
 from ...modules.memory.turns import MAIN_BRANCH, Branch, Branches, OpenTurn, QaPair, new_branch
+from .request import FIRST, Request
 from .turn.state import ConversationState
 
 
 def resumable(
-    state: ConversationState,
-    *,
-    query: str,
-    parent_turn_id: str,
-    request_id: str,
-    regenerate: bool,
-    given_history: str = "",
-    collection: str = "",
-    fingerprint: str = "",
+    state: ConversationState, request: Request, parent: QaPair | None, *, collection: str, fingerprint: str
 ) -> OpenTurn | None:
-    """The open turn, if this is the same request, or the same question under the same parent; else None.
+    """Return the open turn if it has the request's id, or its question, parent and given history; None otherwise.
 
-    ``given_history`` is the digest of a history that the caller keeps; with another one, or over another
-    ``collection``, it is another question. A turn of another ``fingerprint``, which was led otherwise, does not go on.
+    A turn with another ``collection`` or ``fingerprint`` is another turn.
 
     Raises:
-        SettingsError: The request's id belongs to another question.
+        SettingsError: The request id belongs to another question.
     """
     turn = state["open_turn"]
     if turn is None or (turn["collection"], turn.get("fingerprint", "")) != (collection, fingerprint):
         return None
-    if request_id and turn["request_id"] == request_id:
-        refuse_other_question(turn["query"], query, request_id)
+    if request.has_id_of(turn["query"], turn["request_id"]):
         return turn
-    is_same = turn["query"] == query and turn["parent_turn_id"] == parent_turn_id
-    is_same = is_same and turn.get("given_history", "") == given_history
-    return turn if is_same and not regenerate and not (request_id and turn["request_id"]) else None
-
-
-def refuse_other_question(known: str, query: str, request_id: str) -> None:
-    """Do nothing if a request asks what it asked before.
-
-    Raises:
-        SettingsError: It does not.
-    """
-    if known != query:
-        raise SettingsError(
-            f"The request {request_id!r} has asked {known!r} before, and asks {query!r} now. "
-            "Give each request an id of its own."
-        )
+    if request.regenerate or (request.request_id and turn["request_id"]):
+        return None
+    known = turn["query"], turn["parent_turn_id"], turn.get("given_history", "")
+    wanted = request.query, parent["turn_id"] if parent else FIRST, request.history_digest
+    return turn if known == wanted else None
 
 
 def refuse_other_collection(state: ConversationState, collection: str) -> None:
-    """Do nothing if the conversation has searched that collection so far, or none; ``""`` searches nothing.
+    """Check that the conversation has searched no other collection so far; ``""`` stands for no search.
 
     Raises:
-        SettingsError: It has searched another one.
+        SettingsError: The conversation has searched another collection.
     """
     known = state["collection"]
     if collection and known and collection != known:
@@ -70,24 +52,17 @@ def refuse_other_collection(state: ConversationState, collection: str) -> None:
 
 
 def opened(
-    state: ConversationState,
-    *,
-    query: str,
-    parent: QaPair | None,
-    request_id: str,
-    given_history: str = "",
-    collection: str = "",
-    fingerprint: str = "",
-) -> ConversationState:
-    """The changes that open a turn under ``parent``, or as a first turn.
+    state: ConversationState, request: Request, parent: QaPair | None, *, collection: str, fingerprint: str
+) -> tuple[OpenTurn, ConversationState]:
+    """Open a turn after ``parent``; None opens a first turn. Returns the turn and the changes of the state.
 
-    It goes on the branch that ends there, else on a new one. An open turn that nobody goes on with is given up, with
-    the branch that was made for it.
+    The turn belongs to the branch that ends with ``parent``, or to a new one. It replaces the turn that was open
+    before, whose branch is deleted if it has no other turn.
     """
     branches = dict(state["branches"])
-    given_up = state["open_turn"]
-    if given_up is not None and _is_empty(branches[given_up["branch_id"]]):
-        del branches[given_up["branch_id"]]
+    abandoned = state["open_turn"]
+    if abandoned is not None and _is_empty(branches[abandoned["branch_id"]]):
+        del branches[abandoned["branch_id"]]
     active = state["active_branch"] if state["active_branch"] in branches else MAIN_BRANCH
     branch = _ending_at(branches, active, parent)
     if branch is None:
@@ -98,23 +73,22 @@ def opened(
         parent_turn_id=parent["turn_id"] if parent else "",
         branch_id=branch["branch_id"],
         turn_number=parent["turn_number"] + 1 if parent else 1,
-        query=query,
-        request_id=request_id,
+        query=request.query,
+        request_id=request.request_id,
         collection=collection,
+        fingerprint=fingerprint,
     )
-    if given_history:
-        turn["given_history"] = given_history
-    if fingerprint:
-        turn["fingerprint"] = fingerprint
+    if request.chat_history:
+        turn["given_history"] = request.history_digest
     searched = collection or state["collection"]
-    return ConversationState(branches=branches, active_branch=active, open_turn=turn, collection=searched)
+    return turn, ConversationState(branches=branches, active_branch=active, open_turn=turn, collection=searched)
 
 
 def branch_named(branches: Branches, name: str) -> Branch:
-    """The branch of that name.
+    """Return the branch of a name.
 
     Raises:
-        SettingsError: There is none; the message lists those there are.
+        SettingsError: No branch has the name; the message lists all branches.
     """
     found = next((branch for branch in branches.values() if branch["name"] == name), None)
     if found is None:
@@ -124,19 +98,20 @@ def branch_named(branches: Branches, name: str) -> Branch:
 
 
 def switched(state: ConversationState, name: str) -> ConversationState:
-    """The changes that make a branch the one that is spoken in.
+    """Make a branch the active one.
 
     Raises:
-        SettingsError: See ``branch_named``.
+        SettingsError: No branch has the name.
     """
     return ConversationState(active_branch=branch_named(state["branches"], name)["branch_id"])
 
 
 def renamed(state: ConversationState, name: str, new_name: str) -> ConversationState:
-    """The changes that give a branch another name.
+    """Rename a branch.
 
     Raises:
-        SettingsError: There is no such branch, or the new name is empty, taken, too long or none that can be kept.
+        SettingsError: No branch has the name, or the new name is empty, taken, too long, or holds NUL or half a
+            surrogate pair.
     """
     check_id("The new name of the branch", new_name)
     branch = branch_named(state["branches"], name)
@@ -148,10 +123,10 @@ def renamed(state: ConversationState, name: str, new_name: str) -> ConversationS
 
 
 def without_branch(state: ConversationState, name: str) -> ConversationState:
-    """The changes that take a branch away, with those of its turns that the state holds.
+    """Delete a branch and those of its turns that the state holds.
 
     Raises:
-        SettingsError: There is no such branch, it is the main or the active one, it has an open turn, or others fork
+        SettingsError: No branch has the name, it is the main or the active branch, it has an open turn, or others fork
             from it.
     """
     branch = branch_named(state["branches"], name)
@@ -175,10 +150,10 @@ def without_branch(state: ConversationState, name: str) -> ConversationState:
 
 
 def without_last_turn(state: ConversationState, last: QaPair) -> ConversationState:
-    """The changes that take back the newest turn of the active branch, and give up an open turn that follows it.
+    """Delete the newest turn of the active branch, and an open turn that follows it.
 
     Raises:
-        SettingsError: Another branch forks from it.
+        SettingsError: Another branch forks from the turn.
     """
     forks = [b["name"] for b in state["branches"].values() if b["forked_from"] == last["turn_id"]]
     if forks:
@@ -194,14 +169,24 @@ def without_last_turn(state: ConversationState, last: QaPair) -> ConversationSta
     )
 
 
+def with_main_turns(state: ConversationState, turns: Sequence[QaPair]) -> ConversationState:
+    """Let the main branch end with the last of its turns."""
+    line = sorted((turn for turn in turns if turn["branch_id"] == MAIN_BRANCH), key=itemgetter("turn_number"))
+    head = {"head_turn_id": line[-1]["turn_id"], "head_number": line[-1]["turn_number"]}
+    main = cast(Branch, state["branches"][MAIN_BRANCH] | head)
+    return ConversationState(
+        title=state["title"] or line[0]["query"], branches={**state["branches"], MAIN_BRANCH: main}
+    )
+
+
 def free_name(branches: Branches) -> str:
-    """``branch-2`` and so on: the first that no branch has."""
+    """Return the first of ``branch-2``, ``branch-3``, … that no branch has."""
     taken = {branch["name"] for branch in branches.values()}
     return next(name for number in range(2, len(taken) + 3) if (name := f"branch-{number}") not in taken)
 
 
 def _ending_at(branches: Branches, active: str, parent: QaPair | None) -> Branch | None:
-    """The branch whose newest turn is ``parent``; the active one before others."""
+    """Return a branch whose newest turn is ``parent``, preferably the active one; None without any."""
     wanted = parent["turn_id"] if parent else ""
     ordered = [branches[active], *branches.values()]
     return next((branch for branch in ordered if branch["head_turn_id"] == wanted), None)

@@ -12,20 +12,21 @@ from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on
 from ..rag.search_tree import SearchTree
 from . import branches
 from .record import ConversationRecord
+from .request import FIRST, Request
 from .services import ConversationServices
-from .tree import ConversationTree, read_conversation
+from .tree import ConversationTree, read_conversation, read_search_tree
 from .turn.events import ConversationEvent, Listener
 from .turn.result import TurnResult
-from .turn_runner import FIRST, Request, TurnRunner
+from .turn_runner import TurnRunner
 
-__all__ = ["FIRST", "Conversation", "GivenHistory"]
+__all__ = ["FIRST", "Conversation"]
 
 
 class Conversation:
-    """A handle on one conversation, made by ``Conversations.conversation``.
+    """One conversation, made by ``Conversations.conversation``.
 
     All methods may be called from any thread, notebook cell or event loop. Turns of one conversation wait for each
-    other; those of different ones run at the same time.
+    other; turns of different conversations run at the same time.
 
     ::
 
@@ -54,24 +55,23 @@ class Conversation:
         chat_history: GivenHistory = (),
         on_event: Listener | None = None,
     ) -> TurnResult:
-        """Answer one question of the conversation.
+        """Answer one question of the conversation. If the model fails, the result has status "failed".
 
-        A turn that was begun and not finished (a crash, Ctrl-C, a model that failed) goes on when the same request, or
-        the same question under the same parent, comes again; what was paid for is not paid again. A model that fails
-        gives a result with status "failed".
+        A turn without an answer (after a crash, Ctrl-C or a failed model) stays open. The same request, or the same
+        question under the same parent, resumes it and repeats no model call that was paid for.
 
         Args:
-            query: The question as it is asked.
-            parent_turn_id: The earlier turn that it follows; its history is the path to that one. None takes the newest
-                turn of the active branch, ``FIRST`` begins anew.
-            request_id: The caller's own name for the request. One that was answered, within the turns that the
-                conversation's state holds, is given back at no cost.
-            regenerate: Begin a new turn even if the same question is open.
-            chat_history: Earlier turns that the caller keeps; they take the place of the conversation's own.
+            query: The question in the user's words.
+            parent_turn_id: The earlier turn that the question follows; the path to it is the question's history. None
+                takes the newest turn of the active branch, ``FIRST`` starts without history.
+            request_id: The caller's own id of the request. If one of the newest turns has answered it, that turn is
+                returned at no cost.
+            regenerate: Start a new turn even if the same question is open.
+            chat_history: Earlier turns that the caller keeps, used instead of the conversation's own.
             on_event: Called, on judgetree's own thread, with each event of the turn.
 
         Raises:
-            UserError: Something to mend: settings, collection, an unknown parent, key, model name.
+            UserError: The settings, collection, parent, API key or model name need a correction.
             LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
         """
         request = _request(query, parent_turn_id, request_id, regenerate, chat_history)
@@ -89,10 +89,10 @@ class Conversation:
         regenerate: bool = False,
         chat_history: GivenHistory = (),
     ) -> AsyncIterator[ConversationEvent]:
-        """The events of ``ask``, as they come; the last one is a ``DoneEvent``, which holds the result.
+        """Yield the events of ``ask`` as they happen; the last is a ``DoneEvent``, which holds the result.
 
         Raises:
-            UserError: See ``ask``; an ``ErrorEvent`` comes before it.
+            UserError: See ``ask``; an ``ErrorEvent`` precedes it.
         """
         return self._runner.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
 
@@ -100,10 +100,10 @@ class Conversation:
 
     @blocking
     async def regenerate(self, *, on_event: Listener | None = None) -> TurnResult:
-        """Ask the newest question of the active branch again, as a new turn beside the old one, on a new branch.
+        """Ask the newest question of the active branch again, in a new turn on a new branch.
 
         Raises:
-            SettingsError: Nothing has been asked yet.
+            SettingsError: The conversation has no turn yet.
         """
         history = await self.ahistory()
         if not history:
@@ -115,7 +115,7 @@ class Conversation:
 
     @blocking
     async def history(self) -> list[QaPair]:
-        """The turns of the active branch, from the first on."""
+        """Return the turns on the path to the newest turn of the active branch, oldest first."""
         state, turns = await self._record.all_turns()
         if state is None:
             return []
@@ -127,23 +127,26 @@ class Conversation:
 
     @blocking
     async def turns(self) -> list[QaPair]:
-        """All turns of all branches, in the order in which they were answered."""
+        """Return all turns of all branches, in the order of their answers."""
         return (await self._record.all_turns())[1]
 
     aturns = async_twin(turns)
 
     @blocking
     async def search_tree(self, turn: QaPair) -> SearchTree | None:
-        """The search tree of a turn; None where nothing was searched for, or where it is gone."""
-        return await self._record.search_tree(turn)
+        """Return the search tree of a turn; None if the turn made no search, or its tree was deleted."""
+        if not turn["rag_thread_id"]:
+            return None
+        with self._services.store_errors():
+            return await read_search_tree(turn["rag_thread_id"], self._services.rag)
 
     asearch_tree = async_twin(search_tree)
 
     @blocking
     async def tree(self) -> ConversationTree:
-        """All turns with their search trees, as data to keep, hand on and look at; no model is called.
+        """Return all turns with their search trees, to be exported or drawn; no model is called.
 
-        Costs one reading of the history per thread of every search tree.
+        It reads the history of each thread of every search tree once.
         """
         state, turns = await self._record.all_turns()
         with self._services.store_errors():
@@ -153,7 +156,7 @@ class Conversation:
 
     @blocking
     async def branches(self) -> list[Branch]:
-        """All branches, the first one first."""
+        """Return all branches, the main branch first."""
         state = await self._record.load()
         return [] if state is None else list(state["branches"].values())
 
@@ -161,28 +164,28 @@ class Conversation:
 
     @property
     def active_branch(self) -> str:
-        """Name of the branch that is spoken in."""
+        """Name of the active branch, which the next question continues."""
         state = background_loop().run(self._record.load())
         return state["branches"][state["active_branch"]]["name"] if state else MAIN_BRANCH
 
     @property
     def conversation_id(self) -> str:
-        """Its random id, by which memory and threads know it; ``""`` before anything was asked."""
+        """Random id that keys its memory, threads and trees; ``""`` before the first question."""
         state = background_loop().run(self._record.load())
         return state["conversation_id"] if state else ""
 
     @property
     def open_turn(self) -> OpenTurn | None:
-        """The turn that was begun and not finished; asking its question again goes on with it."""
+        """The started turn without an answer, which the same question resumes; None without one."""
         state = background_loop().run(self._record.load())
         return state["open_turn"] if state else None
 
     @blocking
     async def switch(self, branch: str) -> None:
-        """Go on with another branch.
+        """Make another branch the active one, which the next question continues.
 
         Raises:
-            SettingsError: There is no such branch, or no such conversation.
+            SettingsError: The branch or the conversation does not exist.
         """
         await self._record.change(lambda state: branches.switched(state, branch))
 
@@ -190,10 +193,10 @@ class Conversation:
 
     @blocking
     async def rename_branch(self, branch: str, new_name: str) -> None:
-        """Give a branch another name.
+        """Rename a branch.
 
         Raises:
-            SettingsError: There is no such branch, or the new name is empty or taken.
+            SettingsError: The branch does not exist, or the new name is empty or taken.
         """
         await self._record.change(lambda state: branches.renamed(state, branch, new_name))
 
@@ -201,23 +204,34 @@ class Conversation:
 
     @blocking
     async def delete_branch(self, branch: str) -> int:
-        """Delete a branch with its turns and their search trees; how many turns that were.
+        """Delete a branch with its turns and their search trees; returns the number of deleted turns.
 
         Raises:
-            SettingsError: It is the main or the active one, others fork from it, or there is none of that name.
+            SettingsError: The branch is the main or the active one, others fork from it, or it does not exist.
         """
-        return await self._record.delete_branch(branch)
+        async with self._record.held() as (state, opened):
+            changes = branches.without_branch(state, branch)
+            branch_id = branches.branch_named(state["branches"], branch)["branch_id"]
+            turns = [turn for turn in (await self._record.all_turns())[1] if turn["branch_id"] == branch_id]
+            await self._record.delete_turns(state, turns, changes, opened)
+        return len(turns)
 
     adelete_branch = async_twin(delete_branch)
 
     @blocking
     async def undo(self) -> QaPair:
-        """Take back the newest turn of the active branch, with its search tree.
+        """Delete the newest turn of the active branch with its search tree, and return the turn.
 
         Raises:
-            SettingsError: Nothing has been asked yet, or another branch forks from it.
+            SettingsError: The active branch has no turn of its own, or another branch forks from the turn.
         """
-        return await self._record.undo()
+        async with self._record.held() as (state, opened):
+            head = state["branches"][state["active_branch"]]["head_turn_id"]
+            last = await self._record.find(state, head) if head else None
+            if last is None or last["branch_id"] != state["active_branch"]:
+                raise SettingsError("There is nothing to undo: the active branch has no turn of its own.")
+            await self._record.delete_turns(state, [last], branches.without_last_turn(state, last), opened)
+        return last
 
     aundo = async_twin(undo)
 

@@ -1,11 +1,10 @@
-"""All conversations over one collection: their services, their store and their memory, opened once."""
+"""Conversations over one collection: asked, listed, deleted, expired and backfilled."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
-from types import TracebackType
 from typing import Self, Unpack
 
 from ...modules.background_loop import async_twin, blocking
@@ -22,12 +21,9 @@ from .services import ConversationServices
 from .turn.context import ConversationOptions, TurnLimits, TurnMemory
 from .turn.store import ConversationSummary
 
-_MEMORY_EMBEDDINGS = "local:use"
-"""Where the settings leave the choice to the documents' language: one memory serves collections of any."""
-
 
 class Conversations:
-    """Conversations over one collection, as many at a time as there are; use it in a ``with`` statement.
+    """Conversations over one collection, several at a time; use it in a ``with`` statement.
 
     ::
 
@@ -37,12 +33,12 @@ class Conversations:
             print(chat.ask("And how hot may it become?"))
 
     Args:
-        collection: Name of the collection that is searched; not needed for ``system="llm"``.
-        options: How conversations are led.
-        limits_of_prompts: How much of a conversation a prompt shows; None takes the settings'.
-        memory: Where all turns are remembered; None takes the settings' Milvus collection.
-        web: Where ``web_or_rag`` searches the web; None takes SearXNG at the settings' address, if they name one.
-        **session: The keyword arguments of ``RagSession``: system, topk, judge, limits, settings, …
+        collection: Name of the collection to search; not needed for ``system="llm"``.
+        options: How turns are answered.
+        limits_of_prompts: How much of a conversation a prompt shows; None takes the limits of the settings.
+        memory: Memory of all turns; None takes the Milvus collection of the settings.
+        web: Web search of ``web_or_rag``; None takes SearXNG at the address in the settings, if there is one.
+        **session: Keyword arguments of ``RagSession``: system, topk, judge, limits, settings, …
     """
 
     def __init__(
@@ -58,14 +54,12 @@ class Conversations:
         self.services = ConversationServices(
             collection, options=options, limits_of_prompts=limits_of_prompts, memory=memory, web=web, session=session
         )
-        """What its conversations share."""
+        """Services that the conversations share."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     @property
@@ -79,9 +73,9 @@ class Conversations:
         return self.services.rag
 
     def conversation(self, name: str) -> Conversation:
-        """The conversation of that name, be it new or not; nothing is read or written yet.
+        """Return the new or existing conversation of a name; nothing is read or written yet.
 
-        A name is a label within one checkpoint store: those of another store have nothing to do with each other.
+        A name is unique within one checkpoint store.
 
         Raises:
             SettingsError: The name is empty.
@@ -90,18 +84,19 @@ class Conversations:
 
     @blocking
     async def prepare(self) -> None:
-        """Open collection, models, store and memory now rather than at the first question.
+        """Open collection, models, store and memory now instead of at the first question.
 
         Raises:
-            UserError: Something to mend: settings, collection, key, model name.
+            UserError: The settings, collection, API key or model name need a correction.
         """
-        await self.services.prepare()
+        await self.services.open()
+        await self.services.session.open_services()
 
     aprepare = async_twin(prepare)
 
     @blocking
     async def summaries(self) -> list[ConversationSummary]:
-        """All conversations of the store, the one that was last spoken in first."""
+        """Return the conversations of the store, the most recently updated first."""
         opened = await self.services.open()
         with self.services.store_errors():
             return await opened.store.summaries()
@@ -110,20 +105,18 @@ class Conversations:
 
     @blocking
     async def delete(self, name: str) -> int:
-        """Delete a conversation with its turns in the memory and all its threads; how many threads that were.
+        """Delete a conversation with its turns in the memory and all its threads; returns the number of threads.
 
         Raises:
-            SettingsError: There is no such conversation.
+            SettingsError: The conversation does not exist.
         """
-        opened = await self.services.open()
-        async with opened.locks.hold(name):
-            with self.services.store_errors():
-                state = await opened.store.load(name)
-                if state is None:
-                    raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list`.")
-                # The memory first: what is left after a failure is still a conversation, which can be deleted again.
-                await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"])
-                return await opened.store.delete_threads(await opened.store.threads_of(state))
+        async with self.services.hold(name) as opened:
+            state = await opened.store.load(name)
+            if state is None:
+                raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list`.")
+            # The memory first: after a failure the conversation still exists and can be deleted again.
+            await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"])
+            return await opened.store.delete_threads(await opened.store.threads_of(state))
 
     adelete = async_twin(delete)
 
@@ -136,20 +129,20 @@ class Conversations:
         on_progress: Callable[[int, int], None] | None = None,
         clock: Callable[[], datetime] = now_utc,
     ) -> ExpiryReport:
-        """Delete the conversations that nobody has spoken in for ``days`` times 24 hours or longer, with all they have.
+        """Delete conversations without a new turn for ``days`` times 24 hours, with their turns and search trees.
 
-        One that is answering a question is left alone. Turns in the memory whose conversation is gone are deleted too,
-        as soon as the newest of them is that old, but only those of this checkpoint store: a memory may be shared by
-        several. After an interruption the next call does the rest.
+        A conversation that is answering a question is skipped. Turns in the memory whose conversation was deleted are
+        deleted too if the newest is that old and they belong to this checkpoint store: several stores may share a
+        memory. After an interruption the next call deletes the rest.
 
         Args:
-            days: At least 1.
-            dry_run: Say what would go, and delete nothing.
-            on_progress: Called, on judgetree's own thread, with (done, total) of all that is old.
-            clock: The time it is.
+            days: Age in days, at least 1.
+            dry_run: Report what would be deleted, and delete nothing.
+            on_progress: Called, on judgetree's own thread, with (done, total) of the old conversations.
+            clock: Returns the present time.
 
         Raises:
-            SettingsError: ``days`` is not such a number, or the store fails.
+            SettingsError: ``days`` is not a whole number of at least 1, or the store fails.
             CollectionError: The memory fails.
         """
         opened = await self.services.open()
@@ -166,7 +159,7 @@ class Conversations:
         on_progress: Callable[[int, int], None] | None = None,
         clock: Callable[[], datetime] = now_utc,
     ) -> ExpiryReport:
-        """``delete_old_conversations`` with the setting ``conversation_expire_days``."""
+        """Call ``delete_old_conversations`` with the setting ``conversation_expire_days``."""
         return await self.adelete_old_conversations(
             self.services.settings.conversation_expire_days, dry_run=dry_run, on_progress=on_progress, clock=clock
         )
@@ -175,18 +168,17 @@ class Conversations:
 
     @blocking
     async def backfill(self, name: str | None = None, *, dry_run: bool = False) -> int:
-        """Put turns that another program has written into the memory in a line; how many there are.
+        """Link turns that another program wrote into the memory, each to the turn before it; returns their number.
 
-        See ``memory_backfill.backfill``. Done again it finds nothing to do. Turns that the other program wrote under a
-        name become turns of this store's conversation of that name; those of another store's conversations are left
-        alone.
+        See ``modules.memory.memory.backfill``. A second call finds no more turns. Turns under a name become turns of
+        this store's conversation of that name. Conversations of other stores are not changed.
 
         Args:
-            name: One conversation; None for all.
-            dry_run: Count, and change nothing.
+            name: Name of the conversation; None for all.
+            dry_run: Count the turns, and change nothing.
 
         Raises:
-            SettingsError: The memory was given, and is none of judgetree's.
+            SettingsError: The memory is not a ``ConversationMemory``.
             CollectionError: The memory fails.
         """
         opened = await self.services.open()

@@ -1,11 +1,11 @@
-"""Conversations that nobody has spoken in for days: found, and deleted with all that is kept of them."""
+"""Deletes conversations without a new turn for a number of days, with their turns and search trees."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,26 +26,26 @@ _DAY_US = 24 * 60 * 60 * 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiryReport:
-    """What has been deleted, or would be."""
+    """What was deleted, or would be in a dry run."""
 
     conversations: tuple[str, ...]
-    """Names of those in the store."""
+    """Names of the deleted conversations."""
     turns: int
-    """In the memory, those of ``orphans`` included."""
+    """Number of turns deleted from the memory, those of ``orphans`` included."""
     threads: int
-    """In the store: of the conversations, their turns and their search trees."""
+    """Number of threads deleted from the store: of conversations, turns and search trees."""
     dry_run: bool
-    """Whether nothing was deleted."""
+    """True if nothing was deleted."""
     orphans: tuple[str, ...] = ()
-    """Ids of those whose turns were in the memory, while the store, whose they were, has them no more."""
+    """Ids of conversations whose turns were in the memory, but which the store no longer has."""
     busy: tuple[str, ...] = ()
-    """Names of old ones that were left alone because they were answering a question."""
+    """Names of old conversations that were kept because they were answering a question."""
     unreadable: tuple[str, ...] = ()
-    """Names of those that were left alone because they are saved in another format."""
+    """Names of conversations that were kept because they are saved in another format."""
 
 
 def now_utc() -> datetime:
-    """The time it is."""
+    """Return the present time."""
     return datetime.now(UTC)
 
 
@@ -57,9 +57,10 @@ async def delete_old(
     on_progress: Callable[[int, int], None] | None,
     clock: Callable[[], datetime],
 ) -> ExpiryReport:
-    """See ``Conversations.delete_old_conversations``. It reads every checkpoint of the store once."""
-    sweep = _Sweep(opened=opened, newest_us=_newest_us(days, clock()), dry_run=dry_run)
-    # In this order: a conversation is stored before the memory has turns of it, so none that is new looks gone.
+    """Do the work of ``Conversations.delete_old_conversations``; it reads every checkpoint of the store once."""
+    nothing = ExpiryReport(conversations=(), turns=0, threads=0, dry_run=dry_run)
+    sweep = _Sweep(opened=opened, newest_us=_newest_us(days, clock()), report=nothing)
+    # The memory first: a conversation is stored before its turns are remembered, so a new one is never an orphan.
     remembered = await asyncio.to_thread(opened.memory.conversations)
     stored = await opened.store.all_threads()
     store_id = await opened.identity.find()
@@ -71,82 +72,73 @@ async def delete_old(
         await step()
         if on_progress is not None:
             on_progress(done, len(work))
-    return sweep.report()
+    return sweep.report
 
 
 @dataclass(kw_only=True)
 class _Sweep:
-    """One pass over what may be old, and what came of it."""
+    """One pass over the conversations that may be old, and its results."""
 
     opened: Opened
     newest_us: int
-    """The newest time that is old, in microseconds since 1970."""
-    dry_run: bool
-    conversations: list[str] = field(default_factory=list)
-    turns: int = 0
-    threads: int = 0
-    orphans: list[str] = field(default_factory=list)
-    busy: list[str] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
-
-    def report(self) -> ExpiryReport:
-        return ExpiryReport(
-            conversations=tuple(self.conversations),
-            turns=self.turns,
-            threads=self.threads,
-            dry_run=self.dry_run,
-            orphans=tuple(self.orphans),
-            busy=tuple(self.busy),
-            unreadable=tuple(self.unreadable),
-        )
+    """Newest time that counts as old, in microseconds since 1970."""
+    report: ExpiryReport
+    """Results so far."""
 
     async def finds_old(self, kept: StoredConversation) -> bool:
-        """Whether a conversation is old, as far as that can be said without its lock."""
+        """Return whether a conversation is old; it may change until its lock is held."""
         try:
             return await self._old_state(kept) is not None
         except LoadingError as error:
             logger.warning("left alone: %s", error)
-            self.unreadable.append(kept.name)
+            self.report = replace(self.report, unreadable=(*self.report.unreadable, kept.name))
             return False
 
     async def delete_if_free(self, kept: StoredConversation) -> None:
-        """Delete a conversation if it is still old and answers no question."""
+        """Delete a conversation if it is still old and its lock is free."""
         try:
             async with self.opened.locks.hold(kept.name, wait=False):
                 await self._delete(kept)
         except ConversationBusy:
-            self.busy.append(kept.name)
+            self.report = replace(self.report, busy=(*self.report.busy, kept.name))
 
     async def delete_orphan(self, conversation_id: str) -> None:
-        """Delete the turns of a conversation that is gone, if the newest is old."""
+        """Delete the turns of a deleted conversation if the newest is old."""
         memory = self.opened.memory
         turns = await asyncio.to_thread(memory.turns_of, conversation_id)
         moments = [moment for turn in turns if (moment := moment_us(turn["timestamp"])) is not None]
         if not moments or max(moments) > self.newest_us:
             return
-        if not self.dry_run:
+        if not self.report.dry_run:
             await asyncio.to_thread(memory.delete_turns, conversation_id)
-        self.turns += len(turns)
-        self.orphans.append(conversation_id)
+        total = self.report.turns + len(turns)
+        self.report = replace(self.report, turns=total, orphans=(*self.report.orphans, conversation_id))
 
     async def _delete(self, kept: StoredConversation) -> None:
-        """The memory goes first and its own thread last, so that what an interruption leaves is found again as old."""
-        state = await self._old_state(kept)  # it may have been spoken in since it was found
+        """Delete the turns in the memory first and the conversation's own thread last.
+
+        After an interruption the next pass finds the conversation as old again.
+        """
+        state = await self._old_state(kept)  # a turn may have been added before the lock was held
         if state is None:
             return
         store, memory, conversation_id = self.opened.store, self.opened.memory, state["conversation_id"]
-        # Going on with an open turn writes threads long before it changes the state.
+        # An open turn that is resumed writes threads long before it changes the state.
         threads: Sequence[str] = await store.threads_of(state) if state["open_turn"] else kept.threads
-        if self.dry_run:
-            self.turns += len(await asyncio.to_thread(memory.turns_of, conversation_id))
-            self.threads += len(threads)
+        if self.report.dry_run:
+            turns, deleted = len(await asyncio.to_thread(memory.turns_of, conversation_id)), len(threads)
         else:
-            self.turns += await asyncio.to_thread(memory.delete_turns, conversation_id)
-            self.threads += await store.delete_threads(threads)
-        self.conversations.append(kept.name)
+            turns = await asyncio.to_thread(memory.delete_turns, conversation_id)
+            deleted = await store.delete_threads(threads)
+        self.report = replace(
+            self.report,
+            conversations=(*self.report.conversations, kept.name),
+            turns=self.report.turns + turns,
+            threads=self.report.threads + deleted,
+        )
 
     async def _old_state(self, kept: StoredConversation) -> ConversationState | None:
-        """The state of a conversation that is old; None if it is not, or is gone."""
+        """Return the state of an old conversation; None if it is newer or was deleted."""
         state = await self.opened.store.load(kept.name)
         moment = moment_us(state["updated_at"]) if state else None
         return state if moment is not None and moment <= self.newest_us else None
@@ -156,5 +148,5 @@ def _newest_us(days: object, now: datetime) -> int:
     if not isinstance(days, int) or isinstance(days, bool) or days < 1:
         raise SettingsError(f"days={days!r} cannot be an age. Allowed: whole numbers of days from 1 on.")
     moment = moment_us(now.astimezone(UTC).isoformat())
-    assert moment is not None, "that is how a datetime is written"
+    assert moment is not None, "isoformat gives a moment"
     return moment - days * _DAY_US

@@ -29,19 +29,19 @@ def create_history_aware_retriever(
     get_chat_history: Callable[[GivenHistory], str] | None = None,
     limits: TurnLimits | None = None,
 ) -> Runnable[Mapping[str, object], list[Document]]:
-    """A retriever for ``{"input": question, "chat_history": [...]}``; best first, as the one inside gives them.
+    """Make a retriever for ``{"input": question, "chat_history": [...]}`` that returns documents, best first.
 
-    A question with history is condensed first: one model call makes it stand alone. Without history it goes to the
-    retriever as it is, and no model is called; so it does where the model gives nothing usable. It may be invoked from
-    anywhere: the model is called on judgetree's own loop, the retriever where the caller is.
+    A question with history is condensed first: one model call makes it stand alone. Without history, or if the model
+    gives no usable rewrite, the question is searched for as it was asked. It may be invoked from any thread or event
+    loop: the model is called on judgetree's own loop, the retriever on the caller's.
 
     Args:
-        llm: Condenses.
-        retriever: A ``Retriever``, any of LangChain's, or another runnable from a question to documents.
-        get_chat_history: Turns what stands under ``chat_history`` into text, ``""`` for none; without it, this may be
-            anything that ``GivenHistory`` allows.
-        limits: Tokens of the prompt, of the rewrite and of thinking; None takes the defaults. A rewrite that is longer,
-            or no question, leaves the question as it was asked.
+        llm: Model that condenses.
+        retriever: A ``Retriever``, any LangChain retriever, or another runnable from a question to documents.
+        get_chat_history: Converts the value of ``chat_history`` to text, ``""`` for none; without it the value has a
+            form that ``GivenHistory`` allows.
+        limits: Tokens of the prompt, the rewrite and thinking; None takes the defaults. A rewrite that is longer, or
+            not a question, is not used.
 
     Invoking raises:
         SettingsError: The input has another form.
@@ -74,7 +74,7 @@ async def _condensed(llm: ChatLLM, history: str, query: str, limits: TurnLimits)
         completion = await llm.complete(messages, meter=CallMeter(node="condense"), options=options)
     except ModelSetupError:
         raise
-    except ModelCallError as error:  # also what an endpoint's empty reply comes to
+    except ModelCallError as error:  # an endpoint's empty reply raises it too
         logger.warning("The question is searched for as it was asked, since it cannot be condensed: %s", error)
         return query
     is_cut = completion.finish_reason == "length"
@@ -85,7 +85,7 @@ async def _condensed(llm: ChatLLM, history: str, query: str, limits: TurnLimits)
 
 
 def _read(given: Mapping[str, object], render: Callable[[GivenHistory], str]) -> tuple[str, str]:
-    """Question and history as text, ``""`` where there is none."""
+    """Return question and history as text; the history is ``""`` without one."""
     if not isinstance(given, Mapping) or not isinstance(query := given.get("input"), str) or not query.strip():
         raise SettingsError(f'The input {given!r:.80} holds no question. Give {{"input": "…", "chat_history": […]}}.')
     history = given.get("chat_history")

@@ -1,7 +1,6 @@
-"""Random ids of checkpoint stores and of their conversations: a conversation's id begins with that of its store.
+"""Random ids of checkpoint stores and of their conversations: a conversation's id begins with the id of its store.
 
-So the turns in a memory that several stores share tell which store they belong to, also when their conversation is
-gone.
+Stores may share a memory. The prefix tells which store a turn belongs to, also after its conversation was deleted.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ import uuid
 from typing import TypedDict
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END, START, StateGraph
 
 from ...modules.formats import format_of, refuse_other_format
-from ..threads.checkpoints import Saver
+from ..threads.checkpoints import Saver, record_graph
 from ..threads.snapshots import is_absent
 
 _ID = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{32}")
@@ -30,17 +28,13 @@ class StoreIdentity:
     """Reads and makes the id of a checkpoint store. Use it on the loop on which the saver was opened."""
 
     def __init__(self, saver: Saver) -> None:
-        builder = StateGraph(_StoreState)
-        builder.add_node("record", _record)
-        builder.add_edge(START, "record")
-        builder.add_edge("record", END)
-        self._graph = builder.compile(checkpointer=saver)
+        self._graph = record_graph(_StoreState, saver)
 
     async def find(self) -> str | None:
-        """The store's id; None before ``make``.
+        """Return the store's id; None before ``make``.
 
         Raises:
-            LoadingError: It is saved in another format.
+            LoadingError: The id is saved in another format.
         """
         snapshot = await self._graph.aget_state(_CONFIG)
         if is_absent(snapshot):
@@ -49,7 +43,7 @@ class StoreIdentity:
         return str(snapshot.values["store_id"])
 
     async def make(self) -> str:
-        """The store's id, made where there is none. Of several processes only one may do this at a time."""
+        """Return the store's id, made at the first call. Only one process may call it at a time."""
         known = await self.find()
         if known is not None:
             return known
@@ -60,12 +54,12 @@ class StoreIdentity:
 
 
 def new_conversation_id(store_id: str) -> str:
-    """A random id for a conversation of a store."""
+    """Make a random id for a conversation of a store."""
     return f"{store_id}.{uuid.uuid4().hex}"
 
 
 def is_of_store(conversation_id: str, store_id: str) -> bool:
-    """Whether a conversation was made in a store, as its id says.
+    """Return whether a conversation's id begins with the id of a store.
 
     >>> is_of_store(new_conversation_id("a"), "a"), is_of_store(new_conversation_id("ab"), "a")
     (True, False)
@@ -74,13 +68,9 @@ def is_of_store(conversation_id: str, store_id: str) -> bool:
 
 
 def is_conversation_id(text: str) -> bool:
-    """Whether a text has the form of a conversation's id, and not of a name that another program gave.
+    """Return whether a text has the form of a conversation's id; other programs use names instead.
 
     >>> is_conversation_id(new_conversation_id(uuid.uuid4().hex)), is_conversation_id("monday")
     (True, False)
     """
     return _ID.fullmatch(text) is not None
-
-
-async def _record(state: _StoreState) -> _StoreState:
-    return {}

@@ -1,12 +1,14 @@
-"""What all conversations over one collection share: settings, the search, store and memory, opened once."""
+"""Services that all conversations over one collection share: settings, search, store and memory, opened once."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractContextManager, AsyncExitStack
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ...modules.calls.journal import ThreadCalls
 from ...modules.embedding.embedder import create_embeddings
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import Judge
@@ -18,7 +20,7 @@ from ...modules.retriever.web import SearxngSearch, WebSearch
 from ...modules.settings import Settings, load_settings
 from ..rag.graph import RagGraph
 from ..session import RagSession, SessionOptions
-from ..systems.registry import find_system
+from ..systems.registry import retrieves
 from ..threads.checkpoints import locks_of, store_errors
 from ..threads.context import RagContext
 from .identity import StoreIdentity
@@ -29,58 +31,50 @@ from .turn.state import ConversationState
 from .turn.store import ConversationStore
 
 _STORE_LOCK = ""
-"""Held while the store's id is made; no conversation has an empty name."""
+"""Name of the lock that guards the making of the store's id; no conversation has an empty name."""
 
 
+@dataclass(kw_only=True)
 class Opened:
-    """What all conversations share while they are open."""
+    """The open services."""
 
-    def __init__(
-        self,
-        *,
-        store: ConversationStore,
-        identity: StoreIdentity,
-        memory: TurnMemory,
-        locks: Locks,
-        graph: CompiledTurn,
-    ) -> None:
-        self.store = store
-        self.identity = identity
-        self.memory = memory
-        self.locks = locks
-        self.graph = graph
-        self.settled_turns: dict[str, str] = {}
-        """Conversation to its last turn that has ended as it should in this process, with nothing left behind."""
-        self._chat: JsonChat | None = None
-        self._judge: Judge | None = None
-        self._store_id = ""
+    store: ConversationStore
+    identity: StoreIdentity
+    memory: TurnMemory
+    locks: Locks
+    graph: CompiledTurn
+    finished_turns: dict[str, str] = field(default_factory=dict)
+    """Last turn of each conversation whose thread this process has deleted, by conversation id."""
+    _chat: JsonChat | None = None
+    _judge: Judge | None = None
+    _store_id: str = ""
 
     async def make_store_id(self) -> str:
-        """The id of the checkpoint store, made where there is none."""
+        """Return the id of the checkpoint store, made at the first call."""
         if not self._store_id:
             async with self.locks.hold(_STORE_LOCK):
                 self._store_id = await self.identity.make()
         return self._store_id
 
     def chat_of(self, services: RagContext, max_tokens: int) -> JsonChat:
-        """The reader, for replies as JSON; one for all turns, so that its formats are found out once."""
+        """Return the reader for JSON replies, one for all turns, so that it probes the endpoint's formats once."""
         if self._chat is None:
             self._chat = JsonChat(services.reader, max_tokens=max_tokens)
         return self._chat
 
     def judge_of(self, services: RagContext) -> Judge:
-        """The judge of the search; where that has none, the reader, which writes its verdicts."""
+        """Return the judge of the search; for a search without one, a judge that lets the reader write verdicts."""
         if self._judge is None:
             self._judge = services.judge or GeneratedJudge(services.reader)
         return self._judge
 
 
 _MEMORY_EMBEDDINGS = "local:use"
-"""Where the settings leave the choice to the documents' language: one memory serves collections of any."""
+"""Embeddings of the memory with the setting "auto": one memory serves collections of any language."""
 
 
 class ConversationServices:
-    """What the conversations over one collection share; its coroutines run on judgetree's own loop."""
+    """Services that the conversations over one collection share; its coroutines run on judgetree's own loop."""
 
     def __init__(
         self,
@@ -99,7 +93,8 @@ class ConversationServices:
         self._web = web or (SearxngSearch(self.settings.searxng_url) if self.settings.searxng_url else None)
         if self.options.web_or_rag and self._web is None:
             raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
-        self._session = RagSession(collection, **session)
+        self.session = RagSession(collection, **session)
+        """The search, whose graph has the turns' search trees."""
         self._given_memory = memory
         self._opening = asyncio.Lock()
         self._opened: Opened | None = None
@@ -107,9 +102,9 @@ class ConversationServices:
 
     @property
     def collection(self) -> str:
-        """Name and address of the searched collection; ``""`` where the system searches nothing."""
-        name = self._session.collection
-        if not name or not find_system(self._session.system).retrieves:
+        """Name and address of the searched collection; ``""`` for a system without a search."""
+        name = self.session.collection
+        if not name or not retrieves(self.session.system):
             return ""
         address = str(self.settings.milvus_address)
         return f"{name} in {address if '://' in address else Path(address).resolve()}"
@@ -117,31 +112,33 @@ class ConversationServices:
     @property
     def rag(self) -> RagGraph:
         """The graph that searches, whose threads are the turns' search trees."""
-        return self._session.graph
+        return self.session.graph
 
     def store_errors(self) -> AbstractContextManager[None]:
-        """Around the use of the checkpoint store: see ``checkpoints.store_errors``."""
+        """Turn errors of the checkpoint store into a ``SettingsError``."""
         return store_errors(self.settings.checkpoint_url)
 
     async def open(self) -> Opened:
-        """Store, memory and locks."""
+        """Return store, memory and locks, opened at the first call."""
         async with self._opening:
             if self._opened is None:
                 self._opened = await self._open()
             return self._opened
 
-    async def open_services(self) -> RagContext:
-        """Collection and models.
-
-        Raises:
-            UserError: Something to mend: settings, collection, key, model name.
-        """
-        return await self._session.open_services()
-
-    async def turn_context(self, conversation: ConversationState, stream: Stream | None) -> TurnContext:
-        """The services of one turn; opens what is not open yet."""
+    @asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[Opened]:
+        """Hold the lock of a conversation inside; errors of the checkpoint store become a ``SettingsError``."""
         opened = await self.open()
-        services = replace(await self.open_services(), context_tokens=self.limits.max_tokens)
+        async with opened.locks.hold(name):
+            with self.store_errors():
+                yield opened
+
+    async def turn_context(
+        self, conversation: ConversationState, *, stream: Stream | None, calls: ThreadCalls | None
+    ) -> TurnContext:
+        """Make the context of one turn; opens the services at the first call."""
+        opened = await self.open()
+        services = replace(await self.session.open_services(), context_tokens=self.limits.max_tokens)
         return TurnContext(
             conversation=conversation,
             rag=self.rag,
@@ -153,6 +150,7 @@ class ConversationServices:
             options=self.options,
             limits=self.limits,
             web=self._web,
+            calls=calls,
             stream=stream,
         )
 
@@ -184,13 +182,8 @@ class ConversationServices:
         self._resources.push_async_callback(asyncio.to_thread, memory.close)
         return memory
 
-    async def prepare(self) -> None:
-        """Open everything now rather than at the first question."""
-        await self.open()
-        await self.open_services()
-
     async def close(self) -> None:
         """Close store, memory and search; ``open`` opens them again."""
         self._opened = None
         await self._resources.aclose()
-        await self._session.aclose()
+        await self.session.aclose()

@@ -1,9 +1,9 @@
-"""The tree of a conversation: its turns as plain data, and the ways to keep it, hand it on and look at it."""
+"""The tree of a conversation: read from its state or JSON, exported and drawn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import networkx as nx
 
@@ -23,21 +23,9 @@ if TYPE_CHECKING:
     import graphviz
 
 
-class Talk(Protocol):
-    """What has a tree: a ``Conversation``."""
-
-    def tree(self) -> ConversationTree:
-        """See ``Conversation.tree``."""
-        ...
-
-    async def atree(self) -> ConversationTree:
-        """See ``Conversation.tree``."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class ConversationTree(TurnTree):
-    """A conversation with everything that was asked, found, answered and spent in it.
+    """A conversation with all its turns, branches and search trees.
 
     >>> from judgetree.modules.memory.turns import MAIN_BRANCH, imported_turn, new_branch
     >>> turn = imported_turn("Who wrote it?", "Cao Xueqin", parent=None, turn_id="1", timestamp="2026-01-01T00:00:00Z")
@@ -57,21 +45,8 @@ class ConversationTree(TurnTree):
     """
 
     @classmethod
-    def from_conversation(cls, conversation: Talk) -> ConversationTree:
-        """The tree of a conversation, also of one with an open turn or without any; no model is called.
-
-        Costs one reading of the history per thread of every search tree.
-        """
-        return conversation.tree()
-
-    @classmethod
-    async def afrom_conversation(cls, conversation: Talk) -> ConversationTree:
-        """``from_conversation`` on a running event loop."""
-        return await conversation.atree()
-
-    @classmethod
     def from_json(cls, text: str) -> ConversationTree:
-        """The tree that ``to_json`` wrote, equal to it in every field.
+        """Read a tree that ``to_json`` wrote; the two are equal in every field.
 
         Raises:
             LoadingError: The text is no JSON, no conversation tree, damaged, or of another format.
@@ -79,34 +54,36 @@ class ConversationTree(TurnTree):
         return _DOCUMENTS.load(text)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The tree as a JSON document that says its format; search trees are documents within it.
+        """Return the tree as a JSON document that names its format; each search tree is a document inside it.
 
         Raises:
-            ValueError: A score or some metadata is a number that is not finite, which JSON cannot say.
+            ValueError: A score or some metadata is a number that is not finite, which JSON cannot write.
         """
         return _DOCUMENTS.dump(self, indent=indent)
 
     def to_networkx(self) -> nx.MultiDiGraph:
-        """A ``networkx.MultiDiGraph``: turns to those that follow them, to those that reuse their evidence, and to
-        their search trees; scalar attributes."""
+        """Return a graph with edges from turns to the turns that follow, that reuse their evidence, and search trees.
+
+        Attributes are scalars.
+        """
         return build_turn_graph(self)
 
     def to_text(self, *, width: int = 100) -> str:
-        """The turns for a terminal of ``width`` columns, branch by branch."""
+        """Draw the turns for a terminal of ``width`` columns, branch by branch."""
         return draw_conversation_text(self, width=width)
 
     def to_dot(self) -> str:
-        """The turns as Graphviz DOT text, to be drawn or changed by hand; needs no Graphviz."""
+        """Draw the turns as Graphviz DOT text; needs no Graphviz."""
         return draw_conversation_dot(self)
 
     def to_graphviz(self) -> graphviz.Source:
-        """The turns as a ``graphviz.Source``: a notebook shows it like ``to_svg``; ``render`` needs ``dot`` itself."""
+        """Draw the turns as a ``graphviz.Source``: a notebook shows it like ``to_svg``, ``render`` needs ``dot``."""
         from ..drawing.source import dot_source  # noqa: PLC0415 - graphviz takes 50 ms to import
 
         return dot_source(self.to_dot(), title="conversation")
 
     def to_svg(self) -> str:
-        """The turns as a stand-alone SVG picture. Runs ``dot`` or ``graphviz-pure``; 500 turns take about 1 s.
+        """Draw the turns as a stand-alone SVG picture. Runs ``dot`` or ``graphviz-pure``; 500 turns take about 1 s.
 
         Raises:
             DependencyError: Neither is installed.
@@ -114,9 +91,9 @@ class ConversationTree(TurnTree):
         return draw_conversation_svg(self)
 
     def to_html(self, *, picture: bool | None = None) -> str:
-        """The turns with their search trees as one self-contained, searchable HTML page.
+        """Draw the turns with their search trees as one self-contained, searchable HTML page.
 
-        ``picture`` puts the SVG on top; None does so for up to 500 turns where it can be drawn.
+        ``picture`` adds the SVG; None adds it for up to 500 turns if it can be drawn.
 
         Raises:
             DependencyError: ``picture`` is True and no renderer is installed.
@@ -124,34 +101,35 @@ class ConversationTree(TurnTree):
         return draw_conversation_html(self, picture=picture)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the page of ``to_html`` in a frame, offline."""
+        """Show the page of ``to_html`` in a frame of a notebook, offline."""
         return draw_conversation_notebook(self)
 
     def __repr__(self) -> str:
-        # Notebooks save it beside the page, and the fields' own would be as long as all chunks together.
+        # Notebooks save the repr with the page, and that of the fields would be as long as all chunks together.
         return f"ConversationTree(name={self.name!r}, title={self.title!r}, turns={len(self.turns)})"
 
     def __str__(self) -> str:
         return self.to_text()
 
 
-_DOCUMENTS = Documents(ConversationTree, "conversation-tree", again="build it again from its conversation")
+_DOCUMENTS = Documents(ConversationTree, "conversation-tree", remedy="build it again from its conversation")
 
 
 async def read_conversation(
     name: str, state: ConversationState | None, turns: list[QaPair], history: StateHistory
 ) -> ConversationTree:
-    """The tree of a conversation's state and all its turns, whose search trees ``history`` knows.
+    """Build the tree of a conversation from its state and turns; search trees are read from ``history``.
 
-    Costs one reading of the history per thread of every search tree.
+    It reads the history of each thread of every search tree once.
     """
     if state is None:
-        return ConversationTree(name=name, conversation_id="", title="", branches=(_MAIN,), turns=())
-    trees = {thread: await _tree_of(thread, history) for turn in turns if (thread := turn["rag_thread_id"])}
+        main = new_branch(MAIN_BRANCH, MAIN_BRANCH)
+        return ConversationTree(name=name, conversation_id="", title="", branches=(main,), turns=())
+    trees = {thread: await read_search_tree(thread, history) for turn in turns if (thread := turn["rag_thread_id"])}
     if waiting := state["open_turn"]:
         thread = rag_thread_of(state["conversation_id"], waiting["turn_id"])
-        if begun := await _tree_of(thread, history):
-            trees[thread] = begun
+        if unfinished := await read_search_tree(thread, history):
+            trees[thread] = unfinished
     return ConversationTree(
         name=name,
         conversation_id=state["conversation_id"],
@@ -164,10 +142,8 @@ async def read_conversation(
     )
 
 
-_MAIN = new_branch(MAIN_BRANCH, MAIN_BRANCH)
-
-
-async def _tree_of(thread_id: str, history: StateHistory) -> SearchTree | None:
+async def read_search_tree(thread_id: str, history: StateHistory) -> SearchTree | None:
+    """Read the search tree of a thread; None if the thread does not exist."""
     try:
         return await SearchTree.afrom_history(history, thread_id)
     except UnknownThread:

@@ -45,17 +45,15 @@ digraph search_tree {{
   edge [arrowsize=0.6, tailport=e, headport=w];"""
 
 
-def draw_dot(root: QueryNode, *, legend: bool = True) -> str:
+def draw_dot(root: QueryNode) -> str:
     """Draw the tree as DOT text with shortened labels; each box has its full text as a tooltip.
 
     Query nodes have the ids ``q0``, ``q1``, …, chunk nodes ``c0``, …, in the order of ``walk_queries`` and
     ``walk_chunks``.
     """
     names = {node.thread_id: f"q{number}" for number, node in enumerate(walk_queries(root))}
-    lines = [_HEAD]
-    if legend:
-        lines.append(f"  label={_legend(root)};")
-    lines.extend(_query_box(names[node.thread_id], node) for node in walk_queries(root))
+    lines = [_HEAD, f"  label={_legend(root)};"]
+    lines += [_query_box(names[node.thread_id], node) for node in walk_queries(root)]
     for number, (parent, chunk) in enumerate(walk_chunks(root)):
         name = f"c{number}"
         lines.append(_chunk_box(name, chunk))

@@ -81,6 +81,7 @@ def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool 
         DependencyError: ``picture`` is True and no renderer is installed, or it fails.
     """
     answered = root.status == "finished" and root.answer_status == "answered"
+    is_small = sum(1 + len(node.chunks) for node in walk_queries(root)) <= PICTURE_MAX_NODES
     return html_page(
         __package__,
         title=html.escape(shorten(root.query, 80)),
@@ -89,7 +90,7 @@ def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool 
         answer_class="" if answered else "alarm",
         totals=html.escape(tree_words(root)),
         notes=_notes(fingerprint),
-        picture=_picture(root, picture),
+        picture=picture_block(lambda: draw_svg(root), wanted=picture, is_small=is_small),
         text=html.escape(draw_text(root)),
         data=json_in_html(_page_data(root)),
     )
@@ -142,23 +143,20 @@ def csp_hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _picture(root: QueryNode, wanted: bool | None) -> str:
-    nodes = sum(1 + len(node.chunks) for node in walk_queries(root))
-    if wanted is False or (wanted is None and nodes > PICTURE_MAX_NODES):
-        return ""
-    return picture_block(lambda: draw_svg(root), required=bool(wanted))
+def picture_block(draw: Callable[[], str], *, wanted: bool | None, is_small: bool, css_class: str = "picture") -> str:
+    """Make the picture at the top of a page, with its zoom; ``""`` without one.
 
-
-def picture_block(draw: Callable[[], str], *, required: bool, css_class: str = "picture") -> str:
-    """Make the picture at the top of a page, with its zoom; ``""`` if it cannot be drawn.
+    With ``wanted=None`` only a small tree has a picture, if it can be drawn.
 
     Raises:
-        DependencyError: The picture is required and cannot be drawn.
+        DependencyError: The picture is wanted and cannot be drawn.
     """
+    if wanted is False or (wanted is None and not is_small):
+        return ""
     try:
         svg = draw()
     except DependencyError as error:
-        if required:
+        if wanted:
             raise
         logger.info("The page has no picture: %s", error)
         return ""

@@ -24,7 +24,7 @@ def find_renderer() -> str | None:
     return shutil.which("dot") or shutil.which("graphviz-pure") or shutil.which("graphviz-pure", path=scripts)
 
 
-def draw_svg(root: QueryNode, *, legend: bool = True) -> str:
+def draw_svg(root: QueryNode) -> str:
     """Draw the tree as a stand-alone SVG document; the tooltip (``title``) of each box is its full text.
 
     Runs a program; 1,000 nodes take 1 to 3 s.
@@ -32,7 +32,7 @@ def draw_svg(root: QueryNode, *, legend: bool = True) -> str:
     Raises:
         DependencyError: Neither ``dot`` nor ``graphviz-pure`` is installed, or the program fails.
     """
-    return render_svg(draw_dot(root, legend=legend), title="search tree")
+    return render_svg(draw_dot(root), title="search tree")
 
 
 def render_svg(dot: str, *, title: str) -> str:

@@ -1,1 +1,1 @@
-"""A search graph as users hold it: runs, sub-runs on threads of their own, and the tree of both."""
+"""Search graphs: their runs and sub-runs, one thread each, their results and search trees."""

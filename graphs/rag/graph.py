@@ -1,4 +1,4 @@
-"""A graph as a LangChain ``Runnable`` that can be called from anywhere: its work hops to the background loop."""
+"""A search graph as a LangChain ``Runnable``, to be called from any thread or event loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.schema import StreamEvent
@@ -23,7 +23,7 @@ from ...modules.settings import Durability
 from ..threads.checkpoints import Saver, open_call_journal, open_checkpointer
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
-from ..threads.snapshots import is_finished, is_unasked
+from ..threads.snapshots import is_finished, is_new_thread
 from ..threads.state import RagState
 from .run_start import Options, RagInput, Run, extra_inputs_of, start_of
 from .running_work import RunningWork
@@ -33,12 +33,20 @@ from .thread_runs import ThreadKey, ThreadSummary, check_thread, list_root_threa
 CheckpointerFactory = Callable[[], AbstractAsyncContextManager[Saver]]
 
 
-class RagGraph(Runnable[RagInput | str | None, RagState]):
-    """A graph of judgetree, with its checkpoints.
+class GraphOptions(TypedDict, total=False):
+    """Keyword arguments of the functions that build a ``RagGraph``, which explains them."""
 
-    Input is ``{"query": …}``, the query itself, or None to go on with an existing thread. The thread is named by
-    ``config={"configurable": {"thread_id": …}}``; without a name it gets a new one. A thread that exists is resumed if
-    it is open and returned, at no cost, if it is finished; with another question or other settings it is refused.
+    checkpointer: str | CheckpointerFactory | None
+    context: RagContext | None
+    durability: Durability
+
+
+class RagGraph(Runnable[RagInput | str | None, RagState]):
+    """A search graph with its checkpoints.
+
+    The input is ``{"query": …}``, the query itself, or None to resume a thread. The thread id stands in
+    ``config={"configurable": {"thread_id": …}}``; without one, the run gets a new thread. An open thread is resumed. A
+    finished thread is returned without a model call. Another question or other settings on a known thread are refused.
 
     ::
 
@@ -55,13 +63,13 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         context: RagContext | None = None,
         durability: Durability = "async",
     ) -> None:
-        """Nothing is opened or compiled before the first call.
+        """Keep the arguments; the first call opens the store and compiles the graph.
 
         Args:
-            builder: The graph.
-            system: Its name in fingerprints.
-            checkpointer: A URL (see ``checkpoints``), a factory that is opened on judgetree's own loop, or None.
-            context: Services and limits, unless each call brings its own.
+            builder: The graph, not compiled.
+            system: Name of the system in fingerprints.
+            checkpointer: A URL (see ``threads.checkpoints``), a factory for judgetree's own loop, or None.
+            context: Services and limits of calls without a ``context`` of their own.
             durability: When checkpoints are written: every step ("sync", "async") or once a run ("exit").
         """
         self.system = system
@@ -74,7 +82,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         self._compiled: Compiled | None = None
         self._journal: CallJournal | None = None
         self._resources = AsyncExitStack()
-        self._opening: asyncio.Lock | None = None
+        self._opening = asyncio.Lock()
         self._running = RunningWork("graph")
 
     # --- the Runnable interface; every public method may be called from any thread or event loop ---
@@ -88,11 +96,11 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         context: RagContext | None = None,
         **kwargs: Any,
     ) -> RagState:
-        """Run to the end and give back the final state.
+        """Run to the end and return the final state.
 
         Raises:
             ThreadMismatch: The thread holds another question or was run with other settings.
-            UnknownThread: ``input`` is None and the thread was never written.
+            UnknownThread: ``input`` is None and the thread does not exist.
             ModelCallError: The reader failed after its last attempt; the thread stays open and can be resumed.
             LoopReentryError: Called on judgetree's own loop.
         """
@@ -114,7 +122,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         context: RagContext | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
-        """Yield what LangGraph streams in ``stream_mode``; "custom" has the live events of sub-runs too."""
+        """Yield the items that LangGraph streams in ``stream_mode``; "custom" includes the live events of sub-runs."""
         async with self._started(input, config, context, kwargs, streams=True) as run:
             if run.finished is not None:
                 if kwargs.get("stream_mode", "values") == "values":
@@ -134,13 +142,13 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         context: RagContext | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[StreamEvent]:
-        """LangChain's events of the run and all its sub-runs, model tokens included."""
+        """Yield LangChain's events of the run and all its sub-runs, model tokens included."""
         async for event in background_loop().aiterate(self._astream_events(input, config, context, kwargs)):
             yield event
 
     @blocking
     async def get_state(self, config: RunnableConfig) -> StateSnapshot:
-        """The newest checkpoint of a thread; ``created_at`` is None if there is none."""
+        """Return the newest checkpoint of a thread; its ``created_at`` is None if the thread does not exist."""
         check_thread(config)
         return await (await self._graph()).aget_state(config)
 
@@ -148,7 +156,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
 
     @blocking
     async def get_state_history(self, config: RunnableConfig, **kwargs: Any) -> AsyncIterator[StateSnapshot]:
-        """Checkpoints of a thread, newest first."""
+        """Yield the checkpoints of a thread, newest first."""
         check_thread(config)
         async for snapshot in (await self._graph()).aget_state_history(config, **kwargs):
             yield snapshot
@@ -157,24 +165,25 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
 
     @blocking
     async def list_threads(self, limit: int = 100) -> list[ThreadSummary]:
-        """The root threads of the store, newest first."""
+        """List the root threads of the store, newest first; at most ``limit``."""
         return await list_root_threads(graph, limit) if (graph := await self._graph()).checkpointer else []
 
     alist_threads = async_twin(list_threads)
 
     async def aopen_store(self) -> Saver | None:
-        """The store itself, for use on judgetree's own loop until ``aclose``; None where nothing is kept."""
+        """Return the open store, for use on judgetree's own loop until ``aclose``; None without checkpoints."""
         return cast("Saver | None", (await self._graph()).checkpointer)
 
-    def close(self) -> None:
-        """Close the store; the next call opens it again. Questions that run meanwhile end with a ``SessionError``."""
-        if not self._running.is_of_another_process:
-            background_loop().run(self._aclose())
+    @blocking
+    async def close(self) -> None:
+        """Close the store; the next call opens it again. Running questions end with a ``SessionError``."""
+        if self._running.is_of_another_process:
+            return
+        await self._running.end()
+        self._compiled = None
+        await self._resources.aclose()
 
-    async def aclose(self) -> None:
-        """Async twin of ``close``."""
-        if not self._running.is_of_another_process:
-            await background_loop().arun(self._aclose())
+    aclose = async_twin(close)
 
     def __enter__(self) -> RagGraph:
         return self
@@ -186,8 +195,6 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
 
     async def _graph(self) -> Compiled:
         self._running.check_process()
-        if self._opening is None:
-            self._opening = asyncio.Lock()
         async with self._opening:
             if self._compiled is None:
                 saver = await self._open_saver()
@@ -203,19 +210,14 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         return await self._resources.enter_async_context(open_checkpointer(self._checkpointer))
 
     async def aopen_journal(self) -> CallJournal | None:
-        """The journal of the store's model calls, for use on judgetree's own loop; None where nothing outlives it."""
+        """Return the journal of model calls, for use on judgetree's own loop; None for a store in memory."""
         await self._graph()
         return self._journal
 
     def thread_key(self, thread_id: str) -> ThreadKey:
-        """What tells the thread from those of other stores in this process."""
+        """Return the key of a thread that is unique among all stores of this process."""
         shared = isinstance(self._checkpointer, str) and self._checkpointer != "memory:"
         return (str(self._checkpointer) if shared else f"{id(self)}", thread_id)
-
-    async def _aclose(self) -> None:
-        await self._running.end()
-        self._compiled = None
-        await self._resources.aclose()
 
     async def _astream_events(
         self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
@@ -237,20 +239,20 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         *,
         streams: bool = False,
     ) -> AsyncIterator[Run]:
-        """The prepared run, with its thread held for it alone."""
+        """Yield the prepared run while holding its thread's lease."""
         base = config or {}
         is_new = not base.get("configurable", {}).get("thread_id")
         thread_id = str(uuid.uuid4() if is_new else base["configurable"]["thread_id"])
         base = {**base, "configurable": {**base.get("configurable", {}), "thread_id": thread_id}}
         check_thread(base)
-        async with self._running.entered(), thread_runs().turn(self.thread_key(thread_id)) as turn:
+        async with self._running.entered(), thread_runs().leased(self.thread_key(thread_id)) as lease:
             run = await self._prepare(given, base, context, options, is_new=is_new, streams=streams)
             if run.finished is None:
-                turn.check()
+                lease.check()
             try:
                 yield run
             except ModelCallError as failure:
-                turn.fail(failure)
+                lease.fail(failure)
                 raise
             if run.finished is None:
                 await forget_calls(run.context.calls)
@@ -272,7 +274,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             raise SettingsError("No services: give context=RagContext(…) to this call or to the graph's builder.")
         graph, thread_id = await self._graph(), str(base["configurable"]["thread_id"])
         snapshot = await graph.aget_state(base) if graph.checkpointer else None
-        known = None if snapshot is None or is_unasked(snapshot) else snapshot
+        known = None if snapshot is None or is_new_thread(snapshot) else snapshot
         start = start_of(given, thread_id, known)
         repeat = int(base["configurable"].get("repeat", 0))
         fingerprint = await asyncio.to_thread(
@@ -282,7 +284,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             source=self.source,
             services=services,
             repeat=repeat,
-            brought=extra_inputs_of(given, start, known),
+            extra=extra_inputs_of(given, start, known),
         )
         if known is not None:
             refuse_mismatch(thread_id, known.values.get("fingerprint") or {}, fingerprint)
@@ -314,5 +316,5 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
     async def _calls_made(self, thread_id: str) -> set[str]:
         tree = await SearchTree.afrom_history(self, thread_id)
         records = (record for node in tree.query_nodes() for record in node.usage)
-        # Cached ones too: they took their place. A call that was cut off takes it when it is made again.
+        # Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again.
         return {record["call_id"] for record in records if record["kind"] == "chat" and record["error"] != INTERRUPTED}

@@ -1,28 +1,13 @@
-"""What comes back from a question."""
+"""The result of a question."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TypedDict
 
 from ...modules.calls.usage import UsageTotals
 from ..threads.state import AnswerStatus
 from .search_tree import SearchTree
-
-
-class ResultDocument(TypedDict):
-    """A result as one JSON document."""
-
-    answer: str
-    status: AnswerStatus
-    thread_id: str
-    system: str
-    error: str
-    usage: UsageTotals
-    usage_this_run: UsageTotals
-    wall_s: float
-    tree: object
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +21,13 @@ class RagResult:
     system: str
     tree: SearchTree
     usage: UsageTotals
-    """Of the whole tree, earlier runs of the thread included."""
+    """Usage of the whole tree, earlier runs of the thread included."""
     usage_this_run: UsageTotals
-    """Of the calls that this run paid for: all zero where a finished thread was returned."""
+    """Usage of this run's own model calls; all zero for a finished thread."""
     wall_s: float
-    """Seconds that this run took."""
+    """Duration of this run in seconds."""
     error: str = ""
-    """Why the run failed; ``""`` otherwise."""
+    """Error of a failed run; ``""`` otherwise."""
 
     def __str__(self) -> str:
         return self.answer or f"({self.status}: {self.error})"
@@ -50,16 +35,16 @@ class RagResult:
     def _repr_html_(self) -> str:
         return self.tree._repr_html_()
 
-    def to_document(self) -> ResultDocument:
-        """Plain data that ``json.dumps`` takes."""
-        return ResultDocument(
-            answer=self.answer,
-            status=self.status,
-            thread_id=self.thread_id,
-            system=self.system,
-            error=self.error,
-            usage=self.usage,
-            usage_this_run=self.usage_this_run,
-            wall_s=round(self.wall_s, 3),
-            tree=json.loads(self.tree.to_json()),
-        )
+    def to_document(self) -> dict[str, object]:
+        """Return the result as plain data for ``json.dumps``."""
+        return {
+            "answer": self.answer,
+            "status": self.status,
+            "thread_id": self.thread_id,
+            "system": self.system,
+            "error": self.error,
+            "usage": self.usage,
+            "usage_this_run": self.usage_this_run,
+            "wall_s": round(self.wall_s, 3),
+            "tree": json.loads(self.tree.to_json()),
+        }

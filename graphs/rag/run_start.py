@@ -1,4 +1,4 @@
-"""What a run of a graph starts from: its input, and what is made of it before the first node."""
+"""Checks the input of a run, before its first node."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ Options = dict[str, Any]
 
 
 class RagInput(TypedDict, total=False):
-    """What a run starts from."""
+    """Input of a run."""
 
     query: str
     reader_query: str
-    """What the reader is asked, where that is not the query that is searched for."""
+    """Question for the reader, if it differs from the query."""
     kept_chunks: list[Document]
-    """Chunks that join those found, as if they had been found last."""
+    """Chunks to add to those of the first search, ranked last."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One prepared invocation."""
+    """A prepared run of the compiled graph."""
 
     context: RunContext
     config: RunnableConfig
     options: Options
-    """Further keyword arguments for LangGraph, as the caller gave them."""
+    """Keyword arguments for LangGraph."""
     start: RagState | None
-    """None resumes an open thread."""
+    """Initial state; None resumes an open thread."""
     finished: RagState | None
-    """The final state, if the thread has already run to its end."""
+    """Final state of a thread that has already run to its end; None for other threads."""
 
 
 def start_of(given: RagInput | str | None, thread_id: str, known: StateSnapshot | None) -> RagInput:
-    """What a run starts from: as it was given, or the question of the thread that is to be resumed.
+    """Check the input of a run; None takes the question of the ``known`` thread.
 
     Raises:
-        UnknownThread: Nothing was given, and the thread was never written.
-        SettingsError: The question is empty or no text.
+        UnknownThread: ``given`` is None and the thread does not exist.
+        SettingsError: The question is empty or not a string.
     """
     if given is None:
         if known is None:
-            raise UnknownThread(f"Thread {thread_id!r} was never written, so there is nothing to resume.")
+            raise UnknownThread(f"Thread {thread_id!r} does not exist. Give a question to start it.")
         return RagInput(query=str(known.values["query"]))
     start = RagInput(query=given) if isinstance(given, str) else given
     query: object = start.get("query", "") if isinstance(start, Mapping) else start
@@ -66,7 +66,7 @@ def start_of(given: RagInput | str | None, thread_id: str, known: StateSnapshot 
 
 
 def extra_inputs_of(given: RagInput | str | None, start: RagInput, known: StateSnapshot | None) -> dict[str, str]:
-    """What a run starts from besides its query, for its fingerprint; a resumed thread's as it was stored."""
+    """Describe the inputs besides the query for the fingerprint; a resumed thread keeps its stored description."""
     if given is not None or known is None:
         return extra_inputs(start.get("reader_query", ""), start.get("kept_chunks", []))
     stored: dict[str, str] = known.values.get("fingerprint") or {}

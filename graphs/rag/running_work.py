@@ -1,4 +1,4 @@
-"""What an object is doing, so that closing it ends that with a clear error, and a forked process cannot use it."""
+"""Tracks the tasks of an object, so that ``close`` can end them and a forked process cannot use the object."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ...modules.errors import SessionError
 
 
 class RunningWork:
-    """The tasks that an object's methods run on judgetree's own loop, in the process that used it first."""
+    """The tasks that run an object's methods on judgetree's own loop, in the process that used the object first."""
 
     def __init__(self, what: str) -> None:
-        """``what``: the object in a message, such as "session"."""
+        """Name the object in messages ``what``, such as "session"."""
         self._what = what
         self._tasks: set[asyncio.Task[object]] = set()
         self._ended: set[asyncio.Task[object]] = set()
@@ -23,14 +23,14 @@ class RunningWork:
 
     @property
     def is_of_another_process(self) -> bool:
-        """True in a process that was forked from the one that uses the object."""
+        """True in a process that was forked from the one that used the object first."""
         return self._pid is not None and self._pid != os.getpid()
 
     def check_process(self) -> None:
-        """Take note of the process at the first use.
+        """Remember the process of the first use, and refuse all others.
 
         Raises:
-            SessionError: The process was forked from that of the first use.
+            SessionError: This process was forked from the process of the first use.
         """
         if self.is_of_another_process:
             raise SessionError(
@@ -41,10 +41,10 @@ class RunningWork:
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
-        """Do some work in here.
+        """Register the current task while its work runs inside.
 
         Raises:
-            SessionError: The object was closed meanwhile; or see ``check_process``.
+            SessionError: The object was closed during the work, or see ``check_process``.
         """
         self.check_process()
         task = asyncio.current_task()
@@ -55,7 +55,7 @@ class RunningWork:
         except asyncio.CancelledError:
             if task not in self._ended:
                 raise
-            task.uncancel()
+            task.uncancel()  # ``end`` cancelled the task; the caller gets an error instead
             raise SessionError(
                 f"The {self._what} was closed while this question ran. What was done is kept: ask again on its thread."
             ) from None
@@ -65,7 +65,7 @@ class RunningWork:
             self._changed.set()
 
     async def end(self) -> None:
-        """Cancel the work of all other tasks and wait until it has wound up."""
+        """Cancel all other registered tasks and wait until each has left ``entered``."""
         own = asyncio.current_task()
         for task in self._tasks - {own}:
             self._ended.add(task)

@@ -1,4 +1,4 @@
-"""The search tree of a question: plain data, and the ways to keep it, hand it on and look at it."""
+"""The search tree of a question: read from checkpoints or JSON, exported and drawn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchTree:
-    """One question with everything that was asked, found, judged and spent below it.
+    """One question with all its chunks, verdicts, sub-runs and model calls.
 
     >>> tree = SearchTree(root=QueryNode(thread_id="t", query="Who wrote it?", answer="Cao Xueqin", status="finished"))
     >>> print(tree)
@@ -36,30 +36,30 @@ class SearchTree:
     """
 
     fingerprint: Mapping[str, str] = field(default_factory=dict)
-    """Everything that determined the run, by name; empty where the run kept none."""
+    """Everything that determined the run, by name; empty if the run saved no fingerprint."""
     root: QueryNode
 
     @classmethod
     def from_history(cls, graph: StateHistory, thread_id: str) -> SearchTree:
-        """The tree of a thread from its checkpoints, be it finished, failed or still open; no model is called.
+        """Read the tree of a finished, failed or open thread from its checkpoints; no model is called.
 
-        Costs one reading of the history per thread.
+        It reads the history of each thread once.
 
         Raises:
-            UnknownThread: The thread was never written.
+            UnknownThread: The thread does not exist.
         """
-        saved = read_tree(graph, thread_id)
-        return cls(root=saved.root, fingerprint=saved.fingerprint)
+        root, fingerprint = read_tree(graph, thread_id)
+        return cls(root=root, fingerprint=fingerprint)
 
     @classmethod
     async def afrom_history(cls, graph: StateHistory, thread_id: str) -> SearchTree:
-        """``from_history`` on a running event loop."""
-        saved = await aread_tree(graph, thread_id)
-        return cls(root=saved.root, fingerprint=saved.fingerprint)
+        """Async twin of ``from_history``."""
+        root, fingerprint = await aread_tree(graph, thread_id)
+        return cls(root=root, fingerprint=fingerprint)
 
     @classmethod
     def from_json(cls, text: str) -> SearchTree:
-        """The tree that ``to_json`` wrote, equal to it in every field.
+        """Read a tree that ``to_json`` wrote; the two are equal in every field.
 
         Raises:
             LoadingError: The text is no JSON, no search tree, damaged, or of another format.
@@ -67,22 +67,18 @@ class SearchTree:
         return TREE_DOCUMENTS.load(text)
 
     def query_nodes(self) -> Iterator[QueryNode]:
-        """Every query node, parents before children."""
+        """Yield every query node, parents before children."""
         return walk_queries(self.root)
 
     def chunk_nodes(self) -> Iterator[ChunkNode]:
-        """Every chunk node: a chunk, then what is below it, then the next chunk of the same query."""
+        """Yield every chunk node: a chunk, then the chunks of its sub-run, then the next chunk of the same query."""
         return (chunk for _, chunk in walk_chunks(self.root))
 
     @property
     def depth(self) -> int:
         """Level of the deepest query, or last round that found a new chunk; 0 without sub-runs and further rounds."""
-        return max(self._depths()) - self.root.depth
-
-    def _depths(self) -> Iterator[int]:
-        for node in self.query_nodes():
-            yield node.depth
-            yield from map(node.depth_of, node.chunks)
+        deepest = max(max((node.depth, *map(node.depth_of, node.chunks))) for node in self.query_nodes())
+        return deepest - self.root.depth
 
     @property
     def sub_runs(self) -> int:
@@ -91,7 +87,7 @@ class SearchTree:
 
     @property
     def usage(self) -> UsageTotals:
-        """The model calls of the whole tree summed up."""
+        """Usage of the whole tree."""
         return total_usage(record for node in self.query_nodes() for record in node.usage)
 
     @property
@@ -101,41 +97,44 @@ class SearchTree:
 
     @property
     def budget_spent(self) -> bool:
-        """Whether the allowance of model calls ran out, so that the answer is from a part of the evidence."""
+        """True if the limit of model calls was reached, so that the answer rests on a part of the evidence."""
         return any(chunk.budget_spent for chunk in self.chunk_nodes())
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The tree as a JSON document that says its format.
+        """Return the tree as a JSON document that names its format.
 
         Raises:
-            ValueError: Some metadata holds a number that is not finite, which JSON cannot say.
+            ValueError: Some metadata holds a number that is not finite, which JSON cannot write.
         """
         return TREE_DOCUMENTS.dump(self, indent=indent)
 
     def to_networkx(self) -> nx.DiGraph:
-        """A ``networkx.DiGraph``: queries to their chunks, chunks to their sub-questions; scalar attributes."""
+        """Return a graph with edges from queries to their chunks and from chunks to their sub-questions.
+
+        Attributes are scalars.
+        """
         return build_graph(self.root)
 
     def to_graphml(self) -> str:
-        """The graph of ``to_networkx`` as GraphML text."""
+        """Return the graph of ``to_networkx`` as GraphML text."""
         return draw_graphml(self.root)
 
     def to_text(self, *, width: int = 100) -> str:
-        """The tree for a terminal of ``width`` columns."""
+        """Draw the tree for a terminal of ``width`` columns."""
         return draw_text(self.root, width=width)
 
     def to_dot(self) -> str:
-        """The tree as Graphviz DOT text, to be drawn or changed by hand; needs no Graphviz."""
+        """Draw the tree as Graphviz DOT text; needs no Graphviz."""
         return draw_dot(self.root)
 
     def to_graphviz(self) -> graphviz.Source:
-        """The tree as a ``graphviz.Source``: a notebook shows it like ``to_svg``; ``render`` needs ``dot`` itself."""
+        """Draw the tree as a ``graphviz.Source``: a notebook shows it like ``to_svg``, its ``render`` needs ``dot``."""
         from ..drawing.source import dot_source  # noqa: PLC0415 - graphviz takes 50 ms to import
 
         return dot_source(self.to_dot(), title="search tree")
 
     def to_svg(self) -> str:
-        """The tree as a stand-alone SVG picture. Runs ``dot`` or ``graphviz-pure``; 1,000 nodes take 1 to 3 s.
+        """Draw the tree as a stand-alone SVG picture. Runs ``dot`` or ``graphviz-pure``; 1,000 nodes take 1 to 3 s.
 
         Raises:
             DependencyError: Neither is installed.
@@ -143,9 +142,9 @@ class SearchTree:
         return draw_svg(self.root)
 
     def to_html(self, *, picture: bool | None = None) -> str:
-        """The tree as one self-contained, searchable HTML page.
+        """Draw the tree as one self-contained, searchable HTML page.
 
-        ``picture`` puts the SVG on top; None does so for trees of up to 80 nodes where it can be drawn.
+        ``picture`` adds the SVG; None adds it to trees of up to 80 nodes if it can be drawn.
 
         Raises:
             DependencyError: ``picture`` is True and no renderer is installed.
@@ -153,11 +152,11 @@ class SearchTree:
         return draw_html(self.root, self.fingerprint, picture=picture)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the page of ``to_html`` in a frame, offline."""
+        """Show the page of ``to_html`` in a frame of a notebook, offline."""
         return draw_notebook_html(self.root, self.fingerprint)
 
     def __repr__(self) -> str:
-        # Notebooks save it beside the page, and the fields' own would be as long as all chunks together.
+        # Notebooks save the repr with the page, and that of the fields would be as long as all chunks together.
         root = self.root
         return f"SearchTree(thread_id={root.thread_id!r}, query={root.query!r}, sub_runs={self.sub_runs})"
 
@@ -165,4 +164,4 @@ class SearchTree:
         return self.to_text()
 
 
-TREE_DOCUMENTS = Documents(SearchTree, "search-tree", again="build the tree again from its checkpoints")
+TREE_DOCUMENTS = Documents(SearchTree, "search-tree", remedy="build the tree again from its checkpoints")

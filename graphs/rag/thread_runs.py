@@ -1,4 +1,4 @@
-"""How a thread is run: started, resumed or read, and by one caller at a time in a process."""
+"""Runs of threads: sub-runs, the list of root threads, and leases that let one caller at a time run a thread."""
 
 from __future__ import annotations
 
@@ -20,31 +20,22 @@ from ...modules.formats import check_id
 from ..threads.branches import Branches
 from ..threads.checkpoints import Saver
 from ..threads.context import Compiled, RunContext
-from ..threads.snapshots import ThreadStatus, is_finished, is_unasked, status_of
+from ..threads.snapshots import ThreadStatus, is_finished, is_new_thread, status_of
 from ..threads.state import AnswerStatus, RagState
 
 
-def thread_config(context: RunContext) -> RunnableConfig:
-    """A fresh config for the thread of ``context``.
-
-    Made anew rather than spread from the parent's: that would save a sub-run under the parent's namespace, where its
-    own thread has no history.
-    """
-    return {"configurable": {"thread_id": context.thread_id}, "metadata": dict(context.metadata())}
-
-
 def check_thread(config: RunnableConfig) -> None:
-    """Do nothing if every store can keep the thread's id.
+    """Check that every store can keep the thread's id.
 
     Raises:
-        SettingsError: It is too long, or holds NUL or half a surrogate pair.
+        SettingsError: The id is too long, or holds NUL or half a surrogate pair.
     """
     check_id("The thread id", config.get("configurable", {}).get("thread_id", ""))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadSummary:
-    """One root thread in a line."""
+    """Summary of a root thread."""
 
     thread_id: str
     query: str
@@ -52,11 +43,11 @@ class ThreadSummary:
     status: ThreadStatus
     answer_status: AnswerStatus | None
     created_at: str
-    """ISO 8601, UTC; of the newest checkpoint."""
+    """Time of the newest checkpoint: ISO 8601, UTC."""
 
 
 async def list_root_threads(graph: Compiled, limit: int) -> list[ThreadSummary]:
-    """The newest ``limit`` root threads of a graph's store, newest first; reads every root checkpoint's header."""
+    """List the newest ``limit`` root threads of a graph's store, newest first; reads every root checkpoint's header."""
     saver = cast(Saver, graph.checkpointer)
     thread_ids: dict[str, str] = {}
     async for saved in saver.alist(None, filter={"depth": 0}):
@@ -80,11 +71,11 @@ def _summary(thread_id: str, snapshot: StateSnapshot) -> ThreadSummary:
 
 
 async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext]) -> RagState:
-    """The final state of a sub-question's thread, in as few calls as its checkpoints allow: none if it is finished.
+    """Start or resume the thread of a sub-question and return its final state; a finished thread costs no model call.
 
     Raises:
-        BudgetSpent: No call is left for its answer.
-        ModelCallError: Its answer failed after the last attempt; its thread stays open for a resume.
+        BudgetSpent: No model call is left for the answer.
+        ModelCallError: The answer failed after its last attempt; the thread stays open and can be resumed.
     """
     parent = runtime.context
     child = replace(
@@ -96,9 +87,10 @@ async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext
         calls=parent.calls.of_thread(thread_id) if parent.calls else None,
         emit_to=parent.emit_to or runtime.stream_writer,
     )
-    config = thread_config(child)
+    # Nothing is copied from the parent's config: its namespace would hide the sub-run from its thread's history.
+    config: RunnableConfig = {"configurable": {"thread_id": thread_id}, "metadata": dict(child.metadata())}
     snapshot = await parent.graph.aget_state(config) if parent.graph.checkpointer else None
-    is_new = snapshot is None or is_unasked(snapshot)
+    is_new = snapshot is None or is_new_thread(snapshot)
     if snapshot is not None and not is_new and is_finished(snapshot):
         parent.budget.release(thread_id)
         return cast(RagState, snapshot.values)
@@ -117,7 +109,7 @@ async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext
 
 
 ThreadKey = tuple[str, str]
-"""The store, and the thread in it."""
+"""Store and thread id."""
 
 _HELD: ContextVar[frozenset[ThreadKey]] = ContextVar("_HELD", default=frozenset())
 
@@ -130,7 +122,7 @@ class _Entry:
         self.failure: ModelCallError | None = None
 
 
-class Turn:
+class Lease:
     """The right to run a thread."""
 
     def __init__(self, entry: _Entry, failures_seen: int) -> None:
@@ -138,56 +130,59 @@ class Turn:
         self._failures_seen = failures_seen
 
     def check(self) -> None:
-        """Raise what ended the run that was waited for.
+        """Check that no other run of the thread failed while this lease waited.
 
         Raises:
-            ModelCallError: That run failed, so that the same would fail again.
+            ModelCallError: Another run failed, so that the same model call would fail again.
         """
         if self._entry.failure is not None and self._entry.failures > self._failures_seen:
             raise self._entry.failure
 
     def fail(self, failure: ModelCallError) -> None:
-        """Tell those who wait that the run has failed."""
+        """Let ``check`` of all leases that are waiting raise ``failure``."""
         self._entry.failures += 1
         self._entry.failure = failure
 
 
 class ThreadRuns:
-    """The threads that are being run on one event loop."""
+    """The threads that are running on one event loop."""
 
     def __init__(self) -> None:
         self._entries: dict[ThreadKey, _Entry] = {}
 
     @asynccontextmanager
-    async def turn(self, key: ThreadKey) -> AsyncIterator[Turn]:
-        """Wait until no one else runs the thread, then hold it; at once where the caller ``holds`` it already."""
+    async def leased(self, key: ThreadKey) -> AsyncIterator[Lease]:
+        """Wait for the thread's lease and hold it inside; a caller inside ``held`` has the lease already."""
         if key in _HELD.get():
-            yield Turn(_Entry(), 0)
+            yield Lease(_Entry(), 0)
             return
         entry = self._entries.setdefault(key, _Entry())
         entry.users += 1
         failures_seen = entry.failures
         try:
             async with entry.lock:
-                yield Turn(entry, failures_seen)
+                yield Lease(entry, failures_seen)
         finally:
             entry.users -= 1
             if not entry.users:
                 self._entries.pop(key, None)
 
     @asynccontextmanager
-    async def held(self, key: ThreadKey) -> AsyncIterator[Turn]:
-        """``turn`` for a coroutine that calls others which take turns at the same thread. Not for generators."""
-        async with self.turn(key) as turn:
+    async def held(self, key: ThreadKey) -> AsyncIterator[Lease]:
+        """Hold the lease and share it with the coroutines awaited inside. Not for generators.
+
+        A generator may resume in another context, where the context variable cannot be reset.
+        """
+        async with self.leased(key) as lease:
             token = _HELD.set(_HELD.get() | {key})
             try:
-                yield turn
+                yield lease
             finally:
                 _HELD.reset(token)
 
 
 def thread_runs() -> ThreadRuns:
-    """Those of this process."""
+    """Return the running threads of this process."""
     return _on(background_loop())
 
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from langgraph.graph import END, START, StateGraph
 
-from ...modules.settings import Durability
-from ..rag.graph import CheckpointerFactory, RagGraph
-from ..threads.context import RagContext, RunContext
+from ..rag.graph import GraphOptions, RagGraph
+from ..threads.context import RunContext
 from ..threads.state import RagState
 from . import nodes
 
 
-def build_closed_book(
-    *,
-    checkpointer: str | CheckpointerFactory | None = "memory:",
-    context: RagContext | None = None,
-    durability: Durability = "async",
-) -> RagGraph:
-    """Build the closed-book graph; its context needs a reader. Arguments as for ``RagGraph``.
+def build_closed_book(**options: Unpack[GraphOptions]) -> RagGraph:
+    """Build the closed-book graph; its context needs a reader. Options as for ``RagGraph``.
 
     ::
 
@@ -28,4 +24,4 @@ def build_closed_book(
     builder.add_node("generate", nodes.generate_closed_book)
     builder.add_edge(START, "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, system="llm", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="llm", **options)

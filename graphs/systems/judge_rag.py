@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from langgraph.graph import END, START, StateGraph
 
-from ...modules.settings import Durability
-from ..rag.graph import CheckpointerFactory, RagGraph
-from ..threads.context import RagContext, RunContext
+from ..rag.graph import GraphOptions, RagGraph
+from ..threads.context import RunContext
 from ..threads.state import RagState
 from . import nodes
 
 
-def build_judge_rag(
-    *,
-    checkpointer: str | CheckpointerFactory | None = "memory:",
-    context: RagContext | None = None,
-    durability: Durability = "async",
-) -> RagGraph:
+def build_judge_rag(**options: Unpack[GraphOptions]) -> RagGraph:
     """Build the recursive graph with a judge; its context needs a retriever, a reader and a judge.
 
-    Arguments as for ``RagGraph``.
+    Options as for ``RagGraph``.
 
     ::
 
@@ -44,4 +40,4 @@ def build_judge_rag(
     builder.add_edge("call_new_rag", "augment")
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, system="judge", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="judge", **options)

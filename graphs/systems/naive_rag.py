@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from langgraph.graph import END, START, StateGraph
 
-from ...modules.settings import Durability
-from ..rag.graph import CheckpointerFactory, RagGraph
-from ..threads.context import RagContext, RunContext
+from ..rag.graph import GraphOptions, RagGraph
+from ..threads.context import RunContext
 from ..threads.state import RagState
 from . import nodes
 
 
-def build_naive_rag(
-    *,
-    checkpointer: str | CheckpointerFactory | None = "memory:",
-    context: RagContext | None = None,
-    durability: Durability = "async",
-) -> RagGraph:
-    """Build the baseline without a judge; its context needs a retriever and a reader. Arguments as for ``RagGraph``.
+def build_naive_rag(**options: Unpack[GraphOptions]) -> RagGraph:
+    """Build the baseline without a judge; its context needs a retriever and a reader. Options as for ``RagGraph``.
 
     ::
 
@@ -31,4 +27,4 @@ def build_naive_rag(
     builder.add_edge("retrieve", "augment")
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, system="naive", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="naive", **options)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Unpack
 
 from ...modules.errors import SettingsError
 from ...modules.parts import check_name, made, part_of
-from ...modules.settings import Durability
-from ..rag.graph import CheckpointerFactory, RagGraph
-from ..threads.context import RagContext
+from ..rag.graph import GraphOptions, RagGraph
 from .closed_book import build_closed_book
 from .ircot import build_ircot
 from .iter_retgen import build_iter_retgen
@@ -27,14 +25,8 @@ from .self_ask import build_self_ask
 class GraphBuilder(Protocol):
     """Protocol of the functions that build a system's graph."""
 
-    def __call__(
-        self,
-        *,
-        checkpointer: str | CheckpointerFactory | None = "memory:",
-        context: RagContext | None = None,
-        durability: Durability = "async",
-    ) -> RagGraph:
-        """Build the graph. Arguments as for ``RagGraph``."""
+    def __call__(self, **options: Unpack[GraphOptions]) -> RagGraph:
+        """Build the graph. Options as for ``RagGraph``."""
         ...
 
 
@@ -90,15 +82,10 @@ class _OwnBuilder:
 
     given: str | GraphBuilder
 
-    def __call__(
-        self,
-        *,
-        checkpointer: str | CheckpointerFactory | None = "memory:",
-        context: RagContext | None = None,
-        durability: Durability = "async",
-    ) -> RagGraph:
+    def __call__(self, **options: Unpack[GraphOptions]) -> RagGraph:
         part = part_of("system", self.given)
-        graph = made(part, checkpointer=checkpointer, context=context, durability=durability)
+        given: GraphOptions = {"checkpointer": "memory:", "context": None, "durability": "async", **options}
+        graph = made(part, **given)
         if not isinstance(graph, RagGraph):
             raise SettingsError(
                 f"The system {part.name!r} is {graph!r:.100}. Name a function that builds a judgetree.RagGraph."

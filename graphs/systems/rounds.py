@@ -1,4 +1,4 @@
-"""Shared nodes of systems that search in rounds: the search, the model's step, the route to the next round.
+"""Shared graph of systems that search in rounds: the search, the model's step, the route to the next round.
 
 A round is a ``Step`` of the state; the query of the first round is the question. All rounds run on one thread, so every
 chunk is in ``similar_chunks`` once, under the first round that found it.
@@ -6,18 +6,49 @@ chunk is in ``similar_chunks`` once, under the first round that found it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Awaitable, Callable
+from typing import Literal, Unpack
 
 from langchain_core.documents import Document
+from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from ...modules.calls.messages import Message
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent
+from ..rag.graph import GraphOptions, RagGraph
 from ..threads.context import RunContext, emit
 from ..threads.state import RagState, Step
-from .nodes import as_found, cut_short_patches, kept_besides, search
+from . import nodes
+
+Node = Callable[..., Awaitable[dict[str, object]]]
+"""A node of a graph: from the state, and perhaps the runtime, to an update."""
+
+
+def build_rounds(
+    system: str,
+    write: Node,
+    *,
+    augment: Node = nodes.augment,
+    **options: Unpack[GraphOptions],
+) -> RagGraph:
+    """Build the graph of a system that makes one model call between two searches.
+
+    ::
+
+        retrieve_round ─> write ─ a next query ─> retrieve_round
+              │             └ no next query ─┐
+              └ no depth left ──────────────> augment ─> generate
+    """
+    builder = StateGraph(RagState, context_schema=RunContext)
+    for node in (retrieve_round, write, augment, nodes.generate):
+        builder.add_node(node.__name__, node)
+    builder.add_edge(START, "retrieve_round")
+    builder.add_conditional_edges("retrieve_round", has_depth_left, {True: write.__name__, False: "augment"})
+    builder.add_conditional_edges(write.__name__, to_next_round, ["retrieve_round", "augment"])
+    builder.add_edge("augment", "generate")
+    builder.add_edge("generate", END)
+    return RagGraph(builder, system=system, **options)
 
 
 async def retrieve_round(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
@@ -28,15 +59,15 @@ async def retrieve_round(state: RagState, runtime: Runtime[RunContext]) -> dict[
     steps, chunks = state.get("steps", []), state.get("similar_chunks", [])
     query = steps[-1]["next_query"] if steps else state["query"]
     meter = CallMeter(node="retrieve_round")
-    hits = await search(query, runtime.context, meter)
+    hits = await nodes.search(query, runtime.context, meter)
     found = {str(chunk.metadata["chunk_id"]): (chunk, score) for chunk, score in hits}
     known = [str(chunk.metadata["chunk_id"]) for chunk in chunks]
     added = [
-        as_found(chunk, retrieval_score=float(score), rank=rank, recursion_depth=len(steps), found_by=query)
+        nodes.as_found(chunk, retrieval_score=float(score), rank=rank, recursion_depth=len(steps), found_by=query)
         for rank, (chunk, score) in enumerate((found[key] for key in found if key not in known), start=len(known))
     ]
     if not steps:
-        added += kept_besides(added, state, recursion_depth=0, found_by=query)
+        added += nodes.kept_besides(added, state, recursion_depth=0, found_by=query)
     ids = dict.fromkeys([*found, *(str(chunk.metadata["chunk_id"]) for chunk in added)])
     step = Step(round=len(steps), query=query, chunk_ids=list(ids), text="", next_query="")
     shown = [*known, *(chunk.metadata["chunk_id"] for chunk in added)]
@@ -70,7 +101,7 @@ async def write_step(
     try:
         completion = await context.services.reader.complete(messages, meter=meter)
     except BudgetSpent as spent:
-        patches = cut_short_patches(state.get("similar_chunks", []), f"the search ended early: {spent}")
+        patches = nodes.cut_short_patches(state.get("similar_chunks", []), f"the search ended early: {spent}")
         return {"similar_chunks": patches}
     text, next_query = read(completion.text)
     if _folded(next_query) in {_folded(earlier["query"]) for earlier in state["steps"]}:
@@ -85,8 +116,8 @@ def chunks_of(state: RagState, step: Step) -> list[Document]:
     return [chunks[chunk_id] for chunk_id in step["chunk_ids"]]
 
 
-def has_depth_left(state: RagState, runtime: Runtime[RunContext]) -> bool:
-    """Whether another round may follow; ``max_rec_depth`` counts the rounds after the first."""
+async def has_depth_left(state: RagState, runtime: Runtime[RunContext]) -> bool:
+    """Return whether another round may follow; ``max_rec_depth`` counts the rounds after the first."""
     return len(state["steps"]) <= runtime.context.services.limits.max_rec_depth
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Unpack
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
@@ -11,21 +11,15 @@ from ...modules.reader.evidence import render_evidence, render_sub_answer
 from ...modules.reader.multistep_prompts import QuestionAnswer, follow_up_messages, parse_follow_up
 from ...modules.reader.prompts import reader_messages
 from ...modules.reader.refusals import is_refusal
-from ...modules.settings import Durability
-from ..rag.graph import CheckpointerFactory, RagGraph
-from ..threads.context import RagContext, RunContext
+from ..rag.graph import GraphOptions, RagGraph
+from ..threads.context import RunContext
 from ..threads.state import RagState
 from . import nodes
 from .rounds import chunks_of, has_depth_left, retrieve_round, to_next_round, write_step
 
 
-def build_self_ask(
-    *,
-    checkpointer: str | CheckpointerFactory | None = "memory:",
-    context: RagContext | None = None,
-    durability: Durability = "async",
-) -> RagGraph:
-    """Build the Self-Ask graph; its context needs a retriever and a reader. Arguments as for ``RagGraph``.
+def build_self_ask(**options: Unpack[GraphOptions]) -> RagGraph:
+    """Build the Self-Ask graph; its context needs a retriever and a reader. Options as for ``RagGraph``.
 
     ::
 
@@ -50,7 +44,7 @@ def build_self_ask(
     builder.add_conditional_edges("answer_follow_up", to_follow_up, ["ask_follow_up", "augment"])
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, system="self_ask", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="self_ask", **options)
 
 
 async def ask_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
@@ -89,7 +83,7 @@ async def after_search(
 
 async def to_follow_up(state: RagState, runtime: Runtime[RunContext]) -> Literal["ask_follow_up", "augment"]:
     """Route to a follow-up only if it can still be searched for."""
-    return "ask_follow_up" if has_depth_left(state, runtime) else "augment"
+    return "ask_follow_up" if await has_depth_left(state, runtime) else "augment"
 
 
 def _answered(state: RagState) -> list[QuestionAnswer]:

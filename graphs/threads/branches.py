@@ -28,27 +28,21 @@ class Branches:
         self._running += 1
         self._idle.clear()
         try:
-            yield
+            try:
+                yield
+            finally:
+                self._running -= 1
+                if not self._running:
+                    self._idle.set()
         except UserError:
-            self._leave()
             await self._others_done()
             raise
-        except BaseException:
-            self._leave()
-            raise
-        else:
-            self._leave()
 
     async def _others_done(self) -> None:
         await _let_others_run()  # branches that have not started yet
         while self._running:
             await self._idle.wait()
             await _let_others_run()
-
-    def _leave(self) -> None:
-        self._running -= 1
-        if not self._running:
-            self._idle.set()
 
 
 async def _let_others_run() -> None:

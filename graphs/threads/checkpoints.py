@@ -7,10 +7,13 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 
 from ...modules.addresses import Address
 from ...modules.calls.journal import CallJournal
@@ -24,6 +27,7 @@ from ...modules.settings import without_secrets
 from .sqlite_saver import ThreadedSqliteSaver, open_sqlite
 
 ALLOWED_URLS = "memory:, sqlite:///relative/or//absolute/path, postgresql://user@host/database"
+_SQLITE = "sqlite:///"
 
 Saver = BaseCheckpointSaver[str]
 
@@ -51,6 +55,19 @@ def is_postgres(url: str) -> bool:
     return url.startswith(("postgresql://", "postgres://"))
 
 
+def record_graph(schema: type[Any], saver: Saver) -> CompiledStateGraph[Any, None, Any, Any]:
+    """Compile a graph of one empty node, "record", whose ``aupdate_state`` saves a state of the schema."""
+
+    async def record(state: object) -> dict[str, object]:
+        return {}
+
+    builder = StateGraph(schema)
+    builder.add_node("record", record)
+    builder.add_edge(START, "record")
+    builder.add_edge("record", END)
+    return builder.compile(checkpointer=saver)
+
+
 @asynccontextmanager
 async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
     """Open a saver for async graphs on the running event loop; creates its tables, and closes it at the end.
@@ -62,7 +79,7 @@ async def open_checkpointer(url: str) -> AsyncIterator[Saver]:
     async with AsyncExitStack() as stack:
         if url == "memory:":
             saver: Saver = InMemorySaver(serde=serializer())
-        elif url.startswith("sqlite:///"):
+        elif url.startswith(_SQLITE):
             saver = in_file = await asyncio.to_thread(_opened_sqlite, url)
             stack.push_async_callback(in_file.aclose)
         elif is_postgres(url):
@@ -78,33 +95,6 @@ async def keep_latest(saver: Saver, thread_id: str) -> None:
         await saver.akeep_latest(thread_id)
     elif not isinstance(saver, InMemorySaver):
         await saver.aprune([thread_id], strategy="keep_latest")
-
-
-@contextmanager
-def open_checkpointer_sync(url: str) -> Iterator[Saver]:
-    """Open the store for synchronous LangGraph graphs; judgetree's own graphs take the URL itself.
-
-    Raises:
-        SettingsError: The URL has another form, or the store cannot be opened.
-        DependencyError: PostgreSQL without the extra ``postgres``.
-    """
-    with ExitStack() as stack:
-        if url == "memory:":
-            saver: Saver = InMemorySaver(serde=serializer())
-        elif url.startswith("sqlite:///"):
-            saver = in_file = _opened_sqlite(url)
-            stack.callback(in_file.conn.close)
-        elif is_postgres(url):
-            with _postgres_errors(url):
-                from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415 - the extra "postgres"
-
-                opened = stack.enter_context(PostgresSaver.from_conn_string(Address(url).revealed()))
-                opened.serde = serializer()
-                opened.setup()
-                saver = opened
-        else:
-            raise _unknown_url(url)
-        yield saver
 
 
 def locks_of(url: str, *, check_every_s: float = CHECK_EVERY_S) -> Locks:
@@ -155,7 +145,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
 
 
 def _sqlite_path(url: str) -> Path:
-    path = Path(url.removeprefix("sqlite:///"))
+    path = Path(url.removeprefix(_SQLITE))
     if not path.name:
         raise _unknown_url(url)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -203,29 +193,21 @@ def _unknown_url(url: str) -> SettingsError:
     return SettingsError(f"Unknown checkpoint store {shown!r}. Allowed: {ALLOWED_URLS}. Set JUDGETREE_CHECKPOINTS.")
 
 
-_SQLITE = "sqlite:///"
-
-
-def journal_path(checkpoints: Path) -> Path:
-    """Return the path of the journal beside a SQLite file of checkpoints."""
-    return checkpoints.with_name(f"{checkpoints.stem}-calls.sqlite")
-
-
 @asynccontextmanager
 async def open_call_journal(url: str) -> AsyncIterator[CallJournal | None]:
-    """Open the journal of the store at ``url``, at its first call; None for a store in memory."""
-    journal = call_journal(url)
+    """Open the journal of the store at ``url``, at its first call; None for a store in memory.
+
+    The journal of a SQLite store is a file beside that of the checkpoints.
+    """
+    if is_postgres(url):
+        journal = CallJournal(lambda: PostgresJournal(Address(url).revealed()))
+    elif url.startswith(_SQLITE):
+        path = Path(url.removeprefix(_SQLITE))
+        journal = CallJournal(lambda: SqliteJournal(path.with_name(f"{path.stem}-calls.sqlite")))
+    else:
+        yield None
+        return
     try:
         yield journal
     finally:
-        if journal is not None:
-            await journal.aclose()
-
-
-def call_journal(url: str) -> CallJournal | None:
-    """Make the journal of the store at ``url``, which ``aclose`` closes; None for a store in memory."""
-    if is_postgres(url):
-        return CallJournal(lambda: PostgresJournal(Address(url).revealed()))
-    if url.startswith(_SQLITE):
-        return CallJournal(lambda: SqliteJournal(journal_path(Path(url.removeprefix(_SQLITE)))))
-    return None
+        await journal.aclose()

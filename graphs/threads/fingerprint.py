@@ -28,16 +28,16 @@ def fingerprint_of(
     services: RagContext,
     source: str = "",
     repeat: int = 0,
-    brought: Mapping[str, str] | None = None,
+    extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Collect everything that determines a run: question, system, collection, retriever, judge, reader, limits.
 
     It may read the collection's content digest, so it can block. ``source`` is the digest of a system of one's own,
-    ``repeat`` distinguishes repeats of one question, and ``brought`` describes further inputs (``extra_inputs``).
+    ``repeat`` distinguishes repeats of one question, and ``extra`` describes further inputs (``extra_inputs``).
     """
     limits = services.limits
     parts = {"query": query, "system": system, "reader.model": services.reader.model, "repeat": str(repeat)}
-    parts |= brought or {}
+    parts |= extra or {}
     if source:
         parts["system.source"] = source
     parts["reader.prompt"] = READER_VERSION if services.retriever else CLOSED_BOOK_VERSION

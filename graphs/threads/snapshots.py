@@ -15,7 +15,7 @@ def is_absent(snapshot: StateSnapshot) -> bool:
     return snapshot.created_at is None
 
 
-def is_unasked(snapshot: StateSnapshot) -> bool:
+def is_new_thread(snapshot: StateSnapshot) -> bool:
     """Return True for a search thread without a question: it does not exist, or was killed before taking its input.
 
     Between the first and the second checkpoint, the input of a run is only among the pending writes.

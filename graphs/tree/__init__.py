@@ -1,1 +1,1 @@
-"""Search trees as data: read from the history of threads, written as JSON and GraphML."""
+"""Search trees as data: read from checkpoints, written as JSON and GraphML."""

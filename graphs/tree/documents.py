@@ -1,4 +1,4 @@
-"""Trees for other programs: JSON documents that are read back without loss, and graphs in networkx and GraphML."""
+"""Trees as JSON documents, which are read back without loss, and as graphs in networkx and GraphML."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _QUERY_ATTRIBUTES = (
     "started_at",
     "ended_at",
 )
-# Where pydantic speaks of Python's arguments and types, in the words of JSON.
+# Messages in the words of JSON, in place of pydantic's own about Python's arguments and types.
 _FAULTS = {
     "dataclass_type": "Input should be an object",
     "dict_type": "Input should be an object",
@@ -41,37 +41,37 @@ T = TypeVar("T")
 
 
 class Documents(Generic[T]):
-    """The JSON documents of one dataclass: its format, then its fields in their order."""
+    """Writes and reads one dataclass as JSON documents: the format, then the fields in their order."""
 
-    def __init__(self, kind: type[T], thing: Thing, *, again: str) -> None:
+    def __init__(self, kind: type[T], thing: Thing, *, remedy: str) -> None:
         """Prepare writing and reading.
 
         Args:
-            kind: The dataclass. What it holds are dataclasses, typed dictionaries, lists, tuples and scalars.
-            thing: What ``format`` names.
-            again: What a user does with a document of another format, as the end of a sentence.
+            kind: The dataclass, of dataclasses, typed dictionaries, lists, tuples and scalars.
+            thing: The thing that ``format`` names.
+            remedy: Advice for a document of another format, as the end of a sentence.
         """
         self._thing: Thing = thing
         self._what = thing.replace("-", " ")
-        self._again = again
+        self._remedy = remedy
         self._fields = TypeAdapter(kind)
         self._strict_fields = SchemaValidator(cast(CoreSchema, _strict(self._fields.core_schema)))
 
     def dump(self, value: T, *, indent: int | None) -> str:
-        """The document as text; Chinese stays readable.
+        """Write a value as text; Chinese stays readable.
 
         Raises:
-            ValueError: A number in it is not finite, which JSON cannot say, or it nests more than 250 questions.
+            ValueError: The value holds a number that is not finite, or nests more than 250 questions.
         """
         text = json.dumps(self.to_json_object(value), ensure_ascii=False, allow_nan=False, indent=indent)
         return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
     def to_json_object(self, value: T) -> dict[str, object]:
-        """The document as what JSON is made of, to stand by itself or in a larger one."""
+        """Convert a value to a JSON object, for a document of its own or as part of another."""
         return {FORMAT_KEY: format_of(self._thing), **self._fields.dump_python(value, warnings=False)}
 
     def load(self, text: str) -> T:
-        """What ``dump`` wrote.
+        """Read the text that ``dump`` wrote.
 
         Raises:
             LoadingError: The text is no JSON, or see ``from_json_object``.
@@ -83,10 +83,10 @@ class Documents(Generic[T]):
         return self.from_json_object(document)
 
     def from_json_object(self, document: object) -> T:
-        """What ``to_json_object`` gave. A missing field is refused as a foreign one is.
+        """Read an object that ``to_json_object`` made; missing and unknown fields are refused.
 
         Raises:
-            LoadingError: It is something else, of another format, or damaged.
+            LoadingError: The object is something else, of another format, or damaged.
         """
         if not isinstance(document, dict):
             raise LoadingError(f"This is not a {self._what}: the JSON holds no object.")
@@ -94,7 +94,7 @@ class Documents(Generic[T]):
             document.get(FORMAT_KEY),
             self._thing,
             where=f"This {self._what}",
-            remedy=f"Read it with the judgetree that wrote it, or {self._again}.",
+            remedy=f"Read it with the judgetree that wrote it, or {self._remedy}.",
         )
         fields = {key: value for key, value in document.items() if key != FORMAT_KEY}
         try:
@@ -110,7 +110,11 @@ class Documents(Generic[T]):
 
 
 def _strict(schema: object) -> object:
-    """A pydantic schema that takes neither a number in quotes nor a default for what is missing, but JSON's lists."""
+    """Make a pydantic schema refuse other types and missing fields, but accept dictionaries and lists as in JSON.
+
+    Pydantic's own strict mode accepts those in JSON text only, which must not hold half a surrogate pair, and it fills
+    in the defaults of missing fields.
+    """
     if isinstance(schema, list):
         return [_strict(part) for part in schema]
     if not isinstance(schema, dict):
@@ -128,10 +132,10 @@ def _strict(schema: object) -> object:
 
 
 def build_graph(root: QueryNode) -> nx.DiGraph:
-    """A directed graph from queries to their chunks and from chunks to their sub-questions.
+    """Build a directed graph from queries to their chunks and from chunks to their sub-questions.
 
-    A query node is named by its thread id, a chunk node by ``thread id/chunk id`` (two queries may find one chunk).
-    ``kind`` is "query" or "chunk". Attributes are scalars that GraphML can hold; what is None is left out, and
+    The name of a query node is its thread id, that of a chunk node ``thread id/chunk id`` (two queries may find one
+    chunk). ``kind`` is "query" or "chunk". Attributes are scalars that GraphML can hold, without those that are None;
     characters that XML forbids are replaced.
     """
     graph = nx.DiGraph()
@@ -149,7 +153,7 @@ def build_graph(root: QueryNode) -> nx.DiGraph:
 
 
 def draw_graphml(root: QueryNode) -> str:
-    """The graph of ``build_graph`` as GraphML text; metadata keys are the attribute names."""
+    """Write the graph of ``build_graph`` as GraphML text; metadata keys are the attribute names."""
     return "\n".join(nx.generate_graphml(build_graph(root)))
 
 

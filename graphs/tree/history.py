@@ -1,7 +1,7 @@
-"""Builds a search tree out of the checkpoints of its threads. No model is called.
+"""Reads a search tree from the checkpoints of its threads. No model is called.
 
-Reading is one pass from the root along the links (``next_rag_thread_id``) in each thread's newest checkpoint, and never
-"all threads of a root": after a fork of the history those hold sub-runs that the fork has left behind.
+It follows the links (``next_rag_thread_id``) from the newest checkpoint of each thread. Listing all threads of a root
+instead would also find the abandoned sub-runs of a forked history.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Protocol, cast
 
 from langchain_core.documents import Document
@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite, StateSnapshot
 
 from ...modules.errors import UnknownThread
-from ..threads.snapshots import ThreadStatus, errors_of, status_of
+from ..threads.snapshots import errors_of, status_of
 from ..threads.state import JsonScalar, RagState, merge_chunks, merge_usage
 from .nodes import ChunkNode, QueryNode
 
@@ -25,144 +25,111 @@ logger = logging.getLogger(__name__)
 
 
 class StateHistory(Protocol):
-    """A compiled graph, or anything else that can tell a thread's checkpoints."""
+    """Protocol of the sources of checkpoints, such as a compiled graph."""
 
     def get_state_history(self, config: RunnableConfig) -> Iterator[StateSnapshot]:
-        """The thread's checkpoints, newest first; none for a thread that was never written."""
+        """Yield the thread's checkpoints, newest first; none for a thread that does not exist."""
         ...
 
     def aget_state_history(self, config: RunnableConfig) -> AsyncIterator[StateSnapshot]:
-        """The same, awaited."""
+        """Async twin of ``get_state_history``."""
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class SavedTree:
-    """What the checkpoints know of a tree."""
-
-    root: QueryNode
-    fingerprint: dict[str, str]
-    """Everything that determined the root's run, by name; empty where the run kept none."""
+SavedTree = tuple[QueryNode, dict[str, str]]
+"""Root of a tree, and the fingerprint of the root's run; the fingerprint is empty if the run saved none."""
 
 
 def read_tree(graph: StateHistory, thread_id: str) -> SavedTree:
-    """The tree below a thread. Costs one reading of the history per thread.
+    """Read the tree below a thread, and its fingerprint; it reads the history of each thread once.
 
     Raises:
-        UnknownThread: The thread was never written.
+        UnknownThread: The thread does not exist.
     """
     walk = _Walk(thread_id)
-    for link in walk.queue:
-        walk.take_in(link, list(graph.get_state_history(_config_of(link))))
-    return walk.assemble()
+    for node in walk.queue:  # ``add`` appends to the queue
+        walk.add(node, list(graph.get_state_history(_config_of(node))))
+    return walk.tree()
 
 
 async def aread_tree(graph: StateHistory, thread_id: str) -> SavedTree:
-    """``read_tree`` on a running event loop."""
+    """Async twin of ``read_tree``."""
     walk = _Walk(thread_id)
-    for link in walk.queue:
-        walk.take_in(link, [snapshot async for snapshot in graph.aget_state_history(_config_of(link))])
-    return walk.assemble()
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Link:
-    """A thread to read, as the chunk that links to it knows it."""
-
-    thread_id: str
-    query: str = ""
-    parent: str | None = None
-    depth: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Thread:
-    """What the checkpoints of one thread say."""
-
-    state: RagState
-    links: Mapping[str, str]
-    """Chunk id to the thread of its sub-run."""
-    status: ThreadStatus = "open"
-    error: str = ""
-    started_at: str | None = None
-    ended_at: str | None = None
+    for node in walk.queue:
+        walk.add(node, [snapshot async for snapshot in graph.aget_state_history(_config_of(node))])
+    return walk.tree()
 
 
 class _Walk:
-    """The threads of one tree: those still to read, and what was read; parents come before their children."""
+    """The queue of a tree's threads, parents before children, and what was read of them so far.
+
+    A node in the queue has what the linking chunk says of its thread; one without checkpoints stays as it is.
+    """
 
     def __init__(self, root: str) -> None:
-        self.queue = [_Link(thread_id=root)]
+        self.queue = [QueryNode(thread_id=root, query="")]
         self._queued = {root}
-        self._threads: dict[str, _Thread] = {}
+        self._nodes: dict[str, QueryNode] = {}
+        """The threads that were read, without their chunks."""
+        self._states: dict[str, RagState] = {}
+        self._links: dict[tuple[str, str], str] = {}
+        """Thread of a sub-run, by the thread and the id of its chunk."""
 
-    def take_in(self, link: _Link, snapshots: Sequence[StateSnapshot]) -> None:
-        """Keep what the snapshots of a thread say, newest first, and queue the threads that it links to."""
+    def add(self, node: QueryNode, snapshots: Sequence[StateSnapshot]) -> None:
+        """Add a thread from its snapshots, newest first, and queue the threads that it links to."""
         if not snapshots:
-            if link.parent is None:
+            if node.parent_thread_id is None:
                 raise UnknownThread(
-                    f"No checkpoint knows the thread {link.thread_id!r}. Check the id, and that the graph uses the "
+                    f"No checkpoint knows the thread {node.thread_id!r}. Check the id, and that the graph uses the "
                     "checkpoint store that the question was asked with."
                 )
-            self._threads[link.thread_id] = _Thread(state=RagState(query=link.query), links={})
             return
         newest = snapshots[0]
         state = _state_of(newest)
-        self._threads[link.thread_id] = _Thread(
-            state=state,
-            links=dict(self._queue_links(link, state)),
+        self._states[node.thread_id] = state
+        self._nodes[node.thread_id] = replace(
+            node,
+            query=state.get("query", node.query),
+            answer=state.get("answer", ""),
             status=status_of(newest),
+            answer_status=state.get("status"),
             error="; ".join(errors_of(newest)),
+            evidence=state.get("evidence", ""),
+            usage=tuple(state.get("usage", ())),
             started_at=snapshots[-1].created_at,
             ended_at=newest.created_at,
         )
-
-    def _queue_links(self, link: _Link, state: RagState) -> Iterator[tuple[str, str]]:
-        """Each thread stands in the tree once, so that damaged links cannot make a cycle."""
         for chunk in state.get("similar_chunks", []):
-            target = str(chunk.metadata.get("next_rag_thread_id") or "")
-            if target in self._queued:
-                logger.warning("Left out: %s links to %s, which the tree already holds.", link.thread_id, target)
-            elif target:
-                query = str(chunk.metadata.get("next_query") or "")
-                self.queue.append(_Link(thread_id=target, query=query, parent=link.thread_id, depth=link.depth + 1))
-                self._queued.add(target)
-                yield _chunk_id(chunk), target
+            self._queue_link(node, chunk)
 
-    def assemble(self) -> SavedTree:
-        """The tree, once everything queued has been taken in."""
-        nodes: dict[str, QueryNode] = {}
-        # Going backwards through the queue, each node finds those below it ready made.
-        for link in reversed(self.queue):
-            nodes[link.thread_id] = _query_node(link, self._threads[link.thread_id], nodes)
+    def _queue_link(self, node: QueryNode, chunk: Document) -> None:
+        """Queue the thread that a chunk links to, each thread once, so that damaged links cannot make a cycle."""
+        target = str(chunk.metadata.get("next_rag_thread_id") or "")
+        if target in self._queued:
+            logger.warning("Left out: %s links to %s, which the tree already holds.", node.thread_id, target)
+        elif target:
+            query, depth = str(chunk.metadata.get("next_query") or ""), node.depth + 1
+            self.queue.append(QueryNode(thread_id=target, query=query, parent_thread_id=node.thread_id, depth=depth))
+            self._queued.add(target)
+            self._links[node.thread_id, _chunk_id(chunk)] = target
+
+    def tree(self) -> SavedTree:
+        """Build the tree once all queued threads are added."""
+        complete: dict[str, QueryNode] = {}
+        # Backwards, so that the nodes of the sub-runs exist before their parent's.
+        for queued in reversed(self.queue):
+            thread_id = queued.thread_id
+            chunks = tuple(
+                _chunk_node(chunk, complete.get(self._links.get((thread_id, _chunk_id(chunk)), "")))
+                for chunk in self._states.get(thread_id, RagState()).get("similar_chunks", ())
+            )
+            complete[thread_id] = replace(self._nodes.get(thread_id, queued), chunks=chunks)
         root = self.queue[0].thread_id
-        return SavedTree(root=nodes[root], fingerprint=dict(self._threads[root].state.get("fingerprint", {})))
+        return complete[root], dict(self._states[root].get("fingerprint", {}))
 
 
-def _config_of(link: _Link) -> RunnableConfig:
-    return {"configurable": {"thread_id": link.thread_id}}
-
-
-def _query_node(link: _Link, thread: _Thread, nodes: Mapping[str, QueryNode]) -> QueryNode:
-    state = thread.state
-    return QueryNode(
-        thread_id=link.thread_id,
-        parent_thread_id=link.parent,
-        depth=link.depth,
-        query=state.get("query", link.query),
-        answer=state.get("answer", ""),
-        status=thread.status,
-        answer_status=state.get("status"),
-        error=thread.error,
-        evidence=state.get("evidence", ""),
-        usage=tuple(state.get("usage", ())),
-        started_at=thread.started_at,
-        ended_at=thread.ended_at,
-        chunks=tuple(
-            _chunk_node(chunk, nodes.get(thread.links.get(_chunk_id(chunk), "")))
-            for chunk in state.get("similar_chunks", ())
-        ),
-    )
+def _config_of(node: QueryNode) -> RunnableConfig:
+    return {"configurable": {"thread_id": node.thread_id}}
 
 
 def _chunk_node(chunk: Document, child: QueryNode | None) -> ChunkNode:
@@ -175,7 +142,7 @@ def _chunk_id(chunk: Document) -> str:
 
 
 def _json_scalar(value: object) -> JsonScalar:
-    """Metadata of a user's own collection may hold anything; what JSON cannot say becomes None or text."""
+    """Convert a metadata value, which may have any type: numbers that are not finite become None, objects text."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, str | int | None) else str(value)
@@ -185,10 +152,10 @@ _REDUCERS = {"similar_chunks": merge_chunks, "usage": merge_usage}
 
 
 def _state_of(snapshot: StateSnapshot) -> RagState:
-    """The values of the snapshot, with what its finished tasks wrote.
+    """Return the snapshot's values with the writes of its finished tasks.
 
-    A history shows a step as it began: the results of branches that are done while their siblings still run (or died)
-    stand in the tasks, not in the values.
+    A snapshot shows the state at the start of a step. Results of finished branches whose siblings still run, or were
+    killed, are in its tasks only.
     """
     values = dict(snapshot.values)
     for task in snapshot.tasks:
@@ -200,7 +167,7 @@ def _state_of(snapshot: StateSnapshot) -> RagState:
 
 
 def _updates_in(value: object) -> Sequence[object]:
-    """LangGraph folds several writes of one task to one key into ``{"$writes": […]}``."""
+    """Unpack ``{"$writes": […]}``, into which LangGraph folds several writes of one task to one key."""
     return value["$writes"] if isinstance(value, Mapping) and "$writes" in value else (value,)
 
 

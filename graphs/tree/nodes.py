@@ -1,4 +1,4 @@
-"""The search tree's nodes as plain data: a query node per thread, below it a chunk node per retrieved chunk."""
+"""Nodes of search trees as plain data: a query node for each thread, with a chunk node for each retrieved chunk."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from ..threads.snapshots import ThreadStatus
 from ..threads.state import AnswerStatus, JsonScalar
 
 VerdictLabel = Literal["2", "1", "0", "unknown", "cancelled", "pending"]
-"""A verdict in one word: the score where there is one, else why there is none."""
+"""A verdict in one word: the score, or the reason why there is none."""
 VERDICT_LABELS: tuple[VerdictLabel, ...] = get_args(VerdictLabel)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkNode:
-    """One retrieved chunk, what the judge said of it, and the sub-run that it led to."""
+    """One retrieved chunk with its verdict and its sub-run."""
 
     chunk_id: str
     text: str
     metadata: Mapping[str, JsonScalar]
-    """The chunk's metadata as it stands in the checkpoint (keys: see the design's glossary)."""
+    """Metadata of the chunk in the checkpoint."""
     child: QueryNode | None = None
-    """The thread that asked this chunk's sub-question; None where none was planned."""
+    """Sub-run of this chunk's supplementary question; None if none was planned."""
 
     @property
     def verdict(self) -> VerdictStatus:
-        """How the judging went; "pending" for a chunk that carries no verdict."""
+        """Status of the verdict; "pending" for a chunk without one."""
         given = self.metadata.get("verdict")
         return next((status for status in get_args(VerdictStatus) if status == given), "pending")
 
     @property
     def score(self) -> Score | None:
-        """2 = answers the query alone, 1 = holds a needed fact, 0 = does not help; None without a judged verdict."""
+        """2 = answers the query alone, 1 = contains a needed fact, 0 = does not help; None if not judged."""
         given = self.metadata.get("score")
         return next((score for score in get_args(Score) if score == given), None) if self.verdict == "judged" else None
 
     @property
     def verdict_label(self) -> VerdictLabel:
-        """The score as text, else the verdict's status; a judged chunk without a score counts as unknown."""
+        """The score as text, or the verdict's status; a judged chunk without a score counts as unknown."""
         if self.verdict != "judged":
             return self.verdict
         labels: dict[Score | None, VerdictLabel] = {2: "2", 1: "1", 0: "0"}
@@ -50,72 +50,72 @@ class ChunkNode:
 
     @property
     def score_confidence(self) -> float | None:
-        """The judge's own probability of its score, in [0, 1]; None where it gives none."""
+        """The judge's probability of its score, in [0, 1]; None if it gave none."""
         return self._number("score_confidence")
 
     @property
     def retrieval_score(self) -> float | None:
-        """The retriever's score, higher is better; comparable among the chunks of one query only."""
+        """The retriever's score, higher is better; comparable only among chunks of one query. None if unknown."""
         return self._number("retrieval_score")
 
     @property
     def rank(self) -> int | None:
-        """Place among the chunks of its query as the retriever ordered them, best first."""
+        """Rank among the chunks of its query in the retriever's order, 0 for the best; None if unknown."""
         given = self.metadata.get("rank")
         return given if isinstance(given, int) else None
 
     @property
     def found_by(self) -> str:
-        """What the round that found it searched for; ``""`` where a system does not search in rounds."""
+        """Query of the round that found the chunk; ``""`` for systems that do not search in rounds."""
         return self._text("found_by")
 
     @property
     def round(self) -> int:
-        """Which round of its query found it, from 0 on; 0 where a system does not search in rounds."""
+        """Number of the round that found the chunk, from 0; 0 for systems that do not search in rounds."""
         given = self.metadata.get("recursion_depth")
         return given if self.found_by and isinstance(given, int) else 0
 
     @property
     def source(self) -> str:
-        """The file or record that the chunk was cut from, relative to the index root."""
+        """File or record of the chunk, relative to the index root; ``""`` if unknown."""
         return self._text("source")
 
     @property
     def reason(self) -> str:
-        """Why the judge scored so, in its own words; ``""`` where it gives none."""
+        """The judge's reason for its score; ``""`` if it gave none."""
         return self._text("reason")
 
     @property
     def next_query(self) -> str:
-        """The sub-question of a score of 1; ``""`` where there is none."""
+        """The supplementary question of a chunk with score 1; ``""`` without one."""
         return self._text("next_query")
 
     @property
     def next_rag_thread_id(self) -> str:
-        """The thread that asks the sub-question; ``""`` until one is planned."""
+        """Thread of the sub-run; ``""`` until one is planned."""
         return self._text("next_rag_thread_id")
 
     @property
     def sub_answer(self) -> str:
-        """What the sub-run answered, refusals included; ``""`` until it has."""
+        """Answer of the sub-run, refusals included; ``""`` until there is one."""
         return self._text("sub_answer")
 
     @property
     def sub_run_error(self) -> str:
-        """Why the sub-run gave no answer; ``""`` if nothing went wrong."""
+        """Error that kept the sub-run from answering; ``""`` without one."""
         return self._text("sub_run_error")
 
     @property
     def budget_spent(self) -> bool:
-        """True where the spent budget left the chunk unjudged, or its sub-question unwritten, unasked or unanswered.
+        """True if the spent budget left the chunk unjudged, or its supplementary question unwritten or unanswered.
 
-        The last chunk of a query says so too where its search or its reading ended early.
+        The last chunk of a query is marked too if the spent budget ended the search or the reading early.
         """
         return self.verdict == "cancelled" or self.metadata.get("budget_spent") is True
 
     @property
     def shown_place(self) -> int | None:
-        """Number of its passage in the evidence, from 1 on; None where the reader was not shown it."""
+        """Number of its passage in the evidence, from 1; None if the reader did not see the chunk."""
         given = self.metadata.get("shown_place")
         return given if isinstance(given, int) else None
 
@@ -130,7 +130,7 @@ class ChunkNode:
 
 @dataclass(frozen=True, kw_only=True)
 class QueryNode:
-    """One thread: one query, its chunks, its answer and what the thread itself cost."""
+    """One thread: a query, its chunks, its answer and the thread's own model calls."""
 
     thread_id: str
     query: str
@@ -144,11 +144,11 @@ class QueryNode:
     answer_status: AnswerStatus | None = None
     """None until there is an answer."""
     error: str = ""
-    """What the node raised that made the thread fail; ``""`` otherwise."""
+    """Error of the node that made the thread fail; ``""`` otherwise."""
     evidence: str = ""
-    """The evidence as the reader saw it."""
+    """Evidence as shown to the reader."""
     usage: tuple[CallRecord, ...] = ()
-    """The thread's own model calls, those of its sub-runs not included."""
+    """The thread's own model calls, without those of its sub-runs."""
     started_at: str | None = None
     """Time of the thread's first checkpoint, ISO 8601 in UTC; None if it has none yet."""
     ended_at: str | None = None
@@ -158,22 +158,22 @@ class QueryNode:
 
     @property
     def shown_chunks(self) -> tuple[ChunkNode, ...]:
-        """The chunks that its reader was shown, in that order; none before there is evidence to read."""
+        """Chunks shown to the reader, in the order of the evidence; empty before there is evidence."""
         places = [(chunk.shown_place, chunk) for chunk in self.chunks if chunk.shown_place is not None]
         return tuple(chunk for _, chunk in sorted(places, key=itemgetter(0)))
 
     def depth_of(self, chunk: ChunkNode) -> int:
-        """Depth in the tree at which one of its chunks was found: its own, and one more for each further round."""
+        """Return the depth of one of its chunks: the depth of the query, plus the round that found the chunk."""
         return self.depth + chunk.round
 
     @property
     def cost(self) -> UsageTotals:
-        """The thread's own model calls summed up."""
+        """Usage of the thread's own model calls."""
         return total_usage(self.usage)
 
 
 def walk_queries(root: QueryNode) -> Iterator[QueryNode]:
-    """Every query node of the tree: a node before what is below it, siblings by the rank of their chunks."""
+    """Yield every query node of the tree, parents before children, siblings by the rank of their chunks."""
     stack = [root]
     while stack:
         node = stack.pop()
@@ -182,7 +182,7 @@ def walk_queries(root: QueryNode) -> Iterator[QueryNode]:
 
 
 def walk_chunks(root: QueryNode) -> Iterator[tuple[QueryNode, ChunkNode]]:
-    """Every chunk node with the query node that retrieved it: a chunk, then what is below it, then the next chunk."""
+    """Yield (query node, chunk node) for every chunk: a chunk, then the chunks of its sub-run, then the next chunk."""
     stack = [(root, chunk) for chunk in reversed(root.chunks)]
     while stack:
         parent, chunk = stack.pop()
@@ -192,7 +192,7 @@ def walk_chunks(root: QueryNode) -> Iterator[tuple[QueryNode, ChunkNode]]:
 
 
 def count_verdicts(root: QueryNode) -> dict[VerdictLabel, int]:
-    """How many chunk nodes carry each verdict; every label is a key, in the order of ``VERDICT_LABELS``."""
+    """Count the chunk nodes by verdict; every label is a key, in the order of ``VERDICT_LABELS``."""
     counts = dict.fromkeys(VERDICT_LABELS, 0)
     for _, chunk in walk_chunks(root):
         counts[chunk.verdict_label] += 1

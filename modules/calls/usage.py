@@ -45,7 +45,7 @@ def _count(value: object) -> int | None:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
-__all__ = ["CallBudget", "CallKind", "CallMeter", "CallRecord", "UsageTotals", "total_usage"]
+__all__ = ["CallBudget", "CallKind", "CallMeter", "CallRecord", "UsageTotals", "sum_usage", "total_usage"]
 
 
 class UsageTotals(TypedDict):
@@ -67,6 +67,17 @@ def total_usage(records: Iterable[CallRecord]) -> UsageTotals:
         totals["prompt_tokens"] += record["prompt_tokens"]
         totals["completion_tokens"] += record["completion_tokens"]
         totals["seconds"] += record["seconds"]
+    return totals
+
+
+def sum_usage(parts: Iterable[UsageTotals]) -> UsageTotals:
+    """Add up totals; without any, all sums are zero."""
+    totals = total_usage(())
+    for part in parts:
+        totals["llm_calls"] += part["llm_calls"]
+        totals["prompt_tokens"] += part["prompt_tokens"]
+        totals["completion_tokens"] += part["completion_tokens"]
+        totals["seconds"] += part["seconds"]
     return totals
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
 
 from judgetree.modules.calls.growing_text import Listeners, TextListener
 from judgetree.modules.calls.messages import Message
@@ -18,6 +19,11 @@ from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
 
 def chunk(chunk_id: str, text: str) -> Document:
     return Document(page_content=text, metadata={"chunk_id": chunk_id, "source": f"{chunk_id}.md"})
+
+
+def thread(thread_id: str) -> RunnableConfig:
+    """The config that names a thread."""
+    return {"configurable": {"thread_id": thread_id}}
 
 
 class TableRetriever:

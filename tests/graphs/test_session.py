@@ -9,23 +9,10 @@ from pathlib import Path
 import pytest
 
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.errors import ModelCallError, SettingsError, UnknownThread
-from judgetree.modules.judge.oracle import GoldFact, OracleJudge
 from judgetree.modules.settings import load_settings
-from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
-
-ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
-TABLE = {ROOT: [chunk("a", "KS-1 is class Delta.")], SUB: [chunk("b", "Delta needs Vellin.")]}
-FACTS = [
-    GoldFact(quote="KS-1 is class Delta", question="What class is KS-1?", remaining_question=SUB),
-    GoldFact(quote="Delta needs Vellin", question=SUB),
-]
-
-
-def context_of(reader: FakeLLM) -> RagContext:
-    judge = OracleJudge({ROOT: FACTS, SUB: FACTS[1:]})
-    return RagContext(reader=reader, retriever=TableRetriever(TABLE), judge=judge)
+from tests.graphs.fakes import FakeLLM
+from tests.graphs.two_steps import ROOT, SUB, context_of
 
 
 @pytest.fixture
@@ -90,12 +77,17 @@ def test_nothing_to_resume_without_a_thread(session: RagSession, question: str |
 
 @pytest.mark.parametrize(("question", "resume"), [(None, False), (ROOT, True)])
 def test_unknown_thread_is_not_resumed(session: RagSession, question: str | None, resume: bool) -> None:
-    with pytest.raises(UnknownThread, match="'nobody' was never written"):
+    with pytest.raises(UnknownThread, match="'nobody' does not exist"):
         session.ask(question, thread_id="nobody", resume=resume)
 
 
 @pytest.mark.parametrize(
-    ("options", "named"), [({"system": "guess"}, "llm, naive, iter_retgen"), ({"system": "naive"}, "name a collection")]
+    ("options", "named"),
+    [
+        ({"system": "guess"}, "llm, naive, iter_retgen"),
+        ({"system": "naive"}, "name a collection"),
+        ({"collection": "c", "strategy": "skim"}, r"'skim'\. Allowed: stuff, map_reduce, refine, map_rerank"),
+    ],
 )
 def test_session_that_cannot_work_is_refused_at_once(options: dict[str, object], named: str) -> None:
     with pytest.raises(SettingsError, match=named):

@@ -1,1 +1,1 @@
-"""Conversation trees as data and as pictures."""
+"""Conversation trees as data, graphs, text, SVG and HTML."""

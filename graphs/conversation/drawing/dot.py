@@ -1,4 +1,4 @@
-"""A conversation as Graphviz DOT text and as a picture: a box a turn, top to bottom, branches side by side."""
+"""A conversation as Graphviz DOT text and SVG picture: one box for each turn, with the branches side by side."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from .words import (
     switch_words,
 )
 
-# Okabe and Ito's palette again, which colour-blind readers can tell apart.
+# Okabe and Ito's palette, which colour-blind readers can tell apart.
 ANSWER_LOOKS: dict[AnsweredFrom, Look] = {
     "search": Look(fill="#E4EEF8", line="#1F4E79", style="filled,rounded", pen_width=1.4),
     "history": Look(fill="#DDF3EA", line="#00795A", style="filled,rounded", pen_width=1.4),
@@ -65,7 +65,7 @@ digraph conversation {{
 
 
 def draw_conversation_svg(tree: TurnTree) -> str:
-    """The turns as a stand-alone SVG document; the full text of each box is its tooltip.
+    """Draw the turns as a stand-alone SVG document; the tooltip of each box is its full text.
 
     Raises:
         DependencyError: See ``svg.draw_svg``.
@@ -74,9 +74,9 @@ def draw_conversation_svg(tree: TurnTree) -> str:
 
 
 def draw_conversation_dot(tree: TurnTree) -> str:
-    """The turns as DOT text. Every box carries its full text as a tooltip; labels are shortened.
+    """Draw the turns as DOT text with shortened labels; each box has its full text as a tooltip.
 
-    Turns have the ids ``t0``, ``t1``, … in the order of the tree, the open one comes last.
+    Turns have the ids ``t0``, ``t1``, … in the order of the tree, the open turn last.
     """
     turns: list[QaPair | OpenTurn] = [*tree.turns, *([tree.open_turn] if tree.open_turn else [])]
     names = {turn["turn_id"]: f"t{number}" for number, turn in enumerate(turns)}
@@ -89,7 +89,7 @@ def draw_conversation_dot(tree: TurnTree) -> str:
 
 
 def _cluster(tree: TurnTree, lane: Lane, number: int, names: dict[str, str]) -> Iterator[str]:
-    """A branch: a frame with its name around its own turns."""
+    """Yield the lines of a branch: a frame with its name around its own turns."""
     branch, origin = lane.branch, origin_of(tree, lane)
     words = [shorten(branch["name"], _NAME_COLUMNS), *(["active"] if lane.is_active else [])]
     label = font(" · ".join(words), ink=INK if lane.is_active else FAINT_INK, bold=lane.is_active)
@@ -151,7 +151,7 @@ def _open_box(name: str, tree: TurnTree, turn: OpenTurn) -> str:
 
 
 def _costs(tree: TurnTree, turn: QaPair) -> list[str]:
-    """What the whole turn cost, how large its search tree is, which turns it needs, and whether it switched."""
+    """List the turn's usage, the size of its search tree, the turns it needs, and a switch of collections."""
     more = search_words(tree, turn), needed_words(tree, turn), switch_words(tree, turn)
     return [f"turn: {usage_words(turn['usage'])}", *filter(None, more)]
 
@@ -177,7 +177,7 @@ def _reuse_edge(reuse: Reuse, names: dict[str, str]) -> str:
 
 
 def _legend(tree: TurnTree) -> str:
-    """Totals, and what each colour that occurs means."""
+    """Explain the colours that occur, with the totals."""
     entries = [
         (" ", ANSWER_LOOKS[kind].line, f"{ANSWERED_WORDS[kind]} ({count})")
         for kind, count in answered_counts(tree).items()

@@ -12,11 +12,11 @@ from .turn_tree import TurnTree
 
 
 def build_turn_graph(tree: TurnTree) -> nx.MultiDiGraph:
-    """A directed graph of turns, each named by its id, and below them the graphs of their search trees.
+    """Build a directed graph of the turns, named by their ids, and of their search trees.
 
-    ``kind`` of an edge, which is also its key: "followed_by" from turn to turn, "reused_by" from a turn that found
-    evidence to one that answered from it (``chunks``: how many), "searched" from a turn to its search tree, and those
-    within a search tree. Attributes are scalars that GraphML can hold.
+    ``kind`` of an edge, which is also its key, is "followed_by" from turn to turn, "reused_by" from a turn that found
+    evidence to a turn that answers from it (``chunks``: their number), "searched" from a turn to its search tree, or
+    the kind of an edge in a search tree. Attributes are scalars that GraphML can hold.
     """
     graph = nx.MultiDiGraph()
     waiting = [tree.open_turn] if tree.open_turn else []
@@ -51,8 +51,7 @@ def _add_edge(graph: nx.MultiDiGraph, start: str, end: str, kind: str, **attribu
     graph.add_edge(start, end, key=kind, kind=kind, **attributes)
 
 
-def _attributes(turn: QaPair) -> dict[str, JsonScalar]:
-    usage = turn["usage"]
+def _attributes(turn: QaPair) -> dict[str, object]:
     return {
         **_open_attributes(turn),
         "status": turn["status"],
@@ -63,10 +62,7 @@ def _attributes(turn: QaPair) -> dict[str, JsonScalar]:
         "needed_chat_history": " ".join(turn["needed_chat_history"] or ()),
         "collection": printable(turn["collection"]),
         "timestamp": turn["timestamp"],
-        "llm_calls": usage["llm_calls"],
-        "prompt_tokens": usage["prompt_tokens"],
-        "completion_tokens": usage["completion_tokens"],
-        "seconds": usage["seconds"],
+        **turn["usage"],
     }
 
 

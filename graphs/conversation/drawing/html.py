@@ -1,8 +1,8 @@
 """A conversation as one self-contained HTML page: its picture, and every turn with its search tree.
 
 Text of questions, documents and models is escaped HTML, or JSON that the script turns into text nodes. A
-Content-Security-Policy allows only this page's own script and style, by hash. Search trees are packed, and unpacked
-when their turn is opened or searched.
+Content-Security-Policy allows only this page's own script and style, by hash. Each search tree is packed; the browser
+unpacks it when its turn is opened or searched.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ def draw_conversation_html(tree: TurnTree, *, picture: bool | None = None) -> st
     trees = [_packed(tree.tree_of(turn), texts) for turn in tree.turns]
     if tree.open_turn:
         trees.append(_packed(tree.open_tree, texts))
+    # A conversation is tall, so it is shown in actual size, for scrolling.
+    picture_class, is_small = "picture actual-size", len(tree.turns) <= PICTURE_MAX_TURNS
     return html_page(
         __package__,
         packs=True,
@@ -68,7 +70,9 @@ def draw_conversation_html(tree: TurnTree, *, picture: bool | None = None) -> st
         heading=_text(one_line(title)),
         conversation=_text(one_line(tree.name)),
         totals=_text(conversation_words(tree)),
-        picture=_picture(tree, picture),
+        picture=picture_block(
+            lambda: draw_conversation_svg(tree), wanted=picture, is_small=is_small, css_class=picture_class
+        ),
         text=_text(draw_conversation_text(tree)),
         index=json_in_html(_index(tree)),
         trees=json_in_html(trees),
@@ -83,13 +87,6 @@ def draw_conversation_notebook(tree: TurnTree) -> str:
 
 def _text(text: str) -> str:
     return html.escape(printable(text))
-
-
-def _picture(tree: TurnTree, wanted: bool | None) -> str:
-    if wanted is False or (wanted is None and len(tree.turns) > PICTURE_MAX_TURNS):
-        return ""
-    # A conversation is tall, so it is shown in actual size, for scrolling.
-    return picture_block(lambda: draw_conversation_svg(tree), required=bool(wanted), css_class="picture actual-size")
 
 
 def _packed(tree: SearchTree | None, texts: SharedTexts) -> Json:

@@ -1,4 +1,4 @@
-"""A conversation for the terminal, branch by branch, with Chinese text counted as two columns a character."""
+"""A conversation as text for the terminal, branch by branch; Chinese characters count as two columns."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LEAST_TEXT = 20
 
 
 def draw_conversation_text(tree: TurnTree, *, width: int = 100) -> str:
-    """The turns as lines of at most ``width`` columns, totals last; what is too long ends in "…".
+    """Draw the turns as lines of at most ``width`` columns, totals last; longer lines end in "…".
 
-    A branch stands after its name with its own turns, those before its fork left out.
+    A branch is its name, then its own turns without those before its fork.
     """
     head = f"{tree.name}: {tree.title}" if tree.title else tree.name
     lines = [shorten(head, width)]
@@ -41,7 +41,7 @@ def draw_conversation_text(tree: TurnTree, *, width: int = 100) -> str:
 
 
 def _fit(text: str, aside: str, width: int) -> str:
-    """One line with its indent; of text and what stands behind it, it is the text that gives way."""
+    """Fit an indented line into ``width`` by shortening the text first, then the remark behind it."""
     content = text.lstrip(" ")
     indent = text[: len(text) - len(content)]
     if columns(aside) > width - len(indent) - _LEAST_TEXT:
@@ -50,7 +50,7 @@ def _fit(text: str, aside: str, width: int) -> str:
 
 
 def _lane_lines(tree: TurnTree, lane: Lane) -> Iterator[tuple[str, str]]:
-    """A text with its indent, and what stands behind it."""
+    """Yield (indented text, remark behind it) of each line."""
     origin = origin_of(tree, lane)
     name = one_line(lane.branch["name"]) + (" (active)" if lane.is_active else "")
     yield f"{name}, {origin}" if origin else name, ""
@@ -75,7 +75,7 @@ def _lane_lines(tree: TurnTree, lane: Lane) -> Iterator[tuple[str, str]]:
 
 
 def _finders(tree: TurnTree) -> dict[str, str]:
-    """By turn: " of turn 1, 2" for those whose evidence was found by others."""
+    """Return " of turn 1, 2" by turn id, for turns that answer from evidence of other turns."""
     numbers: dict[str, list[int]] = {}
     for reuse in tree.reuses():
         numbers.setdefault(reuse.used_in["turn_id"], []).append(reuse.found_in["turn_number"])

@@ -1,15 +1,16 @@
-"""A conversation as plain data: its turns, how they hang together, and the search tree of each."""
+"""A conversation as plain data: branches, turns and the search tree of each turn."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import Annotated
 
 from pydantic import PlainSerializer, PlainValidator
 
-from ....modules.calls.usage import UsageTotals
+from ....modules.calls.usage import UsageTotals, sum_usage
 from ....modules.memory.turns import MAIN_BRANCH, Branch, ChunkRef, OpenTurn, QaPair, rag_thread_of
 from ...rag.search_tree import TREE_DOCUMENTS, SearchTree
 
@@ -20,19 +21,19 @@ _TreeDocument = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
-    """One branch with its own turns, those before its fork left out."""
+    """One branch with its own turns, without those before its fork."""
 
     branch: Branch
     turns: tuple[QaPair, ...]
-    """From the fork on."""
+    """Turns after the fork, oldest first."""
     open_turn: OpenTurn | None
-    """The turn that comes next on it, begun and not finished."""
+    """The branch's started turn without an answer; None without one."""
     is_active: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reuse:
-    """Evidence that one turn's search found and another one answers from."""
+    """Evidence that the search of one turn found and another turn answers from."""
 
     found_in: QaPair
     used_in: QaPair
@@ -44,45 +45,55 @@ class TurnTree:
     """All turns of all branches of a conversation, with their search trees."""
 
     name: str
-    """What its users call it."""
+    """Name of the conversation, unique within its checkpoint store."""
     conversation_id: str
-    """Its random id; ``""`` before anything was asked."""
+    """Random id of the conversation; ``""`` before the first question."""
     title: str
-    """Its first question; ``""`` before there is an answer."""
+    """First question; ``""`` before the first answer."""
     branches: tuple[Branch, ...]
-    """The first one first."""
+    """The main branch first."""
     turns: tuple[QaPair, ...]
-    """In the order in which they were answered."""
+    """In the order of their answers."""
     trees: Mapping[str, _TreeDocument | None] = field(default_factory=dict)
-    """By root thread; None for a tree that is gone. The open turn's stands here once its search has begun."""
+    """Search trees by root thread, that of the open turn included; None for a deleted tree."""
     active_branch: str = MAIN_BRANCH
-    """Id of the branch that is spoken in."""
+    """Id of the active branch."""
     open_turn: OpenTurn | None = None
-    """The turn that was begun and not finished."""
+    """The started turn without an answer; None without one."""
 
     def lanes(self) -> list[Lane]:
-        """The branches with their own turns, in the order of ``branches``."""
-        return [self._lane(branch) for branch in self.branches]
+        """Return the branches with their own turns, in the order of ``branches``."""
+        waiting = self.open_turn
+        in_order = sorted(self.turns, key=itemgetter("turn_number"))
+        return [
+            Lane(
+                branch=branch,
+                turns=tuple(turn for turn in in_order if turn["branch_id"] == branch["branch_id"]),
+                open_turn=waiting if waiting and waiting["branch_id"] == branch["branch_id"] else None,
+                is_active=branch["branch_id"] == self.active_branch,
+            )
+            for branch in self.branches
+        ]
 
     def parent_of(self, turn: QaPair | OpenTurn) -> QaPair | None:
-        """The turn that it follows; None for a first turn, and where that one is not known."""
+        """Return the turn before a turn on its path; None for a first turn, or if the parent is unknown."""
         return self._by_id.get(turn["parent_turn_id"])
 
     def tree_of(self, turn: QaPair) -> SearchTree | None:
-        """Its search tree; None where nothing was searched for, or the tree is gone."""
+        """Return the search tree of a turn; None if the turn made no search, or its tree was deleted."""
         return self.trees.get(turn["rag_thread_id"])
 
     @property
     def open_tree(self) -> SearchTree | None:
-        """The search tree of the open turn as far as it has come; None without one."""
+        """The unfinished search tree of the open turn; None without one."""
         if self.open_turn is None:
             return None
         return self.trees.get(rag_thread_of(self.conversation_id, self.open_turn["turn_id"]))
 
     def reuses(self) -> list[Reuse]:
-        """Who answered from whose evidence, in the order of the turns that did.
+        """Return the pairs of turns that share evidence, in the order of the turns that answer from it.
 
-        A search that is handed chunks of earlier turns finds them again as its own, and so does not count.
+        Chunks of earlier turns that a search was given count as chunks of that search.
         """
         finders = {turn["rag_thread_id"]: turn for turn in self.turns if turn["rag_thread_id"]}
         found: list[Reuse] = []
@@ -98,27 +109,9 @@ class TurnTree:
 
     @property
     def usage(self) -> UsageTotals:
-        """The model calls of all turns summed up, search trees included."""
-        spent = [turn["usage"] for turn in self.turns]
-        return UsageTotals(
-            llm_calls=sum(each["llm_calls"] for each in spent),
-            prompt_tokens=sum(each["prompt_tokens"] for each in spent),
-            completion_tokens=sum(each["completion_tokens"] for each in spent),
-            seconds=sum(each["seconds"] for each in spent),
-        )
+        """Usage of all turns, search trees included."""
+        return sum_usage(turn["usage"] for turn in self.turns)
 
     @cached_property
     def _by_id(self) -> dict[str, QaPair]:
         return {turn["turn_id"]: turn for turn in self.turns}
-
-    def _lane(self, branch: Branch) -> Lane:
-        branch_id, waiting = branch["branch_id"], self.open_turn
-        own = sorted(
-            (turn for turn in self.turns if turn["branch_id"] == branch_id), key=lambda turn: turn["turn_number"]
-        )
-        return Lane(
-            branch=branch,
-            turns=tuple(own),
-            open_turn=waiting if waiting and waiting["branch_id"] == branch_id else None,
-            is_active=branch_id == self.active_branch,
-        )

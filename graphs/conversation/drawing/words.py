@@ -1,4 +1,4 @@
-"""What every drawing of a conversation says in words: what an answer rests on, where a branch comes from, totals."""
+"""Shared descriptions of conversations: the basis of an answer, the origin of a branch, totals."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ OPEN_WORDS = "not answered yet"
 
 
 def basis_words(turn: QaPair) -> str:
-    """What the answer rests on, and on how many sources: "from a search · 2 sources"."""
+    """Format the basis of the answer and the number of its sources: "from a search · 2 sources"."""
     words = ANSWERED_WORDS[turn["answered_from"]]
     return f"{words} · {count_of(len(turn['chunks']), 'source')}" if turn["chunks"] else words
 
 
 def said_words(turn: QaPair) -> str:
-    """The answer, marked where it is a refusal."""
+    """Return the answer, marked if it is a refusal."""
     return f"[refused] {turn['answer']}".rstrip() if turn["status"] == "refused" else turn["answer"]
 
 
 def standalone_words(turn: QaPair) -> str:
-    """The stand-alone question; ``""`` where it is the one that was asked."""
+    """Return the stand-alone question; ``""`` if it is the question in the user's words."""
     return turn["standalone_query"] if turn["standalone_query"] != turn["query"] else ""
 
 
 def needed_words(tree: TurnTree, turn: QaPair) -> str:
-    """The earlier turns that the question needs: "needs turn 1, 3"; ``""`` where it needs none or that is not known."""
+    """List the earlier turns that the question needs: "needs turn 1, 3"; ``""`` if none are known."""
     numbers = {known["turn_id"]: str(known["turn_number"]) for known in tree.turns}
     needed = [numbers.get(each, each) for each in turn["needed_chat_history"] or ()]
     return f"needs turn {', '.join(needed)}" if needed else ""
 
 
 def switch_words(tree: TurnTree, turn: QaPair) -> str:
-    """Where it searched another collection than the turns before it, both names; else ``""``."""
+    """Name both collections if the turn searched another one than the turns before it; ``""`` otherwise."""
     before = tree.parent_of(turn)
     while before is not None and not before["collection"]:
         before = tree.parent_of(before)
@@ -54,12 +54,12 @@ def switch_words(tree: TurnTree, turn: QaPair) -> str:
 
 
 def open_search_words(tree: TurnTree) -> str:
-    """Size of the open turn's search tree as far as it has come; ``""`` without one."""
+    """Format the size of the open turn's unfinished search tree; ``""`` without one."""
     return _size_words(tree.open_tree) if tree.open_tree else ""
 
 
 def search_words(tree: TurnTree, turn: QaPair) -> str:
-    """Size of its search tree on one line; ``""`` where nothing was searched for."""
+    """Format the size of the turn's search tree; ``""`` if the turn made no search."""
     if not turn["rag_thread_id"]:
         return ""
     found = tree.tree_of(turn)
@@ -72,7 +72,7 @@ def _size_words(tree: SearchTree) -> str:
 
 
 def reuse_words(reuse: Reuse) -> str:
-    """Which turn's evidence a turn answers from: "turn 3 answers from what turn 1 found: a.md, b.md"."""
+    """Format shared evidence: "turn 3 answers from what turn 1 found: a.md, b.md"."""
     sources = ", ".join(dict.fromkeys(map(source_words, reuse.chunks)))
     return (
         f"turn {reuse.used_in['turn_number']} answers from what turn {reuse.found_in['turn_number']} found: {sources}"
@@ -80,12 +80,12 @@ def reuse_words(reuse: Reuse) -> str:
 
 
 def source_words(ref: ChunkRef) -> str:
-    """Where a chunk comes from, or else its id."""
+    """Return the source of a chunk, or its id without one."""
     return ref["source"] or ref["chunk_id"]
 
 
 def origin_of(tree: TurnTree, lane: Lane) -> str:
-    """Where a branch begins: "from turn 3 of main"; ``""`` where it begins with a first turn."""
+    """Format the fork of a branch: "from turn 3 of main"; ``""`` if the branch starts with a first turn."""
     branch = lane.branch
     if not branch["forked_from"]:
         return ""
@@ -95,18 +95,18 @@ def origin_of(tree: TurnTree, lane: Lane) -> str:
 
 
 def conversation_words(tree: TurnTree) -> str:
-    """Size and cost of the whole conversation on one line."""
+    """Format size and cost of the whole conversation on one line."""
     turns, branches = count_of(len(tree.turns), "turn"), len(tree.branches)
     parts = [turns, f"{branches:,} {'branch' if branches == 1 else 'branches'}", usage_words(tree.usage)]
     return " · ".join([*parts, "one turn open"] if tree.open_turn else parts)
 
 
 def answered_counts(tree: TurnTree) -> dict[AnsweredFrom, int]:
-    """How many answers rest on what, as far as it occurs."""
+    """Count the answers by their basis, without bases that do not occur."""
     counts = Counter(turn["answered_from"] for turn in tree.turns)
     return {kind: counts[kind] for kind in get_args(AnsweredFrom) if counts[kind]}
 
 
 def refusals(tree: TurnTree) -> int:
-    """How many turns were refused."""
+    """Count the refusals."""
     return sum(turn["status"] == "refused" for turn in tree.turns)

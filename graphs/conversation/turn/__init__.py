@@ -1,1 +1,1 @@
-"""One turn of a conversation: its graph, its state, its prompts, and where it is kept."""
+"""One turn of a conversation: its graph, state and prompts, and its place in the checkpoint store."""

@@ -1,4 +1,4 @@
-"""The model calls that lead a conversation. One that fails for good gives None, so that the turn can go on without."""
+"""The model calls of a turn besides its search. Most return None on failure, so that the turn continues without."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ logger = logging.getLogger(__name__)
 Reply = TypeVar("Reply", bound=BaseModel)
 
 MAX_REPAIRS = 1
-"""Further calls after a reply that cannot be used."""
+"""Further calls after an unusable reply."""
 
 
 async def ask_json(
     context: TurnContext, messages: Sequence[Message], reply: type[Reply], *, meter: CallMeter
 ) -> Reply | None:
-    """The model's reply as JSON; None if it failed, or wrote nothing usable at the second try either.
+    """Ask for a reply as JSON; None if the call failed, or the second reply was unusable too.
 
     Raises:
-        ModelSetupError: The model's endpoint can serve no request.
+        ModelSetupError: The endpoint rejects the key, the model name or the request.
     """
 
     def read(completion: Completion) -> Reply:
@@ -43,17 +43,19 @@ async def ask_json(
     except ModelSetupError:
         raise
     except (ReplyProblem, ModelCallError) as error:
-        logger.warning("%s: no usable reply (%s); the turn goes on without it", meter.node, error)
+        logger.warning("%s: no usable reply (%s); the turn continues without it", meter.node, error)
         return None
 
 
 async def ask_text(
     context: TurnContext, messages: Sequence[Message], *, meter: CallMeter, max_tokens: int
 ) -> Completion | None:
-    """The model's reply, asked for in ``max_tokens``, thinking aside; None if it failed. It may be longer all the same.
+    """Ask for a reply of ``max_tokens`` besides thinking; None if the call failed.
+
+    A model that thinks little may write a longer reply.
 
     Raises:
-        ModelSetupError: The endpoint can serve no request.
+        ModelSetupError: The endpoint rejects the key, the model name or the request.
     """
     options = CallOptions(max_tokens=max_tokens + context.limits.max_thinking_tokens)
     try:
@@ -61,19 +63,19 @@ async def ask_text(
     except ModelSetupError:
         raise
     except ModelCallError as error:
-        logger.warning("%s: the model failed (%s); the turn goes on without it", meter.node, error)
+        logger.warning("%s: the model failed (%s); the turn continues without it", meter.node, error)
         return None
 
 
 async def answer_live(context: TurnContext, messages: Sequence[Message], *, meter: CallMeter) -> str:
-    """An answer, streamed in pieces.
+    """Ask for an answer, and stream it to the turn's listener.
 
     Raises:
         ModelCallError: The model failed after its last attempt; the turn stays open.
     """
     stream = context.stream
     if stream is not None:
-        stream.start_over()
+        stream.restart()
     completion = await context.services.reader.complete(
         messages,
         meter=meter,

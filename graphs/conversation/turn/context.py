@@ -1,4 +1,4 @@
-"""What the nodes of a turn need besides its state: services, and how the conversation is led. None of it is saved."""
+"""Context of a turn's nodes, which is not saved: services, options, limits and live events."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from ....modules.calls.growing_text import Delta
 from ....modules.calls.journal import ThreadCalls
 from ....modules.calls.usage import CallMeter
 from ....modules.judge.contract import Judge
@@ -24,86 +25,79 @@ from .state import ConversationState
 from .store import ConversationStore
 
 FromHistory = Literal["assessed", "never", "trust"]
-"""When earlier turns may answer: once the judge confirms their evidence, never, or when the model says so."""
+"""Condition for an answer from earlier turns: the judge confirms their evidence, never, or the model proposes one."""
 
 
 class TurnMemory(Protocol):
-    """Remembers all turns of a conversation; ``modules.memory.memory.ConversationMemory`` is one.
+    """Protocol of a memory of all turns, such as ``modules.memory.memory.ConversationMemory``.
 
     Its methods block; they are called in threads.
     """
 
     def missing(self, conversation_id: str, turn_ids: Collection[str]) -> set[str]:
-        """Those of the turns that it does not have."""
+        """Return those of the ids whose turns it does not have."""
         ...
 
     def add_turns(self, conversation_id: str, turns: Sequence[QaPair]) -> None:
-        """Keep turns, each once."""
+        """Add turns; a turn that it has is replaced."""
         ...
 
     def get_recent_history(self, conversation_id: str, limit: int, *, spans: PathSpans) -> list[QaPair]:
-        """The newest turns of a path, oldest first."""
+        """Return the newest turns of a path, oldest first."""
         ...
 
     def retrieve_relevant_history(
-        self,
-        conversation_id: str,
-        query: str,
-        top_k: int,
-        *,
-        spans: PathSpans | None = None,
-        below_number: int | None = None,
+        self, conversation_id: str, query: str, top_k: int, *, spans: PathSpans, below_number: int
     ) -> list[tuple[QaPair, float]]:
-        """The turns of a path most like the query, best first."""
+        """Return (turn, similarity) of the turns of a path that are most similar to the query, best first."""
         ...
 
     def turns_of(self, conversation_id: str, turn_ids: Collection[str] | None = None) -> list[QaPair]:
-        """Turns by id, or all."""
+        """Return turns by id, or all turns."""
         ...
 
     def conversations(self) -> list[str]:
-        """Ids of the conversations that have turns."""
+        """Return the ids of the conversations that have turns."""
         ...
 
     def delete_turns(self, conversation_id: str, turn_ids: Collection[str] | None = None) -> int:
-        """Forget turns by id, or all; how many that were."""
+        """Delete turns by id, or all turns; returns their number."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationOptions:
-    """How a conversation is led. The first five are those of LangChain's ``ConversationalRetrievalChain``.
+    """How turns are answered. The first five options are those of LangChain's ``ConversationalRetrievalChain``.
 
     >>> ConversationOptions(answer_from_history="never").answer_without_evidence
     False
     """
 
     rephrase_question: bool = True
-    """Let the reader answer the stand-alone question; without it the search alone gets that, and the reader the
-    question as it was asked."""
+    """Show the reader the stand-alone question too; False shows it the question in the user's words only."""
     return_source_documents: bool = False
-    """Give the chunks that an answer rests on back with it, as documents."""
+    """Return the chunks that an answer rests on, as documents."""
     return_generated_question: bool = False
-    """Give the stand-alone question back too."""
+    """Return the stand-alone question."""
     get_chat_history: HistoryRenderer | None = None
-    """Writes the history down for prompts in place of our own way."""
+    """Renders the history for prompts; None uses judgetree's own format."""
     response_if_no_docs_found: str | None = None
-    """The answer where a search finds nothing at all; None leaves it to the reader."""
+    """The answer if a search finds no chunk; None leaves it to the reader."""
     answer_from_history: FromHistory = "assessed"
-    """``assessed``: earlier turns answer where the model gives an answer and names kept evidence, and the judge scores
-    that evidence 2 for the question. ``never``: every follow-up is condensed and searched for, as in the classic chain.
-    ``trust``: the model's word is enough. An empty answer or a refusal is searched for in any case."""
+    """``assessed``: earlier turns answer if the model proposes an answer with kept evidence, and the judge scores that
+    evidence 2 for the question. ``never``: every follow-up is condensed and searched for, as in LangChain's chain.
+    ``trust``: a proposed answer needs no confirmation. An empty answer or a refusal always leads to a search."""
     answer_without_evidence: bool = False
-    """Where the evidence does not answer, answer from history and general knowledge, and mark the turn so."""
+    """After a refusal, answer from history and general knowledge, and mark the turn accordingly."""
     direct_answer: bool = False
-    """Ask first whether a message is small talk, which needs no search. One call a turn."""
+    """Answer small talk without a search. Costs one model call a turn."""
     web_or_rag: bool = False
-    """Ask for each search whether the web is the better place. One call a search; needs a ``web`` service."""
+    """Let the model choose between web and collection. Costs one model call a search; needs a ``web`` service."""
     switch_collection: bool = False
-    """Let a conversation that has searched another collection go on in this one: evidence of the other one is left out,
-    and the turns say which collection they searched. Without it, such a question is refused."""
+    """Let a conversation that has searched another collection continue in this one, without evidence of the other; the
+    turns name the collection they searched. False refuses such a question."""
     summary_memory: bool = False
-    """Fold turns that are too old for a prompt into a running summary. One call in ``max_recent_turns`` turns."""
+    """Fold turns that are too old for a prompt into a summary. Costs one model call in ``max_recent_turns`` turns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,23 +107,23 @@ class TurnLimits:
     max_recent_turns: int = 10
     """Newest turns of the path."""
     max_relevant_turns: int = 3
-    """Older turns of the path that are most like the question."""
+    """Older turns of the path that are most similar to the question."""
     max_tokens: int = 8192
-    """Tokens that one prompt may have; evidence over half of it is digested, for the reader too."""
+    """Tokens of a prompt; evidence of more than half of it is digested first, for the reader too."""
     max_rewrite_tokens: int = 256
-    """Tokens of a rewritten question. A longer one is not used: the question is searched for as it was asked."""
+    """Tokens of a rewritten question; a longer rewrite is not used."""
     max_summary_tokens: int = 512
-    """Tokens of a summary, and of a digest; what is longer is cut."""
+    """Tokens of a summary, and of a digest; longer ones are cut."""
     max_thinking_tokens: int = 1024
-    """Tokens that a call for one of these may use besides, for a model that thinks first."""
+    """Additional tokens of a call for a rewrite, summary or digest, for a model that thinks first."""
     max_evidence_tokens: int = 2048
-    """Tokens of evidence of earlier turns that a turn looks at; the most and last used is kept."""
+    """Tokens of evidence of earlier turns that a turn considers, the most often and most recently used first."""
     max_kept_chunks: int = 6
-    """Chunks of earlier turns that it looks at. Each that is found useful costs a call of the judge in a search."""
+    """Chunks of earlier turns that a turn considers. Each useful one costs a judge call in a search."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> TurnLimits:
-        """The limits that the settings name."""
+        """Return the limits in the settings."""
         return cls(
             max_recent_turns=settings.max_recent_turns,
             max_relevant_turns=settings.max_relevant_turns,
@@ -143,16 +137,16 @@ class TurnLimits:
 
     @property
     def max_json_tokens(self) -> int:
-        """Tokens of a JSON reply that leads the conversation: a rewrite, an answer, some numbers, and thinking."""
+        """Tokens of a JSON reply: a rewrite, an answer, some numbers, and thinking."""
         return self.max_thinking_tokens + 2 * self.max_rewrite_tokens
 
 
 def turn_fingerprint(options: ConversationOptions, limits: TurnLimits) -> str:
-    """Digest of what decides how a turn is led, beside the models: options, limits and prompts."""
-    led = {**vars(options), **vars(limits), "prompts": CONVERSATION_VERSION}
+    """Compute a digest of options, limits and prompts, which determine a turn together with the models."""
+    parts = {**vars(options), **vars(limits), "prompts": CONVERSATION_VERSION}
     if (render := options.get_chat_history) is not None:
-        led["get_chat_history"] = getattr(render, "__qualname__", type(render).__qualname__)
-    return hashlib.sha256(json.dumps(led, sort_keys=True).encode()).hexdigest()[:16]
+        parts["get_chat_history"] = getattr(render, "__qualname__", type(render).__qualname__)
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,34 +154,41 @@ class TurnContext:
     """The services of one turn."""
 
     conversation: ConversationState
-    """As it was when the turn was opened; nobody else writes to it until the turn is saved."""
+    """State with the turn open; the conversation's lock keeps others from writing to it until the turn is saved."""
     rag: RagGraph
     services: RagContext
-    """Those of the search; its reader also leads the conversation."""
+    """Services of the search; its reader also makes the turn's own calls."""
     chat: JsonChat
-    """The same model, for replies as JSON."""
+    """The reader, for replies as JSON."""
     judge: Judge
-    """Confirms that kept evidence answers a question."""
+    """Judge that confirms evidence of earlier turns."""
     memory: TurnMemory
     store: ConversationStore
     options: ConversationOptions = field(default_factory=ConversationOptions)
     limits: TurnLimits = field(default_factory=TurnLimits)
     web: WebSearch | None = None
     calls: ThreadCalls | None = None
-    """The journal of the turn's own model calls; None where checkpoints do not outlive the process."""
+    """Journal of the turn's own model calls; None for a store in memory."""
     stream: Stream | None = None
-    """Told of answer, thinking and progress as they come; None where nobody listens."""
+    """Receiver of answer, thinking and progress; None without a listener."""
 
     @property
     def conversation_id(self) -> str:
-        """Random id of the conversation, by which memory and threads know it."""
+        """Random id that keys the conversation's memory, threads and trees."""
         return self.conversation["conversation_id"]
 
-    def meter(self, node: str) -> CallMeter:
-        """Keeps the records of a node's model calls, and writes them to the journal."""
+    def start(self, node: str) -> CallMeter:
+        """Emit that a node has started, and return the meter of its model calls."""
+        self.emit(node)
         return CallMeter(node=node, calls=self.calls)
 
-    def tell(self, node: str, event: RunEvent | None = None) -> None:
-        """Tell that a step has begun, or that the search has come further."""
+    def emit_answer(self, text: str) -> None:
+        """Emit a whole answer in place of the pieces sent so far."""
+        if self.stream is not None:
+            self.stream.restart()
+            self.stream.on_text(Delta(text))
+
+    def emit(self, node: str, event: RunEvent | None = None) -> None:
+        """Emit progress: an ``event`` of the search, or the start of a node."""
         if self.stream is not None:
             self.stream.listener(TreeEvent(node=node, event=event or {}))

@@ -1,4 +1,4 @@
-"""What a turn tells while it runs, as typed events: session, thinking, content, source, tree progress, error, done."""
+"""Live events of a turn: session, thinking, content, source, tree progress, error, done."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionEvent:
-    """The turn has begun; nothing has been asked of a model yet."""
+    """The turn has started; no model call has been made."""
 
     type: ClassVar = "session"
     name: str
-    """What the conversation is called."""
+    """Name of the conversation."""
     conversation_id: str
     turn_id: str
     parent_turn_id: str
+    """Id of the turn before it; ``""`` for a first turn."""
     turn_number: int
     branch: str
-    """Its name."""
+    """Name of the branch."""
     resumed: bool
-    """Whether the turn was begun before, and goes on or is given back."""
+    """True for a turn that an earlier call started or finished."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThinkingEvent:
-    """The model thinks on."""
+    """The model's thinking grows."""
 
     type: ClassVar = "thinking"
     text: str
-    """What has come since the last such event; all, if ``restarted``."""
+    """Text since the last ``ThinkingEvent``; the whole text if ``restarted``."""
     restarted: bool = False
-    """What came before does not count: the call is tried again, or another one follows."""
+    """True if the text so far is void, because the call is repeated or another one follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,38 +48,39 @@ class ContentEvent:
 
     type: ClassVar = "content"
     text: str
-    """As in ``ThinkingEvent``."""
+    """Text since the last ``ContentEvent``; the whole text if ``restarted``."""
     restarted: bool = False
+    """True if the text so far is void, because the call is repeated or another one follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceEvent:
-    """A chunk that the answer rests on; one event each, best first, before the turn is done."""
+    """A chunk that the answer rests on; one event for each, best first, before the ``DoneEvent``."""
 
     type: ClassVar = "source"
     number: int
-    """From 1 on."""
+    """Number of the chunk, from 1."""
     chunk_id: str
     source: str
     score: int | None
-    """The judge's, 0 to 2; None where it gave none."""
+    """The judge's score, 0 to 2; None without one."""
     text: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeEvent:
-    """The search, or another step of the turn, has come further."""
+    """A node of the turn has started, or its search has an event."""
 
     type: ClassVar = "tree"
     node: str
-    """The step, by the name of its graph node."""
+    """Name of the graph node."""
     event: RunEvent
-    """As in ``context.RunEvent`` where it is the search's, else ``{}``."""
+    """Event of the search (``threads.context.RunEvent``); ``{}`` at the start of a node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorEvent:
-    """The turn could not be finished. If it had begun, it stays open, and the same question goes on with it."""
+    """The turn failed. A started turn stays open, and the same question resumes it."""
 
     type: ClassVar = "error"
     message: str
@@ -86,8 +88,7 @@ class ErrorEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class DoneEvent:
-    """The turn is saved, or has failed: the last event. After a mistake of the caller's, who gets that raised, there is
-    none."""
+    """The turn is saved, or has failed: the last event, except where the call raises a ``UserError``."""
 
     type: ClassVar = "done"
     result: TurnResult
@@ -98,31 +99,31 @@ Listener = Callable[[ConversationEvent], None]
 
 
 def event_document(event: ConversationEvent) -> dict[str, object]:
-    """An event as plain data that ``json.dumps`` takes, with its ``type``."""
-    told = event.result.to_document() if isinstance(event, DoneEvent) else asdict(event)
-    return {"type": event.type, **told}
+    """Return an event as plain data for ``json.dumps``, with its ``type``."""
+    fields = event.result.to_document() if isinstance(event, DoneEvent) else asdict(event)
+    return {"type": event.type, **fields}
 
 
 class Stream:
-    """Turns the pieces of a turn's answer into events."""
+    """Sends the pieces of a turn's answer and thinking to a listener, as events."""
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
-        self._has_given = False
+        self._has_sent = False
 
     def on_text(self, delta: Delta) -> None:
-        """Pass on a piece of the answer."""
-        self._has_given = True
+        """Send a piece of the answer."""
+        self._has_sent = True
         self.listener(ContentEvent(text=delta.text, restarted=delta.restarted))
 
     def on_thinking(self, delta: Delta) -> None:
-        """Pass on a piece of the thinking."""
-        self._has_given = True
+        """Send a piece of the thinking."""
+        self._has_sent = True
         self.listener(ThinkingEvent(text=delta.text, restarted=delta.restarted))
 
-    def start_over(self) -> None:
-        """Void what was passed on, if anything was, since another call answers."""
-        if self._has_given:
-            self._has_given = False
+    def restart(self) -> None:
+        """Void the pieces sent so far, because another call answers."""
+        if self._has_sent:
+            self._has_sent = False
             self.listener(ThinkingEvent(text="", restarted=True))
             self.listener(ContentEvent(text="", restarted=True))

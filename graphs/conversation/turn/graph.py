@@ -1,4 +1,4 @@
-"""The graph of one turn: from a question and the turns before it to an answer that is saved."""
+"""The graph of one turn: from a question and its history to a saved answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ Understanding = Literal["select_turns", "condense", "web_or_rag", "call_rag"]
 
 
 def build_turn_graph(saver: Saver) -> CompiledTurn:
-    """The graph of a turn: run it on the turn's thread from ``history.load_history``, with ``durability="sync"``.
+    """Build the graph of a turn, to be run on the turn's thread with ``durability="sync"``.
+
+    Its initial state comes from ``history.load_history``.
 
     ::
 
@@ -32,9 +34,8 @@ def build_turn_graph(saver: Saver) -> CompiledTurn:
                                                │ digest_evidence ─^  └ yes ─> answer_from_history ─> save_turn
                                                └ too long ─^                        └ not confirmed ─> call_rag
 
-    With ``answer_from_history="never"`` every question after others goes to ``condense`` at once. ``direct_answer``
-    stands before all that, ``web_or_rag`` before ``call_rag`` and ``answer_from_knowledge`` behind it, where the
-    options say so.
+    With ``answer_from_history="never"`` every question with history goes to ``condense`` at once. The options may add
+    ``direct_answer`` before the first step, ``web_or_rag`` before ``call_rag`` and ``answer_from_knowledge`` after it.
     """
     builder = StateGraph(TurnState, context_schema=TurnContext)
     for node in (
@@ -75,26 +76,26 @@ def build_turn_graph(saver: Saver) -> CompiledTurn:
 async def to_first_step(
     state: TurnState, runtime: Runtime[TurnContext]
 ) -> Literal["fold_summary", "direct_answer"] | Understanding:
-    """A summary that is due comes first."""
+    """Route to the summary if turns are due to be folded."""
     return "fold_summary" if state["to_fold"] else await to_direct_answer(state, runtime)
 
 
 async def to_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["direct_answer"] | Understanding:
-    """Small talk is looked for only where that is wanted."""
+    """Route to the test for small talk if the options ask for it."""
     return "direct_answer" if runtime.context.options.direct_answer else await _to_understanding(state, runtime)
 
 
 async def after_direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn"] | Understanding:
-    """Small talk is done."""
+    """Route to the end after an answer to small talk."""
     return "save_turn" if "answer" in state else await _to_understanding(state, runtime)
 
 
 async def after_selection(
     state: TurnState, runtime: Runtime[TurnContext]
 ) -> Literal["condense", "digest_evidence", "assess_history"] | Search:
-    """A question that leans on no turn is searched for as it is; one of which that is not known is condensed.
+    """Route by the selected turns: none is a search, unknown is condensed, some are assessed.
 
-    Evidence over half of what a prompt may have is digested.
+    Evidence of more than half a prompt is digested first.
     """
     if state["selected"] is None:
         return "condense"
@@ -107,31 +108,31 @@ async def after_selection(
 async def after_assessment(
     state: TurnState, runtime: Runtime[TurnContext]
 ) -> Literal["answer_from_history", "condense"] | Search:
-    """What the earlier turns can answer they do."""
+    """Route to an answer from earlier turns if the assessment proposes one."""
     return "answer_from_history" if state.get("proposed_answer") else await _to_condensed_search(state, runtime)
 
 
 async def after_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["save_turn", "condense"] | Search:
-    """An answer that the judge does not confirm does not end the turn."""
+    """Route to the end, or to a search if the judge did not confirm the answer."""
     return "save_turn" if "answer" in state else await _to_condensed_search(state, runtime)
 
 
 async def to_search(state: TurnState, runtime: Runtime[TurnContext]) -> Search:
-    """The web is thought of only where that is wanted."""
+    """Route to the choice between web and collection if the options ask for it."""
     return "web_or_rag" if runtime.context.options.web_or_rag else "call_rag"
 
 
 async def after_route(state: TurnState) -> Literal["search_web", "call_rag"]:
-    """To the web or to the collection."""
+    """Route to the web or to the collection."""
     return "search_web" if state["answered_from"] == "web" else "call_rag"
 
 
 async def after_search(
     state: TurnState, runtime: Runtime[TurnContext]
 ) -> Literal["answer_from_knowledge", "save_turn"]:
-    """General knowledge helps out only where that is wanted."""
-    helps_out = runtime.context.options.answer_without_evidence and state["status"] == "refused"
-    return "answer_from_knowledge" if helps_out else "save_turn"
+    """Route to general knowledge after a refusal, if the options ask for it."""
+    needs_knowledge = runtime.context.options.answer_without_evidence and state["status"] == "refused"
+    return "answer_from_knowledge" if needs_knowledge else "save_turn"
 
 
 async def _to_understanding(state: TurnState, runtime: Runtime[TurnContext]) -> Understanding:
@@ -141,5 +142,5 @@ async def _to_understanding(state: TurnState, runtime: Runtime[TurnContext]) -> 
 
 
 async def _to_condensed_search(state: TurnState, runtime: Runtime[TurnContext]) -> Literal["condense"] | Search:
-    """An assessment has rewritten the question already, unless it failed."""
+    """Route to a search; the question is condensed first unless an assessment has rewritten it already."""
     return await to_search(state, runtime) if state.get("standalone_query") else "condense"

@@ -36,7 +36,7 @@ from ...threads.state import RagState
 from ...tree.nodes import walk_chunks
 from .calls import answer_live, ask_json, ask_text
 from .context import TurnContext
-from .history import chunks_of, in_line, newest_within
+from .history import chunks_of, newest_within, path_order
 from .prompts import (
     assessment_prompt,
     condensation_prompt,
@@ -47,51 +47,47 @@ from .prompts import (
     shown_query,
     summary_prompt,
 )
-from .saving import remember, saved_turn
+from .saving import remember, save_answered
 from .state import TurnState
 
 Update = dict[str, object]
 
 
 async def fold_summary(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Take turns that are too old for a prompt into the running summary; a failed call leaves it to a later turn."""
+    """Fold turns that are too old for a prompt into the summary; after a failed call a later turn does it."""
     context = runtime.context
-    meter = context.meter("fold_summary")
-    context.tell("fold_summary")
+    meter = context.start("fold_summary")
     limit = context.limits.max_summary_tokens
     reply = await ask_text(context, summary_prompt(state, context), meter=meter, max_tokens=limit)
     summary = beginning(reply.text, limit) if reply else ""
     if not summary:
-        unfolded = newest_within(in_line(*state["to_fold"], *state["history"]), context.limits.max_tokens // 4)
+        unfolded = newest_within(path_order(*state["to_fold"], *state["history"]), context.limits.max_tokens // 4)
         return {"history": unfolded, "usage": meter.records}
     return {"summary": summary, "folded": True, "usage": meter.records}
 
 
 async def direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Answer small talk at once; anything else goes on."""
+    """Answer small talk at once; other messages get no answer here."""
     context = runtime.context
-    meter = context.meter("direct_answer")
-    context.tell("direct_answer")
+    meter = context.start("direct_answer")
     messages = small_talk_messages(shown_query(state, context))
     reply = await ask_json(context, messages, SmallTalkReply, meter=meter)
     update: Update = {"usage": meter.records}
     if reply is None or not reply.small_talk or not reply.reply.strip():
         return update
-    if context.stream:
-        context.stream.on_text(Delta(reply.reply))
+    context.emit_answer(reply.reply)
     return update | _answer(reply.reply, "small_talk", status="answered")
 
 
 async def select_turns(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Ask which earlier turns the question leans on, and fetch the best of the chunks that those rest on."""
+    """Ask which earlier turns the question needs, and read the best chunks that those turns rest on."""
     context = runtime.context
-    meter = context.meter("select_turns")
-    context.tell("select_turns")
+    meter = context.start("select_turns")
     reply = await ask_json(context, selection_prompt(state, context), SelectionReply, meter=meter)
-    there = {turn["turn_number"] for turn in state["history"]} | ({0} if state["summary"] else set())
+    known = {turn["turn_number"] for turn in state["history"]} | ({0} if state["summary"] else set())
     if reply is None:
         return {"selected": None, "usage": meter.records}
-    selected = sorted(there.intersection(reply.turns))
+    selected = sorted(known.intersection(reply.turns))
     needed = _of_collection(state, selected)
     refs = ranked_refs(needed, at=state["open_turn"]["turn_number"])[: context.limits.max_kept_chunks]
     chunks = within_tokens(await chunks_of(refs, context.rag), context.limits.max_evidence_tokens)
@@ -104,10 +100,9 @@ async def select_turns(state: TurnState, runtime: Runtime[TurnContext]) -> Updat
 
 
 async def digest_evidence(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Shorten passages that would fill a prompt to what they say of the question; a model that fails has them cut."""
+    """Digest passages that would fill a prompt to their statements on the question; cut them if the model fails."""
     context = runtime.context
-    meter = context.meter("digest_evidence")
-    context.tell("digest_evidence")
+    meter = context.start("digest_evidence")
     limits = context.limits
 
     async def ask(messages: list[Message]) -> str | None:
@@ -122,10 +117,9 @@ async def digest_evidence(state: TurnState, runtime: Runtime[TurnContext]) -> Up
 
 
 async def assess_history(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Ask what the earlier turns give to the question, and how it reads by itself."""
+    """Ask for an answer from the earlier turns, and for the stand-alone question."""
     context = runtime.context
-    meter = context.meter("assess_history")
-    context.tell("assess_history")
+    meter = context.start("assess_history")
     reply = await ask_json(context, assessment_prompt(state, context), AssessmentReply, meter=meter)
     if reply is None:
         return {"kept_chunks": [], "usage": meter.records}
@@ -141,28 +135,25 @@ async def assess_history(state: TurnState, runtime: Runtime[TurnContext]) -> Upd
 
 
 async def answer_from_history(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Give the answer that earlier turns hold, once the judge confirms its evidence; else the turn goes on to a search.
+    """Give the proposed answer if the judge confirms its evidence; otherwise the turn continues with a search.
 
-    With ``answer_from_history="trust"`` the judge is not asked.
+    With ``answer_from_history="trust"`` the judge is not called.
     """
     context = runtime.context
-    meter = context.meter("answer_from_history")
-    context.tell("answer_from_history")
+    meter = context.start("answer_from_history")
     chunks, answer = state["kept_chunks"], state["proposed_answer"]
     if context.options.answer_from_history != "trust":
         confirmed = bool(chunks) and await _is_confirmed(_standalone(state), chunks, context, meter)
         if not confirmed:
             return {"usage": meter.records}
-    if context.stream:
-        context.stream.start_over()
-        context.stream.on_text(Delta(answer))
+    context.emit_answer(answer)
     refs = {ref["chunk_id"]: ref for ref in merge_refs(_of_collection(state, state.get("selected") or ()))}
     kept = [refs[str(chunk.metadata["chunk_id"])] for chunk in chunks]
     return {"usage": meter.records, "chunks": kept} | _answer(answer, "history")
 
 
 async def _is_confirmed(query: str, chunks: list[Document], context: TurnContext, meter: CallMeter) -> bool:
-    """Whether the judge says of the chunks, taken together as one passage, that they answer the query alone."""
+    """Return whether the judge gives score 2 to the chunks, joined into one passage."""
     text = shortened("\n\n".join(chunk.page_content for chunk in chunks), context.limits.max_tokens // 2)
     passage = Document(page_content=text, metadata=chunks[0].metadata)
     verdict = checked_verdict(await context.judge.judge(query, passage, meter=meter, expand=False))
@@ -170,10 +161,9 @@ async def _is_confirmed(query: str, chunks: list[Document], context: TurnContext
 
 
 async def condense(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Rewrite the question so that it stands alone; where that fails, it is searched for as it was asked."""
+    """Rewrite the question so that it stands alone; if that fails, it is searched for in the user's words."""
     context = runtime.context
-    meter = context.meter("condense")
-    context.tell("condense")
+    meter = context.start("condense")
     limit = context.limits.max_rewrite_tokens
     reply = await ask_text(context, condensation_prompt(state, context), meter=meter, max_tokens=limit)
     if reply is None:
@@ -189,10 +179,9 @@ async def condense(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
 
 
 async def web_or_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Ask whether the web is the better place to search; the collection is where the reply does not say so."""
+    """Let the model choose between web and collection; without a usable reply it is the collection."""
     context = runtime.context
-    meter = context.meter("web_or_rag")
-    context.tell("web_or_rag")
+    meter = context.start("web_or_rag")
     query = shortened(_standalone(state), context.limits.max_tokens // 2)
     reply = await ask_json(context, route_messages(query), RouteReply, meter=meter)
     to_web = reply is not None and reply.route == "web"
@@ -200,10 +189,9 @@ async def web_or_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
 
 
 async def search_web(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Search the web and let the reader answer from what it gives."""
+    """Search the web and let the reader answer from the hits."""
     context = runtime.context
-    meter = context.meter("search_web")
-    context.tell("search_web")
+    meter = context.start("search_web")
     if context.web is None:
         raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
     query = _standalone(state)
@@ -214,9 +202,9 @@ async def search_web(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
 
 
 async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Ask the stand-alone question on a thread of its own, with the chunks that were kept."""
+    """Search for the stand-alone question on a thread of its own, with the kept chunks."""
     context = runtime.context
-    context.tell("call_rag")
+    context.emit("call_rag")
     thread_id = rag_thread_of(context.conversation_id, state["open_turn"]["turn_id"])
     config: RunnableConfig = {"configurable": {"thread_id": thread_id, "conversation_id": context.conversation_id}}
     try:
@@ -227,9 +215,7 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     nothing_found = context.services.retriever is not None and not final.get("similar_chunks")
     if nothing_found and context.options.response_if_no_docs_found is not None:
         answer, status = context.options.response_if_no_docs_found, "refused"
-        if context.stream:
-            context.stream.start_over()
-            context.stream.on_text(Delta(answer))
+        context.emit_answer(answer)
     chunks, usage = await _found_by(final, thread_id, context)
     return _answer(answer, "search", status=status) | {
         "chunks": chunks,
@@ -239,19 +225,18 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
 
 
 async def answer_from_knowledge(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Answer what the evidence does not from the conversation and general knowledge, and mark it so."""
+    """Answer from the conversation and general knowledge, and mark the answer accordingly."""
     context = runtime.context
-    meter = context.meter("answer_from_knowledge")
-    context.tell("answer_from_knowledge")
+    meter = context.start("answer_from_knowledge")
     answer = await answer_live(context, knowledge_prompt(state, context), meter=meter)
     return _answer(answer, "knowledge") | {"chunks": [], "usage": meter.records}
 
 
 async def save_turn(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
-    """Save the turn, once however often this runs, then remember it. A memory that fails is made up for later."""
+    """Save the turn, once however often this runs, and add it to the memory; if that fails, the next turn adds it."""
     context = runtime.context
-    context.tell("save_turn")
-    turn, changed = await saved_turn(state, context)
+    context.emit("save_turn")
+    turn, changed = await save_answered(state, context)
     await remember(context.memory, context.conversation_id, changed)
     return {"turn": turn}
 
@@ -268,7 +253,7 @@ def _standalone(state: TurnState) -> str:
 
 
 def _of_collection(state: TurnState, numbers: Collection[int]) -> list[QaPair]:
-    """The turns of these numbers whose evidence comes from the collection that this turn searches, if it does."""
+    """Return the turns of these numbers that searched the collection of this turn; all if this turn searches none."""
     own = state["open_turn"]["collection"]
     turns = (turn for turn in state["history"] if turn["turn_number"] in numbers)
     return [turn for turn in turns if not own or turn["collection"] == own]
@@ -296,20 +281,20 @@ async def _run_rag(given: RagInput, config: RunnableConfig, context: TurnContext
     stream = context.stream
     if stream is None:
         return await context.rag.ainvoke(given, config, context=context.services)
-    stream.start_over()
+    stream.restart()
     async for event in context.rag.astream(given, config, context=context.services, stream_mode="custom"):
         if event["event"] == "answer_growing":
             stream.on_text(Delta(event["text"], event["restarted"]))
         elif event["event"] == "thinking_growing":
             stream.on_thinking(Delta(event["text"], event["restarted"]))
         else:
-            context.tell(event["node"], event)
+            context.emit(event["node"], event)
     snapshot = await context.rag.aget_state(config)
     return cast(RagState, snapshot.values)
 
 
 async def _found_by(final: RagState, thread_id: str, context: TurnContext) -> tuple[list[ChunkRef], UsageTotals]:
-    """What the answer of a search rests on, sub-questions' chunks included, and what the whole search cost."""
+    """Return the chunks that the answer of a search rests on, those of sub-runs included, and the search's usage."""
     chunks = final.get("similar_chunks", [])
     refs = [_ref_of(chunk.metadata, thread_id) for chunk in usable_chunks(chunks)]
     if not any(chunk.metadata["next_rag_thread_id"] for chunk in chunks):

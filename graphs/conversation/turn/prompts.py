@@ -1,4 +1,4 @@
-"""The prompts of a turn, each within what a prompt may have, however long turns, passages or questions are."""
+"""The prompts of a turn; each fits ``TurnLimits.max_tokens`` with turns, passages and questions of any length."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def selection_prompt(state: TurnState, context: TurnContext) -> Messages:
 
 
 def condensation_prompt(state: TurnState, context: TurnContext) -> Messages:
-    """Ask for the question as it stands alone, by the turns that matter, or by all where that is not known."""
+    """Ask for a stand-alone question, given the turns that matter, or all turns if that is unknown."""
     return _about_turns(condense_messages, state, context, of_own_rendering=True)
 
 
 def assessment_prompt(state: TurnState, context: TurnContext) -> Messages:
-    """Ask what turns and passages give; passages have half the room, or more where the turns leave it."""
+    """Ask for an answer from turns and passages; passages have up to half the room, turns the rest."""
     query = shown_query(state, context)
     room = _room(assess_messages("", "", query), context)
     passages = shown_passages(state["passages"], room // 2)
@@ -42,7 +42,7 @@ def assessment_prompt(state: TurnState, context: TurnContext) -> Messages:
 
 
 def summary_prompt(state: TurnState, context: TurnContext) -> Messages:
-    """Ask for one summary of the summary before and the turns that it is due to take in."""
+    """Ask for one summary of the last summary and the turns to fold."""
     room = _room(summary_messages(""), context)
     return summary_messages(history_text(state["to_fold"], summary=state["summary"], max_tokens=room))
 
@@ -59,17 +59,17 @@ def knowledge_prompt(state: TurnState, context: TurnContext) -> Messages:
 
 
 def shown_passages(passages: str, max_tokens: int) -> str:
-    """As many whole passages as fit, or else the ends of them."""
+    """Return as many whole passages as fit; if none fits, the text without its middle."""
     return fitting_passages(passages, max_tokens) or shortened(passages, max_tokens)
 
 
 def shown_query(state: TurnState, context: TurnContext) -> str:
-    """The question in the user's words; one that would fill a quarter of a prompt loses its middle."""
+    """Return the question in the user's words; one of more than a quarter of a prompt loses its middle."""
     return shortened(state["open_turn"]["query"], context.limits.max_tokens // 4)
 
 
 def reader_query(state: TurnState, context: TurnContext) -> str:
-    """The question for a reader: in the user's words and as understood, or without that, as the options say."""
+    """Return the question for a reader: the user's words, with the stand-alone question if the options ask for it."""
     query = state["open_turn"]["query"]
     return both_forms(query, state.get("standalone_query", "")) if context.options.rephrase_question else query
 
@@ -83,7 +83,7 @@ def _about_turns(
 
 
 def _history(state: TurnState, context: TurnContext, max_tokens: int, *, of_own_rendering: bool) -> str:
-    """The turns that matter, or all where that is not known."""
+    """Render the turns that matter, or all turns if that is unknown."""
     numbers = state.get("selected")
     turns: list[QaPair] = [turn for turn in state["history"] if numbers is None or turn["turn_number"] in numbers]
     render = context.options.get_chat_history if of_own_rendering else None
@@ -95,4 +95,4 @@ def _room(without: Messages, context: TurnContext) -> int:
 
 
 _ROUNDING = 4
-"""Tokens by which the parts of a prompt, each rounded up, may fall short of the whole."""
+"""Tokens by which rounding may make the estimates of a prompt's parts fall short of the whole."""

@@ -1,4 +1,4 @@
-"""What is written when a turn is answered: the turn itself, its branch, and a state that stays small."""
+"""Saves an answered turn: in the conversation's state, which stays small, and in the memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from ....modules.calls.usage import UsageTotals, total_usage
+from ....modules.calls.usage import sum_usage, total_usage
 from ....modules.errors import CollectionError, ModelCallError
 from ....modules.memory.turns import Branch, QaPair, count_tokens, utc_now
 from .context import TurnContext, TurnLimits, TurnMemory
@@ -16,8 +16,8 @@ from .state import ConversationState, TurnState
 logger = logging.getLogger(__name__)
 
 
-async def saved_turn(state: TurnState, context: TurnContext) -> tuple[QaPair, list[QaPair]]:
-    """Save an answered turn: it, and all turns that were changed, itself included. A second time changes nothing."""
+async def save_answered(state: TurnState, context: TurnContext) -> tuple[QaPair, list[QaPair]]:
+    """Save an answered turn; returns it, and all changed turns with it. A repeated call changes nothing."""
     conversation = context.conversation
     open_turn = state["open_turn"]
     known = next((t for t in conversation["chat_history"] if t["turn_id"] == open_turn["turn_id"]), None)
@@ -42,7 +42,7 @@ async def saved_turn(state: TurnState, context: TurnContext) -> tuple[QaPair, li
 
 
 async def remember(memory: TurnMemory, conversation_id: str, turns: Sequence[QaPair]) -> None:
-    """Remember turns that are saved. What a memory or an embedder that fails leaves out, the next turn makes up for."""
+    """Add saved turns to the memory. If the memory or its embedder fails, the next turn adds them."""
     try:
         await asyncio.to_thread(memory.add_turns, conversation_id, turns)
     except (CollectionError, ModelCallError) as error:
@@ -50,9 +50,9 @@ async def remember(memory: TurnMemory, conversation_id: str, turns: Sequence[QaP
 
 
 def within_limits(turns: Sequence[QaPair], limits: TurnLimits, *, folds: bool) -> list[QaPair]:
-    """The newest turns, as many as a state holds: all that prompts show and a summary may take in, and not too long.
+    """Return the newest turns that a state holds, within ``max_tokens``, at least one.
 
-    The last one stays in any case. Only turns that the memory has may be left out.
+    All but the last turn must be in the memory.
     """
     kept: list[QaPair] = []
     tokens = 0
@@ -65,7 +65,7 @@ def within_limits(turns: Sequence[QaPair], limits: TurnLimits, *, folds: bool) -
 
 
 def _folded_into(state: TurnState) -> dict[str, QaPair]:
-    """The turn that a new summary reaches to, with it, by its id; none if no summary was made."""
+    """Return the last folded turn with the new summary, by its id; empty if no summary was made."""
     if not state.get("folded"):
         return {}
     last = state["to_fold"][-1]
@@ -93,26 +93,15 @@ def _pair_of(state: TurnState) -> QaPair:
         rag_thread_id=state.get("rag_thread_id", ""),
         request_id=open_turn["request_id"],
         summary="",
-        usage=_added(total_usage(state.get("usage", ())), state.get("rag_usage")),
+        usage=sum_usage(filter(None, [total_usage(state.get("usage", ())), state.get("rag_usage")])),
     )
 
 
 def _needed(state: TurnState) -> list[str] | None:
-    """Ids of the turns that were selected; none where there was nothing to select from."""
+    """Return the ids of the selected turns; empty without history, None without a selection."""
     if not state["history"] and not state["summary"]:
         return []
     selected = state.get("selected")
     if selected is None:
         return None
     return [turn["turn_id"] for turn in state["history"] if turn["turn_number"] in selected]
-
-
-def _added(own: UsageTotals, of_search: UsageTotals | None) -> UsageTotals:
-    if of_search is None:
-        return own
-    return UsageTotals(
-        llm_calls=own["llm_calls"] + of_search["llm_calls"],
-        prompt_tokens=own["prompt_tokens"] + of_search["prompt_tokens"],
-        completion_tokens=own["completion_tokens"] + of_search["completion_tokens"],
-        seconds=own["seconds"] + of_search["seconds"],
-    )

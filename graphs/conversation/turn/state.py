@@ -1,4 +1,4 @@
-"""What a conversation remembers, and what one turn works on, as plain data."""
+"""State of conversations and of turns as plain data."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ from ...threads.state import merge_usage
 
 
 class ConversationState(TypedDict, total=False):
-    """One conversation. Its older turns are in the memory alone."""
+    """State of one conversation; older turns are in the memory only."""
 
     format: str
     conversation_id: str
-    """Random, and made with the conversation; its turns in the memory, its threads and its search trees go by it."""
+    """Random id that keys its turns in the memory, its threads and its search trees."""
     name: str
-    """What its users call it: a label that no other conversation of the same store has."""
+    """Name that is unique within the checkpoint store."""
     title: str
-    """Its first question."""
+    """First question."""
     collection: str
-    """The collection that its turns search, as in ``QaPair``; ``""`` before the first that searches one."""
+    """Name and address of the collection that its turns search; ``""`` before the first search."""
     created_at: str
     updated_at: str
     """ISO 8601, UTC."""
     chat_history: list[QaPair]
-    """The newest turns of all branches, in the order in which they were answered."""
+    """Newest turns of all branches, in the order of their answers."""
     branches: dict[str, Branch]
     active_branch: str
     open_turn: OpenTurn | None
 
 
 class TurnState(TypedDict, total=False):
-    """One turn on its way from question to answer."""
+    """State of one turn."""
 
     open_turn: OpenTurn
     history: list[QaPair]
-    """Earlier turns of its path that a prompt shows, in their order."""
+    """Earlier turns of its path that a prompt shows, oldest first."""
     summary: str
-    """Of the turns before those; ``""`` where there is none."""
+    """Summary of the turns before ``history``; ``""`` without one."""
     to_fold: list[QaPair]
-    """Turns that the summary is due to take in."""
+    """Turns that are due to be folded into the summary."""
     folded: bool
-    """Whether it has."""
+    """True once ``summary`` covers ``to_fold``."""
     selected: list[int] | None
-    """Numbers of the turns that matter; None where the model could not say."""
+    """Numbers of the turns that matter, 0 for the summary; None if the model gave no usable reply."""
     kept_chunks: list[Document]
-    """Chunks of those turns: at first the best that fit, then those found useful."""
+    """Chunks of the selected turns: the best that fit, after the assessment only the useful ones."""
     passages: str
-    """The same as a prompt shows them: in full, or digested."""
+    """The chosen chunks as a prompt shows them, in full or digested."""
     standalone_query: str
     rewrite_problem: str
-    """Why a rewrite could not be used; ``""``, or missing, where it could."""
+    """Why a rewrite was not usable; ``""`` or missing if it was."""
     proposed_answer: str
-    """The answer that earlier turns give, as the model says; missing where they give none."""
+    """Answer from earlier turns that the model proposes; missing without one."""
     answer: str
     status: TurnStatus
     answered_from: AnsweredFrom
@@ -74,13 +74,13 @@ class TurnState(TypedDict, total=False):
     rag_thread_id: str
     rag_usage: UsageTotals
     usage: Annotated[list[CallRecord], merge_usage]
-    """Of the turn's own calls; those of its search tree are with the tree."""
+    """Records of the turn's own calls; the search tree has those of the search."""
     turn: QaPair
-    """What was saved in the end."""
+    """The saved turn."""
 
 
 def new_conversation(name: str, conversation_id: str, now: str) -> ConversationState:
-    """A conversation without a turn."""
+    """Make the state of a conversation without turns."""
     return ConversationState(
         format=format_of("conversation"),
         conversation_id=conversation_id,
@@ -97,10 +97,10 @@ def new_conversation(name: str, conversation_id: str, now: str) -> ConversationS
 
 
 def read_state(saved: Mapping[str, object], name: str) -> ConversationState:
-    """The saved state of the conversation of that name.
+    """Check the format of a saved state.
 
     Raises:
-        LoadingError: It has another format than judgetree reads.
+        LoadingError: The state has another format than judgetree reads.
     """
     refuse_other_format(
         saved.get(FORMAT_KEY),

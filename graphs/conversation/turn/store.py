@@ -1,4 +1,4 @@
-"""Conversations in the checkpoint store: each is one thread, beside those of its turns and their search trees."""
+"""Conversations in the checkpoint store: each state is one thread, each turn and each search another."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
-from typing import cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
 
 from ....modules.calls.journal import CallJournal
 from ....modules.errors import LoadingError
 from ....modules.memory.turns import Branch, OpenTurn, utc_now
-from ...threads.checkpoints import Saver, keep_latest
+from ...threads.checkpoints import Saver, keep_latest, record_graph
 from ...threads.snapshots import is_absent
 from .state import ConversationState, read_state
 
@@ -25,23 +23,23 @@ logger = logging.getLogger(__name__)
 _PREFIX = "conversation:"
 _KIND = {"kind": "conversation"}
 PRUNE_EVERY = 20
-"""Writes after which a conversation forgets its earlier states, and at the first of a process: SQLite keeps the whole
-state at each, and only the newest is ever read."""
+"""Number of writes between deletions of a conversation's earlier states; the first is at the first write of a process.
+SQLite keeps the whole state at each write, and only the newest is read."""
 PAGE_CHECKPOINTS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationSummary:
-    """One conversation in a line."""
+    """Summary of one conversation."""
 
     name: str
     conversation_id: str
     title: str
-    """Its first question."""
+    """First question."""
     collection: str
-    """The collection that it searches: name and address; ``""`` where it has searched none."""
+    """Name and address of the collection that it searches; ``""`` before the first search."""
     turns: int
-    """Turns on its active branch."""
+    """Number of turns on the active branch."""
     branches: tuple[Branch, ...]
     active_branch: str
     open_turn: OpenTurn | None
@@ -52,40 +50,36 @@ class ConversationSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredConversation:
-    """Where a conversation is kept."""
+    """The threads of a conversation."""
 
     name: str
     threads: tuple[str, ...]
-    """As ``ConversationStore.threads_of`` gives them."""
+    """In the order of ``ConversationStore.threads_of``."""
 
 
 class ConversationStore:
     """Reads and writes conversations. Use it on the loop on which its saver was opened.
 
     Args:
-        saver: Where they are.
-        page_checkpoints: Checkpoints that a pass over all of them reads at once.
+        saver: The checkpoint store.
+        journal: Journal that forgets the calls of deleted threads; None without one.
+        page_checkpoints: Number of checkpoints that ``all_threads`` reads at once.
     """
 
     def __init__(
         self, saver: Saver, journal: CallJournal | None = None, *, page_checkpoints: int = PAGE_CHECKPOINTS
     ) -> None:
-        """``journal``: where calls of threads that are deleted may stand; None where none is kept."""
         self.saver = saver
         self._journal = journal
         self._page_checkpoints = page_checkpoints
         self._writes: Counter[str] = Counter()
-        builder = StateGraph(ConversationState)
-        builder.add_node("record", _record)
-        builder.add_edge(START, "record")
-        builder.add_edge("record", END)
-        self._graph = builder.compile(checkpointer=saver)
+        self._graph = record_graph(ConversationState, saver)
 
     async def load(self, name: str) -> ConversationState | None:
-        """The conversation of that name as it was saved last; None if there is none.
+        """Read the saved state of a conversation; None if it does not exist.
 
         Raises:
-            LoadingError: It has another format than judgetree reads.
+            LoadingError: The state has another format than judgetree reads.
         """
         snapshot = await self._graph.aget_state(_config_of(name))
         return None if is_absent(snapshot) else read_state(snapshot.values, name)
@@ -95,13 +89,13 @@ class ConversationStore:
         await self._write(state, state)
 
     async def save(self, known: ConversationState, changes: ConversationState) -> None:
-        """Save what has changed in a conversation, with the time."""
+        """Save the changes of a conversation, with the time."""
         await self._write(known, {**changes, "updated_at": utc_now()})
 
     async def summaries(self) -> list[ConversationSummary]:
-        """All conversations, the one that was last spoken in first. Reads each one's newest state.
+        """Return all conversations, the most recently updated first; it reads the newest state of each.
 
-        One that cannot be read (see ``load``) is left out, with a warning.
+        A conversation of another format is left out, with a warning.
         """
         states = self.saver.alist(None, filter=dict(_KIND))
         names = dict.fromkeys([_thread_of(saved).removeprefix(_PREFIX) async for saved in states])
@@ -117,17 +111,17 @@ class ConversationStore:
         return sorted(found, key=lambda summary: summary.updated_at, reverse=True)
 
     async def threads_of(self, state: ConversationState) -> list[str]:
-        """All threads of a conversation: those of its turns, their search trees, what was left of any; its own last.
+        """Return all threads of a conversation: those of turns and search trees, abandoned ones too; its own last.
 
-        Deleted in this order they leave a conversation, whatever happens, until all is done.
+        In this order an interrupted deletion leaves a conversation that can be deleted again.
         """
         saved = self.saver.alist(None, filter={"conversation_id": state["conversation_id"]})
         return _own_last(state["name"], [_thread_of(each) async for each in saved])
 
     async def all_threads(self) -> dict[str, StoredConversation]:
-        """All conversations by id, also those that cannot be read, in one pass over all checkpoints.
+        """Return all conversations by id, those of other formats too, in one pass over all checkpoints.
 
-        It costs about 0.1 ms a checkpoint; ``threads_of`` costs 3 µs a checkpoint, for each conversation.
+        It takes about 0.1 ms a checkpoint; ``threads_of`` takes 3 µs a checkpoint for each conversation.
         """
         threads: dict[str, list[str]] = {}
         names: dict[str, str] = {}
@@ -135,7 +129,7 @@ class ConversationStore:
             thread_id, conversation_id = _thread_of(saved), str(dict(saved.metadata).get("conversation_id", ""))
             if thread_id.startswith(_PREFIX):
                 name = thread_id.removeprefix(_PREFIX)
-                conversation_id = conversation_id or name  # of a format that has no ids
+                conversation_id = conversation_id or name  # an older format without ids
                 names[conversation_id] = name
             threads.setdefault(conversation_id, []).append(thread_id)
         return {
@@ -144,13 +138,12 @@ class ConversationStore:
         }
 
     async def tree_threads(self, rag_thread_id: str) -> list[str]:
-        """The threads of one search tree, root first, and what earlier attempts have left of it."""
+        """Return the threads of one search tree, root first, with those that earlier attempts abandoned."""
         saved = self.saver.alist(None, filter={"root_thread_id": rag_thread_id})
-        below = [str(each.config["configurable"]["thread_id"]) async for each in saved]
-        return list(dict.fromkeys([rag_thread_id, *below]))
+        return list(dict.fromkeys([rag_thread_id, *[_thread_of(each) async for each in saved]]))
 
     async def delete_threads(self, thread_ids: Iterable[str]) -> int:
-        """Delete threads with all their checkpoints; how many that were."""
+        """Delete threads with all their checkpoints; returns their number."""
         deleted = list(thread_ids)
         for thread_id in deleted:
             await self.saver.adelete_thread(thread_id)
@@ -159,8 +152,8 @@ class ConversationStore:
         return len(deleted)
 
     async def _checkpoints(self) -> AsyncIterator[CheckpointTuple]:
-        """All of the store, newest first, in pages: while a saver lists, nobody else can use it."""
-        # The saver in memory goes thread by thread, so that the last of a page says nothing of the next page.
+        """Yield all checkpoints of the store, newest first, in pages: a saver that lists is locked."""
+        # The saver in memory lists thread by thread, so a page cannot continue after the last checkpoint of another.
         page_size = None if isinstance(self.saver, InMemorySaver) else self._page_checkpoints
         before: RunnableConfig | None = None
         while True:
@@ -175,24 +168,20 @@ class ConversationStore:
         name, conversation_id = known["name"], known["conversation_id"]
         config = _config_of(name)
         config["metadata"] = {"conversation_id": conversation_id, **_KIND}
-        await self._graph.aupdate_state(config, cast("dict[str, object]", values), as_node="record")
+        await self._graph.aupdate_state(config, values, as_node="record")
         if self._writes[conversation_id] % PRUNE_EVERY == 0:
             await keep_latest(self.saver, conversation_thread(name))
         self._writes[conversation_id] += 1
 
 
 def conversation_thread(name: str) -> str:
-    """The thread of the conversation of a name; no search tree has such a name."""
+    """Return the thread id of a conversation; the prefix keeps it apart from search threads."""
     return f"{_PREFIX}{name}"
 
 
 def turn_thread(rag_thread_id: str) -> str:
-    """The thread on which a turn is worked out, until it is saved."""
+    """Return the thread id of a turn's graph; the thread is deleted once the turn is saved."""
     return f"turn:{rag_thread_id}"
-
-
-async def _record(state: ConversationState) -> ConversationState:
-    return {}
 
 
 def _thread_of(saved: CheckpointTuple) -> str:

@@ -38,7 +38,7 @@ class WordJudge:
         return Verdict(status="judged", score=2 if "grey" in chunk.page_content else 0)
 
 
-def build_twice(*, checkpointer=None, context=None, durability="async"):
+def build_twice(**options):
     builder = StateGraph(RagState, context_schema=RunContext)
     builder.add_node("retrieve", nodes.retrieve)
     builder.add_node("augment", nodes.augment)
@@ -47,7 +47,7 @@ def build_twice(*, checkpointer=None, context=None, durability="async"):
     builder.add_edge("retrieve", "augment")
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
-    return RagGraph(builder, system="twice", checkpointer=checkpointer, context=context, durability=durability)
+    return RagGraph(builder, system="twice", **options)
 """
 LADDERS = "Which colour are ladders painted?"
 KEYS = {"questions": [{"question": LADDERS, "answer": "grey", "sources": "deep/ladders.txt"}], "topk": 4}

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from judgetree.graphs.conversation.conversation import Conversation
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits, TurnMemory
+from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError
@@ -16,6 +18,7 @@ from judgetree.modules.judge.contract import Judge
 from judgetree.modules.judge.prompts import JUDGE_SYSTEM
 from judgetree.modules.memory import prompts as ours
 from judgetree.modules.memory.memory import ConversationMemory
+from judgetree.modules.memory.turns import QaPair
 from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
 from judgetree.modules.retriever.web import WebSearch
 from judgetree.modules.settings import Settings, load_settings
@@ -158,3 +161,18 @@ def open_conversations(
         web=web,
         settings=settings,
     )
+
+
+def saved(result: TurnResult) -> QaPair:
+    """The turn of an answered question."""
+    assert result.turn is not None, result.error
+    return result.turn
+
+
+def after_first_turn(talks: Conversations, llm: TalkingLLM | None = None) -> Conversation:
+    """A conversation in which ``CLASS`` was asked; the model forgets that it was."""
+    talk = talks.conversation("s")
+    talk.ask(CLASS)
+    if llm is not None:
+        llm.asked()
+    return talk

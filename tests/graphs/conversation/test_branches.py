@@ -8,7 +8,7 @@ from judgetree.graphs.conversation.conversation import FIRST, Conversation
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.memory.turns import QaPair
-from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM
+from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, saved
 
 
 @pytest.fixture
@@ -144,8 +144,7 @@ def test_regenerating_puts_a_new_turn_beside_the_old_one(talk: Conversation, llm
     ask(talk, CLASS)
     old = ask(talk, SCREW)
     llm.asked()
-    new = talk.regenerate().turn
-    assert new is not None
+    new = saved(talk.regenerate())
     assert (new["parent_turn_id"], new["turn_number"]) == (old["parent_turn_id"], old["turn_number"])
     assert new["turn_id"] != old["turn_id"]
     assert new["rag_thread_id"] != old["rag_thread_id"]

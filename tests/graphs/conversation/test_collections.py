@@ -21,6 +21,7 @@ from tests.graphs.conversation.talk import (
     TABLE,
     TalkingLLM,
     open_conversations,
+    saved,
     settings_in,
 )
 from tests.graphs.fakes import TableRetriever
@@ -62,8 +63,7 @@ def test_a_switch_leaves_the_evidence_of_the_old_collection_and_says_so(tmp_path
     llm = TalkingLLM()
     with over(tmp_path, "other", llm, switch=True) as talks:
         talk = talks.conversation("s")
-        turn = talk.ask("Which colour has it?").turn
-        assert turn is not None
+        turn = saved(talk.ask("Which colour has it?"))
         assert turn["answered_from"] == "search", "the passage of the first turn would have answered it"
         assert (turn["collection"], one) == (f"other in {tmp_path / 'milvus.db'}", f"one in {tmp_path / 'milvus.db'}")
         words = f"collection switched to {turn['collection']}, from {one}"

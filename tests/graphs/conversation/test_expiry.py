@@ -35,6 +35,7 @@ from tests.graphs.conversation.talk import (
     TABLE,
     TalkingLLM,
     open_conversations,
+    saved,
     settings_in,
 )
 from tests.graphs.fakes import TableRetriever, chunk
@@ -393,7 +394,6 @@ def test_backfilled_turns_are_gone_on_with(tmp_path: Path, talks: Conversations,
     for name, last, turns in (("foreign", "foreign-late", 2), ("known", "by id-late", 3)):
         talk = talks.conversation(name)
         assert [turn["turn_number"] for turn in talk.history()] == list(range(1, turns + 1))
-        turn = talk.ask(SCREW).turn
-        assert turn is not None
+        turn = saved(talk.ask(SCREW))
         assert (turn["turn_number"], turn["parent_turn_id"]) == (turns + 1, last)
         assert len(talk.history()) == turns + 1

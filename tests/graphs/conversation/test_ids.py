@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from langgraph.graph import END, START, StateGraph
+from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.identity import is_of_store
 from judgetree.graphs.conversation.tree import ConversationTree
-from judgetree.graphs.threads.checkpoints import open_checkpointer_sync
+from judgetree.graphs.threads.checkpoints import open_checkpointer, record_graph
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.memory.memory import ConversationMemory
 from tests.graphs.conversation.talk import ANSWERS, CLASS, OIL, SCREW, TalkingLLM, open_conversations, settings_in
@@ -119,13 +120,13 @@ class EarlierState(TypedDict, total=False):
 
 def write_as_before(folder: Path, name: str, values: Mapping[str, object], metadata: Mapping[str, object]) -> None:
     """As earlier versions did: the state of a LangGraph graph, on the conversation's thread."""
-    builder = StateGraph(EarlierState)
-    builder.add_node("record", lambda state: {})
-    builder.add_edge(START, "record")
-    builder.add_edge("record", END)
-    config = {"configurable": {"thread_id": f"conversation:{name}"}, "metadata": dict(metadata)}
-    with open_checkpointer_sync(settings_in(folder).checkpoint_url) as saver:
-        builder.compile(checkpointer=saver).invoke(values, config)  # type: ignore[call-overload]
+    config: RunnableConfig = {"configurable": {"thread_id": f"conversation:{name}"}, "metadata": dict(metadata)}
+
+    async def write() -> None:
+        async with open_checkpointer(settings_in(folder).checkpoint_url) as saver:
+            await record_graph(EarlierState, saver).aupdate_state(config, dict(values), as_node="record")
+
+    asyncio.run(write())
 
 
 def test_a_conversation_of_an_earlier_format_is_refused_by_name(tmp_path: Path) -> None:

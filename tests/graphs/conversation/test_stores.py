@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from judgetree.graphs.conversation.conversations import Conversations
-from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.settings import Settings
 from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations, settings_in
-from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -21,8 +19,7 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 
 
 def opened(llm: TalkingLLM, settings: Settings) -> Conversations:
-    memory = ConversationMemory(BagOfWordsEmbedder(), uri=settings.milvus_address)
-    return open_conversations(settings.home, llm, memory=memory, settings=settings)
+    return open_conversations(settings.home, llm, settings=settings)
 
 
 def test_conversation_is_led_branched_listed_and_deleted(settings: Settings, request: pytest.FixtureRequest) -> None:

@@ -1,4 +1,4 @@
-"""The HTML page: without a browser its structure and its locks, with one what a reader sees."""
+"""The pages of search trees, and what those of conversations share with them; with a browser what a reader sees."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.errors import DependencyError
 from tests.browser import elements_of, needs_browser
 from tests.call_records import call_record
+from tests.graphs.conversation.drawing.talks import conversation
 from tests.html_pages import Elements, allow_own_script_and_style_alone, ask_nothing_outside, break_dot, part
 
+Tree = SearchTree | ConversationTree
 ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"\u2028&lt;"
 CALL = call_record(chunk_id="a", model=ATTACK, prompt_tokens=1234, completion_tokens=56, seconds=1.5)
 
@@ -60,15 +63,20 @@ def sample(text: str = ATTACK) -> SearchTree:
     return SearchTree(root=root, fingerprint={"judge": text})
 
 
-def test_page_asks_for_nothing_outside_itself() -> None:
-    ask_nothing_outside(sample().to_html(picture=True))
+both = pytest.mark.parametrize("tree", [sample(), conversation()], ids=["search tree", "conversation"])
 
 
-def test_policy_allows_this_script_and_style_alone() -> None:
-    allow_own_script_and_style_alone(sample().to_html(picture=True))
+@both
+def test_page_asks_for_nothing_outside_itself(tree: Tree) -> None:
+    ask_nothing_outside(tree.to_html(picture=True))
 
 
-@settings(max_examples=50, deadline=None)
+@both
+def test_policy_allows_this_script_and_style_alone(tree: Tree) -> None:
+    allow_own_script_and_style_alone(tree.to_html(picture=True))
+
+
+@settings(max_examples=50)
 @given(st.text() | st.text(st.sampled_from("<>/!-&\"'\u2028scriptSCRIPT$ {}")))
 def test_text_never_becomes_markup(text: str) -> None:
     plain, page = (Elements(sample(given).to_html(picture=False)) for given in ("plain", text))
@@ -88,11 +96,14 @@ def test_page_holds_the_full_text_of_every_node() -> None:
     assert [label["label"] for label in data["verdicts"]] == ["1", "unknown", "cancelled"]
 
 
-def test_page_without_script_shows_the_tree_as_text() -> None:
-    page = sample("x").to_html(picture=False)
+@pytest.mark.parametrize(
+    ("tree", "line"), [(sample("x"), "Who wrote 《红楼梦》?"), (conversation("x"), "A: 堰边  (from earlier turns")]
+)
+def test_page_without_script_shows_the_tree_as_text(tree: Tree, line: str) -> None:
+    page = tree.to_html(picture=False)
 
     noscript = page[page.index("<noscript>") : page.index("</noscript>")]
-    assert html.escape("Who wrote 《红楼梦》?") in noscript
+    assert html.escape(line) in noscript
 
 
 def test_picture_is_left_out_of_large_trees_unless_asked_for() -> None:
@@ -104,19 +115,21 @@ def test_picture_is_left_out_of_large_trees_unless_asked_for() -> None:
     assert "<svg" in tree.to_html(picture=True)
 
 
-def test_page_goes_without_picture_when_none_can_be_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@both
+def test_page_goes_without_picture_when_none_can_be_drawn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tree: Tree
+) -> None:
     break_dot(monkeypatch, tmp_path)
-    assert "<svg" not in sample().to_html()
+    assert "<svg" not in tree.to_html()
     with pytest.raises(DependencyError):
-        sample().to_html(picture=True)
+        tree.to_html(picture=True)
 
 
-def test_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
-    shown = sample()._repr_html_()
-
-    (tag, frame), *_ = Elements(shown).tags
+@both
+def test_notebook_shows_the_page_in_a_frame_of_its_own(tree: Tree) -> None:
+    (tag, frame), *_ = Elements(tree._repr_html_()).tags
     assert (tag, frame["sandbox"]) == ("iframe", "allow-scripts")
-    assert frame["srcdoc"] == sample().to_html()
+    assert frame["srcdoc"] == tree.to_html()
 
 
 def shown_nodes(dom: str) -> list[str]:

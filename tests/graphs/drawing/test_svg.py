@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sysconfig
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import graphviz
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgetree.graphs.drawing.boxes import CARD_WIDTH_PT
@@ -18,8 +17,7 @@ from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import VERDICT_LABELS, ChunkNode, QueryNode
 from judgetree.modules.errors import DependencyError
 from judgetree.modules.formats import printable
-
-SVG = "{http://www.w3.org/2000/svg}"
+from tests.svg_boxes import SVG, boxes, title, words
 
 
 def chunk(rank: int, child: QueryNode | None = None, text: str = "text", **metadata: JsonScalar) -> ChunkNode:
@@ -37,23 +35,6 @@ def tree_with(*chunks: ChunkNode, query: str = "Who?", answer: str = "") -> Sear
 def sub_query(**fields: str) -> QueryNode:
     given: dict[str, str] = {"thread_id": "sub", "query": "And who?", "status": "finished", **fields}
     return QueryNode(parent_thread_id="root", depth=1, **given)  # type: ignore[arg-type]
-
-
-def boxes(svg: str) -> dict[str, ET.Element]:
-    """Every box of the picture by its id."""
-    return {
-        str(group.get("id")): group
-        for group in ET.fromstring(svg).iter(f"{SVG}g")
-        if str(group.get("class")).startswith("node")
-    }
-
-
-def words(box: ET.Element) -> str:
-    return " ".join("".join(text.itertext()) for text in box.iter(f"{SVG}text")).replace("\u00a0", " ")
-
-
-def title(box: ET.Element) -> str:
-    return box.findtext(f"{SVG}title") or ""
 
 
 def test_box_shows_verdict_origin_reason_and_open_question() -> None:
@@ -162,7 +143,7 @@ def test_card_is_as_wide_as_asked_for_whatever_it_holds() -> None:
             assert CARD_WIDTH_PT <= max(xs) - min(xs) <= CARD_WIDTH_PT + 40
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(
     st.text(st.characters()),
     st.text(st.sampled_from("<>&\"'\\\x00\x1b\n\r\t\ud800\ufffe#;NGElrx]]>汉{}|"), max_size=40),

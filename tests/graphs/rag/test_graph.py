@@ -14,28 +14,12 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.closed_book import build_closed_book
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.systems.naive_rag import build_naive_rag
-from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.messages import Message
-from judgetree.modules.errors import LoopReentryError, ModelCallError, SettingsError, ThreadMismatch, UnknownThread
-from judgetree.modules.judge.oracle import GoldFact, OracleJudge
-from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
-
-ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
-TABLE = {ROOT: [chunk("a", "KS-1 is class Delta.")], SUB: [chunk("b", "Delta needs Vellin.")]}
-FACTS = [
-    GoldFact(quote="KS-1 is class Delta", question="What class is KS-1?", remaining_question=SUB),
-    GoldFact(quote="Delta needs Vellin", question=SUB),
-]
-
-
-def context_of(reader: FakeLLM, *, depth: int = 3) -> RagContext:
-    judge = OracleJudge({ROOT: FACTS, SUB: FACTS[1:]})
-    return RagContext(reader=reader, retriever=TableRetriever(TABLE), judge=judge, limits=Limits(max_rec_depth=depth))
-
-
-def thread(thread_id: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": thread_id}}
+from judgetree.modules.errors import ModelCallError, SettingsError, ThreadMismatch, UnknownThread
+from tests.graphs.fakes import FakeLLM, thread
+from tests.graphs.two_steps import ROOT, SUB, context_of
 
 
 @pytest.fixture
@@ -79,14 +63,6 @@ def test_sync_invoke_inside_a_running_loop(graph: RagGraph) -> None:
     assert asyncio.run(cell()) == "Vellin"
 
 
-def test_sync_call_from_judgetrees_own_loop_is_refused(graph: RagGraph) -> None:
-    async def inside() -> None:
-        graph.invoke(ROOT)
-
-    with pytest.raises(LoopReentryError, match="ainvoke"):
-        background_loop().run(inside())
-
-
 def test_it_composes_as_a_runnable(graph: RagGraph) -> None:
     chain = graph | RunnableLambda(lambda state: state["answer"].upper())
     assert chain.invoke(ROOT) == "VELLIN"
@@ -114,7 +90,7 @@ def test_a_thread_is_refused_to_another_question_or_other_settings(
 
 
 def test_resuming_an_unknown_thread_is_an_error(graph: RagGraph) -> None:
-    with pytest.raises(UnknownThread, match="never written"):
+    with pytest.raises(UnknownThread, match="does not exist"):
         graph.invoke(None, thread("nobody"))
 
 
@@ -148,44 +124,27 @@ def test_a_graph_without_services_says_so() -> None:
         build_naive_rag().invoke(ROOT)
 
 
-class Interruption:
-    """A reader that fails until it is mended."""
+def test_a_failed_run_is_resumed_elsewhere_without_paying_twice(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'c.sqlite'}"
+    failing = {ROOT}
 
-    def __init__(self, failing: Sequence[str]) -> None:
-        self.failing = set(failing)
-
-    def __call__(self, messages: Sequence[Message]) -> str:
-        question = messages[1][1].splitlines()[0].removeprefix("Question: ")
-        if question in self.failing:
+    def reply(messages: Sequence[Message]) -> str:
+        if messages[1][1].splitlines()[0].removeprefix("Question: ") in failing:
             raise ModelCallError("endpoint down")
         return "Vellin"
 
-
-def test_a_failed_run_is_resumed_elsewhere_without_paying_twice(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'c.sqlite'}"
-    reply = Interruption([ROOT])
     reader = FakeLLM(reply)
     with build_judge_rag(checkpointer=url, context=context_of(reader)) as graph:
         with pytest.raises(ModelCallError, match="endpoint down"):
             graph.invoke(ROOT, thread("t"))
         assert SearchTree.from_history(graph, "t").root.status == "failed"
-    reply.failing.clear()
+    failing.clear()
     calls = len(reader.calls)
     with build_judge_rag(checkpointer=url, context=context_of(reader)) as graph:
         assert graph.invoke(None, thread("t"))["answer"] == "Vellin"
         assert len(reader.calls) == calls + 1, "only the root's answer was missing"
         assert [summary.thread_id for summary in graph.list_threads()] == ["t"]
-
-
-def test_the_budget_counts_what_was_spent_before_a_resume() -> None:
-    reply = Interruption([ROOT])
-    reader = FakeLLM(reply)
-    graph = build_judge_rag(context=context_of(reader))
-    with pytest.raises(ModelCallError):
-        graph.invoke(ROOT, thread("t"))
-    reply.failing.clear()
-    graph.invoke(None, thread("t"))
-    assert SearchTree.from_history(graph, "t").usage["llm_calls"] == 2
+        assert SearchTree.from_history(graph, "t").usage["llm_calls"] == 2, "each answer is booked once"
 
 
 def test_without_a_checkpointer_it_still_answers(reader: FakeLLM) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import logging
 import math
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
@@ -351,7 +350,7 @@ TREES = st.builds(
     root=st.recursive(queries(chunks(st.none())), lambda below: queries(chunks(st.none() | below)), max_leaves=6),
     fingerprint=st.dictionaries(st.text(), st.text(), max_size=3),
 )
-any_tree = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+any_tree = settings(max_examples=60)
 
 
 @any_tree
@@ -397,20 +396,6 @@ def test_networkx_graph_takes_any_metadata_key() -> None:
     }
 
 
-def test_json_says_its_format_and_keeps_chinese_readable() -> None:
-    text = SearchTree(root=QueryNode(thread_id="t", query="谁?")).to_json()
-
-    assert "谁?" in text
-    assert json.loads(text)["format"] == "judgetree-search-tree/3"
-
-
-@pytest.mark.parametrize("surrogate", ["\ud83d", "a\udc00b"])
-def test_lone_surrogate_survives_json_that_can_be_encoded(surrogate: str) -> None:
-    tree = SearchTree(root=QueryNode(thread_id="t", query=surrogate))
-
-    assert SearchTree.from_json(tree.to_json().encode().decode()) == tree
-
-
 GOOD = json.loads(SearchTree(root=QueryNode(thread_id="t", query="q")).to_json())
 
 
@@ -421,18 +406,11 @@ GOOD = json.loads(SearchTree(root=QueryNode(thread_id="t", query="q")).to_json()
         ("[1]", "the JSON holds no object"),
         ('{"root": {}}', "has no format"),
         (json.dumps(GOOD | {"format": "judgetree-search-tree/99"}), "tree/99'; this judgetree reads 'judgetree-s"),
-        (json.dumps(GOOD | {"root": GOOD["root"] | {"depth": "deep"}}), "damaged at root.depth"),
-        (json.dumps(GOOD | {"root": GOOD["root"] | {"status": "lost"}}), "damaged at root.status"),
-        (json.dumps(GOOD | {"root": GOOD["root"] | {"surprise": 1}}), "damaged at root.surprise"),
     ],
 )
-def test_foreign_document_is_refused_with_the_place_of_its_fault(text: str, message: str) -> None:
+def test_foreign_document_is_refused(text: str, message: str) -> None:
     with pytest.raises(LoadingError, match=message):
         SearchTree.from_json(text)
-
-
-def test_document_has_every_field_of_a_query_node() -> None:
-    assert set(GOOD["root"]) == {field.name for field in dataclasses.fields(QueryNode)}
 
 
 def chunk(**metadata: JsonScalar) -> ChunkNode:

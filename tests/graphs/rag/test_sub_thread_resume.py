@@ -16,22 +16,18 @@ from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.contract import Verdict
-from judgetree.modules.judge.oracle import GoldFact, OracleJudge
+from judgetree.modules.judge.oracle import OracleJudge
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
+from tests.graphs.two_steps import GOLD, ROOT, SUB, TABLE
 
-ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
-TABLE = {ROOT: [chunk("a", "KS-1 is class Delta.")], SUB: [chunk("b", "Delta needs Vellin."), chunk("n", "noise")]}
-FACTS = [
-    GoldFact(quote="KS-1 is class Delta", question="What class is KS-1?", remaining_question=SUB),
-    GoldFact(quote="Delta needs Vellin", question=SUB),
-]
+WITH_NOISE = {**TABLE, SUB: [*TABLE[SUB], chunk("n", "noise")]}
 
 
 class Stopping(OracleJudge):
     """The oracle, which hangs on one chunk until it is mended."""
 
     def __init__(self, hangs_on: str) -> None:
-        super().__init__({ROOT: FACTS, SUB: FACTS[1:]})
+        super().__init__(GOLD)
         self.hangs_on = hangs_on
         self.hanging = threading.Event()
         self.judged: list[str] = []
@@ -48,7 +44,7 @@ class Stopping(OracleJudge):
 def test_a_cancelled_sub_run_is_finished_by_a_resume(tmp_path: Path, hangs_on: str) -> None:
     judge = Stopping(hangs_on)
     reader = FakeLLM(lambda messages: "Vellin")
-    context = RagContext(reader=reader, retriever=TableRetriever(TABLE), judge=judge)
+    context = RagContext(reader=reader, retriever=TableRetriever(WITH_NOISE), judge=judge)
     graph = build_judge_rag(checkpointer=f"sqlite:///{tmp_path / 'c.sqlite'}", context=context)
     config = {"configurable": {"thread_id": "t"}}
 
@@ -74,7 +70,8 @@ import os, sys
 from judgetree.graphs.threads.context import RagContext
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from tests.graphs.fakes import FakeLLM, TableRetriever
-from tests.graphs.rag.test_sub_thread_resume import ROOT, SUB, TABLE, Stopping
+from tests.graphs.rag.test_sub_thread_resume import Stopping
+from tests.graphs.two_steps import ROOT, SUB, TABLE
 
 def reply(messages):
     if SUB in messages[1][1].splitlines()[0]:

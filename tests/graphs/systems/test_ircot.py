@@ -7,15 +7,16 @@ from judgetree.graphs.threads.state import RagState
 from judgetree.modules.reader.multistep_prompts import FINAL_THOUGHT, THOUGHT_SYSTEM, thought_messages
 from judgetree.modules.reader.prompts import reader_messages
 from tests.graphs.fakes import FakeLLM
-from tests.graphs.systems.test_rounds import ROOT, context_of
+from tests.graphs.systems.test_rounds import context_of
+from tests.graphs.two_steps import ROOT
 
 FIRST, SECOND = "KS-1 is class Delta.", "Which oil does class Delta need?"
 
 
-def run(*thoughts: str, depth: int = 3) -> tuple[RagState, FakeLLM]:
+def run(*thoughts: str) -> tuple[RagState, FakeLLM]:
     said = iter(thoughts)
     reader = FakeLLM(lambda messages: next(said) if messages[0][1] == THOUGHT_SYSTEM else "Vellin")
-    return build_ircot(context=context_of(reader, depth=depth)).invoke(ROOT), reader
+    return build_ircot(context=context_of(reader)).invoke(ROOT), reader
 
 
 def test_each_sentence_is_the_next_query_until_the_answer() -> None:
@@ -38,9 +39,3 @@ def test_the_reader_sees_the_paragraphs_of_all_rounds() -> None:
     assert reader.calls[-1] == reader_messages(ROOT, final["evidence"])
     assert final["evidence"] == "[1] a.md\nKS-1 is class Delta.\n\n[2] n.md\nnoise\n\n[3] b.md\nDelta needs Vellin."
     assert final["answer"] == "Vellin"
-
-
-def test_no_sentence_is_paid_that_could_not_be_searched_for() -> None:
-    final, reader = run(SECOND, depth=1)
-    assert len(reader.calls) == 2
-    assert final["steps"][-1]["text"] == ""

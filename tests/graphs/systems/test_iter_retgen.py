@@ -7,7 +7,8 @@ from judgetree.graphs.threads.state import RagState
 from judgetree.modules.reader.multistep_prompts import DRAFT_SYSTEM, LONGEST_QUERY, draft_messages
 from judgetree.modules.reader.prompts import reader_messages
 from tests.graphs.fakes import FakeLLM
-from tests.graphs.systems.test_rounds import ROOT, SUB, context_of
+from tests.graphs.systems.test_rounds import context_of
+from tests.graphs.two_steps import ROOT, SUB
 
 FIRST_ROUND = "[1] a.md\nKS-1 is class Delta.\n\n[2] n.md\nnoise"
 SECOND_ROUND = "[1] b.md\nDelta needs Vellin.\n\n[2] a.md\nKS-1 is class Delta."
@@ -33,20 +34,6 @@ def test_the_reader_answers_from_the_last_round_in_its_order() -> None:
     final, reader = run(SUB, depth=1)
     assert final["evidence"] == SECOND_ROUND
     assert reader.calls[-1] == reader_messages(ROOT, SECOND_ROUND)
-
-
-def test_a_chunk_found_again_stays_in_its_first_round() -> None:
-    final, _ = run(SUB, depth=1)
-    places = {
-        c.metadata["chunk_id"]: (c.metadata["recursion_depth"], c.metadata["rank"]) for c in final["similar_chunks"]
-    }
-    assert places == {"a": (0, 0), "n": (0, 1), "b": (1, 2)}
-
-
-def test_the_same_draft_again_ends_the_rounds() -> None:
-    final, reader = run(SUB, SUB, "never asked for", depth=5)
-    assert len(final["steps"]) == 2
-    assert len(reader.calls) == 3
 
 
 def test_a_spent_budget_leaves_the_chunks_of_the_round_that_was_reached() -> None:

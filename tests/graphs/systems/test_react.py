@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.react import build_react
 from judgetree.graphs.threads.state import RagState
 from judgetree.modules.reader.multistep_prompts import FINISH, REACT_SYSTEM, SEARCH, Observed, react_messages
 from judgetree.modules.reader.prompts import reader_messages
 from tests.graphs.fakes import FakeLLM
-from tests.graphs.systems.test_rounds import ROOT, SUB, context_of, thread
+from tests.graphs.systems.test_rounds import context_of
+from tests.graphs.two_steps import ROOT, SUB
 
 FOUND = "[1] a.md\nKS-1 is class Delta.\n\n[2] n.md\nnoise"
 FOUND_NEXT = "[1] b.md\nDelta needs Vellin.\n\n[2] a.md\nKS-1 is class Delta."
 ELSEWHERE = "oils of class Gamma"
 
 
-def model(*replies: str) -> FakeLLM:
+def run(*replies: str, depth: int = 3, calls: int = 60) -> tuple[RagState, FakeLLM]:
     """An agent that says ``replies``, in order, and a reader that says "Vellin"."""
     said = iter(replies)
-    return FakeLLM(lambda messages: next(said) if messages[0][1] == REACT_SYSTEM else "Vellin")
-
-
-def run(*replies: str, depth: int = 3, calls: int = 60) -> tuple[RagState, FakeLLM]:
-    agent = model(*replies)
+    agent = FakeLLM(lambda messages: next(said) if messages[0][1] == REACT_SYSTEM else "Vellin")
     return build_react(context=context_of(agent, depth=depth, calls=calls)).invoke(ROOT), agent
 
 
@@ -62,25 +58,7 @@ def test_what_is_no_new_search_ends_the_rounds_after_one_call(reply: str) -> Non
     assert (len(agent.calls), final["status"]) == (2, "answered")
 
 
-def test_no_action_is_paid_that_could_not_be_a_search() -> None:
-    final, agent = run(f"{SEARCH}[{SUB}]", depth=1)
-    assert (len(agent.calls), len(final["steps"])) == (2, 2)
-    assert final["steps"][-1]["text"] == ""
-
-
 def test_a_spent_budget_leaves_the_passages_that_were_found() -> None:
     final, agent = run(f"{SEARCH}[{SUB}]", depth=9, calls=2)
     assert len(agent.calls) == 2
     assert "Delta needs Vellin." in final["evidence"]
-
-
-def test_the_tree_tells_which_search_found_a_passage() -> None:
-    graph = build_react(context=context_of(model(f"{SEARCH}[{ELSEWHERE}]", f"{SEARCH}[{SUB}]", f"{FINISH}[Vellin]")))
-    graph.invoke(ROOT, thread("t"))
-    tree = SearchTree.from_history(graph, "t")
-    assert [(chunk.chunk_id, chunk.round, chunk.found_by) for chunk in tree.chunk_nodes()] == [
-        ("a", 0, ROOT),
-        ("n", 0, ROOT),
-        ("b", 2, SUB),
-    ]
-    assert tree.usage["llm_calls"] == 4

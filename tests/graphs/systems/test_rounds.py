@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.runnables import RunnableConfig
 
 from judgetree.graphs.rag.graph import RagGraph
 from judgetree.graphs.rag.search_tree import SearchTree
@@ -31,10 +30,10 @@ from judgetree.modules.reader.multistep_prompts import (
     THOUGHT_SYSTEM,
 )
 from judgetree.modules.reader.prompts import READER_SYSTEM, REFUSAL
-from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
+from tests.graphs.fakes import FakeLLM, TableRetriever, chunk, thread
+from tests.graphs.two_steps import ROOT, SUB
 
 IN_ROUNDS: tuple[str, ...] = ("ircot", "iter_retgen", "self_ask", "react")
-ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
 CLASS, OIL, NOISE = chunk("a", "KS-1 is class Delta."), chunk("b", "Delta needs Vellin."), chunk("n", "noise")
 TABLE = {ROOT: [CLASS, NOISE], SUB: [OIL, CLASS], f"{ROOT} {SUB}": [OIL, CLASS]}
 
@@ -89,10 +88,6 @@ def context_of(reader: FakeLLM, *, depth: int = 3, calls: int = 60) -> RagContex
 
 def graph_of(system: str, reply: Reply = good_model, *, depth: int = 3, calls: int = 60) -> RagGraph:
     return SYSTEMS[system].build(context=context_of(FakeLLM(reply), depth=depth, calls=calls))
-
-
-def thread(thread_id: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": thread_id}}
 
 
 # --- the registry ---
@@ -213,7 +208,7 @@ def test_depth_counts_the_rounds_after_the_first(system: str, calls_a_round: int
     reader = FakeLLM(endless_model())
     final = SYSTEMS[system].build(context=context_of(reader, depth=depth)).invoke(ROOT)
     assert [step["round"] for step in final["steps"]] == list(range(depth + 1))
-    assert len(reader.calls) == depth * calls_a_round + 1
+    assert len(reader.calls) == depth * calls_a_round + 1, "no call is paid whose query could not be searched for"
     assert final["status"] == "answered"
 
 

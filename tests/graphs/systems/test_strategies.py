@@ -7,18 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from langchain_core.runnables import RunnableConfig
 
 from judgetree.graphs.rag.graph import RagGraph
 from judgetree.graphs.rag.search_tree import SearchTree
-from judgetree.graphs.session import RagSession
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.systems.naive_rag import build_naive_rag
 from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.graphs.threads.fingerprint import fingerprint_of
 from judgetree.modules.calls.messages import Message
-from judgetree.modules.errors import ModelCallError, SettingsError, ThreadMismatch
-from judgetree.modules.judge.oracle import GoldFact, OracleJudge
+from judgetree.modules.errors import ModelCallError, ThreadMismatch
+from judgetree.modules.judge.oracle import OracleJudge
 from judgetree.modules.reader.evidence import render_sub_answer
 from judgetree.modules.reader.prompts import (
     COMBINE_SYSTEM,
@@ -31,17 +29,13 @@ from judgetree.modules.reader.prompts import (
     scored_messages,
 )
 from judgetree.modules.reader.strategies import AnswerStrategy
-from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
+from tests.graphs.fakes import FakeLLM, TableRetriever, chunk, thread
+from tests.graphs.two_steps import GOLD, ROOT, SUB
 
-ROOT, SUB = "Which oil does KS-1 need?", "Which oil does class Delta need?"
 TABLE = {
     ROOT: [chunk("a", "KS-1 is class Delta."), chunk("b", "As said, KS-1 is class Delta.")],
     SUB: [chunk("c", "Delta needs Vellin."), chunk("d", "As said, Delta needs Vellin.")],
 }
-FACTS = [
-    GoldFact(quote="KS-1 is class Delta", question="What class is KS-1?", remaining_question=SUB),
-    GoldFact(quote="Delta needs Vellin", question=SUB),
-]
 NOT_STUFF: tuple[AnswerStrategy, ...] = ("map_reduce", "refine", "map_rerank")
 
 
@@ -57,7 +51,7 @@ def context_of(reader: FakeLLM, strategy: AnswerStrategy, *, calls: int = 60) ->
     return RagContext(
         reader=reader,
         retriever=TableRetriever(TABLE),
-        judge=OracleJudge({ROOT: FACTS, SUB: FACTS[1:]}),
+        judge=OracleJudge(GOLD),
         limits=Limits(max_llm_calls=calls),
         strategy=strategy,
     )
@@ -65,10 +59,6 @@ def context_of(reader: FakeLLM, strategy: AnswerStrategy, *, calls: int = 60) ->
 
 def naive_of(reader: FakeLLM, strategy: AnswerStrategy, *, calls: int = 60) -> RagGraph:
     return build_naive_rag(context=context_of(reader, strategy, calls=calls))
-
-
-def thread(thread_id: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": thread_id}}
 
 
 @pytest.mark.parametrize(("strategy", "calls"), [("stuff", 1), ("map_reduce", 3), ("refine", 2), ("map_rerank", 2)])
@@ -170,8 +160,3 @@ def test_nothing_found_is_read_as_ever() -> None:
     reader = FakeLLM(good_reader)
     final = naive_of(reader, "map_reduce").invoke("Who?")
     assert (final["answer"], [call[0][1] for call in reader.calls]) == (REFUSAL, [READER_SYSTEM])
-
-
-def test_an_unknown_strategy_is_refused_at_once() -> None:
-    with pytest.raises(SettingsError, match=r"'skim'\. Allowed: stuff, map_reduce, refine, map_rerank"):
-        RagSession("notes", strategy="skim")  # type: ignore[arg-type]

@@ -5,40 +5,21 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
-from judgetree.modules.calls.usage import CallRecord
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.memory.turns import MAIN_BRANCH, ChunkRef, OpenTurn, new_branch
+from tests.call_records import call_record
 from tests.modules.turn_factory import make_turn
 
 DOCUMENTS = Path(__file__).parent / "documents"
 
 
-def call(node: str, **changes: object) -> CallRecord:
-    record = CallRecord(
-        call_id=f"id of {node}",
-        kind="chat",
-        node=node,
-        chunk_id="a",
-        model="m",
-        prompt_tokens=10,
-        completion_tokens=2,
-        estimated=False,
-        seconds=0.00001,
-        attempts=1,
-        cached=True,
-        cut_off=False,
-        error="",
-    )
-    return cast(CallRecord, {**record, **changes})
-
-
+CALL = {"chunk_id": "a", "seconds": 0.00001, "cached": True}
 TREE = SearchTree(
     root=QueryNode(
         thread_id="root",
@@ -47,7 +28,12 @@ TREE = SearchTree(
         status="finished",
         answer_status="answered",
         evidence="[1] …",
-        usage=(call("judge"), call("generate", seconds=1e22, estimated=True, error="503")),
+        usage=(
+            call_record("id of judge", **CALL),
+            call_record(
+                "id of generate", **{**CALL, "node": "generate", "seconds": 1e22, "estimated": True, "error": "503"}
+            ),
+        ),
         started_at="2026-01-01T00:00:00+00:00",
         ended_at="2026-01-01T00:00:01+00:00",
         chunks=(

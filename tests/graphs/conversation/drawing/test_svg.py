@@ -6,29 +6,12 @@ import os
 import re
 from xml.etree import ElementTree as ET
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgetree.modules.formats import printable
 from tests.graphs.conversation.drawing.talks import ATTACK, conversation, long_talk
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def groups(svg: str, kind: str) -> list[ET.Element]:
-    return [group for group in ET.fromstring(svg).iter(f"{SVG}g") if str(group.get("class")).split()[0] == kind]
-
-
-def boxes(svg: str) -> dict[str, ET.Element]:
-    return {str(group.get("id")): group for group in groups(svg, "node")}
-
-
-def words(group: ET.Element) -> str:
-    return " ".join("".join(text.itertext()) for text in group.iter(f"{SVG}text")).replace("\u00a0", " ")
-
-
-def title(group: ET.Element) -> str:
-    return group.findtext(f"{SVG}title") or ""
+from tests.svg_boxes import SVG, boxes, groups, title, words
 
 
 def test_every_turn_has_a_box_that_says_how_it_was_answered() -> None:
@@ -96,7 +79,7 @@ def test_conversation_that_nobody_has_spoken_in_is_drawn() -> None:
     assert "no turn of its own" in words(groups(svg, "node")[0])
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8)
 @given(
     st.text(st.characters())
     | st.text(st.sampled_from("<>&\"'\\\x00\x1b\n\r\t\ud800\ufffe#;NGElrx]]>汉{}|-"), max_size=40)

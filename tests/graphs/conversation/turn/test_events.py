@@ -16,7 +16,7 @@ from judgetree.graphs.conversation.turn.events import (
     event_document,
 )
 from judgetree.modules.errors import SettingsError
-from tests.graphs.conversation.talk import CLASS, DOWN, TalkingLLM
+from tests.graphs.conversation.talk import CLASS, DOWN, TalkingLLM, after_first_turn
 
 
 def joined(events: list[ConversationEvent], kind: type[ContentEvent] | type[ThinkingEvent]) -> str:
@@ -40,8 +40,7 @@ def test_events_begin_with_the_session_and_end_with_the_result(talks: Conversati
 
 
 def test_steps_and_the_search_are_told_as_they_come(talks: Conversations) -> None:
-    talk = talks.conversation("s")
-    talk.ask(CLASS)
+    talk = after_first_turn(talks)
     events = [event for event in talk.stream("And its oil?") if event.type == "tree"]
     assert [event.node for event in events if not event.event] == [
         "load_history",
@@ -54,8 +53,7 @@ def test_steps_and_the_search_are_told_as_they_come(talks: Conversations) -> Non
 
 
 def test_answer_from_history_is_streamed_with_its_sources(talks: Conversations) -> None:
-    talk = talks.conversation("s")
-    talk.ask(CLASS)
+    talk = after_first_turn(talks)
     events = list(talk.stream("Which colour has it?"))
     assert joined(events, ContentEvent) == "green"
     assert [(event.number, event.source) for event in events if event.type == "source"] == [(1, "class.md")]

@@ -11,23 +11,16 @@ from langchain_core.documents import Document
 
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.context import ConversationOptions, FromHistory, TurnLimits
-from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.contract import Verdict
-from judgetree.modules.memory.turns import QaPair
 from judgetree.modules.reader.prompts import REFUSAL
-from tests.graphs.conversation.talk import CLASS, DOWN, KINDS, OIL, TalkingLLM
+from tests.graphs.conversation.talk import DOWN, KINDS, OIL, TalkingLLM, after_first_turn, saved
 from tests.graphs.fakes import chunk
 
 Open = Callable[..., Conversations]
 TURNS = 25
 CAP = TurnLimits(max_evidence_tokens=600, max_kept_chunks=4, max_tokens=2_000)
-
-
-def saved(result: TurnResult) -> QaPair:
-    assert result.turn is not None, result.error
-    return result.turn
 
 
 def led(when: FromHistory) -> ConversationOptions:
@@ -38,7 +31,7 @@ class YesMan(TalkingLLM):
     """Says of every question that earlier turns answer it."""
 
     answer = "certainly"
-    useful = (1,)
+    useful: tuple[int, ...] = (1,)
 
     def _select(self, query: str, text: str) -> str:
         return json.dumps({"turns": [1]})
@@ -47,14 +40,29 @@ class YesMan(TalkingLLM):
         return json.dumps({"question": OIL, "useful": list(self.useful), "answer": self.answer})
 
 
-def test_a_model_that_always_says_answerable_searches_all_the_same(opened: Open) -> None:
+NO_ANSWERS = ["", REFUSAL, "我无法回答这个问题。"]
+FOUND = ("Vellin", "search")
+
+
+@pytest.mark.parametrize(
+    ("when", "proposed", "useful", "given", "calls"),
+    [
+        ("assessed", "certainly", (1,), FOUND, ["select", "assess", "judge", "read"]),
+        ("assessed", "certainly", (), FOUND, ["select", "assess", "read"]),
+        ("trust", "certainly", (1,), ("certainly", "history"), ["select", "assess"]),
+        *[("assessed", nothing, (1,), FOUND, ["select", "assess", "read"]) for nothing in NO_ANSWERS],
+        *[("trust", nothing, (1,), FOUND, ["select", "assess", "read"]) for nothing in NO_ANSWERS],
+    ],
+)
+def test_a_proposed_answer_needs_evidence_and_the_judge_or_trust(
+    opened: Open, when: FromHistory, proposed: str, useful: tuple[int, ...], given: tuple[str, str], calls: list[str]
+) -> None:
     llm = YesMan()
-    talk = opened(llm, options=led("assessed")).conversation("s")
-    talk.ask(CLASS)
-    llm.asked()
+    llm.answer, llm.useful = proposed, useful
+    talk = after_first_turn(opened(llm, options=led(when)), llm)
     turn = saved(talk.ask("And its oil?"))
-    assert (turn["answer"], turn["answered_from"]) == ("Vellin", "search")
-    assert llm.asked() == ["select", "assess", "judge", "read"]
+    assert (turn["answer"], turn["answered_from"]) == given
+    assert llm.asked() == calls
 
 
 class Odd:
@@ -72,37 +80,14 @@ class Odd:
 
 def test_own_judge_confirms_under_the_journal_with_a_valid_score(opened: Open) -> None:
     judge = Odd()
-    talk = opened(YesMan(), options=led("assessed"), judge=judge).conversation("s")
-    talk.ask(CLASS)
+    talk = after_first_turn(opened(YesMan(), options=led("assessed"), judge=judge))
     assert saved(talk.ask("And its oil?"))["answered_from"] == "search"
     assert judge.journaled
 
 
-def test_an_answer_without_evidence_is_searched_for_at_once(opened: Open) -> None:
-    llm = YesMan()
-    llm.useful = ()
-    talk = opened(llm, options=led("assessed")).conversation("s")
-    talk.ask(CLASS)
-    llm.asked()
-    assert saved(talk.ask("And its oil?"))["answered_from"] == "search"
-    assert llm.asked() == ["select", "assess", "read"]
-
-
-def test_trust_takes_the_models_word(opened: Open) -> None:
-    llm = YesMan()
-    talk = opened(llm, options=led("trust")).conversation("s")
-    talk.ask(CLASS)
-    llm.asked()
-    turn = saved(talk.ask("And its oil?"))
-    assert (turn["answer"], turn["answered_from"]) == ("certainly", "history")
-    assert llm.asked() == ["select", "assess"]
-
-
 def test_never_condenses_and_searches_every_follow_up(opened: Open) -> None:
     llm = TalkingLLM()
-    talk = opened(llm, options=led("never")).conversation("s")
-    talk.ask(CLASS)
-    llm.asked()
+    talk = after_first_turn(opened(llm, options=led("never")), llm)
     turn = saved(talk.ask("Which colour has it?"))
     assert (turn["answered_from"], turn["standalone_query"]) == ("search", "Which colour has KS-1?")
     assert llm.asked() == ["condense", "read"]
@@ -111,27 +96,13 @@ def test_never_condenses_and_searches_every_follow_up(opened: Open) -> None:
 
 def test_an_open_turn_that_was_led_otherwise_does_not_go_on(opened: Open) -> None:
     llm = TalkingLLM()
-    talk = opened(llm, options=led("never")).conversation("s")
-    talk.ask(CLASS)
+    talk = after_first_turn(opened(llm, options=led("never")))
     llm.broken["read"] = DOWN
     assert talk.ask("And its oil?", request_id="r").status == "failed"
     del llm.broken["read"]
     llm.asked()
     again = opened(llm, options=led("assessed")).conversation("s").ask("And its oil?", request_id="r")
     assert (again.resumed, again.answer) == (False, "Vellin")
-    assert llm.asked() == ["select", "assess", "read"]
-
-
-@pytest.mark.parametrize("when", ["assessed", "trust"])
-@pytest.mark.parametrize("answer", ["", REFUSAL, "我无法回答这个问题。"])
-def test_an_empty_answer_or_a_refusal_costs_one_search(opened: Open, when: FromHistory, answer: str) -> None:
-    llm = YesMan()
-    llm.answer = answer
-    talk = opened(llm, options=led(when)).conversation("s")
-    talk.ask(CLASS)
-    llm.asked()
-    turn = saved(talk.ask("And its oil?"))
-    assert (turn["answer"], turn["answered_from"]) == ("Vellin", "search")
     assert llm.asked() == ["select", "assess", "read"]
 
 

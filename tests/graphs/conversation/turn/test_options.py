@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,26 +11,25 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.record import ConversationRecord
-from judgetree.graphs.conversation.turn.context import ConversationOptions, FromHistory, TurnLimits
-from judgetree.graphs.conversation.turn.result import TurnResult
+from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.memory.turns import QaPair
-from judgetree.modules.reader.prompts import REFUSAL
-from tests.graphs.conversation.talk import CLASS, DOWN, KINDS, OIL, SCREW, FollowUp, TalkingLLM, open_conversations
+from tests.graphs.conversation.talk import (
+    CLASS,
+    DOWN,
+    KINDS,
+    OIL,
+    SCREW,
+    FollowUp,
+    TalkingLLM,
+    after_first_turn,
+    open_conversations,
+    saved,
+)
 from tests.graphs.fakes import TableRetriever, chunk
 
 Open = Callable[..., Conversations]
-
-
-def saved(result: TurnResult) -> QaPair:
-    assert result.turn is not None, result.error
-    return result.turn
-
-
-def assessed(question: str, *, useful: list[int], answer: str) -> str:
-    return json.dumps({"question": question, "useful": useful, "answer": answer})
 
 
 class Web:
@@ -43,8 +41,7 @@ class Web:
 
 
 def test_selection_that_cannot_be_had_is_condensed_and_takes_no_old_chunk(opened: Open, llm: TalkingLLM) -> None:
-    talk = opened().conversation("s")
-    talk.ask(CLASS)
+    talk = after_first_turn(opened())
     llm.broken["select"] = "no json at all"
     llm.asked()
     turn = saved(talk.ask("And its oil?"))
@@ -55,30 +52,17 @@ def test_selection_that_cannot_be_had_is_condensed_and_takes_no_old_chunk(opened
 
 @pytest.mark.parametrize("broken", [DOWN, "not json", '{"question": ""}'])
 def test_assessment_that_cannot_be_had_is_condensed(opened: Open, llm: TalkingLLM, broken: Exception | str) -> None:
-    talk = opened().conversation("s")
-    talk.ask(CLASS)
+    talk = after_first_turn(opened())
     llm.broken["assess"] = broken
     assert saved(talk.ask("And its oil?"))["answer"] == "Vellin"
     assert "condense" in llm.asked()
 
 
 def test_where_nothing_helps_the_question_is_searched_for_as_it_is(opened: Open, llm: TalkingLLM) -> None:
-    talk = opened().conversation("s")
-    talk.ask(CLASS)
+    talk = after_first_turn(opened())
     llm.broken |= {"select": DOWN, "condense": DOWN}
     turn = saved(talk.ask(SCREW))
     assert (turn["standalone_query"], turn["answer"]) == (SCREW, "M8")
-
-
-@pytest.mark.parametrize("said", ["", "  ", REFUSAL])
-@pytest.mark.parametrize("when", ["assessed", "trust"])
-def test_refusal_from_history_goes_on_to_a_search(opened: Open, llm: TalkingLLM, said: str, when: FromHistory) -> None:
-    talk = opened(options=ConversationOptions(answer_from_history=when)).conversation("s")
-    talk.ask(CLASS)
-    llm.broken["assess"] = assessed("Which colour has KS-1?", useful=[1], answer=said)
-    turn = saved(talk.ask("Which colour has it?"))
-    assert (turn["answered_from"], turn["status"]) == ("search", "refused")
-    assert [ref["chunk_id"] for ref in turn["chunks"]] == ["class"], "the kept chunk joined what was found"
 
 
 def test_kept_chunk_joins_the_evidence_once(tmp_path: Path) -> None:
@@ -86,16 +70,14 @@ def test_kept_chunk_joins_the_evidence_once(tmp_path: Path) -> None:
     oil = [chunk("oil", "Class Delta needs Vellin.")]
     retriever = TableRetriever({CLASS: [chunk("class", "KS-1 is class Delta."), *oil], OIL: oil})
     with open_conversations(tmp_path, TalkingLLM(follow_ups), retriever=retriever) as talks:
-        talk = talks.conversation("s")
-        talk.ask(CLASS)
+        talk = after_first_turn(talks)
         turn = saved(talk.ask("And both?"))
     assert turn["answer"] == "Vellin"
     assert sorted(ref["chunk_id"] for ref in turn["chunks"]) == ["class", "oil"]
 
 
 def test_reader_may_be_asked_the_question_as_it_was_put(opened: Open, llm: TalkingLLM) -> None:
-    talk = opened(options=ConversationOptions(rephrase_question=False)).conversation("s")
-    talk.ask(CLASS)
+    talk = after_first_turn(opened(options=ConversationOptions(rephrase_question=False)))
     turn = saved(talk.ask("And its oil?"))
     assert (turn["standalone_query"], turn["status"]) == (OIL, "refused"), "the script knows the stand-alone one only"
     assert llm.calls[-1][-1][1].endswith("Question: And its oil?")
@@ -115,8 +97,7 @@ def test_sources_and_question_come_back_only_if_asked_for(opened: Open) -> None:
 
 def test_own_rendering_of_the_history_stands_in_the_prompts(opened: Open, llm: TalkingLLM) -> None:
     options = ConversationOptions(get_chat_history=lambda pairs: f"<<{pairs}>>")
-    talk = opened(options=options).conversation("s")
-    talk.ask(CLASS)
+    talk = after_first_turn(opened(options=options))
     talk.ask("And its oil?")
     (assessment,) = [messages for messages in llm.calls if KINDS[messages[0][1]] == "assess"]
     assert f"<<[('{CLASS}', 'Delta')]>>" in assessment[1][1]

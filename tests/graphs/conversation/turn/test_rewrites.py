@@ -12,15 +12,24 @@ import pytest
 
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits
-from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.memory.prompts import UNDERSTOOD
-from judgetree.modules.memory.turns import QaPair
-from tests.graphs.conversation.talk import ANSWERS, CLASS, KINDS, OIL, SCREW, TABLE, TalkingLLM, open_conversations
+from tests.graphs.conversation.talk import (
+    ANSWERS,
+    CLASS,
+    KINDS,
+    OIL,
+    SCREW,
+    TABLE,
+    TalkingLLM,
+    after_first_turn,
+    open_conversations,
+    saved,
+)
 from tests.graphs.fakes import TableRetriever
 
 Open = Callable[..., Conversations]
@@ -49,11 +58,6 @@ def llm() -> WholeReplies:
     return WholeReplies()
 
 
-def saved(result: TurnResult) -> QaPair:
-    assert result.turn is not None, result.error
-    return result.turn
-
-
 class ForgetfulLLM(TalkingLLM):
     """Rewrites "And its oil?" wrongly, as a question about KS-9; understands later ones by what its prompt shows."""
 
@@ -69,8 +73,7 @@ def test_a_wrong_rewrite_does_not_bend_later_turns(tmp_path: Path) -> None:
     llm = ForgetfulLLM()
     retriever = TableRetriever(TABLE)
     with open_conversations(tmp_path, llm, retriever=retriever) as talks:
-        talk = talks.conversation("s")
-        talk.ask(CLASS)
+        talk = after_first_turn(talks)
         assert saved(talk.ask("And its oil?"))["standalone_query"] == SCREW, "the wrong rewrite"
         read = llm.calls[-1][1][1]
         assert f"Question: And its oil?\n{UNDERSTOOD}{SCREW}" in read, "the reader sees both"
@@ -81,26 +84,16 @@ def test_a_wrong_rewrite_does_not_bend_later_turns(tmp_path: Path) -> None:
     assert f"Turn 2\nQ: And its oil?\n{UNDERSTOOD}{SCREW}\nA: M8" in shown
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        f"Sure! Here is the rewritten question:\n\n“{OIL}”\n\nLet me know if you need more.",
-        f"**Standalone question:** {OIL}",
-        f"好的，以下是改写后的问题：{OIL}",
-    ],
-)
-def test_chatter_around_a_rewrite_is_not_searched_for(opened: Open, llm: WholeReplies, reply: str) -> None:
-    talk = opened(options=CHAIN).conversation("s")
-    talk.ask(CLASS)
-    llm.broken["condense"] = reply
+def test_chatter_around_a_rewrite_is_not_searched_for(opened: Open, llm: WholeReplies) -> None:
+    talk = after_first_turn(opened(options=CHAIN))
+    llm.broken["condense"] = f"Sure! Here is the rewritten question:\n\n“{OIL}”\n\nLet me know if you need more."
     turn = saved(talk.ask("And its oil?"))
     assert (turn["standalone_query"], turn["rewrite_problem"], turn["answer"]) == (OIL, "", ANSWERS[OIL])
 
 
 @pytest.mark.parametrize("options", [ConversationOptions(), CHAIN], ids=["assessed", "never"])
 def test_a_megabyte_for_a_rewrite_is_no_rewrite(opened: Open, llm: WholeReplies, options: ConversationOptions) -> None:
-    talk = opened(options=options).conversation("s")
-    talk.ask(CLASS)
+    talk = after_first_turn(opened(options=options))
     llm.broken["condense"] = HUGE
     llm.broken["assess"] = json.dumps({"question": HUGE[:150_000], "useful": [], "answer": ""})
     started = time.perf_counter()
@@ -144,13 +137,3 @@ def test_prompts_keep_to_their_budget(opened: Open, llm: WholeReplies, options: 
     shown = led[0][1][1]
     assert "short?" in shown, "long turns do not crowd out short ones"
     assert "[…]" in shown
-
-
-def test_a_follow_up_is_a_rewrite_of_several_words_only(opened: Open, llm: WholeReplies) -> None:
-    """The model answers in place of rewriting: its two sentences are no question."""
-    talk = opened(options=CHAIN).conversation("s")
-    talk.ask(CLASS)
-    llm.broken["condense"] = "KS-1 is of class Delta.\nIt needs Vellin."
-    turn = saved(talk.ask("And its oil?"))
-    assert turn["standalone_query"] == "And its oil?"
-    assert turn["rewrite_problem"] == "it has 2 lines where one question was asked for"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from judgetree.graphs.conversation.conversations import Conversations
-from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TalkingLLM
+from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TalkingLLM, after_first_turn, saved
 
 
 def test_first_turn_is_searched_for_as_it_is(talks: Conversations, llm: TalkingLLM) -> None:
@@ -16,9 +16,7 @@ def test_first_turn_is_searched_for_as_it_is(talks: Conversations, llm: TalkingL
 
 
 def test_follow_up_is_rewritten_and_finds_its_own_evidence(talks: Conversations, llm: TalkingLLM) -> None:
-    talk = talks.conversation("s")
-    talk.ask(CLASS)
-    llm.asked()
+    talk = after_first_turn(talks, llm)
     result = talk.ask("And its oil?")
     assert result.answer == "Vellin"
     assert llm.asked() == ["select", "assess", "read"]
@@ -29,21 +27,15 @@ def test_follow_up_is_rewritten_and_finds_its_own_evidence(talks: Conversations,
 
 
 def test_what_history_answers_is_not_searched_for(talks: Conversations, llm: TalkingLLM) -> None:
-    talk = talks.conversation("s")
-    talk.ask(CLASS)
-    llm.asked()
-    turn = talk.ask("Which colour has it?").turn
-    assert turn is not None
+    talk = after_first_turn(talks, llm)
+    turn = saved(talk.ask("Which colour has it?"))
     assert (turn["answer"], turn["answered_from"], turn["rag_thread_id"]) == ("green", "history", "")
     assert [ref["chunk_id"] for ref in turn["chunks"]] == ["class"]
     assert llm.asked() == ["select", "assess", "judge"]
 
 
 def test_topic_switch_takes_no_old_chunk(talks: Conversations, llm: TalkingLLM) -> None:
-    talk = talks.conversation("s")
-    talk.ask(CLASS)
-    llm.asked()
-    turn = talk.ask(SCREW).turn
-    assert turn is not None
+    talk = after_first_turn(talks, llm)
+    turn = saved(talk.ask(SCREW))
     assert (turn["answer"], [ref["chunk_id"] for ref in turn["chunks"]]) == ("M8", ["screw"])
     assert llm.asked() == ["select", "read"]
