@@ -1,6 +1,6 @@
-"""The command line: its commands, the options of all of them, and how they end.
+"""The command line: its commands, its global options and the log.
 
-Files of commands import what is heavy when a command is run, so that ``--help`` is quick.
+Files of commands import heavy modules inside their functions, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ app.add_typer(eval_app, name="eval")
 
 @dataclass(kw_only=True)
 class Invocation:
-    """What holds for one call of the command line, whatever the command."""
+    """State of one call of the command line."""
 
     debug: bool = False
 
@@ -71,10 +71,10 @@ def judgetree(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and give back the exit status; see ``exit_status``.
+    """Run the command line and return the exit status (0, 1, 2 or 130).
 
     Args:
-        arguments: Without the program's name; None takes those of the process.
+        arguments: Command and options without the program's name; None takes those of the process.
     """
     invocation = Invocation()
     prepare_streams()
@@ -86,20 +86,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _secrets(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Those of the settings and of addresses among the command's options."""
+    """Return the secrets of the settings, and of addresses among the arguments."""
     from ..modules.addresses import Address
     from ..modules.errors import SettingsError
     from ..modules.settings import load_settings
 
-    given = tuple(secret for argument in arguments for secret in Address(argument.partition("=")[2]).secrets())
-    given += tuple(secret for argument in arguments for secret in Address(argument).secrets())
+    texts = (text for argument in arguments for text in (argument, argument.partition("=")[2]))
+    given = tuple(secret for text in texts for secret in Address(text).secrets())
     try:
         return given + load_settings().secrets()
     except SettingsError:
         return given
 
 
-class _Starring(logging.Formatter):
+class _RedactingFormatter(logging.Formatter):
     def __init__(self, form: str, *, secrets: Sequence[str]) -> None:
         super().__init__(form)
         self._secrets = secrets
@@ -111,16 +111,16 @@ class _Starring(logging.Formatter):
 
 
 def _set_up_logging(arguments: Sequence[str], *, debug: bool) -> None:
-    """Without ``debug``, what matters to the user is told by the commands; libraries stay silent."""
+    """Log to standard error under ``debug``; silence libraries otherwise, since commands report what matters."""
     if debug:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(_Starring("%(levelname)s %(name)s: %(message)s", secrets=_secrets(arguments)))
+        handler.setFormatter(_RedactingFormatter("%(levelname)s %(name)s: %(message)s", secrets=_secrets(arguments)))
         logging.basicConfig(handlers=[handler])
         logging.getLogger("judgetree").setLevel(logging.DEBUG)
         return
     if not logging.getLogger().handlers:
         logging.getLogger().addHandler(logging.NullHandler())
-    # It brings a handler of its own and sets its level at import.
+    # jieba adds a handler of its own and sets its level at import.
     logging.getLogger("jieba").addFilter(lambda record: record.levelno >= logging.WARNING)
     if not sys.warnoptions:
         warnings.simplefilter("ignore")

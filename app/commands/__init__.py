@@ -1,1 +1,1 @@
-"""The commands of the command line, a file each."""
+"""The commands of the command line: one file per command or group of commands."""

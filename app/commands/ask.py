@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..terminal.live_tree import LiveTree
     from ..terminal.saved import Fingerprint
 
-# Written out again, as in ``options``.
+# Copied, as in ``options``.
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
 JudgeName = Literal["auto", "generated", "logprob"]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...graphs.conversation.conversations import Conversations
     from ...modules.settings import Settings
 
-# Written out again, as in ``options``.
+# Copied, as in ``options``.
 FromHistoryName = Literal["assessed", "never", "trust"]
 
 

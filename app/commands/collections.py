@@ -1,4 +1,4 @@
-"""``judgetree collections``: what can be asked."""
+"""``judgetree collections``: the list of indexed collections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionSummary:
-    """One collection in a line."""
+    """Name, size and settings of a collection."""
 
     name: str
     files: int = 0
@@ -27,7 +27,7 @@ class CollectionSummary:
     analyzer: str = ""
     chunk_size: int = 0
     problem: str = ""
-    """Why it cannot be asked; ``""`` if it can."""
+    """Why the collection cannot be asked; ``""`` if it can."""
 
 
 def collections(as_json: Json = False) -> None:
@@ -45,7 +45,7 @@ def collections(as_json: Json = False) -> None:
 
 
 def read_collections(settings: Settings) -> Iterator[CollectionSummary]:
-    """The collections of documents, sorted by name; none, and no folder made, where there is no database yet.
+    """Yield the collections of documents, sorted by name; none, without creating a folder, if there is no database.
 
     Raises:
         CollectionError: The database cannot be opened.
@@ -67,7 +67,7 @@ def read_collections(settings: Settings) -> Iterator[CollectionSummary]:
             except CollectionError as error:
                 yield CollectionSummary(name=name, problem=str(error))
                 continue
-            client.load_collection(name)  # a Lite folder that is opened again has nothing loaded
+            client.load_collection(name)  # a reopened Lite folder has nothing loaded
             files = stored_files(client, name).values()
             yield CollectionSummary(
                 name=name,
@@ -80,7 +80,7 @@ def read_collections(settings: Settings) -> Iterator[CollectionSummary]:
 
 
 def database_exists(settings: Settings) -> bool:
-    """False for a Lite folder that nothing has been written to yet."""
+    """Whether the database exists; False for a Milvus Lite folder without data."""
     from ...modules.index.connection import is_address
 
     address = settings.milvus_address

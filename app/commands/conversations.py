@@ -1,4 +1,4 @@
-"""``judgetree conversations``: what earlier chats have left, to be looked at, drawn and cleared away."""
+"""``judgetree conversations``: lists, shows, draws, deletes and maintains saved conversations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Count only, and change 
 
 @conversations_app.command("list")
 def list_(as_json: Json = False) -> None:
-    """List the conversations, the one that was last spoken in first."""
+    """List the conversations, the latest first."""
     with busy("starting"):
         from ...modules.settings import load_settings
         from ..terminal.saved import saved_summaries
@@ -41,7 +41,7 @@ def list_(as_json: Json = False) -> None:
 @conversations_app.command()
 def show(
     name: Name,
-    branch: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the one last spoken in.")] = None,
+    branch: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the active one.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show the turns of a conversation."""
@@ -122,7 +122,7 @@ def expire(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Delete the conversations that nobody has spoken in for long."""
+    """Delete the conversations without a new question for many days."""
     with busy("starting"):
         from ...graphs.conversation.expiry import ExpiryReport
         from ...graphs.drawing.words import count_of
@@ -131,7 +131,7 @@ def expire(
 
     settings = load_settings()
     report = ExpiryReport(conversations=(), turns=0, threads=0, dry_run=dry_run)
-    if may_hold_threads(settings.checkpoint_url) or database_exists(settings):  # opening would make them
+    if may_hold_threads(settings.checkpoint_url) or database_exists(settings):  # opening would create them
         with busy("looking for old conversations"), open_saved(settings) as conversations:
             age = settings.conversation_expire_days if days is None else days
             report = conversations.delete_old_conversations(age, dry_run=dry_run)
@@ -155,7 +155,7 @@ def backfill(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Put turns that another program wrote into the memory in a line, each after the one before it."""
+    """Link turns that another program wrote into the memory to a path, in the order of their times."""
     with busy("starting"):
         from ...graphs.drawing.words import count_of
         from ...modules.settings import load_settings
@@ -174,7 +174,7 @@ def backfill(
 
 def _agrees(question: str) -> bool:
     if not sys.stdin.isatty():
-        raise SettingsError(f"{question} Nobody is there to be asked: add --yes.")
+        raise SettingsError(f"{question} Standard input is no terminal, so add --yes to confirm.")
     return typer.confirm(question, err=True)
 
 

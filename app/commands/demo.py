@@ -1,4 +1,4 @@
-"""``judgetree demo``: index the example corpus, ask a question that takes two steps, show answer and tree."""
+"""``judgetree demo``: indexes the example corpus, asks a two-step question, and shows answer and tree."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ QUESTION_ID = "en-2hop-01"
 COLLECTION = "judgetree_demo"
 CORPUS, QUESTIONS = "standards", "standards_qa.jsonl"
 LOCAL_LIMITS = AskOptions(collection=COLLECTION, topk=3, max_depth=1)
-"""A model on this machine's processor takes seconds a call: one level is enough for this question."""
+"""Options for a model on this machine's processor, where a call takes seconds: this question needs one level."""
 LIMITS = AskOptions(collection=COLLECTION)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoData:
-    """What the demo needs of the folder ``data``."""
+    """Corpus, questions and dialogues of the demo."""
 
     corpus: Path
     questions: tuple[Question, ...]
@@ -42,7 +42,7 @@ class DemoData:
 
     @property
     def question(self) -> Question:
-        """The one that is asked."""
+        """The question of the demo."""
         return next(row for row in self.questions if row.id == QUESTION_ID)
 
 
@@ -67,10 +67,10 @@ def demo(
 
 
 def find_data(folder: Path) -> DemoData:
-    """The corpus and its questions.
+    """Find the corpus in a folder and load its questions and dialogues.
 
     Raises:
-        LoadingError: They are not in this folder; they come with the source, not with the installed package.
+        LoadingError: The folder lacks them; they come with the source, not with the installed package.
     """
     with busy("starting"):
         from ...evaluation.datasets.standards_qa import load_standards_qa
@@ -91,7 +91,7 @@ def find_data(folder: Path) -> DemoData:
 
 
 def is_right(answer: str, question: Question) -> bool:
-    """Whether the answer holds the gold answer or another spelling of it, case and blanks aside."""
+    """Whether the answer contains the gold answer or an alias, up to case and white space."""
     return any(_folded(gold) in _folded(answer) for gold in (question.answer, *question.aliases))
 
 
@@ -140,7 +140,7 @@ def _ask(question: Question, settings: Settings) -> RagResult:
 
 
 def _judge(result: RagResult, question: Question) -> bool:
-    """Say whether the answer is right, and how it was found."""
+    """Print the number of sub-runs and whether the answer is right; returns whether it is."""
     from ...graphs.drawing.words import count_of
 
     if result.status == "failed":

@@ -1,4 +1,4 @@
-"""``judgetree doctor``: tries everything that a question needs, and says what to do about what does not work."""
+"""``judgetree doctor``: tries every service that a question needs, with a remedy for each that fails."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _PROBE = [("system", "You are a test."), ("user", "Reply with the word ok.")]
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One thing that was tried."""
+    """Result of one check."""
 
     name: str
     works: bool
     detail: str
-    """What was found, or what is wrong and what to do."""
+    """What works, or what is wrong and what to do."""
     is_needed: bool = True
-    """Whether no question can be asked without it."""
+    """Whether every question needs it."""
 
 
 def doctor(as_json: Json = False) -> None:
@@ -60,7 +60,7 @@ def doctor(as_json: Json = False) -> None:
 
 
 def run_checks(settings: Settings) -> Iterator[Check]:
-    """Each check as it is done."""
+    """Run the checks one by one and yield each result."""
     shown = "; ".join(f"{name}={value}" for name, value in describe_settings(settings).items())
     yield Check(name="settings", works=True, detail=shown)
     yield _try("milvus", lambda: _try_milvus(settings))
@@ -74,7 +74,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
 
 
 def describe_settings(settings: Settings) -> dict[str, str]:
-    """Every setting that is not empty, with secrets hidden, and which keys the environment holds."""
+    """Return all settings that are not empty, and the keys of the environment, with secrets hidden."""
     shown = {name: str(value) for name, value in settings.model_dump(mode="json").items() if value not in ("", None)}
     return {**shown, **{key: "**********" for key in KEYS if os.environ.get(key)}}
 

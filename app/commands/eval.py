@@ -1,4 +1,4 @@
-"""``judgetree eval``: batch runs, their reports and comparisons."""
+"""``judgetree eval``: runs systems over data sets, reports and compares the results."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ eval_app.command("calibrate")(calibrate)
 eval_app.command("fetch")(fetch)
 eval_app.command("ragas")(ragas)
 
-Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run directory; goes on with what is there.")]
-# Written out again, as in ``options``.
+Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run directory; an existing run is continued.")]
+# Copied, as in ``options``.
 RetryName = Literal["failed", "incomplete"]
 RowChoiceName = Literal["complete", "answered", "all"]
 Baseline = Annotated[
@@ -77,7 +77,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask a pilot only, and tell what the rest will take.")
+        bool, typer.Option("--dry-run", help="Ask a pilot only, and estimate what the rest takes.")
     ] = False,
     pilot: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Questions of the pilot; 10. 0 goes by the rows there are.")
@@ -92,7 +92,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     force: Annotated[bool, typer.Option("--force", help="Ask everything again, also the models.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Ask every question of every system; the same command goes on where it was stopped."""
+    """Ask every system every question; after a stop, the same command continues the run."""
     with busy("starting"):
         from ...evaluation.runs.batch_run import RunOptions
 
@@ -171,12 +171,9 @@ def compare(
 
 
 def _read_experiment(config: Path | None, source: Path | None, **keys: object) -> tuple[Experiment, Rerun | None]:
-    """The experiment of a YAML file, or of the manifest ``source``, under ``keys``; and the run that is done again.
+    """Read the experiment of a YAML file or of the manifest ``source``, changed by ``keys``.
 
-    Tells what is no longer as it was in that run.
-
-    Raises:
-        UserError: Both are named, or one of them cannot be used.
+    Returns the run to repeat too, if ``source`` names one, and prints what has changed since that run.
     """
     from ...evaluation.runs.experiment import load_experiment
     from ...evaluation.runs.rerun import load_rerun
@@ -215,7 +212,7 @@ def _run(experiment: Experiment, out: Path, options: RunOptions, *, as_json: boo
             }
         )
     else:
-        write_result(_told(summary, out))
+        write_result(_summary_text(summary, out))
     if summary.failed:
         raise typer.Exit(FAILED)
 
@@ -241,7 +238,7 @@ def _comparison_document(comparison: Comparison) -> dict[str, object]:
     return {"verdict": comparison.verdict, **document.pop("paired"), **document}
 
 
-def _told(summary: RunSummary, out: Path) -> str:
+def _summary_text(summary: RunSummary, out: Path) -> str:
     kept = f"{summary.kept} kept from before"
     if summary.kept_incomplete:
         kept += f" ({summary.kept_incomplete} failed or degraded)"
@@ -250,7 +247,7 @@ def _told(summary: RunSummary, out: Path) -> str:
         lines.append(f"{summary.cached_share:.0%} of {summary.calls} model calls came out of the cache")
     lines.append(f"Cost of the run until now: {summary.cost}")
     if summary.stopped_by:
-        lines.append(f"Stopped at {summary.stopped_by}; the same command with a higher limit goes on.")
+        lines.append(f"Stopped at {summary.stopped_by}; the same command with a higher limit continues.")
     if summary.failed:
         lines.append(f"The first that failed: {summary.failure}")
         lines.append("`--retry failed` asks the failed ones again.")
@@ -262,27 +259,27 @@ def _told(summary: RunSummary, out: Path) -> str:
 
 @contextmanager
 def _watched(out: Path) -> Iterator[tuple[Callable[[int, int, str], None], Callable[[RunProgress], None]]]:
-    """What a run reports its preparations and its questions to. Ctrl-C says what is kept in the run directory."""
+    """Give callbacks for the preparations and the questions of a run; on Ctrl-C say what the run directory keeps."""
     from ...evaluation.rows.store import RunStore
 
     try:
         with progress_bar() as on_setup, _question_bar() as on_progress:
             yield on_setup, on_progress
     except KeyboardInterrupt:
-        say(f"Stopped. {len(RunStore(out).read_rows())} rows are kept in {out}; the same command goes on.")
+        say(f"Stopped. {len(RunStore(out).read_rows())} rows are kept in {out}; the same command continues.")
         raise
 
 
 @contextmanager
 def _question_bar() -> Iterator[Callable[[RunProgress], None]]:
-    """What a run reports its questions to."""
+    """Give a callback for the questions of a run: a bar that counts failed and degraded answers."""
     counts: Counter[str] = Counter()
     with counting_bar("questions") as show:
 
-        def tell(progress: RunProgress) -> None:
+        def on_progress(progress: RunProgress) -> None:
             if progress.row is not None:
                 counts[progress.row.completeness] += 1
-            told = [f"{counts[kind]} {kind}" for kind in ("failed", "degraded") if counts[kind]]
-            show(progress.done, progress.total, ", ".join(told))
+            remarks = [f"{counts[kind]} {kind}" for kind in ("failed", "degraded") if counts[kind]]
+            show(progress.done, progress.total, ", ".join(remarks))
 
-        yield tell
+        yield on_progress

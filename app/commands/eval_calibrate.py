@@ -1,4 +1,4 @@
-"""``judgetree eval calibrate``: thresholds of the ``logprob`` judge."""
+"""``judgetree eval calibrate``: fits the thresholds of the ``logprob`` judge."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def calibrate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Fit the logprob judge's thresholds on training questions, and keep them where every later run finds them."""
+    """Fit the logprob judge's thresholds on training questions, and save them for all later runs."""
     with busy("starting"), needs_extra("eval"):
         from ...evaluation.calibration.calibrate import CalibrationPlan
         from ...evaluation.calibration.calibrate import calibrate as fit_thresholds
@@ -50,7 +50,7 @@ def calibrate(
         with progress_bar() as on_progress:
             outcome = fit_thresholds(plan, settings=load_settings(judge_llm=judge_llm), on_progress=on_progress)
     except KeyboardInterrupt:
-        say("Stopped. What was asked is kept; the same command goes on.")
+        say("Stopped. Verdicts so far are kept; the same command continues.")
         raise
     if as_json:
         write_json(outcome.to_document())

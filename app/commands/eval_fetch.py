@@ -1,4 +1,4 @@
-"""``judgetree eval fetch``: public data sets."""
+"""``judgetree eval fetch``: downloads public data sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..terminal.terminal import busy, is_live, notes, say, write_json, write_res
 from .options import Json
 
 LOOPBACK_HTTP = "JUDGETREE_TEST_LOOPBACK_HTTP"
-"""Environment variable of the tests, whose mirrors are on loopback and speak plain HTTP."""
+"""Environment variable that allows mirrors with plain HTTP on loopback, for the tests."""
 
 
 def fetch(
@@ -25,12 +25,12 @@ def fetch(
     ] = None,
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Where to; the folder datasets of the home.")
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Target; default: the folder datasets of the home.")
     ] = None,
     url: Annotated[str | None, typer.Option(metavar="URL", help="A mirror of its file or archive.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Get a public data set: tells licence, size and citation, downloads and reads it, or says what to do by hand."""
+    """Download a public data set and check it, with licence, size and citation; else say what to do by hand."""
     with busy("starting"):
         from ...evaluation.datasets.fetch import fetch_dataset, source_of
         from ...evaluation.datasets.sources import SOURCES
@@ -64,7 +64,7 @@ def fetch(
 
 @contextmanager
 def _download_bar() -> Iterator[Callable[[int, int], None]]:
-    """What a download is reported to: a bar in a terminal, nothing elsewhere."""
+    """Give a callback for (done, total) bytes: a bar in a terminal, nothing elsewhere."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     if not is_live(sys.stderr):

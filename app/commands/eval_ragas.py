@@ -1,4 +1,4 @@
-"""``judgetree eval ragas``: the rows of a run, scored by a model."""
+"""``judgetree eval ragas``: scores the answers of a run with RAGAS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...evaluation.score_with_ragas import RagasProgress, RagasSummary
 
-# Written out again, as in ``options``.
+# Copied, as in ``options``.
 MetricNames = Literal[
     "faithfulness",
     "answer_relevancy",
@@ -53,7 +53,7 @@ def ragas(  # noqa: PLR0913 - one parameter an option
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Score a run with RAGAS, a model as the judge; the same command goes on where it was stopped.
+    """Score a run with RAGAS, a model as the judge; after a stop, the same command continues.
 
     Scores go to ragas.jsonl in the run directory; `judgetree eval report` shows them.
     """
@@ -79,17 +79,17 @@ def ragas(  # noqa: PLR0913 - one parameter an option
         with progress_bar() as on_setup, _sample_bar() as on_progress:
             summary = score_run(folder, options, on_progress=on_progress, on_setup=on_setup)
     except KeyboardInterrupt:
-        say(f"Stopped. What was scored is kept in {folder}; the same command goes on.")
+        say(f"Stopped. Scores so far are kept in {folder}; the same command continues.")
         raise
     if as_json:
         write_json({"run": str(folder), **asdict(summary)})
     else:
-        write_result(_told(summary, folder))
+        write_result(_summary_text(summary, folder))
     if summary.failed:
         raise typer.Exit(FAILED)
 
 
-def _told(summary: RagasSummary, folder: Path) -> str:
+def _summary_text(summary: RagasSummary, folder: Path) -> str:
     lines = [
         f"{summary.scored} scored, {summary.failed} of them in vain, {summary.kept} kept from before, "
         f"{summary.not_applicable} do not apply: {folder}",
@@ -103,7 +103,7 @@ def _told(summary: RagasSummary, folder: Path) -> str:
 
 @contextmanager
 def _sample_bar() -> Iterator[Callable[[RagasProgress], None]]:
-    """What the scoring reports its samples to."""
+    """Give a callback for the scored samples: a bar that counts failures."""
     with counting_bar("samples") as show:
         yield lambda progress: show(
             progress.done, progress.total, f"{progress.failed} in vain" if progress.failed else ""

@@ -1,4 +1,4 @@
-"""``judgetree index``: files into a collection, and files out of it."""
+"""``judgetree index``: adds files to a collection, updates and removes them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def index(  # noqa: PLR0913 - one parameter an option
 
 
 def _sum_up(reports: Sequence[IndexReport]) -> IndexReport:
-    """One report of several updates of a collection, the last of which knows how many chunks it holds."""
+    """Merge the reports of several updates; the number of chunks is that of the last."""
     return replace(
         reports[-1],
         added=tuple(source for report in reports for source in report.added),

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share."""
+"""Options and arguments of several commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-# Written out again, since the modules that define them take seconds to import; a test compares them.
+# Copies, since the modules that define these names take seconds to import; a test compares them.
 SystemName = Literal["llm", "naive", "iter_retgen", "ircot", "self_ask", "react", "judge"]
 StrategyName = Literal["stuff", "map_reduce", "refine", "map_rerank"]
 CacheModeName = Literal["off", "read", "write", "refresh", "replay"]

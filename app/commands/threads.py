@@ -1,4 +1,4 @@
-"""``judgetree threads``: the questions that were asked."""
+"""``judgetree threads``: the list of questions asked so far."""
 
 from __future__ import annotations
 

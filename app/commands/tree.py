@@ -1,4 +1,4 @@
-"""``judgetree tree``: the search tree of an earlier run."""
+"""``judgetree tree``: shows or draws the search tree of an earlier run."""
 
 from __future__ import annotations
 

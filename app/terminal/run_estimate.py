@@ -1,4 +1,4 @@
-"""What a batch run will take, as a table with remarks."""
+"""The estimate of a batch run as a table with remarks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEAD = ("system", "answered", "left", "calls", "tokens", "cost", "time")
 
 
 def write_estimate(estimate: RunEstimate, out: Path) -> None:
-    """The table on standard output, the remarks on standard error. ``out``: the run directory."""
+    """Write the table to standard output and the remarks to standard error; ``out`` is the run directory."""
     write_rows(_table(estimate))
     for remark in _remarks(estimate, out):
         say(remark)
@@ -53,7 +53,7 @@ def _with_interval(expected: Expected, shown: Callable[[float], str]) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """ "40 s", "12 min", "3.5 h"."""
+    """Format seconds: "40 s", "12 min", "3.5 h"."""
     if seconds < 100:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
@@ -63,7 +63,7 @@ def _remarks(estimate: RunEstimate, out: Path) -> list[str]:
     asked = f"The pilot asked {count_of(estimate.pilot_asked, 'question')}, systems counted apart, and "
     remarks = [
         "For the questions that are left, as if none of their calls were kept; in brackets 95 % bootstrap intervals.",
-        f"{asked}cost {estimate.pilot_cost}; its rows are in {out}, and the run goes on from there.",
+        f"{asked}cost {estimate.pilot_cost}; its rows are in {out}, and the run continues from there.",
     ]
     if estimate.rate_limit_s > estimate.total.seconds.value:
         remarks.append(f"The limits a minute make it at least {_duration(estimate.rate_limit_s)} in all.")

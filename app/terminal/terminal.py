@@ -101,7 +101,7 @@ def prepare_streams() -> None:
 
 
 def is_live(stream: TextIO) -> bool:
-    """Whether a drawing on the stream can be redrawn: a terminal with cursor movements."""
+    """Return whether a drawing on the stream can be redrawn: a terminal with cursor movements."""
     return stream.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
 
 
@@ -167,5 +167,5 @@ def fit(text: str, room: int) -> str:
 
 
 def local_time(timestamp: str) -> str:
-    """Date, hour and minute of an ISO 8601 timestamp in the local time zone; ``""`` stays ``""``."""
+    """Format an ISO 8601 timestamp as local date, hour and minute; ``""`` stays ``""``."""
     return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M") if timestamp else ""
