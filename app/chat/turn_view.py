@@ -24,10 +24,9 @@ from ...graphs.conversation.turn.result import TurnResult
 from ...graphs.drawing.layout import one_line
 from ...graphs.drawing.words import usage_words
 from ...modules.formats import printable
-from ...modules.reader.prompts import REFUSAL
 from ..terminal.live_tree import LiveQuery, LiveTree
-from ..terminal.terminal import fit, is_live, notes, say, write_result
-from ..terminal.watching import REFRESH_PER_S
+from ..terminal.terminal import fit, is_live, notes, say
+from ..terminal.watching import REFRESH_PER_S, GrowingAnswer
 from .words import STEPS, origin_of, source_lines
 
 
@@ -64,7 +63,7 @@ class ShownTurn:
     def __init__(self) -> None:
         self._status = StatusLine()
         self._thinking = _Thinking(self._status)
-        self._answer = _GrowingAnswer(self._status)
+        self._answer = GrowingAnswer(self._status.clear)
         self._tree: LiveTree | None = None
 
     def on_event(self, event: ConversationEvent) -> None:
@@ -183,45 +182,3 @@ class _Thinking:
         if self._is_open:
             self._is_open = False
             notes().print()
-
-
-class _GrowingAnswer:
-    """Writes an answer to a terminal as it grows; elsewhere once, when it is final.
-
-    A refusal is held back, since a later step of the turn may find an answer.
-    """
-
-    def __init__(self, status: StatusLine) -> None:
-        self._status = status
-        self._so_far = ""
-        self._written = ""
-
-    @property
-    def is_started(self) -> bool:
-        """Whether a part of the answer is in the terminal."""
-        return bool(self._written)
-
-    def grow(self, text: str, *, restarted: bool) -> None:
-        if restarted:
-            self.break_off()
-        self._so_far = text if restarted else self._so_far + text
-        shown = printable(self._so_far)
-        if not sys.stdout.isatty() or REFUSAL.startswith(shown.strip()):
-            return
-        self._status.clear()
-        sys.stdout.write(shown[len(self._written) :])
-        sys.stdout.flush()
-        self._written = shown
-
-    def break_off(self) -> None:
-        """End the line of a discarded answer."""
-        if self._written:
-            write_result("")
-        self._written = ""
-
-    def finish(self, answer: str) -> None:
-        """Write the rest of the answer and its line break."""
-        if self._written and self._written.strip() != printable(answer).strip():
-            self.break_off()
-        write_result("" if self._written else answer)
-        self._written = ""

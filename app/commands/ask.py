@@ -1,10 +1,11 @@
-"""``judgetree ask``: one question, its search tree growing before the user's eyes."""
+"""``judgetree ask``: answers one question while its search tree grows on standard error."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
@@ -18,9 +19,8 @@ from .options import Collection, Json, MaxDepth, StrategyName, SystemName, TopK
 if TYPE_CHECKING:
     from ...graphs.rag.result import RagResult
     from ...graphs.session import RagSession
-    from ...graphs.threads.context import Limits, RunEvent
+    from ...graphs.threads.context import RunEvent
     from ...modules.settings import Settings
-    from ..terminal.live_tree import LiveTree
     from ..terminal.saved import Fingerprint
 
 # Copied, as in ``options``.
@@ -30,7 +30,7 @@ JudgeName = Literal["auto", "generated", "logprob"]
 
 @dataclass(frozen=True, kw_only=True)
 class AskOptions:
-    """How a question is asked. None: as the resumed thread was, else the default."""
+    """Options of a question; None takes the option of the resumed thread, else the default."""
 
     collection: str | None = None
     system: SystemName | None = None
@@ -41,14 +41,14 @@ class AskOptions:
     judge: str | None = None
     strategy: StrategyName | None = None
 
-    def filled(self, remembered: AskOptions) -> AskOptions:
-        """These options, what is None taken from those remembered."""
+    def filled(self, saved: AskOptions) -> AskOptions:
+        """Return these options, with ``saved`` in place of None."""
         given = {name: value for name, value in vars(self).items() if value is not None}
-        return replace(remembered, **given)
+        return replace(saved, **given)
 
     @classmethod
     def of_thread(cls, fingerprint: Fingerprint) -> AskOptions:
-        """The options of the run that a fingerprint describes; None where it says nothing."""
+        """Return the options that a fingerprint records; None for the others."""
         from ..terminal.saved import system_of
 
         def number(key: str) -> int | None:
@@ -68,19 +68,6 @@ class AskOptions:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A question on its way."""
-
-    question: str | None
-    """None takes the thread's."""
-    thread_id: str
-    resume: bool
-    options: AskOptions
-    known: LiveTree
-    """What the thread had done before."""
-
-
 def ask(  # noqa: PLR0913 - one parameter an option
     question: Annotated[str | None, typer.Argument(help="May be left out with --resume.")] = None,
     *,
@@ -96,7 +83,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     max_depth: MaxDepth = None,
     max_llm_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most model calls; default 60.")] = None,
     search_type: Annotated[SearchTypeName | None, typer.Option(help="Default hybrid.")] = None,
-    judge: Annotated[JudgeName | None, typer.Option(help="How verdicts are got; default auto.")] = None,
+    judge: Annotated[JudgeName | None, typer.Option(help="How chunks are judged; default auto.")] = None,
     strategy: Annotated[
         StrategyName | None,
         typer.Option(
@@ -105,9 +92,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         ),
     ] = None,
     thread_id: Annotated[str | None, typer.Option(metavar="ID", help="Name of the run; default: a new one.")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the thread, with its question and options.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the thread, with its question and options.")] = False,
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the tree as SVG.")] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tree as an HTML page.")] = None,
     as_json: Json = False,
@@ -119,7 +104,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
 
     settings = load_settings()
     if question is None and not resume:
-        raise SettingsError("Give a question, or --resume --thread-id ID to go on with an earlier one.")
+        raise SettingsError("Give a question, or --resume --thread-id ID to resume an earlier one.")
     if resume and thread_id is None:
         raise SettingsError("--resume needs --thread-id ID. `judgetree threads` lists the threads there are.")
     files = TreeFiles.named(svg=svg, html=html)
@@ -134,8 +119,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         judge=judge,
         strategy=strategy,
     )
-    asked = _prepare(question, options, thread_id, resume, settings)
-    result = ask_and_watch(asked, settings, streams=not as_json)
+    result = ask_and_watch(question, options, settings, thread_id=thread_id, resume=resume, shows_answer=not as_json)
     if as_json:
         write_json(result.to_document())
     say_outcome(result)
@@ -144,48 +128,77 @@ def ask(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(FAILED)
 
 
-def ask_and_watch(asked: Asked, settings: Settings, *, streams: bool = True) -> RagResult:
-    """Ask with the tree drawn on standard error and, if it ``streams``, the answer written on standard output.
+def ask_and_watch(
+    question: str | None,
+    options: AskOptions,
+    settings: Settings,
+    *,
+    thread_id: str | None = None,
+    resume: bool = False,
+    shows_answer: bool = True,
+) -> RagResult:
+    """Ask with the tree on standard error and, if ``shows_answer``, the answer on standard output.
+
+    ``question`` and ``options`` may be left to the thread under ``resume``. Without ``thread_id`` a new thread is made.
 
     Raises:
-        UserError: Something to mend.
-        KeyboardInterrupt: Ctrl-C; how to resume has been said.
+        UserError: The user must correct something.
+        KeyboardInterrupt: Ctrl-C, after a message on how to resume.
     """
     with busy("starting"):
-        from ...graphs.session import RagSession
-        from ..terminal.watching import AnswerStream, watching
+        from ..terminal.live_tree import LiveQuery, LiveTree
+        from ..terminal.saved import read_fingerprint, read_saved_tree
+        from ..terminal.watching import GrowingAnswer, watching
 
-    options, stream = asked.options, AnswerStream(wanted=streams)
-    with watching(asked.known) as watcher:
+    thread_id = thread_id or str(uuid.uuid4())
+    known = LiveTree(LiveQuery(thread_id=thread_id, query=question or ""))
+    if resume:
+        known = LiveTree.of_saved(read_saved_tree(settings, thread_id))
+        options = options.filled(AskOptions.of_thread(read_fingerprint(settings, thread_id)))
+    if not options.collection and options.system != "llm":
+        raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
+    answer = GrowingAnswer()
+    with watching(known) as watcher, _open_session(options, settings, watcher.on_progress) as session:
 
-        def tell(event: RunEvent) -> None:
+        def on_event(event: RunEvent) -> None:
             watcher.on_event(event)
-            stream.on_event(event)
+            if shows_answer and event["event"] == "answer_growing":
+                answer.grow(str(event["text"]), restarted=bool(event["restarted"]))
 
-        with RagSession(
-            options.collection or "",
-            system=options.system or "judge",
-            topk=3 if options.topk is None else options.topk,
-            search_type=options.search_type or "hybrid",
-            judge=options.judge or "auto",
-            strategy=options.strategy or "stuff",
-            limits=_limits(options),
-            settings=settings,
-            on_progress=watcher.on_progress,
-        ) as session:
-            try:
-                result = session.ask(asked.question, thread_id=asked.thread_id, resume=asked.resume, on_event=tell)
-            except (KeyboardInterrupt, ModelSetupError):
-                watcher.stop()
-                _say_how_to_resume(session, asked.thread_id)
-                raise
-    if streams and result.status != "failed":
-        stream.finish(result.answer)
+        try:
+            result = session.ask(question, thread_id=thread_id, resume=resume, on_event=on_event)
+        except (KeyboardInterrupt, ModelSetupError):
+            watcher.stop()
+            _say_how_to_resume(session, thread_id)
+            raise
+    if shows_answer and result.status != "failed":
+        answer.finish(result.answer)
     return result
 
 
+def _open_session(options: AskOptions, settings: Settings, on_progress: Callable[[int, int, str], None]) -> RagSession:
+    from ...graphs.session import RagSession
+    from ...graphs.threads.context import Limits
+
+    usual = Limits()
+    return RagSession(
+        options.collection or "",
+        system=options.system or "judge",
+        topk=3 if options.topk is None else options.topk,
+        search_type=options.search_type or "hybrid",
+        judge=options.judge or "auto",
+        strategy=options.strategy or "stuff",
+        limits=Limits(
+            max_rec_depth=usual.max_rec_depth if options.max_depth is None else options.max_depth,
+            max_llm_calls=usual.max_llm_calls if options.max_llm_calls is None else options.max_llm_calls,
+        ),
+        settings=settings,
+        on_progress=on_progress,
+    )
+
+
 def say_outcome(result: RagResult) -> None:
-    """Status, cost and what to do next, on standard error."""
+    """Print status, cost and the next commands on standard error."""
     from ...graphs.drawing.words import usage_words
 
     if result.error:
@@ -200,35 +213,8 @@ def say_outcome(result: RagResult) -> None:
 
 
 def resume_command(thread_id: str) -> str:
-    """The command that goes on with a thread, with its own options."""
+    """Return the command that resumes a thread with its own options."""
     return f"judgetree ask --resume --thread-id {shlex.quote(thread_id)}"
-
-
-def _prepare(
-    question: str | None, options: AskOptions, thread_id: str | None, resume: bool, settings: Settings
-) -> Asked:
-    with busy("starting"):
-        from ..terminal.live_tree import LiveQuery, LiveTree
-        from ..terminal.saved import read_fingerprint, read_saved_tree
-
-    thread_id = thread_id or str(uuid.uuid4())
-    known = LiveTree(LiveQuery(thread_id=thread_id, query=question or ""))
-    if resume:
-        known = LiveTree.of_saved(read_saved_tree(settings, thread_id))
-        options = options.filled(AskOptions.of_thread(read_fingerprint(settings, thread_id)))
-    if not options.collection and options.system != "llm":
-        raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
-    return Asked(question=question, thread_id=thread_id, resume=resume, options=options, known=known)
-
-
-def _limits(options: AskOptions) -> Limits:
-    from ...graphs.threads.context import Limits
-
-    usual = Limits()
-    return Limits(
-        max_rec_depth=usual.max_rec_depth if options.max_depth is None else options.max_depth,
-        max_llm_calls=usual.max_llm_calls if options.max_llm_calls is None else options.max_llm_calls,
-    )
 
 
 def _say_how_to_resume(session: RagSession, thread_id: str) -> None:

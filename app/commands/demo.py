@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import typer
 from ...modules.errors import LoadingError, SettingsError
 from ..terminal.exit_status import FAILED
 from ..terminal.terminal import busy, progress_bar, say
-from .ask import Asked, AskOptions, ask_and_watch, say_outcome
+from .ask import AskOptions, ask_and_watch, say_outcome
 
 if TYPE_CHECKING:
     from ...evaluation.datasets.standards_dialogues import Dialogue
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 QUESTION_ID = "en-2hop-01"
 COLLECTION = "judgetree_demo"
 CORPUS, QUESTIONS = "standards", "standards_qa.jsonl"
-LOCAL_LIMITS = AskOptions(collection=COLLECTION, topk=3, max_depth=1)
-"""Options for a model on this machine's processor, where a call takes seconds: this question needs one level."""
-LIMITS = AskOptions(collection=COLLECTION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +50,16 @@ def demo(
     ),
 ) -> None:
     """Index the example corpus and ask it a question that takes two steps."""
+    with busy("starting"):
+        from ...modules.llm.factory import is_local
+
     found = find_data(data)
     files = _picture_files(out)
     with _model(found, scripted=scripted) as settings:
         _index(found.corpus, settings)
-        result = _ask(found.question, settings)
+        # On this machine's processor a call takes seconds, and this question needs one level.
+        options = AskOptions(collection=COLLECTION, max_depth=1 if is_local(settings.llm_spec) else None)
+        result = ask_and_watch(found.question.question, options, settings)
     is_answered_right = _judge(result, found.question)
     say_outcome(result)
     files.write(result.tree)
@@ -121,22 +122,6 @@ def _index(corpus: Path, settings: Settings) -> None:
         report = index.get_index_done(prune=True)
     files = count_of(len(report.added) + len(report.changed) + report.unchanged, "file")
     say(f"{files}, {count_of(report.chunks, 'chunk')} in {time.monotonic() - started:.1f} s", style="dim")
-
-
-def _ask(question: Question, settings: Settings) -> RagResult:
-    with busy("starting"):
-        from ...modules.llm.factory import is_local
-        from ..terminal.live_tree import LiveQuery, LiveTree
-
-    thread_id = str(uuid.uuid4())
-    asked = Asked(
-        question=question.question,
-        thread_id=thread_id,
-        resume=False,
-        options=LOCAL_LIMITS if is_local(settings.llm_spec) else LIMITS,
-        known=LiveTree(LiveQuery(thread_id=thread_id, query=question.question)),
-    )
-    return ask_and_watch(asked, settings)
 
 
 def _judge(result: RagResult, question: Question) -> bool:

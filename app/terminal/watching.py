@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Protocol, Self
@@ -17,6 +17,7 @@ from rich.text import Text
 
 from ...graphs.threads.context import RunEvent
 from ...modules.formats import printable
+from ...modules.reader.prompts import REFUSAL
 from .live_tree import LiveTree
 from .terminal import fit, is_live, notes, say, write_result
 
@@ -142,34 +143,45 @@ class PlainLog:
         """Do nothing: printed lines stay."""
 
 
-class AnswerStream:
-    """Writes the root's answer to a terminal as it grows; elsewhere once, when it is final."""
+class GrowingAnswer:
+    """Writes an answer to a terminal as it grows; elsewhere once, when it is final.
 
-    def __init__(self, *, wanted: bool) -> None:
-        self._wanted = wanted and sys.stdout.isatty()
-        self._written: list[str] = []
+    A refusal is held back until it is final, since a later step may find an answer.
+    """
 
-    def on_event(self, event: RunEvent) -> None:
-        """Write the new text of a growth event."""
-        if not self._wanted or event["event"] != "answer_growing":
+    def __init__(self, before_writing: Callable[[], None] = lambda: None) -> None:
+        """``before_writing`` clears a status line from the terminal."""
+        self._before_writing = before_writing
+        self._so_far = ""
+        self._written = ""
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a part of the answer is in the terminal."""
+        return bool(self._written)
+
+    def grow(self, text: str, *, restarted: bool) -> None:
+        """Add a text to the answer; ``restarted`` discards what came before, since the call was retried."""
+        if restarted:
+            self.break_off()
+        self._so_far = text if restarted else self._so_far + text
+        shown = printable(self._so_far)
+        if not sys.stdout.isatty() or REFUSAL.startswith(shown.strip()):
             return
-        if event["restarted"]:  # the call was retried
-            self._start_over()
-        text = printable(str(event["text"]))
-        sys.stdout.write(text)
+        self._before_writing()
+        sys.stdout.write(shown[len(self._written) :])
         sys.stdout.flush()
-        self._written += [text] if text else []
+        self._written = shown
+
+    def break_off(self) -> None:
+        """End the line of a discarded answer."""
+        if self._written:
+            write_result("")
+        self._written = ""
 
     def finish(self, answer: str) -> None:
         """Write the rest of the answer and its line break."""
-        written = "".join(self._written).strip()
-        if written and written == printable(answer):
-            write_result("")
-            return
-        self._start_over()
-        write_result(answer)
-
-    def _start_over(self) -> None:
-        if self._written:
-            sys.stdout.write("\n")
-        self._written = []
+        if self._written.strip() != printable(answer).strip():
+            self.break_off()
+        write_result("" if self._written else answer)
+        self._written = ""

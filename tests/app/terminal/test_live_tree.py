@@ -7,12 +7,13 @@ import pytest
 from rich.console import Console
 
 from judgetree.app.terminal.live_tree import LiveQuery, LiveTree
-from judgetree.app.terminal.watching import AnswerStream
+from judgetree.app.terminal.watching import GrowingAnswer
 from judgetree.graphs.drawing.layout import columns as columns_of
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.context import RunEvent
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.calls.growing_text import Delta
+from judgetree.modules.reader.prompts import REFUSAL
 
 QUESTION = "Which oil does the pump need?"
 
@@ -120,6 +121,7 @@ class Terminal(io.StringIO):
         ([Delta("I th"), Delta("40 mm", True)], "40 mm", "I th\n40 mm\n"),
         ([Delta("I th"), Delta("", True)], "40 mm", "I th\n40 mm\n"),
         ([Delta("I th")], "40 mm", "I th\n40 mm\n"),
+        ([Delta("I cannot answer"), Delta(" this")], REFUSAL, f"{REFUSAL}\n"),
         ([], "40 mm", "40 mm\n"),
         ([Delta("\x1b[31m40")], "\x1b[31m40", "�[31m40\n"),
     ],
@@ -129,18 +131,18 @@ def test_an_answer_grows_in_a_terminal_and_is_whole_in_the_end(
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
-    stream = AnswerStream(wanted=True)
+    growing = GrowingAnswer()
     for text, restarted in grown:
-        stream.on_event(event("answer_growing", text=text, restarted=restarted))
-    stream.finish(answer)
+        growing.grow(text, restarted=restarted)
+    growing.finish(answer)
     assert terminal.getvalue() == written
 
 
 def test_a_file_gets_the_answer_once_it_is_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
     monkeypatch.setattr(sys, "stdout", file)
-    stream = AnswerStream(wanted=True)
-    stream.on_event(event("answer_growing", text="I th", restarted=False))
+    growing = GrowingAnswer()
+    growing.grow("I th", restarted=False)
     assert file.getvalue() == ""
-    stream.finish("40 mm")
+    growing.finish("40 mm")
     assert file.getvalue() == "40 mm\n"
