@@ -10,7 +10,7 @@ from ...graphs.rag.search_tree import SearchTree
 from ...modules.errors import SettingsError, UnknownThread
 from ...modules.memory.turns import QaPair
 from ...modules.settings import Settings
-from ..terminal.files import files_by_suffix, write_conversation
+from ..terminal.files import files_by_suffix
 from ..terminal.saved import read_saved_tree
 from ..terminal.terminal import say, width
 from .words import ORIGINS, branches_text, turns_text
@@ -158,7 +158,7 @@ class ChatCommands:
 
     def _draw(self, name: str) -> None:
         files = files_by_suffix(name)  # fails on a bad name before all trees are read
-        write_conversation(self._talk.tree(), files)
+        files.write(self._talk.tree())
 
     def _help(self, _: str) -> None:
         self._write(HELP)

@@ -1,14 +1,12 @@
-"""``judgetree chat``: questions that lean on each other, in a conversation that is kept."""
+"""``judgetree chat``: follow-up questions in a saved conversation."""
 
 from __future__ import annotations
 
 import shlex
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,48 +14,17 @@ from ...modules.errors import SettingsError
 from ..terminal.terminal import busy, say, write_result
 from .options import Collection, MaxDepth, StrategyName, SystemName, TopK
 
-if TYPE_CHECKING:
-    from ...graphs.conversation.conversations import Conversations
-    from ...modules.settings import Settings
-
 # Copied, as in ``options``.
 FromHistoryName = Literal["assessed", "never", "trust"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChatOptions:
-    """How a conversation is led. None: the default."""
-
-    collection: str | None = None
-    system: SystemName | None = None
-    topk: int | None = None
-    max_depth: int | None = None
-    strategy: StrategyName | None = None
-    answer_from_history: FromHistoryName | None = None
-    direct_answer: bool = False
-    web_or_rag: bool = False
-    answer_without_evidence: bool = False
-    summary_memory: bool = False
-    switch_collection: bool = False
-
-    def command(self, name: str) -> str:
-        """The command that goes on with a conversation in the same way."""
-        words = ["judgetree", "chat"]
-        for option, value in {"c": self.collection, "conversation": name, **self._flags()}.items():
-            flag = f"-{option}" if len(option) == 1 else f"--{option.replace('_', '-')}"
-            if value is not None and value is not False:
-                words += [flag] if value is True else [flag, str(value)]
-        return shlex.join(words)
-
-    def _flags(self) -> dict[str, str | int | bool | None]:
-        return {name: value for name, value in vars(self).items() if name not in ("collection", "switch_collection")}
+_NOT_REPEATED = ("collection", "conversation", "switch_collection", "as_json")
 
 
 def chat(  # noqa: PLR0913 - one parameter an option
+    context: typer.Context,
     *,
     collection: Collection = None,
     conversation: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Conversation to begin or to go on with; default: a new one.")
+        str | None, typer.Option(metavar="NAME", help="Conversation to start or continue; default: a new one.")
     ] = None,
     system: Annotated[SystemName | None, typer.Option(help="How documents are searched; default judge.")] = None,
     topk: TopK = None,
@@ -81,89 +48,71 @@ def chat(  # noqa: PLR0913 - one parameter an option
         bool, typer.Option("--summary-memory", help="Sum up turns that are too old for a prompt.")
     ] = False,
     switch_collection: Annotated[
-        bool, typer.Option("--switch-collection", help="Go on in another collection, without the old one's evidence.")
+        bool,
+        typer.Option("--switch-collection", help="Continue in another collection, without evidence of the old one."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a JSON document on a line.")] = False,
 ) -> None:
-    """Talk: questions that lean on each other. From a pipe, one question a line. /help lists what else can be said."""
-    with busy("starting"):
-        from ...modules.settings import load_settings
-        from ..chat.session import ChatInput, ChatSession
-        from ..chat.slash_commands import ChatCommands
-        from ..chat.turn_view import JsonTurn, ShownTurn
-
-    settings = load_settings()
-    if not collection and system != "llm":
-        raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
-    options = ChatOptions(
-        collection=collection,
-        system=system,
-        topk=topk,
-        max_depth=max_depth,
-        strategy=strategy,
-        answer_from_history=answer_from_history,
-        direct_answer=direct_answer,
-        web_or_rag=web_or_rag,
-        answer_without_evidence=answer_without_evidence,
-        summary_memory=summary_memory,
-        switch_collection=switch_collection,
-    )
-    name = new_name() if conversation is None else conversation
-    lines = ChatInput()
-    with _opened(options, settings) as conversations:
-        talk = conversations.conversation(name)
-        commands = ChatCommands(talk, settings, write=say if as_json else write_result)
-        if lines.is_typed:
-            say(f"Conversation {name}. /help lists what can be said besides questions.", style="dim")
-        try:
-            status = ChatSession(talk, commands, lines, new_view=JsonTurn if as_json else ShownTurn).run()
-        finally:
-            if settings.checkpoint_url != "memory:" and talk.branches():
-                say(f"come back: {options.command(name)}", style="dim")
-    raise typer.Exit(status)
-
-
-def new_name() -> str:
-    """A name that no other conversation has: the day, and some characters."""
-    return f"chat-{datetime.now():%Y%m%d}-{uuid.uuid4().hex[:6]}"
-
-
-@contextmanager
-def _opened(options: ChatOptions, settings: Settings) -> Iterator[Conversations]:
-    """The conversations with all their services, opened before the first question, so that a mistake is told at once.
-
-    Raises:
-        UserError: Something to mend.
-    """
+    """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands."""
     with busy("starting"):
         from ...graphs.conversation.conversations import Conversations
         from ...graphs.conversation.turn.context import ConversationOptions
         from ...graphs.threads.context import Limits
-        from ..chat.turn_view import StatusLine
+        from ...modules.settings import load_settings
+        from ..chat.session import ChatInput, ChatSession
+        from ..chat.slash_commands import ChatCommands
+        from ..chat.turn_view import JsonTurn, ShownTurn, StatusLine
 
-    status = StatusLine()
-    status.show("opening")
-    usual = Limits()
-    try:
-        with Conversations(
-            options.collection or "",
-            system=options.system or "judge",
-            topk=3 if options.topk is None else options.topk,
-            strategy=options.strategy or "stuff",
-            limits=Limits(max_rec_depth=usual.max_rec_depth if options.max_depth is None else options.max_depth),
-            options=ConversationOptions(
-                answer_from_history=options.answer_from_history or "assessed",
-                direct_answer=options.direct_answer,
-                web_or_rag=options.web_or_rag,
-                answer_without_evidence=options.answer_without_evidence,
-                summary_memory=options.summary_memory,
-                switch_collection=options.switch_collection,
-            ),
-            settings=settings,
-            on_progress=status.on_progress,
-        ) as conversations:
-            conversations.prepare()
+    settings = load_settings()
+    if not collection and system != "llm":
+        raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
+    name = new_name() if conversation is None else conversation
+    lines, status, usual = ChatInput(), StatusLine(), Limits()
+    with Conversations(
+        collection or "",
+        system=system or "judge",
+        topk=3 if topk is None else topk,
+        strategy=strategy or "stuff",
+        limits=Limits(max_rec_depth=usual.max_rec_depth if max_depth is None else max_depth),
+        options=ConversationOptions(
+            answer_from_history=answer_from_history or "assessed",
+            direct_answer=direct_answer,
+            web_or_rag=web_or_rag,
+            answer_without_evidence=answer_without_evidence,
+            summary_memory=summary_memory,
+            switch_collection=switch_collection,
+        ),
+        settings=settings,
+        on_progress=status.on_progress,
+    ) as conversations:
+        status.show("opening")
+        try:
+            conversations.prepare()  # before the first question, so that a wrong setting is reported at once
+        finally:
             status.clear()
-            yield conversations
-    finally:
-        status.clear()
+        talk = conversations.conversation(name)
+        commands = ChatCommands(talk, settings, write=say if as_json else write_result)
+        if lines.is_typed:
+            say(f"Conversation {name}. /help lists the commands.", style="dim")
+        try:
+            exit_status = ChatSession(talk, commands, lines, new_view=JsonTurn if as_json else ShownTurn).run()
+        finally:
+            if settings.checkpoint_url != "memory:" and talk.branches():
+                say(f"come back: {command_to_return(name, context.params)}", style="dim")
+    raise typer.Exit(exit_status)
+
+
+def new_name() -> str:
+    """Make a name that no other conversation has: the day and six random characters."""
+    return f"chat-{datetime.now():%Y%m%d}-{uuid.uuid4().hex[:6]}"
+
+
+def command_to_return(name: str, options: Mapping[str, object]) -> str:
+    """Return the command that continues a conversation with the same options; a collection is switched only once."""
+    words = ["judgetree", "chat"]
+    rest = {option: value for option, value in options.items() if option not in _NOT_REPEATED}
+    for option, value in {"c": options.get("collection"), "conversation": name, **rest}.items():
+        flag = f"-{option}" if len(option) == 1 else f"--{option.replace('_', '-')}"
+        if value is not None and value is not False:
+            words += [flag] if value is True else [flag, str(value)]
+    return shlex.join(words)

@@ -79,7 +79,7 @@ def draw(
 ) -> None:
     """Show all branches of a conversation: as text, or in files."""
     with busy("starting"):
-        from ..terminal.files import TreeFiles, write_conversation
+        from ..terminal.files import TreeFiles
         from ..terminal.saved import saved_conversation
 
     files = TreeFiles.named(svg=svg, html=html, json=json, dot=dot)
@@ -87,7 +87,7 @@ def draw(
     with saved_conversation(name) as (_, talk):
         tree = talk.tree()
     if files.targets:
-        write_conversation(tree, files)
+        files.write(tree)
     else:
         write_result(tree.to_text(width=width()))
 

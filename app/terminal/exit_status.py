@@ -17,8 +17,6 @@ from ...modules.redaction import starred
 from .terminal import say
 
 OK, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
-_REMEDIES: dict[type[JudgetreeError], str] = {UnknownThread: "`judgetree threads` lists the threads."}
-"""Remedies that only exist on the command line."""
 
 
 def report(error: BaseException, *, debug: bool, secrets: Sequence[str] = ()) -> int:
@@ -40,9 +38,8 @@ def report(error: BaseException, *, debug: bool, secrets: Sequence[str] = ()) ->
 def explain(error: BaseException) -> tuple[str, int]:
     """Return the message for the user, and the exit status."""
     if isinstance(error, UserError):
-        return " ".join(
-            [str(error), *(text for kind, text in _REMEDIES.items() if isinstance(error, kind))]
-        ), USER_ERROR
+        remedy = " `judgetree threads` lists the threads." if isinstance(error, UnknownThread) else ""
+        return f"{error}{remedy}", USER_ERROR
     if isinstance(error, JudgetreeError):
         return str(error), FAILED
     if isinstance(error, OSError) and error.filename:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-from ...graphs.conversation.tree import ConversationTree
 from ...modules.errors import DependencyError, SettingsError
 from .terminal import say, write_result
 
 if TYPE_CHECKING:
+    from ...graphs.conversation.tree import ConversationTree
     from ...graphs.rag.search_tree import SearchTree
 
 TreeFormat = Literal["svg", "html", "json", "dot", "graphml"]
 STDOUT = "-"
-DRAWERS: Mapping[TreeFormat, Callable[[SearchTree], str]] = {
-    "svg": lambda tree: tree.to_svg(),
-    "html": lambda tree: tree.to_html(),
-    "json": lambda tree: tree.to_json(indent=2),
-    "dot": lambda tree: tree.to_dot(),
-    "graphml": lambda tree: tree.to_graphml(),
-}
+CONVERSATION_FORMATS: tuple[TreeFormat, ...] = ("svg", "html", "json", "dot")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +29,7 @@ class TreeFiles:
     @classmethod
     def named(cls, **targets: str | None) -> TreeFiles:
         """Make the targets of the formats that are not None."""
-        return cls(targets={form: targets[form] for form in DRAWERS if targets.get(form) is not None})  # type: ignore[misc]
+        return cls(targets={form: file for form in get_args(TreeFormat) if (file := targets.get(form)) is not None})
 
     def check(self, *, stdout_is_free: bool) -> None:
         """Check all targets before the first model call. Nothing is written.
@@ -55,19 +49,15 @@ class TreeFiles:
         if "svg" in self.targets:
             _check_renderer()
 
-    def write(self, tree: SearchTree) -> None:
+    def write(self, tree: SearchTree | ConversationTree) -> None:
         """Write the tree in every format, and name the files.
 
         Raises:
             SettingsError: A file could not be written.
             DependencyError: The picture could not be drawn.
         """
-        self.write_drawn(lambda form: DRAWERS[form](tree))
-
-    def write_drawn(self, draw: Callable[[TreeFormat], str]) -> None:
-        """Write a tree of another kind; ``draw`` returns its text in a format."""
         for form, target in self.targets.items():
-            text = draw(form)
+            text = tree.to_json(indent=2) if form == "json" else getattr(tree, f"to_{form}")()
             if target == STDOUT:
                 write_result(text)
                 continue
@@ -102,14 +92,6 @@ def _check_renderer() -> None:
         )
 
 
-CONVERSATION_DRAWERS: Mapping[TreeFormat, Callable[[ConversationTree], str]] = {
-    "svg": lambda tree: tree.to_svg(),
-    "html": lambda tree: tree.to_html(),
-    "json": lambda tree: tree.to_json(indent=2),
-    "dot": lambda tree: tree.to_dot(),
-}
-
-
 def files_by_suffix(name: str) -> TreeFiles:
     """Return the target of a file in the format of its suffix, and check that it can be written.
 
@@ -118,19 +100,9 @@ def files_by_suffix(name: str) -> TreeFiles:
         DependencyError: A picture needs a renderer, and none is installed.
     """
     form = Path(name).suffix.removeprefix(".").lower()
-    if form not in CONVERSATION_DRAWERS:
-        allowed = ", ".join(f".{known}" for known in CONVERSATION_DRAWERS)
+    if form not in CONVERSATION_FORMATS:
+        allowed = ", ".join(f".{known}" for known in CONVERSATION_FORMATS)
         raise SettingsError(f"The file name must end in {allowed}; got {name!r}.")
     files = TreeFiles.named(**{form: name})
     files.check(stdout_is_free=False)
     return files
-
-
-def write_conversation(tree: ConversationTree, files: TreeFiles) -> None:
-    """Write a conversation in every requested format.
-
-    Raises:
-        SettingsError: A file could not be written.
-        DependencyError: The picture could not be drawn.
-    """
-    files.write_drawn(lambda form: CONVERSATION_DRAWERS[form](tree))

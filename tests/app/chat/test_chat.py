@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.app.chat.slash_commands import HELP
-from judgetree.app.commands.chat import ChatOptions, new_name
+from judgetree.app.commands.chat import command_to_return, new_name
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.reader.prompts import REFUSAL
@@ -57,8 +57,9 @@ def test_another_collection_is_refused_unless_it_switches(chat: Cli, cli: Cli, t
 
 
 def test_every_option_stands_in_the_command_to_come_back() -> None:
-    options = ChatOptions(collection="two words", max_depth=0, direct_answer=True, summary_memory=True, system="judge")
-    assert options.command("s") == (
+    options = {"system": "judge", "max_depth": 0, "direct_answer": True, "summary_memory": True, "web_or_rag": False}
+    ignored = {"conversation": None, "switch_collection": True, "as_json": True}
+    assert command_to_return("s", {"collection": "two words", **options, **ignored}) == (
         "judgetree chat -c 'two words' --conversation s --system judge --max-depth 0 --direct-answer --summary-memory"
     )
     assert len({new_name() for _ in range(20)}) == 20
