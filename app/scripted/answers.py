@@ -8,12 +8,11 @@ know. Replies are pure functions of the prompt, without network.
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from ...evaluation.datasets.standards_qa import Question, SupportingFact, gold_of, known_questions
 from ...modules.calls.messages import Message
@@ -22,43 +21,7 @@ from ...modules.judge.prompts import alone_messages, judge_messages, needed_mess
 from ...modules.memory.prompts import UNDERSTOOD
 from ...modules.reader.prompts import REFUSAL, closed_book_messages, reader_messages
 from .ragas import is_ragas, ragas_reply
-
-
-class EvidenceScript(NamedTuple):
-    """Pattern and reply of one kind of prompt."""
-
-    pattern: re.Pattern[str]
-    """Pattern of the user message, with the groups ``query`` and ``evidence``."""
-    reply: Callable[[ScriptedAnswers, str, str], str]
-
-
-def play(
-    scripts: Mapping[str, EvidenceScript], answers: ScriptedAnswers, messages: Sequence[Message], *, module: str
-) -> ChatReply | None:
-    """Reply to a prompt whose system message has a script; None for any other.
-
-    Args:
-        scripts: Scripts by system message.
-        answers: The model's knowledge.
-        messages: The prompt.
-        module: Module that builds such prompts, for the error message.
-
-    Raises:
-        PromptMismatch: The system message has a script, but the user message does not follow its template.
-    """
-    system = next((text for role, text in messages if role == "system"), "")
-    user = next((text for role, text in messages if role == "user"), "")
-    script = scripts.get(system)
-    if script is None:
-        return None
-    match = script.pattern.fullmatch(user)
-    if match is None:
-        raise PromptMismatch(
-            f"The user message does not follow the template of its system message: {user[:80]!r}. "
-            f"Build it with the functions of judgetree.modules.{module}."
-        )
-    return ChatReply(text=script.reply(answers, match["query"], match["evidence"]))
-
+from .templates import QUERY, Template, find_script, template_of
 
 PromptKind = Literal["judge", "needed", "alone", "sub_question", "read", "closed_book", "ragas", "other"]
 RequestKind = Literal[PromptKind, "embeddings", "rerank"]
@@ -68,10 +31,6 @@ P_YES_WHEN_TRUE = 0.9
 P_YES_WHEN_FALSE = 0.05
 _LONGEST_LABEL = 80
 """Most characters between a resolved sub-question and its answer ("Answer:", a bullet, a score)."""
-
-
-class PromptMismatch(ValueError):
-    """A system message of judgetree with a user message that does not follow its template."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,39 +58,26 @@ class ChatReply:
     """False for an endpoint that reports no usage."""
 
 
-_QUERY, _PASSAGE, _REJECTED = "FIELDqueryFIELD", "FIELDpassageFIELD", "FIELDrejectedFIELD"
-
-
-def _pattern(messages: list[Message]) -> tuple[str, re.Pattern[str]]:
-    """Make a pattern of the user message from messages that contain the field names; returns it with the system
-    message.
-
-    The query matches as little as possible, the passage as much as possible.
-    """
-    (_, system), (_, user) = messages
-    pattern = re.escape(user)
-    pattern = pattern.replace(_QUERY, "(?P<query>.*?)", 1).replace(_QUERY, "(?P=query)")
-    pattern = pattern.replace(_PASSAGE, "(?P<passage>.*)", 1).replace(_REJECTED, ".*")
-    return system, re.compile(pattern, re.DOTALL)
-
-
-_TEMPLATES: tuple[tuple[PromptKind, tuple[str, re.Pattern[str]]], ...] = (
-    ("judge", _pattern(judge_messages(_QUERY, _PASSAGE))),
-    ("needed", _pattern(needed_messages(_QUERY, _PASSAGE))),
-    ("alone", _pattern(alone_messages(_QUERY, _PASSAGE))),
+_PASSAGE, _REJECTED = "FIELDpassageFIELD", "FIELDrejectedFIELD"
+# The query matches as little as possible, the passage as much as possible.
+_GROUPS = {QUERY: "(?P<query>.*?)", _PASSAGE: "(?P<passage>.*)", _REJECTED: ".*"}
+_PROMPTS: tuple[tuple[PromptKind, list[Message]], ...] = (
+    ("judge", judge_messages(QUERY, _PASSAGE)),
+    ("needed", needed_messages(QUERY, _PASSAGE)),
+    ("alone", alone_messages(QUERY, _PASSAGE)),
     # The second attempt has more fixed text, so it must be matched before the first.
-    ("sub_question", _pattern(sub_question_messages(_QUERY, _PASSAGE, rejected=_REJECTED))),
-    ("sub_question", _pattern(sub_question_messages(_QUERY, _PASSAGE))),
-    ("read", _pattern(reader_messages(_QUERY, _PASSAGE))),
-    ("closed_book", _pattern(closed_book_messages(_QUERY))),
+    ("sub_question", sub_question_messages(QUERY, _PASSAGE, rejected=_REJECTED)),
+    ("sub_question", sub_question_messages(QUERY, _PASSAGE)),
+    ("read", reader_messages(QUERY, _PASSAGE)),
+    ("closed_book", closed_book_messages(QUERY)),
 )
+_KINDS = [(template_of(messages, _GROUPS), kind) for kind, messages in _PROMPTS]
 
 
 def parse_prompt(messages: Sequence[Message]) -> Prompt:
     """Recognise a request by its system message and parse its first user message.
 
-    Later messages, such as repair retries of the judge, are ignored. A query with a blank line followed by ``Passage:``
-    is ambiguous and cut there.
+    A query with a blank line followed by ``Passage:`` is ambiguous and cut there.
 
     Returns:
         A prompt of kind ``other`` without fields for an unknown system message.
@@ -139,20 +85,11 @@ def parse_prompt(messages: Sequence[Message]) -> Prompt:
     Raises:
         PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
     """
-    system = next((text for role, text in messages if role == "system"), "")
+    builders = "judgetree.modules.judge.prompts or judgetree.modules.reader.prompts"
+    if found := find_script(_KINDS, messages, built_by=builders):
+        kind, fields = found
+        return Prompt(kind=kind, **fields)
     user = next((text for role, text in messages if role == "user"), "")
-    is_known = False
-    for kind, (template_system, pattern) in _TEMPLATES:
-        if system != template_system:
-            continue
-        is_known = True
-        if match := pattern.fullmatch(user):
-            return Prompt(kind=kind, **match.groupdict())
-    if is_known:
-        raise PromptMismatch(
-            f"The user message does not follow the template of its system message: {user[:80]!r}. "
-            "Build it with the functions of judgetree.modules.judge.prompts or judgetree.modules.reader.prompts."
-        )
     return Prompt(kind="ragas", passage=user) if is_ragas(user) else Prompt(kind="other")
 
 
@@ -295,6 +232,26 @@ class ScriptedAnswers:
             return ChatReply(text=json.dumps(verdict, ensure_ascii=False))
         said_yes = score >= (1 if prompt.kind == "needed" else 2)
         return ChatReply(text="yes" if said_yes else "no", p_yes=P_YES_WHEN_TRUE if said_yes else P_YES_WHEN_FALSE)
+
+
+EvidenceReply = Callable[[ScriptedAnswers, str, str], str]
+"""Reply to a prompt, from the model's knowledge, the query and the evidence."""
+
+
+def evidence_reply(
+    scripts: Sequence[tuple[Template, EvidenceReply]],
+    answers: ScriptedAnswers,
+    messages: Sequence[Message],
+    *,
+    built_by: str,
+) -> ChatReply | None:
+    """Reply to a prompt that shows evidence; None without a script.
+
+    Raises:
+        PromptMismatch: The system message has a script, but the user message does not follow its template.
+    """
+    found = find_script(scripts, messages, built_by=built_by)
+    return ChatReply(text=found[0](answers, found[1]["query"], found[1]["evidence"])) if found else None
 
 
 _REASONS = (

@@ -30,7 +30,8 @@ from ...modules.memory.prompts import (
 )
 from ...modules.reader.prompts import REFUSAL, digest_messages
 from ...modules.reader.refusals import is_refusal
-from .answers import ChatReply, PromptMismatch, ScriptedAnswers
+from .answers import ChatReply, ScriptedAnswers
+from .templates import QUERY, find_script, template_of
 
 _TURN = re.compile(
     rf"^(?:Turn (\d+)\n)?Q: (.*?)(?:\n{UNDERSTOOD}(.*?))?\nA: (.*?)(?=\n\n(?:Turn \d+\n)?Q: |\Z)",
@@ -150,28 +151,16 @@ def conversation_reply(
         return ChatReply(text=talk.answers.recall(users[-1]) if knows_by_heart else REFUSAL)
     if system == SUMMARY_SYSTEM:
         return ChatReply(text=_summary(users[0]))
-    script = _SCRIPTS.get(system)
-    if script is None:
+    found = find_script(_SCRIPTS, messages, built_by="judgetree.modules.memory.prompts")
+    if found is None:
         return None
-    match = script.pattern.fullmatch(users[0])
-    if match is None:
-        raise PromptMismatch(
-            f"The user message does not follow the template of its system message: {users[0][:80]!r}. "
-            "Build it with the functions of judgetree.modules.memory.prompts."
-        )
-    shown = {"history": "", "passages": "", **match.groupdict()}
-    return ChatReply(text=script.reply(talk, shown["query"], _History(text=shown["history"]), shown["passages"]))
+    reply, shown = found
+    history = _History(text=shown.get("history", ""))
+    return ChatReply(text=reply(talk, shown["query"], history, shown.get("passages", "")))
 
 
 _Reply = Callable[[ScriptedTalk, str, _History, str], str]
-
-
-class _Script(NamedTuple):
-    """Pattern and reply of one kind of prompt."""
-
-    pattern: re.Pattern[str]
-    """Pattern of the user message, with the group ``query``, optionally ``history`` and ``passages``."""
-    reply: _Reply
+"""Reply to a prompt, from the model's knowledge, the query, the history and the passages."""
 
 
 def _select(talk: ScriptedTalk, query: str, history: _History, _: str) -> str:
@@ -235,27 +224,14 @@ def _json(reply: Mapping[str, object]) -> str:
     return json.dumps(reply, ensure_ascii=False)
 
 
-_QUERY, _TURNS, _PASSAGES = "FIELDqueryFIELD", "FIELDturnsFIELD", "FIELDpassagesFIELD"
-
-
-def _pattern(messages: list[Message]) -> tuple[str, re.Pattern[str]]:
-    """Make a pattern of the user message, which ends with the query; returns it with the system message."""
-    (_, system), (_, user) = messages
-    pattern = re.escape(user).replace(_TURNS, "(?P<history>.*?)").replace(_PASSAGES, "(?P<passages>.*)")
-    return system, re.compile(pattern.replace(_QUERY, "(?P<query>.*)"), re.DOTALL)
-
-
-def _scripts() -> Mapping[str, _Script]:
-    replies: tuple[tuple[list[Message], _Reply], ...] = (
-        (select_messages(_TURNS, _QUERY), _select),
-        (assess_messages(_TURNS, _PASSAGES, _QUERY), _assess),
-        (condense_messages(_TURNS, _QUERY), _condense),
-        (digest_messages(_PASSAGES, _QUERY), _digest),
-        (small_talk_messages(_QUERY), _small_talk),
-        (route_messages(_QUERY), _route),
-    )
-    patterns = ((_pattern(messages), reply) for messages, reply in replies)
-    return {system: _Script(pattern, reply) for (system, pattern), reply in patterns}
-
-
-_SCRIPTS = _scripts()
+_TURNS, _PASSAGES = "FIELDturnsFIELD", "FIELDpassagesFIELD"
+_GROUPS = {_TURNS: "(?P<history>.*?)", _PASSAGES: "(?P<passages>.*)", QUERY: "(?P<query>.*)"}
+_PROMPTS: tuple[tuple[list[Message], _Reply], ...] = (
+    (select_messages(_TURNS, QUERY), _select),
+    (assess_messages(_TURNS, _PASSAGES, QUERY), _assess),
+    (condense_messages(_TURNS, QUERY), _condense),
+    (digest_messages(_PASSAGES, QUERY), _digest),
+    (small_talk_messages(QUERY), _small_talk),
+    (route_messages(QUERY), _route),
+)
+_SCRIPTS = [(template_of(messages, _GROUPS), reply) for messages, reply in _PROMPTS]

@@ -16,12 +16,13 @@ from pydantic import TypeAdapter, ValidationError
 from ...evaluation.datasets.standards_dialogues import Dialogue
 from ...evaluation.datasets.standards_qa import Question
 from ...modules.errors import SettingsError
-from .answers import ChatReply, PromptMismatch, RequestKind, ScriptedAnswers, parse_prompt
+from .answers import ChatReply, RequestKind, ScriptedAnswers, parse_prompt
 from .behaviour import TRANSPORT_FAULTS, Behaviour, Garbling, as_json, changed, garble
 from .conversation import ScriptedTalk, conversation_reply, standalone_questions
 from .multistep import step_reply
 from .strategies import strategy_reply
 from .tally import LoggedRequest, Tally
+from .templates import PromptMismatch
 from .wire import (
     ChatBody,
     ChatRequest,

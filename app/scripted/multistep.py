@@ -7,7 +7,7 @@ Such requests count as kind "other". The replies are those of an ideal model tha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ...modules.calls.messages import Message
 from ...modules.reader.multistep_prompts import (
@@ -26,7 +26,8 @@ from ...modules.reader.multistep_prompts import (
     thought_messages,
 )
 from ...modules.reader.prompts import REFUSAL
-from .answers import ChatReply, EvidenceScript, ScriptedAnswers, play
+from .answers import ChatReply, EvidenceReply, ScriptedAnswers, evidence_reply
+from .templates import QUERY, template_of
 
 NOTHING_KNOWN = "Nothing is known about this."
 _EARLIER_ACTION = re.compile(
@@ -40,7 +41,7 @@ def step_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatRep
     Raises:
         PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
     """
-    return play(_SCRIPTS, answers, messages, module="reader.multistep_prompts")
+    return evidence_reply(_SCRIPTS, answers, messages, built_by="judgetree.modules.reader.multistep_prompts")
 
 
 def _thought(answers: ScriptedAnswers, query: str, evidence: str) -> str:
@@ -72,27 +73,15 @@ def _action(answers: ScriptedAnswers, query: str, evidence: str) -> str:
     return f"{THOUGHT} Nothing is left to search for.\n{FINISH}[{answers.read(query, observed)}]"
 
 
-_QUERY, _EVIDENCE, _THOUGHTS = "FIELDqueryFIELD", "FIELDevidenceFIELD", "FIELDthoughtsFIELD"
-
-
-def _pattern(messages: list[Message], evidence: str = _EVIDENCE) -> tuple[str, re.Pattern[str]]:
-    """Make a pattern of the user message with the shortest query; returns it with the system message."""
-    (_, system), (_, user) = messages
-    pattern = re.escape(user).replace(_QUERY, "(?P<query>.*?)", 1).replace(_QUERY, "(?P=query)")
-    pattern = pattern.replace(re.escape(evidence), "(?P<evidence>.*)", 1).replace(_THOUGHTS, ".*")
-    return system, re.compile(pattern, re.DOTALL)
-
-
-def _scripts() -> Mapping[str, EvidenceScript]:
-    thought = _pattern(thought_messages(_QUERY, _EVIDENCE, [_THOUGHTS]))
-    draft = _pattern(draft_messages(_QUERY, _EVIDENCE))
-    follow_up = _pattern(follow_up_messages(_QUERY, []), NO_FOLLOW_UP_YET)
-    action = _pattern(react_messages(_QUERY, [Observed(query=_QUERY, passages=_EVIDENCE)]))
-    replies = (_thought, _draft, _follow_up, _action)
-    return {
-        system: EvidenceScript(pattern, reply)
-        for (system, pattern), reply in zip((thought, draft, follow_up, action), replies, strict=True)
-    }
-
-
-_SCRIPTS = _scripts()
+_EVIDENCE, _THOUGHTS = "FIELDevidenceFIELD", "FIELDthoughtsFIELD"
+_GROUPS = {QUERY: "(?P<query>.*?)", _EVIDENCE: "(?P<evidence>.*)", _THOUGHTS: ".*"}
+_PROMPTS: tuple[tuple[list[Message], EvidenceReply], ...] = (
+    (thought_messages(QUERY, _EVIDENCE, [_THOUGHTS]), _thought),
+    (draft_messages(QUERY, _EVIDENCE), _draft),
+    (react_messages(QUERY, [Observed(query=QUERY, passages=_EVIDENCE)]), _action),
+)
+_FIRST_FOLLOW_UP = {QUERY: "(?P<query>.*?)", NO_FOLLOW_UP_YET: "(?P<evidence>.*)"}
+_SCRIPTS = [
+    *((template_of(messages, _GROUPS), reply) for messages, reply in _PROMPTS),
+    (template_of(follow_up_messages(QUERY, []), _FIRST_FOLLOW_UP), _follow_up),
+]

@@ -7,7 +7,7 @@ Such requests count as kind "other". The replies are those of an ideal model tha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ...modules.calls.messages import Message
 from ...modules.reader.prompts import (
@@ -21,7 +21,8 @@ from ...modules.reader.prompts import (
     refine_messages,
     scored_messages,
 )
-from .answers import ChatReply, EvidenceScript, ScriptedAnswers, play
+from .answers import ChatReply, EvidenceReply, ScriptedAnswers, evidence_reply
+from .templates import QUERY, template_of
 
 SURE = 90
 """Confidence of an answer; that of a refusal is 0."""
@@ -33,7 +34,7 @@ def strategy_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> Cha
     Raises:
         PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
     """
-    return play(_SCRIPTS, answers, messages, module="reader.strategy_prompts")
+    return evidence_reply(_SCRIPTS, answers, messages, built_by="judgetree.modules.reader.prompts")
 
 
 def _note(answers: ScriptedAnswers, query: str, passage: str) -> str:
@@ -61,29 +62,14 @@ def _scored(answers: ScriptedAnswers, query: str, passage: str) -> str:
     return f"{ANSWER} {answer}\n{CONFIDENCE} {0 if answer == REFUSAL else SURE}"
 
 
-_QUERY, _FROM, _TO = "FIELDqueryFIELD", "FIELDfromFIELD", "FIELDtoFIELD"
-
-
-def _pattern(messages: list[Message]) -> tuple[str, re.Pattern[str]]:
-    """Make a pattern of the user message, with the evidence between two fields; also returns the system message."""
-    (_, system), (_, user) = messages
-    pattern = re.escape(user).replace(_QUERY, "(?P<query>.*?)", 1).replace(_QUERY, "(?P=query)")
-    return system, re.compile(pattern.replace(_FROM, "(?P<evidence>.*", 1).replace(_TO, ".*)", 1), re.DOTALL)
-
-
-def _scripts() -> Mapping[str, EvidenceScript]:
-    whole = _FROM + _TO
-    replies = (
-        (note_messages(_QUERY, whole), _note),
-        (combine_messages(_QUERY, [whole]), _combined),
-        (refine_messages(_QUERY, _FROM, _TO), _known),
-        (finish_messages(_QUERY, _FROM, _TO), ScriptedAnswers.read),
-        (scored_messages(_QUERY, whole), _scored),
-    )
-    return {
-        system: EvidenceScript(pattern, reply)
-        for (system, pattern), reply in ((_pattern(m), reply) for m, reply in replies)
-    }
-
-
-_SCRIPTS = _scripts()
+_FROM, _TO = "FIELDfromFIELD", "FIELDtoFIELD"
+_WHOLE = _FROM + _TO
+_GROUPS = {QUERY: "(?P<query>.*?)", _FROM: "(?P<evidence>.*", _TO: ".*)"}
+_PROMPTS: tuple[tuple[list[Message], EvidenceReply], ...] = (
+    (note_messages(QUERY, _WHOLE), _note),
+    (combine_messages(QUERY, [_WHOLE]), _combined),
+    (refine_messages(QUERY, _FROM, _TO), _known),
+    (finish_messages(QUERY, _FROM, _TO), ScriptedAnswers.read),
+    (scored_messages(QUERY, _WHOLE), _scored),
+)
+_SCRIPTS = [(template_of(messages, _GROUPS), reply) for messages, reply in _PROMPTS]

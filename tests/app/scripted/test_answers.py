@@ -10,10 +10,10 @@ from judgetree.app.scripted.answers import (
     P_YES_WHEN_FALSE,
     P_YES_WHEN_TRUE,
     Prompt,
-    PromptMismatch,
     ScriptedAnswers,
     parse_prompt,
 )
+from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
 from judgetree.modules.calls.messages import JSON_REPAIR
 from judgetree.modules.judge import prompts as judge_prompts

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.scripted.answers import PromptMismatch, ScriptedAnswers
+from judgetree.app.scripted.answers import ScriptedAnswers
 from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply, standalone_questions
+from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.app.scripted.server import find_dialogues
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.modules.calls.messages import Message

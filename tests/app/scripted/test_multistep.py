@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from judgetree.app.scripted.answers import PromptMismatch, ScriptedAnswers
+from judgetree.app.scripted.answers import ScriptedAnswers
 from judgetree.app.scripted.multistep import NOTHING_KNOWN, step_reply
+from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.reader.multistep_prompts import (
     FINAL_ANSWER,

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from judgetree.app.scripted.answers import PromptMismatch, ScriptedAnswers, parse_prompt
+from judgetree.app.scripted.answers import ScriptedAnswers, parse_prompt
 from judgetree.app.scripted.strategies import strategy_reply
+from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.reader.prompts import (
@@ -78,5 +79,5 @@ def test_other_prompts_are_left_to_the_other_scripts() -> None:
 
 
 def test_a_user_message_that_left_its_template_is_noticed() -> None:
-    with pytest.raises(PromptMismatch, match="strategy_prompts"):
+    with pytest.raises(PromptMismatch, match=r"judgetree\.modules\.reader\.prompts"):
         strategy_reply(ANSWERS, [("system", NOTE_SYSTEM), ("user", "Who?")])
