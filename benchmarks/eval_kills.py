@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from judgetree.app.scripted.behaviour import Behaviour
@@ -22,7 +23,7 @@ KILLS = 10
 KILLS_BY_TIME = 2
 LONGEST_SET_UP_S = 8.0
 MOST_CALLS_A_LIFE = 50
-"""Fewer than an eighth of the calls of the run, so that it is still going on when it is killed for the last time."""
+"""Fewer than an eighth of the calls of the run, so that the run has not ended before the last kill."""
 QUESTIONS = 60
 LATENCY_S = 0.2
 CALLS_AT_ONCE = 8
@@ -31,14 +32,14 @@ SYSTEMS = ("naive", "judge")
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """When a process is killed: so much time after so many of its calls have reached the model."""
+    """Moment of a kill: ``delay_s`` after the process has made ``calls`` calls."""
 
     calls: int
     delay_s: float
 
 
 def moments(*, seed: int = 5) -> list[Moment]:
-    """Two moments in which the run is imported, indexes or has just begun, then eight in which it asks."""
+    """Draw two moments during imports and indexing, then eight while the run asks."""
     rng = random.Random(seed)
     early = [Moment(calls=0, delay_s=rng.uniform(0, LONGEST_SET_UP_S)) for _ in range(KILLS_BY_TIME)]
     later = [
@@ -49,7 +50,7 @@ def moments(*, seed: int = 5) -> list[Moment]:
 
 
 def comparable(row: RunRow) -> dict[str, object]:
-    """A row without what may differ: its seconds, and which of its calls the cache answered, or a kill cut off."""
+    """Return the fields of a row that must be equal: not its seconds, nor which calls were cached or interrupted."""
     fields = asdict(row)
     uncached = [usage.as_if_uncached() for usage in row.paid or ()]
     fields["paid"] = [(usage.model, usage.kind, usage.calls, usage.tokens) for usage in uncached]
@@ -61,80 +62,86 @@ def comparable(row: RunRow) -> dict[str, object]:
 
 
 def differing(one: list[RunRow], other: list[RunRow]) -> int:
-    """Places whose rows differ, or that only one of the runs has."""
+    """Count the places whose rows differ, or that only one run has."""
     first, second = ({row.place: comparable(row) for row in rows} for rows in (one, other))
     return sum(first.get(place) != second.get(place) for place in first.keys() | second.keys())
 
 
-class KillableRun:
-    """``judgetree eval run`` as a process of its own."""
+@dataclass(frozen=True, kw_only=True)
+class EvalProcess:
+    """``judgetree eval run`` in a process and a run directory of its own."""
 
-    def __init__(self, workspace: Workspace, server: ScriptedServer) -> None:
-        self._workspace = workspace
-        self._server = server
+    workspace: Workspace
+    server: ScriptedServer
+    out: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Further settings, by variable."""
 
-    def to_the_end(self, out: Path, *options: str) -> None:
-        """Run until everything is asked.
+    def attempts(self) -> list[RunRow]:
+        """Read the rows so far."""
+        return RunStore(self.out).read_attempts()
 
-        Raises:
-            RuntimeError: It ended with another status than 0.
-        """
-        done = subprocess.run(self._command(out, *options), env=self._environment(), capture_output=True, check=False)
-        _refuse_failure(done.returncode, done.stderr)
-
-    def until(self, moment: Moment, out: Path) -> bool:
-        """Run until the moment, and kill; False when all was asked before that.
+    def to_the_end(self, *options: str) -> None:
+        """Run until all questions are asked.
 
         Raises:
-            RuntimeError: It could not go on.
+            RuntimeError: The process ended with another status than 0, or 1 for failed questions.
         """
-        wanted = self._server.requests.total() + moment.calls
-        with subprocess.Popen(
-            self._command(out), env=self._environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        ) as process:
-            while process.poll() is None and self._server.requests.total() < wanted:
+        with self.started(*options) as process:
+            _, log = process.communicate()
+        if process.returncode not in (0, 1):
+            raise RuntimeError(f"the run ended with {process.returncode}: {log.decode(errors='replace')}")
+
+    def until(self, moment: Moment) -> bool:
+        """Run until the moment and kill the process; False if it had ended before."""
+        wanted = self.server.requests.total() + moment.calls
+        with self.started() as process:
+            while process.poll() is None and self.server.requests.total() < wanted:
                 time.sleep(0.005)
             time.sleep(moment.delay_s)
-            status = process.poll()
+            is_running = process.poll() is None
             process.kill()
-            _, told = process.communicate()
-        _refuse_failure(status, told)
-        return status is None
+            process.communicate()
+        return is_running
 
-    def _command(self, out: Path, *options: str) -> list[str]:
-        command = [sys.executable, "-m", "judgetree.app", "eval", "run", "--dataset", self._workspace.dataset]
-        return [*command, "--systems", ",".join(SYSTEMS), "--out", str(out), *options]
-
-    def _environment(self) -> dict[str, str]:
-        return {
-            **os.environ,
-            "JUDGETREE_HOME": str(self._workspace.home),
-            "JUDGETREE_EMBEDDINGS": EMBEDDINGS,
-            "JUDGETREE_LLM": f"{self._server.base_url}#{MODEL}",
-            "JUDGETREE_MAX_CONCURRENCY": str(CALLS_AT_ONCE),
-        }
-
-
-def _refuse_failure(status: int | None, told: bytes) -> None:
-    if status:
-        raise RuntimeError(f"the run ended with status {status}: {told.decode(errors='replace')}")
+    def started(self, *options: str, largest_file: int | None = None) -> subprocess.Popen[bytes]:
+        """Start the process; no file of it can grow beyond ``largest_file`` bytes."""
+        command = [sys.executable, "-m", "judgetree.app", "eval", "run", "--dataset", self.workspace.dataset]
+        if largest_file is not None:
+            limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({largest_file}, {largest_file})); "
+            command[1:3] = ["-c", f"{limit}import sys; from judgetree.app.cli import main; sys.exit(main())"]
+        return subprocess.Popen(
+            [*command, "--systems", ",".join(SYSTEMS), "--out", str(self.out), *options],
+            env={
+                **os.environ,
+                "JUDGETREE_HOME": str(self.workspace.home),
+                "JUDGETREE_EMBEDDINGS": EMBEDDINGS,
+                "JUDGETREE_LLM": f"{self.server.base_url}#{MODEL}",
+                "JUDGETREE_MAX_CONCURRENCY": str(CALLS_AT_ONCE),
+                **self.environment,
+            },
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
 
 
 def measure() -> list[Row]:
-    """The broken run first, which fills the cache; the unbroken one replays it under the same run id."""
+    """Measure the broken run, which fills the cache; the unbroken run replays it under the same run id."""
     workspace = new_workspace(QUESTIONS)
-    broken, unbroken = workspace.run_folder("broken"), workspace.run_folder("unbroken")
     with ScriptedServer(workspace.questions, behaviour=Behaviour(latency_s=LATENCY_S)) as server:
-        run = KillableRun(workspace, server)
-        kills = sum(run.until(moment, broken) for moment in moments())
-        run.to_the_end(broken)
+        broken, unbroken = (
+            EvalProcess(workspace=workspace, server=server, out=workspace.run_folder(name))
+            for name in ("broken", "unbroken")
+        )
+        kills = sum(broken.until(moment) for moment in moments())
+        broken.to_the_end()
         paid, twice = server.requests.total(), sum(entry.attempt > 1 for entry in server.log)
-        unbroken.mkdir(parents=True)
-        shutil.copy(broken / "manifest.json", unbroken)  # with its run id, so that threads have the same names
-        run.to_the_end(unbroken, "--cache", "replay")
+        unbroken.out.mkdir(parents=True)
+        shutil.copy(broken.out / "manifest.json", unbroken.out)  # with its run id, so that threads have the same names
+        unbroken.to_the_end("--cache", "replay")
         replayed = server.requests.total() - paid
-    rows = RunStore(broken).read_attempts()
-    wrong = differing(rows, RunStore(unbroken).read_rows())
+    rows = broken.attempts()
+    wrong = differing(rows, RunStore(unbroken.out).read_rows())
     wanted, in_flight = QUESTIONS * len(SYSTEMS), KILLS * CALLS_AT_ONCE
     return [
         Row(

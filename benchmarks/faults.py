@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-import tempfile
 from collections import Counter
-from pathlib import Path
 
 from judgetree.app.scripted.behaviour import FAULTS, Fault
 from judgetree.app.scripted.server import ScriptedServer
@@ -15,7 +13,7 @@ from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
 from judgetree.modules.settings import Settings
 
-from .corpus import COLLECTION, indexed_standards, questions, settings_for
+from .corpus import COLLECTION, questions, scripted_standards
 from .measurement import Row
 
 RATE = 0.2
@@ -24,7 +22,7 @@ RETRIES = 1
 
 
 def most_failures(questions_asked: int, probability: float, *, confidence: float = 0.999) -> int:
-    """The number of failures that a binomial count stays at or below with the given confidence."""
+    """Return the number that a binomial count of failures does not exceed, with the given confidence."""
     cumulative = 0.0
     for count in range(questions_asked + 1):
         ways = math.comb(questions_asked, count)
@@ -40,7 +38,7 @@ async def _ask(session: RagSession, rows: list[Question], prefix: str) -> list[R
 
 
 def measure_fault(fault: Fault, server: ScriptedServer, settings: Settings) -> Row:
-    """All questions under one fault, then a resume of the failed ones without it."""
+    """Ask all questions under one fault, then resume the failed ones without it."""
     rows = questions()
     server.configure(faults={fault: RATE})
     with RagSession(COLLECTION, judge="generated", settings=settings) as session:
@@ -66,10 +64,7 @@ def measure_fault(fault: Fault, server: ScriptedServer, settings: Settings) -> R
 
 
 def measure() -> list[Row]:
-    """A row a fault."""
-    with tempfile.TemporaryDirectory() as folder, ScriptedServer(questions()) as server:
+    """Measure every fault alone."""
+    with scripted_standards(retries=RETRIES, timeout_s=2.0) as (server, settings):
         server.configure(retry_after_s=0.05, hold_s=3.0)
-        settings = settings_for(Path(folder), server.base_url, retries=RETRIES, timeout_s=2.0)
-        with indexed_standards(settings):
-            pass
         return [measure_fault(fault, server, settings) for fault in FAULTS]

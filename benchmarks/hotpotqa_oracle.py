@@ -1,13 +1,12 @@
 """How often an ideal judge and reader see all the evidence of a HotpotQA question, and at how many calls.
 
-The judge and the reader know the supporting paragraphs; graph, index and search are the real ones. Two judges: the one
-of the mark is told which chunks were retrieved together and says 2 of a gold chunk once all gold is among them; the
-literal one looks at its chunk alone, so that a question of two paragraphs never gets a 2.
+The judge and the reader know the supporting paragraphs; graph, index and search are the real ones. There are two
+judges. The one with the requirement knows which chunks were retrieved together, and scores a gold chunk 2 once all gold
+is among them. The literal one knows its chunk alone, so a question of two paragraphs never gets a 2.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,6 +30,7 @@ from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.reader.prompts import REFUSAL
 from judgetree.modules.retriever.retriever import Retriever
 
+from .corpus import ask_all
 from .hotpotqa import HotpotQA, hotpotqa, not_measured
 from .measurement import Row
 
@@ -43,18 +43,18 @@ LITERAL_CALLS = 9.6
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """One paragraph that a query needs; any of those that share its title will do for a sub-question."""
+    """A paragraph that a query needs; for a sub-question, any paragraph of that title."""
 
     title: str
     documents: tuple[CorpusDocument, ...]
 
     @property
     def keys(self) -> frozenset[str]:
-        """Of the documents."""
+        """Keys of the documents."""
         return frozenset(document.key for document in self.documents)
 
     def text_in(self, evidence: str) -> str:
-        """The paragraph, if it stands in the evidence; else ``""``. White space is squashed in both."""
+        """Return the paragraph if the evidence contains it, else ``""``; expects and returns single blanks."""
         return next((text for each in self.documents if (text := _squash(each.text)) in evidence), "")
 
 
@@ -63,12 +63,12 @@ Needs = Mapping[str, tuple[Need, ...]]
 
 
 def sub_question(title: str) -> str:
-    """What is asked for a paragraph that is missing."""
+    """Return the sub-question for a missing paragraph."""
     return f'What is stated about "{title}"?'
 
 
 def needs_of(dataset: Dataset) -> dict[str, tuple[Need, ...]]:
-    """What each question needs, and each sub-question that may come of it."""
+    """Return the needs of each question, and of each possible sub-question."""
     by_key = {document.key: document for document in dataset.documents}
     titled: defaultdict[str, dict[str, CorpusDocument]] = defaultdict(dict)
     needs = {}
@@ -83,7 +83,7 @@ def needs_of(dataset: Dataset) -> dict[str, tuple[Need, ...]]:
 
 
 class RememberingRetriever:
-    """Searches once for each query, and remembers which documents came together."""
+    """Searches once per query and remembers the documents found together."""
 
     def __init__(self, inner: ChunkRetriever, key_field: str) -> None:
         self.key_field = key_field
@@ -91,22 +91,22 @@ class RememberingRetriever:
         self._hits: dict[str, list[tuple[Document, float]]] = {}
 
     def fingerprint(self) -> dict[str, str]:
-        """The inner one's."""
+        """Return the fingerprint of the inner retriever."""
         return self._inner.fingerprint()
 
     async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
-        """See ``ChunkRetriever.asearch``."""
+        """Search as ``ChunkRetriever.asearch``, from memory for a known query."""
         if query not in self._hits:
             self._hits[query] = await self._inner.asearch(query, meter=meter)
         return self._hits[query]
 
     def retrieved(self, query: str) -> frozenset[str]:
-        """Keys of what was found for a query."""
+        """Return the keys of the documents found for a query."""
         return frozenset(str(chunk.metadata[self.key_field]) for chunk, _ in self._hits[query])
 
 
 Seen = Callable[[str, str], AbstractSet[str]]
-"""From query and the chunk's key to the keys of all chunks that the judge takes into account."""
+"""Maps query and key of a chunk to the keys of all chunks that the judge takes into account."""
 
 
 class GoldJudge:
@@ -118,11 +118,11 @@ class GoldJudge:
         self._key_field = key_field
 
     def fingerprint(self) -> dict[str, str]:
-        """Its kind alone: there is one data set."""
+        """Return the kind; there is one data set."""
         return {"kind": "gold"}
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-        """See ``judge.Judge.judge``; ``meter`` is not used."""
+        """Judge a chunk as ``Judge.judge``, without a model call."""
         key, needs = str(chunk.metadata[self._key_field]), self._needs.get(query, ())
         if not any(key in need.keys for need in needs):
             return Verdict(status="judged", score=0)
@@ -134,7 +134,7 @@ class GoldJudge:
 
 
 class GoldReader:
-    """Answers with the paragraphs that the query needs where all of them stand in the evidence; else refuses."""
+    """Answers with the paragraphs that the query needs if the evidence contains them all; else refuses."""
 
     model = "gold"
 
@@ -150,7 +150,7 @@ class GoldReader:
         on_text: TextListener | None = None,
         on_thinking: TextListener | None = None,
     ) -> Completion:
-        """See ``llm.ChatLLM.complete``."""
+        """Answer as ``ChatLLM.complete``, at once."""
         meter.reserve()
         prompt = parse_prompt(messages)
         evidence = _squash(prompt.passage)
@@ -171,7 +171,7 @@ class Figures:
 
 
 def figures_of(results: Iterable[RagResult]) -> Figures:
-    """Verdicts count as calls, though this judge makes none."""
+    """Compute the figures; verdicts count as calls, though this judge makes none."""
     asked = list(results)
     return Figures(
         complete=fmean(result.status == "answered" for result in asked),
@@ -182,8 +182,8 @@ def figures_of(results: Iterable[RagResult]) -> Figures:
     )
 
 
-def ask_all(given: HotpotQA, retriever: RememberingRetriever, *, system: SystemName, seen: Seen) -> Figures:
-    """Every question through the graph of one system."""
+def measure_system(given: HotpotQA, retriever: RememberingRetriever, *, system: SystemName, seen: Seen) -> Figures:
+    """Ask one system every question."""
     needs = needs_of(given.dataset)
     context = RagContext(
         reader=GoldReader(needs),
@@ -191,16 +191,12 @@ def ask_all(given: HotpotQA, retriever: RememberingRetriever, *, system: SystemN
         judge=GoldJudge(needs, seen, key_field=retriever.key_field) if system == "judge" else None,
         limits=Limits(max_rec_depth=DEPTH),
     )
-
-    async def asked(session: RagSession) -> list[RagResult]:
-        return list(await asyncio.gather(*(session.aask(row.question) for row in given.dataset.questions)))
-
     with RagSession(system=system, context=context, settings=given.settings) as session:
-        return figures_of(asyncio.run(asked(session)))
+        return figures_of(ask_all(session, [row.question for row in given.dataset.questions]))
 
 
 def measure() -> list[Row]:
-    """Naive, the judge that is told the retrieved set, and the literal one."""
+    """Measure naive RAG, the judge that knows the retrieved set, and the literal judge."""
     what = f"HotpotQA, ideal judge and reader, top-k {TOPK}, depth {DEPTH}"
     required = f"≥ {LEAST_COMPLETE:.0%} at ≤ {MOST_CALLS} calls"
     given = hotpotqa()
@@ -209,19 +205,24 @@ def measure() -> list[Row]:
     with given.index() as index:
         searching = Retriever(index, topk=TOPK, search_type="hybrid")
         retriever = RememberingRetriever(searching, given.dataset.key_field)
-        naive = ask_all(given, retriever, system="naive", seen=_alone)
-        together = ask_all(given, retriever, system="judge", seen=lambda query, _: retriever.retrieved(query))
-        literal = ask_all(given, retriever, system="judge", seen=_alone)
+        naive = measure_system(given, retriever, system="naive", seen=_alone)
+        together = measure_system(given, retriever, system="judge", seen=lambda query, _: retriever.retrieved(query))
+        literal = measure_system(given, retriever, system="judge", seen=_alone)
     what = f"{len(given.dataset.questions)} {what}: evidence complete, calls a question"
     return [
-        Row(f"{what}; naive", _told(naive), f"about {NAIVE:.0%}", holds=abs(naive.complete - NAIVE) <= NAIVE_TOLERANCE),
+        Row(
+            f"{what}; naive",
+            _text(naive),
+            f"about {NAIVE:.0%}",
+            holds=abs(naive.complete - NAIVE) <= NAIVE_TOLERANCE,
+        ),
         Row(
             "the same; judge, 2 once all gold is retrieved",
-            _told(together),
+            _text(together),
             required,
             holds=together.complete >= LEAST_COMPLETE and together.calls <= MOST_CALLS,
         ),
-        Row("the same; judge, each chunk by itself", _told(literal), f"about {LITERAL_CALLS} calls"),
+        Row("the same; judge, each chunk by itself", _text(literal), f"about {LITERAL_CALLS} calls"),
     ]
 
 
@@ -229,7 +230,7 @@ def _alone(query: str, key: str) -> frozenset[str]:
     return frozenset({key})
 
 
-def _told(figures: Figures) -> str:
+def _text(figures: Figures) -> str:
     return f"{figures.complete:.1%} at {figures.calls:.2f} calls"
 
 

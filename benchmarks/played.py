@@ -1,4 +1,4 @@
-"""Dialogues played through conversations, turn by turn, and what is to be known of them."""
+"""Dialogues played through conversations, turn by turn, and figures of the results."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from judgetree.modules.memory.turns import QaPair
 from .corpus import is_right
 
 Played = Mapping[int, TurnResult]
-"""Number of a turn in its dialogue to what came of it."""
+"""Results by the number of the turn in its dialogue."""
 
 
 async def play(talks: Conversations, dialogue: Dialogue, name: str) -> Played:
-    """All turns of a dialogue in one conversation, each after its parent."""
+    """Ask all turns of a dialogue in one conversation, each after its parent."""
     talk, results = talks.conversation(name), dict[int, TurnResult]()
     for turn in dialogue.turns:
         parent = results[turn.parent].turn_id if turn.parent else None
@@ -26,14 +26,14 @@ async def play(talks: Conversations, dialogue: Dialogue, name: str) -> Played:
 
 
 async def play_all(talks: Conversations, dialogues: Iterable[Dialogue]) -> dict[str, Played]:
-    """All dialogues at the same time, each in a conversation of its name; by name."""
+    """Ask all dialogues at once, each in a conversation of its own; returns the results by dialogue."""
     rows = list(dialogues)
     played = await asyncio.gather(*(play(talks, dialogue, dialogue.id) for dialogue in rows))
     return {dialogue.id: results for dialogue, results in zip(rows, played, strict=True)}
 
 
 async def ask_alone(talks: Conversations, dialogues: Iterable[Dialogue]) -> dict[str, Played]:
-    """Every turn's stand-alone question as the first turn of a conversation of its own; by dialogue."""
+    """Ask each stand-alone question in a conversation of its own; returns the results by dialogue."""
     rows = [(dialogue, turn) for dialogue in dialogues for turn in dialogue.turns]
     results = await asyncio.gather(
         *(talks.conversation(f"{dialogue.id}/{turn.turn}").aask(turn.standalone) for dialogue, turn in rows)
@@ -41,21 +41,21 @@ async def ask_alone(talks: Conversations, dialogues: Iterable[Dialogue]) -> dict
     alone: dict[str, dict[int, TurnResult]] = {}
     for (dialogue, turn), result in zip(rows, results, strict=True):
         alone.setdefault(dialogue.id, {})[turn.turn] = result
-    return {dialogue_id: dict(turns) for dialogue_id, turns in alone.items()}
+    return dict(alone)
 
 
 def turn_is_right(dialogue: Dialogue, turn: WrittenTurn, played: Played) -> bool:
-    """Whether the answer is the gold one, or a refusal where nothing can be known."""
+    """Whether the answer is the gold one, or a refusal if nothing can be known."""
     result = played[turn.turn]
     return is_right(standalone_question(dialogue, turn.turn), result.answer, result.status)
 
 
 def saved(result: TurnResult) -> QaPair:
-    """The turn as it was saved."""
+    """Return the saved turn of a result."""
     assert result.turn is not None, result.error
     return result.turn
 
 
 def chunk_ids(result: TurnResult) -> set[str]:
-    """The chunks that the answer rests on."""
+    """Return the ids of the chunks in the evidence of the answer."""
     return {ref["chunk_id"] for ref in saved(result)["chunks"]}

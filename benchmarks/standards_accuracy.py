@@ -5,34 +5,25 @@ The scripted model knows what each passage holds, so this proves the machinery, 
 
 from __future__ import annotations
 
-import asyncio
-import tempfile
 from collections import defaultdict
-from pathlib import Path
 
-from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_qa import Question
-from judgetree.graphs.rag.result import RagResult, SystemName
+from judgetree.graphs.rag.result import SystemName
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import Limits
 from judgetree.modules.settings import Settings
 
-from .corpus import COLLECTION, indexed_standards, is_right, questions, settings_for
+from .corpus import COLLECTION, ask_all, is_right, questions, scripted_standards
 from .measurement import Row
 
 Tally = dict[tuple[str, str], tuple[int, int]]
 """(language, type) to (right, all)."""
 
 
-async def ask_all(session: RagSession, rows: list[Question]) -> list[RagResult]:
-    """One result a question, in their order, all asked at once."""
-    return list(await asyncio.gather(*(session.aask(row.question) for row in rows)))
-
-
 def tally(system: SystemName, settings: Settings, rows: list[Question]) -> Tally:
     """Right answers by language and type."""
     with RagSession(COLLECTION, system=system, topk=3, limits=Limits(max_rec_depth=3), settings=settings) as session:
-        results = asyncio.run(ask_all(session, rows))
+        results = ask_all(session, [row.question for row in rows])
     counts: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
     for row, result in zip(rows, results, strict=True):
         counts[row.lang, row.type].append(is_right(row, result.answer, result.status))
@@ -41,12 +32,8 @@ def tally(system: SystemName, settings: Settings, rows: list[Question]) -> Tally
 
 def measure() -> list[Row]:
     """A row a language and kind of question."""
-    rows = questions()
-    with tempfile.TemporaryDirectory() as folder, ScriptedServer(rows) as server:
-        settings = settings_for(Path(folder), server.base_url)
-        with indexed_standards(settings):
-            pass
-        judge, naive = (tally(system, settings, rows) for system in ("judge", "naive"))
+    with scripted_standards() as (_, settings):
+        judge, naive = (tally(system, settings, questions()) for system in ("judge", "naive"))
     return [*_multi_hop(judge, naive), *_by_type(judge, naive), *_unanswerable(judge, naive)]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from benchmarks.eval_faults import SYSTEMS, all_faults, doubled, lost, untold
+from benchmarks.eval_faults import all_faults, doubled, lost, unmarked
+from benchmarks.eval_kills import SYSTEMS
 from benchmarks.synthetic_qa import synthetic_questions, write_hotpotqa
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
@@ -19,7 +20,7 @@ from tests.file_limits import largest_file
 QUESTIONS = 12
 
 
-def test_no_row_is_lost_or_doubled_or_damaged_without_being_told(tmp_path: Path) -> None:
+def test_no_row_is_lost_or_doubled_or_damaged_without_a_mark(tmp_path: Path) -> None:
     items = synthetic_questions(QUESTIONS)
     write_hotpotqa(tmp_path / "set.json", items)
     assert len(load_hotpotqa(tmp_path / "set.json").questions) == QUESTIONS
@@ -46,13 +47,13 @@ def test_no_row_is_lost_or_doubled_or_damaged_without_being_told(tmp_path: Path)
         run_experiment(experiment, store.folder, settings=settings)
         attempts = store.read_attempts()
         assert (lost(after, attempts), doubled(attempts), len(newest_attempts(attempts))) == (0, 0, 2 * QUESTIONS)
-        assert [row.place for row in untold(newest_attempts(attempts), clean)] == []
+        assert [row.place for row in unmarked(newest_attempts(attempts), clean)] == []
         assert {row.completeness for row in attempts} == {"complete", "degraded", "failed"}, "or nothing was tried"
 
         server.configure(faults={})
         run_experiment(experiment, store.folder, options=RunOptions(retry="incomplete"), settings=settings)
         mended = store.read_rows()
-        assert [row.place for row in untold(mended, clean)] == []
+        assert [row.place for row in unmarked(mended, clean)] == []
         assert {row.completeness for row in mended} == {"complete"}
 
 

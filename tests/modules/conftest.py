@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import grpc
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.index.connection import MilvusConnection, connect
 from judgetree.modules.index.index import Index
+from tests.database_servers import LiteServer, milvus_lite_server
 from tests.graphs.conftest import postgres_url
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.model_endpoints import RawEndpoint, as_new, serve_raw
 from tests.modules.rerank_server import RerankServer, serve_rerank
 
 __all__ = ["postgres_url"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LiteServer:
-    """A running ``milvus-lite server``."""
-
-    uri: str
-    folder: Path
-    pid: int
 
 
 @pytest.fixture(scope="session")
@@ -40,16 +27,8 @@ def lite_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def lite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiteServer]:
-    folder = tmp_path_factory.mktemp("milvus") / "served.db"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(folder)]
-    with subprocess.Popen([*command, "--host", "127.0.0.1", "--port", str(port)]) as process:
-        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            grpc.channel_ready_future(channel).result(timeout=60)
-        yield LiteServer(uri=f"http://127.0.0.1:{port}", folder=folder, pid=process.pid)
-        process.terminate()
+    with milvus_lite_server(tmp_path_factory.mktemp("milvus") / "served.db") as server:
+        yield server
 
 
 @pytest.fixture(scope="session", params=["embedded", "server"])

@@ -9,8 +9,8 @@ import pytest
 
 from judgetree.app.scripted.answers import ScriptedAnswers
 from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply, standalone_questions
-from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.app.scripted.server import find_dialogues
+from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.memory import prompts
