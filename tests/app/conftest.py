@@ -62,6 +62,16 @@ class Outcome:
     out: str
     err: str
 
+    def ok(self) -> Outcome:
+        assert self.status == 0, self.err
+        return self
+
+    def refused(self, *advice: str) -> Outcome:
+        """Check that the command ended as a user error, with no result and this advice."""
+        assert (self.status, self.out) == (2, "")
+        assert [text for text in advice if text not in self.err] == [], self.err
+        return self
+
 
 Cli = Callable[..., Outcome]
 

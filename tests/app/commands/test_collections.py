@@ -10,8 +10,7 @@ from tests.app.conftest import CHAIN, COLLECTION, CORPUS, Cli
 
 
 def test_collections_are_listed(cli: Cli, home: Path) -> None:
-    done = cli("collections")
-    assert done.status == 0
+    done = cli("collections").ok()
     assert done.out.split()[:5] == [COLLECTION, str(len(CORPUS)), "chunks", str(len(CORPUS)), "files"]
     assert "local:use" in done.out
 
@@ -31,9 +30,7 @@ def test_listing_makes_no_database(cli: Cli, tmp_path: Path) -> None:
 
 def test_a_milvus_server_that_is_not_there_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGETREE_MILVUS_URI", "http://127.0.0.1:9")
-    done = cli("collections")
-    assert done.status == 2
-    assert "http://127.0.0.1:9" in done.err
+    cli("collections").refused("http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,7 @@ def thresholds_of_the_judge() -> tuple[str, str]:
 def test_thresholds_are_fitted_and_found_by_later_judges(cli: Cli, train: str, scripted: ScriptedServer) -> None:
     scripted.responses = judging(0.7, 0.2)
     assert thresholds_of_the_judge() == ("0.5", "")
-    told = cli("eval", "calibrate", "--dataset", train)
-    assert told.status == 0, told.err
+    told = cli("eval", "calibrate", "--dataset", train).ok()
     file = thresholds_file(load_settings())
     assert "20 questions, 80 passages; 80 calls paid, 0 from the cache" in told.out
     assert "AUC within the question 1.000 (0.839 to 1.000)" in told.out
@@ -100,8 +99,7 @@ def test_thresholds_are_fitted_and_found_by_later_judges(cli: Cli, train: str, s
 def test_single_hop_questions_give_the_second_threshold(cli: Cli, tmp_path: Path, scripted: ScriptedServer) -> None:
     scripted.responses = judging(0.7, 0.2, gold=("Mill",))
     spec = write_mills(tmp_path / "single.json", single_hop=True)
-    told = cli("eval", "calibrate", "--dataset", spec, "--split", "train", "--json")
-    assert told.status == 0, told.err
+    told = cli("eval", "calibrate", "--dataset", spec, "--split", "train", "--json").ok()
     document = json.loads(told.out)
     assert document["paid_calls"] == 2 * document["passages"]
     assert document["thresholds"]["alone"] is not None
@@ -120,8 +118,7 @@ def test_model_that_does_not_discriminate_is_not_written(cli: Cli, train: str, s
 
 def test_other_model_than_that_of_the_settings_is_calibrated(cli: Cli, train: str, scripted: ScriptedServer) -> None:
     scripted.responses = judging(0.7, 0.2)
-    told = cli("eval", "calibrate", "--dataset", train, "--judge-llm", f"{scripted.base_url}#Small-Judge")
-    assert told.status == 0, told.err
+    cli("eval", "calibrate", "--dataset", train, "--judge-llm", f"{scripted.base_url}#Small-Judge").ok()
     assert list(read_calibrations(thresholds_file(load_settings()))) == ["small-judge"]
 
 
@@ -129,9 +126,7 @@ def test_unusable_questions_are_refused_at_once(cli: Cli, train: str, tmp_path: 
     run = tmp_path / "run"
     assert cli("eval", "run", "--dataset", train, "--systems", "llm", "--limit", "2", "--out", str(run)).status == 0
     scripted.reset()
-    told = cli("eval", "calibrate", "--dataset", train, "--disjoint-from", str(run))
-    assert told.status == 2
-    assert "this same data set" in told.err
+    cli("eval", "calibrate", "--dataset", train, "--disjoint-from", str(run)).refused("this same data set")
     assert scripted.log == ()
 
 
@@ -145,17 +140,12 @@ def test_unusable_questions_are_refused_at_once(cli: Cli, train: str, tmp_path: 
     ],
 )
 def test_user_errors_end_with_2(cli: Cli, tmp_path: Path, name: str, options: tuple[str, ...], said: str) -> None:
-    told = cli("eval", "calibrate", "--dataset", write_mills(tmp_path / name), *options)
-    assert (told.status, told.out) == (2, "")
-    assert said in told.err
+    cli("eval", "calibrate", "--dataset", write_mills(tmp_path / name), *options).refused(said)
 
 
 def test_endpoint_without_log_probabilities_is_told(cli: Cli, train: str, scripted: ScriptedServer) -> None:
     scripted.configure(logprobs="omitted")
-    told = cli("eval", "calibrate", "--dataset", train)
-    assert told.status == 2
-    assert "no log probabilities" in told.err
-    assert "use the judge 'generated'" in told.err
+    cli("eval", "calibrate", "--dataset", train).refused("no log probabilities", "use the judge 'generated'")
 
 
 def test_stopped_calibration_goes_on_and_pays_nothing_twice(cli: Cli, train: str, scripted: ScriptedServer) -> None:

@@ -46,8 +46,7 @@ def tokens(out: Path) -> int:
 
 def test_unknown_price_is_unknown_everywhere(cli: Cli, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    ran = cli(*options(data, out))
-    assert ran.status == 0, ran.err
+    ran = cli(*options(data, out)).ok()
     assert "Cost of the run until now: unknown" in ran.out
     told = json.loads(cli(*options(data, out, "--json")).out)
     assert (told["cost_usd"], told["cost_known_usd"]) == (None, 0.0)
@@ -103,9 +102,7 @@ def test_limit_on_money_stops_cleanly_and_the_run_goes_on(cli: Cli, priced: Path
 def test_limit_on_money_without_a_price_is_refused(
     cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer
 ) -> None:
-    ran = cli(*options(data, tmp_path / "run", "--max-cost", "5"))
-    assert (ran.status, ran.out) == (2, "")
-    assert "scripted' is unknown" in ran.err
+    ran = cli(*options(data, tmp_path / "run", "--max-cost", "5")).refused("scripted' is unknown")
     assert str(tmp_path / "home" / "prices.toml") in ran.err.replace("\n", "")
     assert sum(scripted.requests.values()) == 0
 
@@ -129,13 +126,10 @@ def test_dry_run_asks_a_pilot_that_is_kept(cli: Cli, priced: Path, tmp_path: Pat
 
 def test_dry_run_without_a_pilot_uses_kept_rows(cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer) -> None:
     out = tmp_path / "run"
-    nothing = cli(*options(data, out, "--dry-run", "--pilot", "0"))
-    assert nothing.status == 2
-    assert "--pilot N" in nothing.err
+    cli(*options(data, out, "--dry-run", "--pilot", "0")).refused("--pilot N")
     cli(*options(data, out, "--limit", "3"))
     asked = sum(scripted.requests.values())
-    told = cli(*options(data, out, "--dry-run", "--pilot", "0"))
-    assert told.status == 0, told.err
+    told = cli(*options(data, out, "--dry-run", "--pilot", "0")).ok()
     head, llm = (line.split() for line in told.out.splitlines())
     assert head == ["system", "answered", "left", "calls", "tokens", "cost", "time"]
     assert llm[:3] == ["llm", "3", "3"]
@@ -154,6 +148,4 @@ def test_dry_run_without_a_pilot_uses_kept_rows(cli: Cli, data: Path, tmp_path: 
     ],
 )
 def test_unfit_options_end_with_2(cli: Cli, data: Path, tmp_path: Path, given: tuple[str, ...], named: str) -> None:
-    ran = cli(*options(data, tmp_path / "run", *given))
-    assert ran.status == 2
-    assert named in ran.err
+    cli(*options(data, tmp_path / "run", *given)).refused(named)

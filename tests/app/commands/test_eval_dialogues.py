@@ -28,12 +28,10 @@ def test_run_report_and_comparison(cli: Cli, data: Path, tmp_path: Path, scripte
     out, config = tmp_path / "run", tmp_path / "experiment.yaml"
     config.write_text("topk: 1\nsearch_type: sparse\nconversation: {direct_answer: true}\n", encoding="utf-8")
     options = ("--dataset", f"dialogues:{data}", "--systems", "naive,judge", "--config", str(config), "--out", str(out))
-    ran = cli("eval", "run", *options)
-    assert ran.status == 0, ran.err
+    ran = cli("eval", "run", *options).ok()
     assert "10 asked, 0 kept from before, 0 failed" in ran.out
 
-    told = cli("eval", "report", str(out))
-    assert told.status == 0, told.err
+    told = cli("eval", "report", str(out)).ok()
     assert "## Conversation" in told.out
     assert "| naive | our stand-alone question | 4 | 100.0 (" in told.out
     assert (out / "report.md").read_text(encoding="utf-8") == told.out
@@ -77,6 +75,4 @@ def test_unknown_switch_of_conversations_is_named(cli: Cli, data: Path, tmp_path
     config = tmp_path / "experiment.yaml"
     config.write_text("conversation: {web_or_rag: true}\n", encoding="utf-8")
     options = ("--dataset", f"dialogues:{data}", "--config", str(config), "--out", str(tmp_path / "run"))
-    refused = cli("eval", "run", *options)
-    assert refused.status == 2
-    assert "conversation.web_or_rag" in refused.err
+    cli("eval", "run", *options).refused("conversation.web_or_rag")

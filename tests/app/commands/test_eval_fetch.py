@@ -46,16 +46,14 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_what_there_is_is_listed(cli: Cli) -> None:
-    told = cli("eval", "fetch")
-    assert told.status == 0
+    told = cli("eval", "fetch").ok()
     assert all(name in told.out for name in ("hotpotqa", "2wiki", "musique", "beir-scifact", "CC BY-SA 4.0"))
     assert json.loads(cli("eval", "fetch", "--json").out)["musique"]["licence"] == "CC BY 4.0"
 
 
 def test_data_set_is_fetched_with_licence_size_and_citation(cli: Cli, mirror: str, tmp_path: Path) -> None:
     out = tmp_path / "sets"
-    fetched = cli("eval", "fetch", "hotpotqa", "--out", str(out), "--url", f"{mirror}/dev.json")
-    assert fetched.status == 0, fetched.err
+    fetched = cli("eval", "fetch", "hotpotqa", "--out", str(out), "--url", f"{mirror}/dev.json").ok()
     assert all(said in fetched.err for said in ("7,405 questions", "CC BY-SA 4.0", "Yang et al."))
     assert "Fetched: 1 questions, 1 documents" in fetched.out
     assert f"--dataset hotpotqa:{out / 'hotpot_dev_distractor_v1.json'}" in fetched.out
@@ -76,6 +74,4 @@ def test_what_cannot_be_fetched_ends_with_2_and_the_way_by_hand(
     cli: Cli, mirror: str, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     filled = (argument.format(mirror=mirror) for argument in arguments)
-    refused = cli("eval", "fetch", *filled, "--out", str(tmp_path / "sets"))
-    assert (refused.status, refused.out) == (2, "")
-    assert said in refused.err
+    cli("eval", "fetch", *filled, "--out", str(tmp_path / "sets")).refused(said)

@@ -18,8 +18,7 @@ def thread(cli: Cli, home: Path) -> str:
 
 
 def test_a_tree_is_shown_as_text(cli: Cli, thread: str) -> None:
-    done = cli("tree", thread)
-    assert done.status == 0
+    done = cli("tree", thread).ok()
     assert done.out.startswith(f"Q: {CHAIN.question}\nA: 40 mm")
     assert f"Q: {SUB_QUESTION}" in done.out
 
@@ -45,9 +44,7 @@ def test_a_tree_is_written_in_every_format(cli: Cli, thread: str, tmp_path: Path
 def test_a_dash_is_standard_output(cli: Cli, thread: str) -> None:
     document = json.loads(cli("tree", thread, "--json", "-").out)
     assert document["root"]["thread_id"] == thread
-    both = cli("tree", thread, "--json", "-", "--dot", "-")
-    assert both.status == 2
-    assert "--dot FILE" in both.err
+    cli("tree", thread, "--json", "-", "--dot", "-").refused("--dot FILE")
 
 
 def test_a_sub_run_has_a_tree_of_its_own(cli: Cli, thread: str) -> None:
@@ -64,10 +61,7 @@ def test_other_systems_have_trees_too(cli: Cli, home: Path, system: str) -> None
 
 
 def test_an_unknown_thread_is_told_with_its_remedy(cli: Cli, home: Path) -> None:
-    done = cli("tree", "nobody")
-    assert (done.status, done.out) == (2, "")
-    assert "'nobody'" in done.err
-    assert "judgetree threads" in done.err
+    cli("tree", "nobody").refused("'nobody'", "judgetree threads")
 
 
 def test_threads_are_listed_newest_first(cli: Cli, thread: str) -> None:
@@ -95,6 +89,4 @@ def test_a_damaged_store_is_named(cli: Cli, home: Path, tmp_path: Path, monkeypa
     content = store.read_bytes()
     store.write_bytes(content[:4096] + b"\xab" * (len(content) - 4096))
     for command in (("threads",), ("tree", "damaged")):
-        done = cli(*command)
-        assert done.status == 2
-        assert "own.sqlite' cannot be used: database disk image is malformed. Restore the file" in done.err
+        cli(*command).refused("own.sqlite' cannot be used: database disk image is malformed. Restore the file")
