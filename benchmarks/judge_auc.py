@@ -1,4 +1,4 @@
-"""How well a judge tells the paragraphs that a question needs from those that merely look alike.
+"""How well a judge separates the paragraphs that a question needs from similar ones.
 
     python -m benchmarks.judge_auc --data hotpotqa_500.json --n 50 --llm local: --json figures.json
     python -m benchmarks.judge_auc --data hotpotqa_train_100.json --n 100 --methods logprob --tune
@@ -43,13 +43,8 @@ METHODS = ("embedding", "logprob", "generated")
 # --- the pairs ---
 
 
-def bm25(query: str, passages: Sequence[str]) -> list[float]:
-    """Scores of the passages, in their order; higher is more alike. The passages are the whole collection."""
-    return Bm25(passages).scores(query)
-
-
 def case_of(question: str, paragraphs: Sequence[tuple[str, Sequence[str]]], gold_titles: Iterable[str]) -> Case:
-    """The case of one HotpotQA question; ``paragraphs`` are (title, sentences)."""
+    """Make the case of a HotpotQA question; ``paragraphs`` are (title, sentences)."""
     titles = set(gold_titles)
     passages = [f"{title}. {''.join(sentences).strip()}"[:PASSAGE_CHARACTERS] for title, sentences in paragraphs]
     is_gold = [title in titles for title, _ in paragraphs]
@@ -63,7 +58,7 @@ def case_of(question: str, paragraphs: Sequence[tuple[str, Sequence[str]]], gold
 
 
 def load_cases(path: Path, n: int) -> list[Case]:
-    """The cases of the first ``n`` questions of a HotpotQA file."""
+    """Load the cases of the first ``n`` questions of a HotpotQA file."""
     rows = json.loads(path.read_text(encoding="utf-8"))[:n]
     return [case_of(row["question"], row["context"], (title for title, _ in row["supporting_facts"])) for row in rows]
 
@@ -72,14 +67,14 @@ def load_cases(path: Path, n: int) -> list[Case]:
 
 
 def bootstrap_interval(values: Sequence[float], *, seed: int, resamples: int = 10_000) -> tuple[float, float]:
-    """The 95 % percentile interval of the mean of ``values``, which are drawn again with replacement."""
+    """Compute the 95 % percentile bootstrap interval of the mean of ``values``."""
     drawn = np.random.default_rng(seed).integers(0, len(values), (resamples, len(values)))
     low, high = np.quantile(np.asarray(values)[drawn].mean(axis=1), (0.025, 0.975))
     return float(low), float(high)
 
 
 def best_threshold(gold: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
-    """(threshold, balanced accuracy) of the best cut; gold is at or above it. The middle one of several that tie."""
+    """Return (threshold, balanced accuracy) of the best cut, the middle one of a tie; gold is at or above the cut."""
     rated = sorted({*gold, *others})
     cuts = [rated[0], *((low + high) / 2 for low, high in itertools.pairwise(rated))]
     accuracies = [
@@ -94,7 +89,7 @@ def best_threshold(gold: Sequence[float], others: Sequence[float]) -> tuple[floa
 
 @dataclass(frozen=True, kw_only=True)
 class Rating:
-    """What a method says of one passage."""
+    """Rating of one passage by a method."""
 
     value: float | None
     """Higher is more needed; None where the method failed."""
@@ -107,7 +102,7 @@ Rate = Callable[[str, str], Awaitable[Rating]]
 
 
 def by_embedding(embedder: Embedder) -> Rate:
-    """Cosine similarity of question and passage."""
+    """Rate by the cosine similarity of question and passage."""
 
     async def rate(question: str, passage: str) -> Rating:
         started = time.perf_counter()
@@ -119,7 +114,7 @@ def by_embedding(embedder: Embedder) -> Rate:
 
 
 def by_logprob(llm: ChatLLM) -> Rate:
-    """P(needed), and the verdict that the model's first threshold makes of it."""
+    """Rate by P(needed), with the verdict of the model's first threshold."""
     judge = LogprobJudge(llm, thresholds=replace(thresholds_for(llm.model), alone=None))
 
     async def rate(question: str, passage: str) -> Rating:
@@ -132,7 +127,7 @@ def by_logprob(llm: ChatLLM) -> Rate:
 
 
 def by_generation(llm: ChatLLM) -> Rate:
-    """The score that the model writes, with all that it takes to get it."""
+    """Rate by the score that the model writes, repairs included."""
     judge = GeneratedJudge(llm)
 
     async def rate(question: str, passage: str) -> Rating:
@@ -158,7 +153,7 @@ def _name_of(verdict: Verdict) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """One method's row."""
+    """Figures of a method."""
 
     method: str
     questions: int
@@ -177,7 +172,7 @@ Ratings = tuple[list[Rating], list[Rating]]
 
 
 def figures_of(method: str, ratings: Sequence[Ratings], *, seed: int) -> Figures:
-    """The row of a method."""
+    """Compute the figures of a method."""
     within = [auc([each.value for each in gold], [each.value for each in others]) for gold, others in ratings]
     every = [rating for gold, others in ratings for rating in (*gold, *others)]
     low, high = bootstrap_interval(within, seed=seed)
@@ -196,7 +191,7 @@ def figures_of(method: str, ratings: Sequence[Ratings], *, seed: int) -> Figures
 
 
 def as_table(rows: Sequence[Figures]) -> str:
-    """A Markdown table."""
+    """Format the figures as a Markdown table."""
     lines = ["| method | AUC within the question | 95 % | median s | p90 s | verdicts |", "|---|---|---|---|---|---|"]
     for row in rows:
         shares = ", ".join(f"{name}: {share:.0%}" for name, share in row.verdicts.items())
@@ -211,7 +206,7 @@ def as_table(rows: Sequence[Figures]) -> str:
 
 
 async def rate_all(rate: Rate, cases: Sequence[Case]) -> list[Ratings]:
-    """The ratings of all cases, one call after the other: an embedded model has one slot."""
+    """Rate all cases, one call after the other: an embedded model has one slot."""
     return [
         (
             [await rate(case.question, passage) for passage in case.gold],

@@ -5,23 +5,21 @@ from __future__ import annotations
 import re
 import shutil
 import tomllib
-from collections.abc import Iterator
 from dataclasses import astuple
 from pathlib import Path
 
-import click
 import pytest
-import typer
 
 import judgetree
 from judgetree import Limits
-from judgetree.app.cli import app, main
+from judgetree.app.cli import main
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.evaluation.datasets.standards_qa import load_standards_qa
 from judgetree.modules.embedding.local import find_minilm, find_multilingual
 from judgetree.modules.llm.model_files import QWEN_CODER
 from judgetree.modules.settings import Settings
+from tests.app.conftest import every_command
 
 REPO = Path(__file__).parents[1]
 README = (REPO / "README.md").read_text(encoding="utf-8")
@@ -59,18 +57,7 @@ def test_the_make_targets_exist(target: str) -> None:
 # --- statements ---
 
 
-def commands() -> Iterator[tuple[str, click.Command]]:
-    """Each command of the command line, by its words."""
-
-    def below(words: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-        yield words, command
-        for name, inner in getattr(command, "commands", {}).items():
-            yield from below(f"{words} {name}".strip(), inner)
-
-    yield from below("", typer.main.get_command(app))
-
-
-COMMANDS = dict(commands())
+COMMANDS = every_command()
 OPTIONS = {option for command in COMMANDS.values() for part in command.params for option in part.opts}
 OTHER_PROGRAMS = {"--help", "--questions", "--port", "--data-dir", "--host", "--data", "--n", "--llm"}
 """Options of the scripted server, ``milvus-lite`` and benchmarks, which stand beside those of ``judgetree``."""

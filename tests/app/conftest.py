@@ -5,16 +5,24 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import click
 import pytest
+import typer
 
-from judgetree.app.cli import main
+from judgetree.app.cli import app, main
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.endpoints import Responses
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.settings import load_settings
@@ -174,3 +182,55 @@ def chat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, talking_home: Path, cl
 def command(*arguments: str) -> list[str]:
     """The command line as a process."""
     return [sys.executable, "-m", "judgetree.app", *arguments]
+
+
+def every_command() -> dict[str, click.Command]:
+    """All commands and groups of the command line, by their words."""
+
+    def below(words: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+        yield words, command
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from below(f"{words} {name}".strip(), inner)
+
+    return dict(below("", typer.main.get_command(app)))
+
+
+def read_to_end(terminal: int) -> bytes:
+    """All that programs still write to a terminal, until they have closed it."""
+    sent = b""
+    with suppress(OSError):  # how Linux says that the other end is closed
+        while piece := os.read(terminal, 4096):
+            sent += piece
+    return sent
+
+
+@dataclass
+class Dam:
+    """Lets model calls through until one ``stops``; holds that one back, and all that follow."""
+
+    stops: Callable[[ChatRequest], bool] = lambda _: False
+    answer: Responses = lambda _: None
+    reached: threading.Event = field(default_factory=threading.Event)
+    opened: threading.Event = field(default_factory=threading.Event)
+    let_through: list[tuple[str, str, str]] = field(default_factory=list)
+    """Kind, query and, for a verdict, the passage."""
+    held: list[ChatRequest] = field(default_factory=list)
+
+    def __call__(self, request: ChatRequest) -> ChatReply | None:
+        prompt = request.prompt
+        if self.stops(request):
+            self.reached.set()
+        if self.reached.is_set():
+            self.held.append(request)
+            self.opened.wait(60)
+        else:
+            self.let_through.append((prompt.kind, prompt.query, prompt.passage if prompt.kind == "judge" else ""))
+        return self.answer(request)
+
+
+def killed(*arguments: str, at: Dam) -> None:
+    """Run a command as a process that is killed once the dam holds a call back."""
+    with subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        assert at.reached.wait(60), "the run never came this far"
+        process.kill()
+    at.opened.set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn
 from judgetree.modules.reader.prompts import REFUSAL
 from tests.facts import fact
@@ -14,54 +16,33 @@ COST = "And what do they cost?"
 NAMED = fact("a.md", "Norm A names the drum.", FIRST, "the drum")
 THICK = fact("b.md", "The drum's wall is 40 mm thick.", STANDALONE_THICKNESS, "40 mm")
 PAINTED = fact("deep/ladders.txt", "Ladders are painted grey.", PAINT, "grey")
+
+
+def turn(number: int, question: str, answer: str, *, standalone: str | None = None, **more: Any) -> WrittenTurn:
+    """A turn after the one before it; it stands alone unless ``standalone`` says otherwise."""
+    parent = number - 1 or None
+    given = {"type": "single", "standalone": standalone or question, **more}
+    return WrittenTurn(turn=number, parent=parent, question=question, answer=answer, **given)
+
+
 DRUM = Dialogue(
     id="en-dialogue-01",
     lang="en",
     kind="switch",
     turns=(
-        WrittenTurn(
-            turn=1, parent=None, question=FIRST, standalone=FIRST, answer="the drum", type="single", supporting=(NAMED,)
-        ),
-        WrittenTurn(
-            turn=2,
-            parent=1,
-            question=THICKNESS,
-            standalone=STANDALONE_THICKNESS,
-            answer="40 mm",
-            type="single",
-            supporting=(THICK,),
-            relevant_turns=(1,),
-        ),
-        WrittenTurn(
-            turn=3,
-            parent=2,
-            question=AGAIN,
+        turn(1, FIRST, "the drum", supporting=(NAMED,)),
+        turn(2, THICKNESS, "40 mm", standalone=STANDALONE_THICKNESS, supporting=(THICK,), relevant_turns=(1,)),
+        turn(
+            3,
+            AGAIN,
+            "the drum",
             standalone="Which vessel is it that Norm A names?",
-            answer="the drum",
-            type="single",
             supporting=(NAMED,),
             relevant_turns=(1,),
             from_history=True,
         ),
-        WrittenTurn(
-            turn=4,
-            parent=3,
-            question=PAINT,
-            standalone=PAINT,
-            answer="grey",
-            type="single",
-            supporting=(PAINTED,),
-            topic_switch=True,
-        ),
-        WrittenTurn(
-            turn=5,
-            parent=4,
-            question=COST,
-            standalone="What do ladders cost?",
-            answer="",
-            type="unanswerable",
-            relevant_turns=(4,),
-        ),
+        turn(4, PAINT, "grey", supporting=(PAINTED,), topic_switch=True),
+        turn(5, COST, "", standalone="What do ladders cost?", type="unanswerable", relevant_turns=(4,)),
     ),
 )
 

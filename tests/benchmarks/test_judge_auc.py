@@ -16,48 +16,14 @@ from benchmarks.judge_auc import (
     Case,
     Rating,
     as_table,
-    auc,
     best_threshold,
-    bm25,
     bootstrap_interval,
     case_of,
     figures_of,
     load_cases,
     rate_all,
 )
-
-# --- AUC ---
-
-
-@pytest.mark.parametrize(
-    ("gold", "others", "expected"),
-    [
-        ([0.9, 0.8], [0.2, 0.1], 1.0),
-        ([0.1, 0.2], [0.8, 0.9], 0.0),
-        ([0.9, 0.1], [0.5, 0.5], 0.5),
-        ([0.9, 0.4], [0.5, 0.1], 0.75),
-        ([1, 1], [1, 1], 0.5),
-        ([2, 1], [1, 0], 0.875),
-        ([None, 1.0], [0.0, 0.5], 0.75),
-        ([None], [None], 0.5),
-    ],
-)
-def test_auc_is_the_share_of_pairs_won(gold: list[float | None], others: list[float | None], expected: float) -> None:
-    assert auc(gold, others) == expected
-
-
-ratings = st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=6)
-
-
-@given(ratings, ratings)
-def test_auc_of_the_sides_exchanged_is_the_complement(gold: list[float | None], others: list[float | None]) -> None:
-    assert auc(gold, others) + auc(others, gold) == pytest.approx(1.0)
-
-
-@given(st.lists(st.integers(-50, 50), min_size=1, max_size=6), st.lists(st.integers(-50, 50), min_size=1, max_size=6))
-def test_auc_depends_on_the_order_alone(gold: list[int], others: list[int]) -> None:
-    assert auc([math.exp(x / 10) for x in gold], [math.exp(x / 10) for x in others]) == auc(gold, others)
-
+from judgetree.evaluation.calibration.data import Bm25
 
 # --- bootstrap ---
 
@@ -113,20 +79,21 @@ def test_best_threshold_is_no_worse_than_calling_all_gold(gold: list[float], oth
 
 def test_bm25_of_one_word_is_the_formula() -> None:
     # Two of three passages hold "cat" (idf = ln(1 + 1.5/2.5) = ln 1.6); all have the mean length, so tf=1 weighs 1.
-    scores = bm25("cat", ["cat sat", "cat ran", "dog ran"])
-    assert scores == [pytest.approx(math.log(1.6)), pytest.approx(math.log(1.6)), 0.0]
+    search = Bm25(["cat sat", "cat ran", "dog ran"])
+    assert search.scores("cat") == [pytest.approx(math.log(1.6)), pytest.approx(math.log(1.6)), 0.0]
+    assert search.scores("cat cat bird") == [2 * score for score in search.scores("cat")]
 
 
 def test_bm25_prefers_the_rare_word_and_the_shorter_text() -> None:
-    rare, common, _ = bm25("cat dog", ["cat x", "dog x", "dog y"])
+    rare, common, _ = Bm25(["cat x", "dog x", "dog y"]).scores("cat dog")
     assert rare > common
-    short, long = bm25("cat", ["cat", "cat and much else besides"])
+    short, long = Bm25(["cat", "cat and much else besides"]).scores("cat")
     assert short > long
 
 
 @pytest.mark.parametrize(("query", "passages"), [("cat", []), ("", ["cat"]), ("cat", ["", ""]), ("?", ["!"])])
 def test_bm25_of_nothing_is_zero(query: str, passages: list[str]) -> None:
-    assert bm25(query, passages) == [0.0] * len(passages)
+    assert Bm25(passages).scores(query) == [0.0] * len(passages)
 
 
 PARAGRAPHS = [

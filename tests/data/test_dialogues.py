@@ -20,13 +20,13 @@ from judgetree.modules.index.factory import open_index
 from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.settings import load_settings
 from tests.data import test_standards as standards
-from tests.data.test_standards import CHAINED, DATA, STANDARDS, Hop, Row, content_words, names, one_spaced
+from tests.data.test_standards import CHAINED, DATA, STANDARDS, content_words, names, one_spaced
 
 FILE = DATA / "standards_dialogues.jsonl"
 DIALOGUES = load_dialogues(FILE)
 TURN_KEYS = set(WrittenTurn.__annotations__)
 FAMILY = {"kv"}  # stands in every English designation and tells nothing apart
-RULES_OF_THE_QUESTIONS: tuple[Callable[[Row], None], ...] = (
+RULES_OF_THE_QUESTIONS: tuple[Callable[[Question], None], ...] = (
     standards.test_quotes_stand_in_their_sources_and_hold_the_hop_answers,
     standards.test_no_single_document_holds_all_that_is_needed,
     standards.test_a_hop_question_shares_only_known_designations_with_its_quote,
@@ -71,23 +71,6 @@ def unsaid_names(turn: WrittenTurn, lang: str) -> set[str]:
     return names(turn.standalone, lang) - words(turn.question, lang)
 
 
-def as_row(question: Question) -> Row:
-    hops = [
-        Hop(source=fact.source, quote=fact.quote, question=fact.question, answer=fact.answer)
-        | (Hop(remaining_question=fact.remaining_question) if fact.remaining_question else Hop())
-        for fact in question.supporting
-    ]
-    return Row(
-        id=question.id,
-        lang=question.lang,
-        question=question.question,
-        answer=question.answer,
-        aliases=list(question.aliases),
-        type=question.type,
-        supporting=hops,
-    )
-
-
 def test_there_are_enough_dialogues_of_every_language_and_kind() -> None:
     languages = [dialogue.lang for dialogue in DIALOGUES]
     kinds = [dialogue.kind for dialogue in DIALOGUES]
@@ -121,9 +104,11 @@ def test_every_row_has_exactly_the_documented_keys() -> None:
 
 @pytest.mark.parametrize("rule", RULES_OF_THE_QUESTIONS, ids=lambda rule: rule.__name__.removeprefix("test_"))
 @every_dialogue
-def test_stand_alone_questions_keep_the_rules_of_the_questions(dialogue: Dialogue, rule: Callable[[Row], None]) -> None:
+def test_stand_alone_questions_keep_the_rules_of_the_questions(
+    dialogue: Dialogue, rule: Callable[[Question], None]
+) -> None:
     for turn in dialogue.turns:
-        rule(as_row(standalone_question(dialogue, turn.turn)))
+        rule(standalone_question(dialogue, turn.turn))
 
 
 @every_dialogue

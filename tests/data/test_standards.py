@@ -3,10 +3,11 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TypedDict
+from typing import Literal
 
 import docx
 import jieba
@@ -14,6 +15,9 @@ import pytest
 from bs4 import BeautifulSoup
 from docx.table import Table
 from pypdf import PdfReader
+
+from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact, load_standards_qa
+from tests.facts import fact
 
 DATA = Path(__file__).parents[2] / "data"
 STANDARDS = DATA / "standards"
@@ -34,24 +38,6 @@ CHINESE_STOP_WORDS = frozenset(
 CHINESE_DESIGNATION = re.compile(
     "[A-Z]+[0-9]+[型类级号]?(?:支架|吊厢|承载索|驱动装置|制动器|螺栓|销轴|体系|钢板|程序|脂)?"
 )
-
-
-class Hop(TypedDict, total=False):
-    source: str
-    quote: str
-    question: str
-    answer: str
-    remaining_question: str
-
-
-class Row(TypedDict):
-    id: str
-    lang: str
-    question: str
-    answer: str
-    aliases: list[str]
-    type: str
-    supporting: list[Hop]
 
 
 def read_docx(path: Path) -> str:
@@ -89,13 +75,9 @@ def corpus() -> dict[str, str]:
     return {path.relative_to(STANDARDS).as_posix(): one_spaced(read_text(path)) for path in paths}
 
 
-def rows() -> list[Row]:
-    lines = (DATA / "standards_qa.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-ROWS = rows()
-every_row = pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+FILE = DATA / "standards_qa.jsonl"
+ROWS = load_standards_qa(FILE)
+every_row = pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
 
 
 def stem(word: str) -> str:
@@ -130,11 +112,11 @@ def is_inside(text: str, word: re.Match[str]) -> bool:
     return not re.search(r"(^|[.?!]\s)$", text[: word.start()])
 
 
-def shared_words(hop: Hop, row: Row, earlier: list[Hop]) -> set[str]:
+def shared_words(hop: SupportingFact, row: Question, earlier: Sequence[SupportingFact]) -> set[str]:
     """Content words that a hop's question has in common with its quote, known designations left out."""
-    lang = row["lang"]
-    known = names(row["question"], lang).union(*(names(other["quote"], lang) for other in earlier))
-    return (content_words(hop["question"], lang) & content_words(hop["quote"], lang)) - known
+    lang = row.lang
+    known = names(row.question, lang).union(*(names(other.quote, lang) for other in earlier))
+    return (content_words(hop.question, lang) & content_words(hop.quote, lang)) - known
 
 
 def stands_in(value: str, text: str) -> bool:
@@ -167,104 +149,102 @@ def test_every_designation_that_is_referred_to_exists() -> None:
 
 
 def test_there_are_enough_questions_of_every_type() -> None:
-    count = Counter((row["lang"], row["type"]) for row in ROWS)
+    count = Counter((row.lang, row.type) for row in ROWS)
     assert len(ROWS) >= 60
     assert {kind for _, kind in count} == {"single", "2hop", "3hop", "compare", "unanswerable"}
     assert all(count[lang, kind] >= 3 for lang in ("en", "zh") for _, kind in count)
 
 
 def test_ids_and_questions_are_unique() -> None:
-    assert len({row["id"] for row in ROWS}) == len(ROWS)
-    assert len({row["question"] for row in ROWS}) == len(ROWS)
+    assert len({row.id for row in ROWS}) == len(ROWS)
+    assert len({row.question for row in ROWS}) == len(ROWS)
+
+
+def test_every_row_has_exactly_the_documented_keys() -> None:
+    for row in map(json.loads, FILE.read_text(encoding="utf-8").splitlines()):
+        assert row.keys() == Question.__dataclass_fields__.keys()
+        for hop in row["supporting"]:
+            assert hop.keys() - {"remaining_question"} == {"source", "quote", "question", "answer"}
+        assert row["id"].startswith(f"{row['lang']}-{row['type']}-")
 
 
 @every_row
-def test_a_row_has_exactly_the_documented_keys(row: Row) -> None:
-    assert row.keys() == Row.__annotations__.keys()
-    for hop in row["supporting"]:
-        assert hop.keys() - {"remaining_question"} == {"source", "quote", "question", "answer"}
-    assert row["id"].startswith(f"{row['lang']}-{row['type']}-")
+def test_quotes_stand_in_their_sources_and_hold_the_hop_answers(row: Question) -> None:
+    for hop in row.supporting:
+        assert hop.source.startswith(f"{row.lang}/")
+        assert hop.quote in corpus()[hop.source]
+        assert len(hop.quote) <= MAX_QUOTE_CHARS[row.lang]
+        assert hop.answer.lower() in hop.quote.lower()
 
 
 @every_row
-def test_quotes_stand_in_their_sources_and_hold_the_hop_answers(row: Row) -> None:
-    for hop in row["supporting"]:
-        assert hop["source"].startswith(f"{row['lang']}/")
-        assert hop["quote"] in corpus()[hop["source"]]
-        assert len(hop["quote"]) <= MAX_QUOTE_CHARS[row["lang"]]
-        assert hop["answer"].lower() in hop["quote"].lower()
-
-
-@every_row
-def test_no_single_document_holds_all_that_is_needed(row: Row) -> None:
-    quotes = [hop["quote"] for hop in row["supporting"]]
-    if row["type"] in ("single", "unanswerable"):
+def test_no_single_document_holds_all_that_is_needed(row: Question) -> None:
+    quotes = [hop.quote for hop in row.supporting]
+    if row.type in ("single", "unanswerable"):
         return
     assert not [name for name, text in corpus().items() if all(quote in text for quote in quotes)]
-    if row["type"] in CHAINED:
-        start = names(row["question"], row["lang"])
+    if row.type in CHAINED:
+        start = names(row.question, row.lang)
         for name, text in corpus().items():
-            with_start = start <= {word.lower() for word in names("x " + text, row["lang"])}
-            assert not (with_start and stands_in(row["answer"], text)), name
-        for hop in row["supporting"][:-1]:
-            assert not stands_in(row["answer"], corpus()[hop["source"]]), hop["source"]
+            with_start = start <= {word.lower() for word in names("x " + text, row.lang)}
+            assert not (with_start and stands_in(row.answer, text)), name
+        for hop in row.supporting[:-1]:
+            assert not stands_in(row.answer, corpus()[hop.source]), hop.source
 
 
 @every_row
-def test_a_hop_question_shares_only_known_designations_with_its_quote(row: Row) -> None:
-    for position, hop in enumerate(row["supporting"]):
-        assert not shared_words(hop, row, row["supporting"][:position]), hop["question"]
+def test_a_hop_question_shares_only_known_designations_with_its_quote(row: Question) -> None:
+    for position, hop in enumerate(row.supporting):
+        assert not shared_words(hop, row, row.supporting[:position]), hop.question
 
 
 @every_row
-def test_the_supporting_list_has_the_shape_of_its_type(row: Row) -> None:
-    hops = row["supporting"]
-    hop_count = {"single": 1, "compare": 2, "unanswerable": 0} | CHAINED
-    assert len(hops) == hop_count[row["type"]]
-    has_remaining = [("remaining_question" in hop) for hop in hops]
-    if row["type"] not in CHAINED:
-        assert not any(has_remaining)
+def test_the_supporting_list_has_the_shape_of_its_type(row: Question) -> None:
+    hops = row.supporting
+    assert len(hops) == {"single": 1, "compare": 2, "unanswerable": 0, **CHAINED}[row.type]
+    if row.type not in CHAINED:
+        assert not any(hop.remaining_question for hop in hops)
         return
-    assert has_remaining == [True] * (len(hops) - 1) + [False]
-    assert row["answer"] == hops[-1]["answer"]
-    assert hops[-2]["remaining_question"] == hops[-1]["question"]
+    assert row.answer == hops[-1].answer
+    assert hops[-2].remaining_question == hops[-1].question
     for hop, following in pairwise(hops):
-        assert hop["answer"] in following["quote"]
-        assert hop["answer"] in hop["remaining_question"]
+        assert hop.answer in following.quote
+        assert hop.answer in hop.remaining_question
 
 
 @every_row
-def test_a_three_hop_chain_asks_on_without_the_second_bridge(row: Row) -> None:
-    if row["type"] == "3hop":
-        first, second, last = row["supporting"]
-        assert first["remaining_question"] not in (second["question"], last["question"])
-        assert not stands_in(second["answer"], first["remaining_question"])
+def test_a_three_hop_chain_asks_on_without_the_second_bridge(row: Question) -> None:
+    if row.type == "3hop":
+        first, second, last = row.supporting
+        assert first.remaining_question not in (second.question, last.question)
+        assert not stands_in(second.answer, first.remaining_question)
 
 
 @every_row
-def test_questions_do_not_give_their_answers_away(row: Row) -> None:
-    for value in filter(None, [row["answer"], *row["aliases"]]):
-        assert not stands_in(value, row["question"])
-    for hop in row["supporting"]:
-        assert not stands_in(hop["answer"], hop["question"])
-        if "remaining_question" in hop:
-            assert not stands_in(row["answer"], hop["remaining_question"])
+def test_questions_do_not_give_their_answers_away(row: Question) -> None:
+    for value in filter(None, [row.answer, *row.aliases]):
+        assert not stands_in(value, row.question)
+    for hop in row.supporting:
+        assert not stands_in(hop.answer, hop.question)
+        if hop.remaining_question:
+            assert not stands_in(row.answer, hop.remaining_question)
 
 
 @every_row
-def test_only_unanswerable_questions_have_no_answer(row: Row) -> None:
-    assert (row["answer"] == "") == (row["type"] == "unanswerable")
-    assert (row["supporting"] == []) == (row["type"] == "unanswerable")
+def test_only_unanswerable_questions_have_no_answer(row: Question) -> None:
+    assert (row.answer == "") == (not row.supporting) == (row.type == "unanswerable")
+
+
+def asked(question: str, lang: Literal["en", "zh"] = "en") -> Question:
+    return Question(id="", lang=lang, question=question, answer="", type="unanswerable", supporting=())
 
 
 def test_a_shared_word_is_found_and_a_known_designation_is_not() -> None:
-    hop = Hop(quote="A Type F40 flange is sealed with Dorsan.", question="Which seal does a Type F40 joint have?")
-    row = Row(id="", lang="en", question="How hot may Type F40 be?", answer="", aliases=[], type="", supporting=[])
-    assert shared_words(hop, row, []) == {"seal"}
-    assert shared_words(hop, row | {"question": "How hot?"}, []) == {"seal", "type", "f40"}
+    hop = fact("", "A Type F40 flange is sealed with Dorsan.", "Which seal does a Type F40 joint have?", "")
+    assert shared_words(hop, asked("How hot may Type F40 be?"), ()) == {"seal"}
+    assert shared_words(hop, asked("How hot?"), ()) == {"seal", "type", "f40"}
 
 
 def test_a_shared_chinese_word_is_found() -> None:
-    hop = Hop(quote="YL541规定总膜厚平均达到260微米。", question="YL541的平均厚度是多少？")
-    row = Row(id="", lang="zh", question="YL541有多厚？", answer="", aliases=[], type="", supporting=[])
-    assert shared_words(hop, row, []) == {"平均"}
+    hop = fact("", "YL541规定总膜厚平均达到260微米。", "YL541的平均厚度是多少？", "")
+    assert shared_words(hop, asked("YL541有多厚？", "zh"), ()) == {"平均"}

@@ -15,7 +15,7 @@ import pytest
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
-from tests.app.conftest import COLLECTION, Cli, command
+from tests.app.conftest import COLLECTION, Cli, command, read_to_end
 from tests.app.talks import FIRST, STANDALONE_THICKNESS, THICKNESS
 
 TIMEOUT_S = 120
@@ -46,12 +46,7 @@ class Terminal:
 
     def read_rest(self) -> str:
         """What was shown until the chat had ended."""
-        try:
-            while piece := os.read(self._ours, 4096):
-                self._sent += piece
-        except OSError:  # how Linux says that the other end is closed
-            pass
-        return self._sent.decode("utf-8", "replace")
+        return (self._sent + read_to_end(self._ours)).decode("utf-8", "replace")
 
     def close(self) -> None:
         if self.process.poll() is None:

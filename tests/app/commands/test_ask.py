@@ -53,10 +53,11 @@ def test_resume_takes_question_and_options_from_the_thread(cli: Cli, home: Path,
     assert not scripted.requests["needed"]
 
 
-def test_another_question_on_a_thread_is_refused(cli: Cli, home: Path) -> None:
+@pytest.mark.parametrize("change", [[CHINESE.question], [CHAIN.question, "--max-depth", "1"]])
+def test_the_thread_of_another_question_or_other_options_is_refused(cli: Cli, home: Path, change: list[str]) -> None:
     thread = new_thread()
     cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread)
-    cli("ask", CHINESE.question, "-c", COLLECTION, "--thread-id", thread).refused("holds another run")
+    cli("ask", *change, "-c", COLLECTION, "--thread-id", thread).refused("holds another run")
 
 
 def test_a_refusal_is_an_answer_too(cli: Cli, home: Path) -> None:

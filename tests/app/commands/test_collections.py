@@ -20,11 +20,18 @@ def test_memory_of_conversations_is_no_collection_to_ask(cli: Cli, chat: Cli) ->
     assert [found["name"] for found in json.loads(cli("collections", "--json").out)] == [COLLECTION]
 
 
-def test_listing_makes_no_database(cli: Cli, tmp_path: Path) -> None:
-    done = cli("collections")
-    assert (done.status, done.out) == (0, "")
-    assert "judgetree index" in done.err
-    assert cli("collections", "--json").out == "[]\n"
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (("collections",), "judgetree index"),
+        (("threads",), "judgetree ask"),
+        (("conversations", "list"), "judgetree chat"),
+    ],
+)
+def test_a_list_of_nothing_creates_nothing(cli: Cli, tmp_path: Path, command: tuple[str, ...], advice: str) -> None:
+    done = cli(*command).ok()
+    assert (done.out, advice in done.err) == ("", True)
+    assert cli(*command, "--json").out == "[]\n"
     assert not (tmp_path / "cwd" / ".judgetree").exists()
 
 

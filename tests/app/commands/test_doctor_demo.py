@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from judgetree.app.commands.demo import QUESTION_ID, find_data, is_right
 from judgetree.app.scripted.server import ScriptedServer
 from tests.app.conftest import CHAIN, Cli, write_corpus
+from tests.eval.dataset_files import write_lines
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -76,12 +78,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def write_question(folder: Path, answer: str) -> None:
-    facts = [
-        {"source": f.source, "quote": f.quote, "question": f.question, "answer": f.answer} for f in CHAIN.supporting
-    ]
-    facts[0]["remaining_question"] = CHAIN.supporting[0].remaining_question
-    row = {"id": QUESTION_ID, "lang": "en", "question": CHAIN.question, "answer": answer, "type": "2hop"}
-    (folder / "standards_qa.jsonl").write_text(json.dumps({**row, "supporting": facts}), encoding="utf-8")
+    write_lines(folder, {**asdict(CHAIN), "answer": answer}, name="standards_qa.jsonl")
 
 
 def test_the_scripted_demo_answers_recurses_and_draws(cli: Cli, data: Path, tmp_path: Path) -> None:

@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.app.scripted.wire import ChatRequest
 from judgetree.evaluation.rows.store import RunStore
-from tests.app.conftest import CHAIN, CHINESE, Cli, write_corpus
+from tests.app.conftest import CHAIN, CHINESE, Cli, Dam, killed, write_corpus
+from tests.eval.dataset_files import write_lines
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("JUDGETREE_HOME", str(tmp_path / "home"))
     write_corpus(tmp_path / "data" / "standards")
-    file = tmp_path / "data" / "qa.jsonl"
-    rows = [
-        {
-            "id": question.id,
-            "lang": question.lang,
-            "question": question.question,
-            "answer": question.answer,
-            "type": question.type,
-            "supporting": [{key: value for key, value in vars(fact).items() if value} for fact in question.supporting],
-        }
-        for question in (CHAIN, CHINESE)
-    ]
-    file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    return file
+    return write_lines(tmp_path / "data", asdict(CHAIN), asdict(CHINESE), name="qa.jsonl")
 
 
 def test_run_and_report(cli: Cli, data: Path, tmp_path: Path) -> None:
@@ -93,37 +76,13 @@ def test_failed_questions_end_with_1_and_a_remedy(
     assert "--retry failed" in ran.out
 
 
-class Hold:
-    """Lets so many requests through and holds back those after them."""
-
-    def __init__(self, after: int) -> None:
-        self._left = after
-        self._counting = threading.Lock()
-        self.reached = threading.Event()
-        self.opened = threading.Event()
-
-    def __call__(self, request: ChatRequest) -> ChatReply | None:
-        with self._counting:
-            self._left -= 1
-            if self._left < 0:
-                self.reached.set()
-        if self.reached.is_set():
-            self.opened.wait(60)
-        return None
-
-
 def test_killed_run_resumes_without_loss_or_copies(
     cli: Cli, data: Path, tmp_path: Path, scripted: ScriptedServer
 ) -> None:
     out, replayed = tmp_path / "run", tmp_path / "replayed"
     options = ("--dataset", f"standards:{data}", "--systems", "naive,judge", "--concurrency", "2")
-    scripted.responses = hold = Hold(5)
-    command = [sys.executable, "-m", "judgetree.app", "eval", "run", *options, "--out", str(out)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        assert hold.reached.wait(60), "the run never came this far"
-        process.kill()
-        process.communicate()
-    hold.opened.set()
+    scripted.responses = dam = Dam(lambda _: len(dam.let_through) == 5)
+    killed("eval", "run", *options, "--out", str(out), at=dam)
     scripted.responses = None
     before = len(RunStore(out).read_rows())
     ran = cli("eval", "run", *options, "--out", str(out), "--json")

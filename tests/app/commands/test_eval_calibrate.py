@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from judgetree.modules.judge.thresholds import read_calibrations, thresholds_fil
 from judgetree.modules.llm.endpoint import CallGate
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import load_settings
-from tests.app.conftest import Cli, command
+from tests.app.conftest import Cli, Dam, killed
 
 QUESTIONS = 20
 Reply = Callable[[ChatRequest], ChatReply]
@@ -149,21 +147,9 @@ def test_endpoint_without_log_probabilities_is_told(cli: Cli, train: str, script
 
 
 def test_stopped_calibration_goes_on_and_pays_nothing_twice(cli: Cli, train: str, scripted: ScriptedServer) -> None:
-    answer, reached, opened = judging(0.7, 0.2), threading.Event(), threading.Event()
-
-    def held(request: ChatRequest) -> ChatReply:
-        if len(scripted.log) >= 40:
-            reached.set()
-            opened.wait(60)
-        return answer(request)
-
-    scripted.responses = held
-    arguments = command("eval", "calibrate", "--dataset", train)
-    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        assert reached.wait(60), "it never came this far"
-        process.kill()
-    opened.set()
-    scripted.responses = answer
+    scripted.responses = dam = Dam(lambda _: len(scripted.log) >= 40, answer=judging(0.7, 0.2))
+    killed("eval", "calibrate", "--dataset", train, at=dam)
+    scripted.responses = judging(0.7, 0.2)
     told = json.loads(cli("eval", "calibrate", "--dataset", train, "--json").out)
     assert told["paid_calls"] + told["cached_calls"] == 80
     assert told["cached_calls"] >= 32, "of the 40 that were answered, 8 may not have been kept yet"

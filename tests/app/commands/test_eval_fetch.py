@@ -13,16 +13,7 @@ import pytest
 
 from judgetree.app.commands.eval_fetch import LOOPBACK_HTTP
 from tests.app.conftest import Cli
-
-ROW = {
-    "_id": "q",
-    "question": "Which river drives the mill?",
-    "answer": "the Weir",
-    "type": "bridge",
-    "level": "hard",
-    "context": [["Mill", ["The Weir drives the mill."]]],
-    "supporting_facts": [["Mill", 0]],
-}
+from tests.eval.dataset_files import hotpot_row, write_list
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -35,7 +26,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv(LOOPBACK_HTTP, "1")
     folder = tmp_path / "served"
     folder.mkdir()
-    (folder / "dev.json").write_text(json.dumps([ROW]), encoding="utf-8")
+    write_list(folder, hotpot_row(1, [("Mill", ["The Weir drives the mill."])], [("Mill", 0)]), name="dev.json")
     handler = functools.partial(QuietHandler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
         thread = threading.Thread(target=http.serve_forever)

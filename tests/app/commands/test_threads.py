@@ -74,14 +74,6 @@ def test_threads_are_listed_newest_first(cli: Cli, thread: str) -> None:
     assert (newest["thread_id"], newest["system"], newest["answer_status"]) == (later, "naive", "answered")
 
 
-def test_listing_makes_no_store(cli: Cli, tmp_path: Path) -> None:
-    done = cli("threads")
-    assert (done.status, done.out) == (0, "")
-    assert "judgetree ask" in done.err
-    assert cli("threads", "--json").out == "[]\n"
-    assert not (tmp_path / "cwd" / ".judgetree").exists()
-
-
 def test_a_damaged_store_is_named(cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "own.sqlite"
     monkeypatch.setenv("JUDGETREE_CHECKPOINTS", f"sqlite:///{store}")

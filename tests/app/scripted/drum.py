@@ -1,4 +1,4 @@
-"""A two-hop question about a drum, and how the tests of the scripted server talk to it."""
+"""Prompts about the drum, and the HTTP calls of the scripted server's tests."""
 
 from __future__ import annotations
 
@@ -10,22 +10,14 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards_qa import Question
+from judgetree.modules.judge.prompts import judge_messages, needed_messages
 from judgetree.modules.reader import prompts
-from tests.facts import fact
+from tests.app.conftest import CHAIN
 
-VESSEL = fact(
-    "a.md", "Norm A names the drum.", "Which vessel does Norm A name?", "the drum", "How thick is the wall of the drum?"
-)
-WALL = fact("b.md", "The drum's wall is 40 mm thick.", "How thick is the drum's wall?", "40 mm")
-CHAIN = Question(
-    id="chain",
-    lang="en",
-    question="How thick is the wall of the vessel that Norm A names?",
-    answer="40 mm",
-    type="2hop",
-    supporting=(VESSEL, WALL),
-)
+VESSEL, WALL = CHAIN.supporting
+JUDGE = judge_messages(CHAIN.question, VESSEL.quote)
+NEEDED = needed_messages(CHAIN.question, VESSEL.quote)
+READ = prompts.reader_messages(CHAIN.question, f"{VESSEL.quote}\n{WALL.quote}")
 # httpx loads the system's certificates for each client otherwise, which takes longer than most of these tests.
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 http_get = partial(httpx.get, verify=NO_CERTIFICATES)

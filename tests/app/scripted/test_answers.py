@@ -1,6 +1,5 @@
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import assume, given
@@ -9,16 +8,22 @@ from hypothesis import strategies as st
 from judgetree.app.scripted.answers import (
     P_YES_WHEN_FALSE,
     P_YES_WHEN_TRUE,
+    ChatReply,
     Prompt,
     ScriptedAnswers,
     parse_prompt,
 )
+from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply
+from judgetree.app.scripted.multistep import step_reply
+from judgetree.app.scripted.strategies import strategy_reply
 from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
-from judgetree.modules.calls.messages import JSON_REPAIR
+from judgetree.modules.calls.messages import JSON_REPAIR, Message
 from judgetree.modules.judge import prompts as judge_prompts
+from judgetree.modules.memory.prompts import SELECT_SYSTEM
 from judgetree.modules.reader import prompts
 from judgetree.modules.reader.evidence import as_material
+from judgetree.modules.reader.multistep_prompts import THOUGHT_SYSTEM
 from judgetree.modules.reader.prompts import REFUSAL
 from tests.facts import fact
 
@@ -109,18 +114,33 @@ def test_a_foreign_system_message_is_of_kind_other(messages: Sequence[tuple[str,
     assert parse_prompt(messages) == Prompt(kind="other")
 
 
+def parse(answers: ScriptedAnswers, messages: Sequence[Message]) -> Prompt:
+    return parse_prompt(messages)
+
+
+def converse(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
+    return conversation_reply(ScriptedTalk(answers), messages)
+
+
 @pytest.mark.parametrize(
-    ("system", "user"),
+    ("reply", "system", "user", "module"),
     [
-        (judge_prompts.JUDGE_SYSTEM, "Question: x\n\nPassage:\ny"),
-        (judge_prompts.NEEDED_SYSTEM, "Query: x\n\nPassage:\ny\n\nIs it?"),
-        (prompts.READER_SYSTEM, "Question: x\n\nEvidence:\ny\n\nQuestion: another"),
-        (prompts.CLOSED_BOOK_SYSTEM, ""),
+        (parse, judge_prompts.JUDGE_SYSTEM, "Question: x\n\nPassage:\ny", "judge.prompts"),
+        (parse, judge_prompts.NEEDED_SYSTEM, "Query: x\n\nPassage:\ny\n\nIs it?", "judge.prompts"),
+        (parse, prompts.READER_SYSTEM, "Question: x\n\nEvidence:\ny\n\nQuestion: another", "reader.prompts"),
+        (parse, prompts.CLOSED_BOOK_SYSTEM, "", "reader.prompts"),
+        (strategy_reply, prompts.NOTE_SYSTEM, "Who?", "reader.prompts"),
+        (step_reply, THOUGHT_SYSTEM, "Who?", "reader.multistep_prompts"),
+        (converse, SELECT_SYSTEM, "Who?", "memory.prompts"),
     ],
 )
-def test_a_user_message_that_left_its_template_is_noticed(system: str, user: str) -> None:
-    with pytest.raises(PromptMismatch, match=re.escape(repr(user))):
-        parse_prompt([("system", system), ("user", user)])
+def test_a_user_message_that_left_its_template_is_noticed(
+    reply: Callable[[ScriptedAnswers, Sequence[Message]], object], system: str, user: str, module: str
+) -> None:
+    with pytest.raises(PromptMismatch) as caught:
+        reply(ANSWERS, [("system", system), ("user", user)])
+    assert repr(user) in str(caught.value)
+    assert f"judgetree.modules.{module}" in str(caught.value)
 
 
 @pytest.mark.parametrize(

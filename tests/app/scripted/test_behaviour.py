@@ -1,6 +1,5 @@
 import asyncio
 import json
-from collections.abc import Iterator
 
 import httpx
 import openai
@@ -8,21 +7,18 @@ import pytest
 
 from judgetree.app.scripted.behaviour import FAULTS, Behaviour, Fault
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards_qa import Question
-from judgetree.modules.judge import prompts as judge_prompts
-from judgetree.modules.reader import prompts
-from tests.app.scripted.drum import NO_CERTIFICATES, WALL, Messages, chat_body, http_post, model, post, text_of
-
-SINGLE = Question(id="single", lang="en", question=WALL.question, answer=WALL.answer, type="single", supporting=(WALL,))
-JUDGE = judge_prompts.judge_messages(WALL.question, WALL.quote)
-READ = prompts.reader_messages(WALL.question, WALL.quote)
-NEEDED = judge_prompts.needed_messages(WALL.question, WALL.quote)
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer([SINGLE]) as running:
-        yield running
+from tests.app.scripted.drum import (
+    JUDGE,
+    NEEDED,
+    NO_CERTIFICATES,
+    READ,
+    Messages,
+    chat_body,
+    http_post,
+    model,
+    post,
+    text_of,
+)
 
 
 def test_a_rate_limit_says_when_to_come_back(server: ScriptedServer) -> None:

@@ -10,7 +10,6 @@ import pytest
 from judgetree.app.scripted.answers import ScriptedAnswers
 from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply, standalone_questions
 from judgetree.app.scripted.server import find_dialogues
-from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.memory import prompts
@@ -124,11 +123,6 @@ def test_what_it_knows_by_heart_it_says_only_where_that_is_wanted() -> None:
 def test_other_prompts_are_left_to_the_other_scripts() -> None:
     assert conversation_reply(TALK, reader_messages(FIRST, PASSAGES)) is None
     assert conversation_reply(TALK, []) is None
-
-
-def test_a_user_message_that_left_its_template_is_noticed() -> None:
-    with pytest.raises(PromptMismatch, match=r"memory\.prompts"):
-        conversation_reply(TALK, [("system", prompts.SELECT_SYSTEM), ("user", FIRST)])
 
 
 def test_dialogues_are_found_beside_the_questions(tmp_path: Path) -> None:

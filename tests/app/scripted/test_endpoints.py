@@ -1,7 +1,6 @@
 import asyncio
 import json
 import math
-from collections.abc import Iterator
 
 import dashscope
 import httpx
@@ -13,18 +12,20 @@ from pydantic import SecretStr
 from judgetree.app.scripted.endpoints import DASHSCOPE_RERANK
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.modules.judge import prompts as judge_prompts
-from judgetree.modules.reader import prompts
-from tests.app.scripted.drum import CHAIN, VESSEL, WALL, Json, chat_body, http_post, model, post, text_of
-
-JUDGE = judge_prompts.judge_messages(CHAIN.question, VESSEL.quote)
-READ = prompts.reader_messages(CHAIN.question, f"{VESSEL.quote}\n{WALL.quote}")
-NEEDED = judge_prompts.needed_messages(CHAIN.question, VESSEL.quote)
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer([CHAIN]) as running:
-        yield running
+from tests.app.conftest import CHAIN
+from tests.app.scripted.drum import (
+    JUDGE,
+    NEEDED,
+    READ,
+    VESSEL,
+    WALL,
+    Json,
+    chat_body,
+    http_post,
+    model,
+    post,
+    text_of,
+)
 
 
 def test_a_completion_has_the_answer_and_its_usage(server: ScriptedServer) -> None:

@@ -6,13 +6,11 @@ import pytest
 
 from judgetree.app.scripted.answers import ScriptedAnswers
 from judgetree.app.scripted.multistep import NOTHING_KNOWN, step_reply
-from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.reader.multistep_prompts import (
     FINAL_ANSWER,
     FINAL_THOUGHT,
     FINISH,
-    THOUGHT_SYSTEM,
     Observed,
     draft_messages,
     follow_up_messages,
@@ -103,8 +101,3 @@ def test_of_a_question_that_it_does_not_know_it_says_nothing() -> None:
 def test_other_prompts_are_left_to_the_other_script() -> None:
     assert step_reply(ANSWERS, reader_messages("Who?", NAMED)) is None
     assert step_reply(ANSWERS, []) is None
-
-
-def test_a_user_message_that_left_its_template_is_noticed() -> None:
-    with pytest.raises(PromptMismatch, match="multistep_prompts"):
-        step_reply(ANSWERS, [("system", THOUGHT_SYSTEM), ("user", "Who?")])

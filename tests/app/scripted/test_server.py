@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
 
@@ -22,9 +22,12 @@ from judgetree.modules.errors import SettingsError
 from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.reader import prompts
 from judgetree.modules.reader.prompts import REFUSAL
+from tests.app.conftest import CHAIN
 from tests.app.scripted.drum import (
-    CHAIN,
+    JUDGE,
+    NEEDED,
     NO_CERTIFICATES,
+    READ,
     VESSEL,
     WALL,
     Json,
@@ -34,16 +37,7 @@ from tests.app.scripted.drum import (
     post,
     text_of,
 )
-
-JUDGE = judge_prompts.judge_messages(CHAIN.question, VESSEL.quote)
-READ = prompts.reader_messages(CHAIN.question, f"{VESSEL.quote}\n{WALL.quote}")
-NEEDED = judge_prompts.needed_messages(CHAIN.question, VESSEL.quote)
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer([CHAIN]) as running:
-        yield running
+from tests.eval.dataset_files import write_lines
 
 
 def test_requests_are_counted_by_kind_and_logged(server: ScriptedServer) -> None:
@@ -207,23 +201,9 @@ def test_stopping_breaks_off_held_requests_and_frees_the_port() -> None:
     assert again.root_url == server.root_url
 
 
-def questions_file(folder: Path) -> Path:
-    row = {
-        "id": "s",
-        "lang": "en",
-        "question": WALL.question,
-        "answer": WALL.answer,
-        "type": "single",
-        "supporting": [{"source": WALL.source, "quote": WALL.quote, "question": WALL.question, "answer": WALL.answer}],
-    }
-    file = folder / "qa.jsonl"
-    file.write_text(json.dumps(row), encoding="utf-8")
-    return file
-
-
 @pytest.mark.parametrize(("ending", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_the_process_says_where_it_listens(tmp_path: Path, ending: signal.Signals, status: int) -> None:
-    options = ["--questions", str(questions_file(tmp_path)), "--fault", "500:1", "--seed", "3"]
+    options = ["--questions", str(write_lines(tmp_path, asdict(CHAIN))), "--fault", "500:1", "--seed", "3"]
     command = [sys.executable, "-m", "judgetree.app.scripted.server", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -8,11 +8,9 @@ import pytest
 
 from judgetree.app.scripted.answers import ScriptedAnswers, parse_prompt
 from judgetree.app.scripted.strategies import strategy_reply
-from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.reader.prompts import (
-    NOTE_SYSTEM,
     REFUSAL,
     combine_messages,
     finish_messages,
@@ -76,8 +74,3 @@ def test_other_prompts_are_left_to_the_other_scripts() -> None:
     assert strategy_reply(ANSWERS, []) is None
     for messages in (combine_messages("Who?", [NAMED]), finish_messages("Who?", NAMED, THICK)):
         assert strategy_reply(ANSWERS, messages) is not None
-
-
-def test_a_user_message_that_left_its_template_is_noticed() -> None:
-    with pytest.raises(PromptMismatch, match=r"judgetree\.modules\.reader\.prompts"):
-        strategy_reply(ANSWERS, [("system", NOTE_SYSTEM), ("user", "Who?")])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import pty
-from collections.abc import Iterator
-from contextlib import redirect_stderr, suppress
-from dataclasses import dataclass
-from typing import TextIO
+from collections.abc import Callable
+from contextlib import AbstractContextManager, redirect_stderr
+from functools import partial
 
 import pytest
 
 from judgetree.app.terminal.terminal import counting_bar, progress_bar
+from tests.app.conftest import read_to_end
 
 
 def test_elsewhere_than_in_a_terminal_a_line_tells_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,42 +35,24 @@ def test_stages_are_not_told_outside_a_terminal(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr() == ("", "")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Terminal:
-    """What a program writes to, and the end at which its user sits."""
-
-    program: TextIO
-    user: int
-
-    def shown(self) -> str:
-        """All that was written; nothing more can be."""
-        self.program.close()
-        sent = b""
-        with suppress(OSError):  # how Linux says that the other end is closed
-            while piece := os.read(self.user, 4096):
-                sent += piece
-        return sent.decode("utf-8")
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
-    user, program = pty.openpty()
+@pytest.mark.parametrize(
+    ("bar", "calls", "shown"),
+    [
+        (partial(counting_bar, "questions"), [(1, 2, "1 failed")], ("questions", "1/2", "1 failed")),
+        (progress_bar, [(1, 2, "embed"), (3, 4, "asking")], ("embedding chunks", "1/2", "asking", "3/4")),
+    ],
+)
+def test_a_terminal_gets_bars(
+    monkeypatch: pytest.MonkeyPatch,
+    bar: Callable[[], AbstractContextManager[Callable[[int, int, str], None]]],
+    calls: list[tuple[int, int, str]],
+    shown: tuple[str, ...],
+) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    with os.fdopen(program, "w", encoding="utf-8") as stream:
-        yield Terminal(program=stream, user=user)
+    user, program = pty.openpty()
+    with os.fdopen(program, "w", encoding="utf-8") as stream, redirect_stderr(stream), bar() as show:
+        for call in calls:
+            show(*call)
+    sent = read_to_end(user).decode()
     os.close(user)
-
-
-def test_in_a_terminal_a_bar_shows_the_remark(terminal: Terminal) -> None:
-    with redirect_stderr(terminal.program), counting_bar("questions") as show:
-        show(1, 2, "1 failed")
-    sent = terminal.shown()
-    assert all(part in sent for part in ("questions", "1/2", "1 failed"))
-
-
-def test_in_a_terminal_each_stage_has_a_bar(terminal: Terminal) -> None:
-    with redirect_stderr(terminal.program), progress_bar() as show:
-        show(1, 2, "embed")
-        show(3, 4, "asking")
-    sent = terminal.shown()
-    assert all(part in sent for part in ("embedding chunks", "1/2", "asking", "3/4"))
+    assert all(part in sent for part in shown)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.conftest import CHAIN, COLLECTION, SUB_QUESTION, command
+from tests.app.conftest import CHAIN, COLLECTION, SUB_QUESTION, command, read_to_end
 
 TIMEOUT_S = 120
 
@@ -23,12 +23,7 @@ def drawn_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, str]:
     terminal, its_end = pty.openpty()
     process = subprocess.Popen(command("ask", CHAIN.question, "-c", COLLECTION), stdout=subprocess.PIPE, stderr=its_end)
     os.close(its_end)
-    sent = b""
-    try:
-        while piece := os.read(terminal, 4096):
-            sent += piece
-    except OSError:  # how Linux says that the other end is closed
-        pass
+    sent = read_to_end(terminal)
     out, _ = process.communicate(timeout=TIMEOUT_S)
     os.close(terminal)
     assert process.returncode == 0
