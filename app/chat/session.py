@@ -13,7 +13,7 @@ from ...modules.errors import JudgetreeError
 from ..terminal.exit_status import FAILED, OK, explain
 from ..terminal.terminal import say
 from .slash_commands import ChatCommands, Leave, Question
-from .turn_view import TurnView
+from .turn_view import JsonTurn, ShownTurn
 from .words import open_turn_words
 
 
@@ -58,7 +58,12 @@ class ChatSession:
     """
 
     def __init__(
-        self, talk: Conversation, commands: ChatCommands, lines: ChatInput, *, new_view: Callable[[], TurnView]
+        self,
+        talk: Conversation,
+        commands: ChatCommands,
+        lines: ChatInput,
+        *,
+        new_view: Callable[[], JsonTurn | ShownTurn],
     ) -> None:
         """``new_view``: makes the view of a turn."""
         self._talk = talk
@@ -110,7 +115,7 @@ class ChatSession:
             view.stop()
         self._show_open_turn()
 
-    def _follow(self, question: Question, view: TurnView) -> None:
+    def _follow(self, question: Question, view: JsonTurn | ShownTurn) -> None:
         events = self._talk.stream(
             question.query, parent_turn_id=question.parent_turn_id, regenerate=question.regenerate
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Protocol
 
 from rich.live import Live
 from rich.spinner import Spinner
@@ -28,18 +27,6 @@ from ..terminal.live_tree import LiveQuery, LiveTree
 from ..terminal.terminal import fit, is_live, notes, say
 from ..terminal.watching import REFRESH_PER_S, GrowingAnswer
 from .words import STEPS, origin_of, source_lines
-
-
-class TurnView(Protocol):
-    """Protocol of the views of one turn."""
-
-    def on_event(self, event: ConversationEvent) -> None:
-        """Show an event of the turn; events come in order."""
-        ...
-
-    def stop(self) -> None:
-        """Release the terminal, even in the middle of a turn. Idempotent."""
-        ...
 
 
 class JsonTurn:

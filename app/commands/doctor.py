@@ -82,15 +82,15 @@ def describe_settings(settings: Settings) -> dict[str, str]:
 def _try(name: str, probe: Callable[[], str], *, is_needed: bool = True) -> Check:
     from ...modules.settings import without_secrets
 
+    works = False
     try:
         with busy(f"trying: {name}"):
-            return Check(name=name, works=True, detail=without_secrets(probe()), is_needed=is_needed)
+            works, detail = True, probe()
     except JudgetreeError as error:
-        return Check(name=name, works=False, detail=without_secrets(str(error)), is_needed=is_needed)
+        detail = str(error)
     except OSError as error:
-        return Check(
-            name=name, works=False, detail=f"{error}. Check the path and its permissions.", is_needed=is_needed
-        )
+        detail = f"{error}. Check the path and its permissions."
+    return Check(name=name, works=works, detail=without_secrets(detail), is_needed=is_needed)
 
 
 def _try_milvus(settings: Settings) -> str:

@@ -198,15 +198,7 @@ def _run(experiment: Experiment, out: Path, options: RunOptions, *, as_json: boo
         write_json(
             {
                 "out": str(out),
-                "asked": summary.asked,
-                "kept": summary.kept,
-                "failed": summary.failed,
-                "failure": summary.failure,
-                "degraded": summary.degraded,
-                "kept_incomplete": summary.kept_incomplete,
-                "stopped_by": summary.stopped_by,
-                "calls": summary.calls,
-                "cached_calls": summary.cached_calls,
+                **{name: value for name, value in vars(summary).items() if name != "cost"},
                 "cost_usd": summary.cost.usd,
                 "cost_known_usd": summary.cost.known_usd,
             }
@@ -262,24 +254,17 @@ def _watched(out: Path) -> Iterator[tuple[Callable[[int, int, str], None], Calla
     """Give callbacks for the preparations and the questions of a run; on Ctrl-C say what the run directory keeps."""
     from ...evaluation.rows.store import RunStore
 
+    counts: Counter[str] = Counter()
     try:
-        with progress_bar() as on_setup, _question_bar() as on_progress:
+        with progress_bar() as on_setup, counting_bar("questions") as show:
+
+            def on_progress(progress: RunProgress) -> None:
+                if progress.row is not None:
+                    counts[progress.row.completeness] += 1
+                remarks = [f"{counts[kind]} {kind}" for kind in ("failed", "degraded") if counts[kind]]
+                show(progress.done, progress.total, ", ".join(remarks))
+
             yield on_setup, on_progress
     except KeyboardInterrupt:
         say(f"Stopped. {len(RunStore(out).read_rows())} rows are kept in {out}; the same command continues.")
         raise
-
-
-@contextmanager
-def _question_bar() -> Iterator[Callable[[RunProgress], None]]:
-    """Give a callback for the questions of a run: a bar that counts failed and degraded answers."""
-    counts: Counter[str] = Counter()
-    with counting_bar("questions") as show:
-
-        def on_progress(progress: RunProgress) -> None:
-            if progress.row is not None:
-                counts[progress.row.completeness] += 1
-            remarks = [f"{counts[kind]} {kind}" for kind in ("failed", "degraded") if counts[kind]]
-            show(progress.done, progress.total, ", ".join(remarks))
-
-        yield on_progress

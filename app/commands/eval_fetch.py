@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from ..terminal.terminal import busy, is_live, notes, say, write_json, write_result, write_rows
+from ..terminal.terminal import bars_of, busy, is_live, say, write_json, write_result, write_rows
 from .options import Json
 
 LOOPBACK_HTTP = "JUDGETREE_TEST_LOOPBACK_HTTP"
@@ -65,12 +65,12 @@ def fetch(
 @contextmanager
 def _download_bar() -> Iterator[Callable[[int, int], None]]:
     """Give a callback for (done, total) bytes: a bar in a terminal, nothing elsewhere."""
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     if not is_live(sys.stderr):
         yield lambda done, total: None
         return
     columns = (TextColumn("downloading"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=notes(), transient=True, redirect_stdout=False, redirect_stderr=False) as bars:
+    with bars_of(*columns, transient=True) as bars:
         task = bars.add_task("", total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total or None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
@@ -76,7 +74,11 @@ def ragas(  # noqa: PLR0913 - one parameter an option
         retry_failed=retry_failed,
     )
     try:
-        with progress_bar() as on_setup, _sample_bar() as on_progress:
+        with progress_bar() as on_setup, counting_bar("samples") as show:
+
+            def on_progress(progress: RagasProgress) -> None:
+                show(progress.done, progress.total, f"{progress.failed} in vain" if progress.failed else "")
+
             summary = score_run(folder, options, on_progress=on_progress, on_setup=on_setup)
     except KeyboardInterrupt:
         say(f"Stopped. Scores so far are kept in {folder}; the same command continues.")
@@ -99,12 +101,3 @@ def _summary_text(summary: RagasSummary, folder: Path) -> str:
         lines.append("`--retry-failed` tries those again; the report's results.csv says why each was in vain.")
     lines.append(f"Next: judgetree eval report {folder}")
     return "\n".join(lines)
-
-
-@contextmanager
-def _sample_bar() -> Iterator[Callable[[RagasProgress], None]]:
-    """Give a callback for the scored samples: a bar that counts failures."""
-    with counting_bar("samples") as show:
-        yield lambda progress: show(
-            progress.done, progress.total, f"{progress.failed} in vain" if progress.failed else ""
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,7 +67,6 @@ def index(  # noqa: PLR0913 - one parameter an option
     if not paths and not remove:
         raise SettingsError("Give a file or folder to index, or --remove SOURCE.")
     started = time.monotonic()
-    reports: list[IndexReport] = []
     with (
         progress_bar() as on_progress,
         open_index(
@@ -86,12 +85,13 @@ def index(  # noqa: PLR0913 - one parameter an option
             known = opened.chunk_sizes()
             size = known.size if chunk_size is None else chunk_size
             overlap = known.overlap if chunk_overlap is None else chunk_overlap
-            reports.append(opened.get_index_done(size, overlap, prune=prune, also=paths[1:]))
+            report = opened.get_index_done(size, overlap, prune=prune, also=paths[1:])
         if remove:
-            removed = opened.remove_files(*remove)
-            reports.append(replace(removed, unchanged=0) if paths else removed)
+            rest = opened.remove_files(*remove)
+            both = (*report.removed, *rest.removed) if paths else rest.removed
+            report = replace(report if paths else rest, removed=both, chunks=rest.chunks)
         embedders = opened.info().embedders
-    report, seconds = _sum_up(reports), time.monotonic() - started
+    seconds = time.monotonic() - started
     if as_json:
         write_json(
             {"collection": collection, **asdict(report), "embedders": dict(embedders), "seconds": round(seconds, 2)}
@@ -100,20 +100,6 @@ def index(  # noqa: PLR0913 - one parameter an option
         write_result("\n".join(_summary(collection, report, embedders, seconds)))
     if strict and report.skipped:
         raise typer.Exit(FAILED)
-
-
-def _sum_up(reports: Sequence[IndexReport]) -> IndexReport:
-    """Merge the reports of several updates; the number of chunks is that of the last."""
-    return replace(
-        reports[-1],
-        added=tuple(source for report in reports for source in report.added),
-        changed=tuple(source for report in reports for source in report.changed),
-        removed=tuple(source for report in reports for source in report.removed),
-        unchanged=sum(report.unchanged for report in reports),
-        skipped=tuple(file for report in reports for file in report.skipped),
-        ignored=sum(report.ignored for report in reports),
-        embedded=sum(report.embedded for report in reports),
-    )
 
 
 def _summary(collection: str, report: IndexReport, embedders: Mapping[str, str], seconds: float) -> Iterator[str]:

@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
@@ -205,19 +206,12 @@ def find_dialogues(path: Path | str | None = None, *, beside: Path | str | None 
     return load_dialogues(path) if path else ()
 
 
-async def _serve(endpoints: Endpoints, port: int) -> int:
-    """Serve until a signal; returns the exit status."""
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Queue[int] = asyncio.Queue()
-    for number, exit_status in ((signal.SIGINT, 130), (signal.SIGTERM, 0)):
-        loop.add_signal_handler(number, ended.put_nowait, exit_status)
-    listener = Listener(endpoints)
-    server = await listener.listen(port)
-    base_url = f"http://{HOST}:{server.sockets[0].getsockname()[1]}/v1"
-    print(json.dumps({"base_url": base_url, "pid": os.getpid()}), flush=True)
-    status = await ended.get()
-    await listener.close(server)
-    return status
+def _catch_signals() -> SimpleQueue[int]:
+    """Return a queue that receives the exit status at SIGINT or SIGTERM."""
+    ended: SimpleQueue[int] = SimpleQueue()  # its ``put`` may be called in a signal handler
+    signal.signal(signal.SIGINT, lambda *_: ended.put(130))
+    signal.signal(signal.SIGTERM, lambda *_: ended.put(0))
+    return ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -233,7 +227,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         behaviour = changed(Behaviour(), changes)
         questions = load_standards_qa(given.questions) if given.questions else []
         dialogues = find_dialogues(given.dialogues, beside=given.questions)
-        return asyncio.run(_serve(Endpoints(questions, dialogues=dialogues, behaviour=behaviour), given.port))
+        with ScriptedServer(questions, dialogues=dialogues, behaviour=behaviour, port=given.port) as server:
+            ended = _catch_signals()
+            print(json.dumps({"base_url": server.base_url, "pid": os.getpid()}), flush=True)
+            return ended.get()
     except UserError as problem:
         print(problem, file=sys.stderr)
         return 2

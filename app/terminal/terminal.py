@@ -44,7 +44,7 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
         return
     columns = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     tasks: dict[str, TaskID] = {}
-    with _bars(*columns, transient=True) as bars:
+    with bars_of(*columns, transient=True) as bars:
 
         def show(done: int, total: int, stage: str) -> None:
             if stage not in tasks:
@@ -69,7 +69,7 @@ def counting_bar(things: str) -> Iterator[Callable[[int, int, str], None]]:
         yield report
         return
     counted = (TextColumn(things), BarColumn(), MofNCompleteColumn())
-    with _bars(*counted, TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[remark]}")) as bars:
+    with bars_of(*counted, TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[remark]}")) as bars:
         task = bars.add_task("", total=None, remark="")
 
         def show(done: int, total: int, remark: str) -> None:
@@ -78,7 +78,8 @@ def counting_bar(things: str) -> Iterator[Callable[[int, int, str], None]]:
         yield show
 
 
-def _bars(*columns: ProgressColumn, transient: bool = False) -> Progress:
+def bars_of(*columns: ProgressColumn, transient: bool = False) -> Progress:
+    """Make bars on standard error with these columns."""
     return Progress(*columns, console=notes(), transient=transient, redirect_stdout=False, redirect_stderr=False)
 
 

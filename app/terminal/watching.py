@@ -7,8 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Protocol, Self
 
 from rich.console import Group
 from rich.live import Live
@@ -24,35 +22,25 @@ from .terminal import fit, is_live, notes, say, write_result
 REFRESH_PER_S = 8
 
 
-class Watcher(Protocol):
-    """Protocol of the views of a run, which are called from several threads."""
-
-    def on_event(self, event: RunEvent) -> None:
-        """Show a live event of the run or of a sub-run."""
-        ...
-
-    def on_progress(self, done: int, total: int, stage: str) -> None:
-        """Show the progress of fetching and starting a local model."""
-        ...
-
-    def stop(self) -> None:
-        """Release standard error."""
-        ...
-
-
 @contextmanager
-def watching(tree: LiveTree) -> Iterator[Watcher]:
-    """Show a run on standard error: as a drawing in a terminal, as plain lines elsewhere."""
+def watching(tree: LiveTree) -> Iterator[LiveView | PlainLog]:
+    """Show a run on standard error: as a drawing in a terminal, as plain lines elsewhere.
+
+    The methods of the view may be called from several threads.
+    """
     if is_live(sys.stderr):
-        with LiveView(tree) as view:
+        view = LiveView(tree)
+        try:
             yield view
+        finally:
+            view.stop()
     else:
         say(f"depth 0: {tree.root.query}")
         yield PlainLog()
 
 
 class LiveView:
-    """A tree that grows in the terminal, with a status line below; a context manager.
+    """A tree that grows in the terminal, with a status line below, until ``stop``.
 
     When the root begins to answer, the complete tree stays in the terminal.
     """
@@ -72,15 +60,7 @@ class LiveView:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-
-    def __enter__(self) -> Self:
         self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def on_event(self, event: RunEvent) -> None:
         """Update the tree; ends the drawing when the root begins to answer."""
