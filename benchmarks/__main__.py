@@ -31,7 +31,7 @@ BENCHMARKS = (
 
 
 def main() -> int:
-    """Exit code 1 if a requirement does not hold."""
+    """Run the benchmarks; exit status 1 if a requirement does not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(BENCHMARKS)} (all)")
     names = parser.parse_args().names or BENCHMARKS

@@ -1,4 +1,4 @@
-"""A conversation whose turns are killed at random moments and asked again: what is kept, and what is paid twice."""
+"""A conversation whose turns are killed at random moments and asked again: lost turns and repeated calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KILLS = 20
 
 
 def measure() -> list[Row]:
-    """Each kill hits another turn of one conversation, in a process of its own; the store is SQLite."""
+    """Measure kills of consecutive turns of one conversation on SQLite, each in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         talk = kill_turns(Path(folder), kills=KILLS)
     turns, remembered = len(talk.history), len(talk.remembered)

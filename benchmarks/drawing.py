@@ -14,7 +14,7 @@ TEXT = "Pumps of class Delta are filled with an oil that 表面 stays thin in th
 
 
 def tree_of(nodes: int) -> SearchTree:
-    """A tree of about so many query and chunk nodes: three chunks a query, each asking on until there are enough."""
+    """Make a tree of about ``nodes`` query and chunk nodes, with three chunks per query."""
     left = [nodes]
 
     def query(depth: int, name: str) -> QueryNode:
@@ -49,7 +49,7 @@ def tree_of(nodes: int) -> SearchTree:
 
 
 def measure() -> list[Row]:
-    """SVG and HTML."""
+    """Measure SVG and HTML."""
     tree = tree_of(1000)
     nodes = sum(1 for _ in tree.query_nodes()) + sum(1 for _ in tree.chunk_nodes())
     rows = []

@@ -16,13 +16,13 @@ MOST_RESIDENT_MB = 1500
 
 
 def predictions(rows: Iterable[RunRow]) -> bytes:
-    """The predictions of rows, in an order that does not depend on which question was finished first."""
+    """Return the predictions of rows, whatever the order of the rows."""
     kept = sorted((row.place, row.prediction) for row in rows)
     return json.dumps(kept, ensure_ascii=False).encode()
 
 
 def measure_replay(system: str, original: FinishedRun) -> Row:
-    """The questions of one system again, without a call."""
+    """Replay the questions of one system, without a model call."""
     workspace = indexed_workspace()
     out = workspace.run_folder(f"replay-{system}")
     with ScriptedServer(workspace.questions) as server:
@@ -41,7 +41,7 @@ def measure_replay(system: str, original: FinishedRun) -> Row:
 
 
 def measure() -> list[Row]:
-    """The run that fills the cache, then a replay of judge and of llm."""
+    """Measure the run that fills the cache, then a replay of judge and of llm."""
     original = finished_run()
     run = original.measured
     memory = Row(

@@ -17,7 +17,7 @@ END_OF_PAGE = "</html>"
 
 
 def measure() -> list[Row]:
-    """``judgetree eval report`` as a command, imports included, then its page in Chromium."""
+    """Measure ``judgetree eval report`` as a process, then its page in Chromium."""
     run = finished_run()
     started = time.perf_counter()
     command = [sys.executable, "-m", "judgetree.app", "eval", "report", str(run.folder)]

@@ -1,4 +1,4 @@
-"""What the benchmarks of batch runs share: a generated data set, indexed once, and runs in processes of their own."""
+"""A generated data set, indexed once, and batch runs over it in processes of their own."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from judgetree.modules.settings import Settings, load_settings
 from .synthetic_qa import synthetic_questions, write_hotpotqa
 
 QUESTIONS = int(os.environ.get("JUDGETREE_BENCH_QUESTIONS", "500"))
-"""Fewer are for trying a benchmark out: marks are set for 500."""
+"""Number of questions; the requirements are set for 500."""
 EMBEDDINGS = "local:minilm"
 MODEL = "scripted"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """A data set with its index, and the vectors of all that can be asked of it."""
+    """A data set with its index, and the vectors of all questions and sub-questions."""
 
     folder: Path
     questions: tuple[Question, ...]
-    """What the scripted model knows, in the data set's order."""
+    """The questions, in the order of the data set."""
 
     @property
     def dataset(self) -> str:
-        """Its spec."""
+        """Spec of the data set."""
         return f"hotpotqa:{self.folder / 'synthetic.json'}"
 
     @property
@@ -52,7 +52,7 @@ class Workspace:
         return self.folder / "home"
 
     def run_folder(self, name: str) -> Path:
-        """An empty run directory's place; each name is to be used once."""
+        """Return the path of a new run directory; each name can be used once."""
         return self.folder / "runs" / name
 
 
@@ -63,13 +63,13 @@ class MeasuredRun:
     asked: int
     failed: int
     setup_s: float
-    """Data set, index and models; without the imports."""
+    """Seconds for data set, index and models, without imports."""
     wall_s: float
-    """From the first question to the last row, and everything closed again."""
+    """Seconds from the first question to the end of the run."""
     cpu_s: float
-    """Processor time of the process within ``wall_s``, all threads together."""
+    """Processor time of all threads within ``wall_s``."""
     peak_mb: float
-    """Most resident memory that the process ever had, imports and set-up included."""
+    """Peak resident memory, imports and set-up included."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +80,12 @@ class FinishedRun:
     measured: MeasuredRun
 
     def rows(self, system: str) -> list[RunRow]:
-        """The rows of one system."""
+        """Read the rows of one system."""
         return [row for row in RunStore(self.folder).read_rows() if row.system == system]
 
 
 def new_workspace(count: int) -> Workspace:
-    """So many questions, written down and not indexed yet; deleted when the process ends."""
+    """Write ``count`` questions to a temporary folder, which is deleted at exit."""
     folder = Path(tempfile.mkdtemp(prefix="judgetree-bench-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     items = synthetic_questions(count)
@@ -95,7 +95,7 @@ def new_workspace(count: int) -> Workspace:
 
 @functools.cache
 def indexed_workspace() -> Workspace:
-    """``QUESTIONS`` questions, indexed, with the vectors of every sub-question; made once a process."""
+    """Index ``QUESTIONS`` questions and embed every sub-question, once per process."""
     workspace = new_workspace(QUESTIONS)
     settings = settings_of(workspace)
     with open_corpus(load_dataset(workspace.dataset), settings):
@@ -107,7 +107,7 @@ def indexed_workspace() -> Workspace:
 
 @functools.cache
 def finished_run() -> FinishedRun:
-    """llm, naive and judge over the indexed workspace, asked of a model without latency; made once a process."""
+    """Run llm, naive and judge over the indexed workspace without latency, once per process."""
     workspace = indexed_workspace()
     folder = workspace.run_folder("finished")
     with ScriptedServer(workspace.questions) as server:
@@ -117,7 +117,7 @@ def finished_run() -> FinishedRun:
 
 
 def settings_of(workspace: Workspace, *, max_concurrency: int = 8, base_url: str = "") -> Settings:
-    """The default settings, in the workspace's home; the servers at ``base_url`` are one in the model cache."""
+    """Make default settings for the workspace; in the model cache all servers at ``base_url`` are one."""
     names = {base_url: "scripted"} if base_url else {}
     return load_settings(
         home=workspace.home, embeddings=EMBEDDINGS, max_concurrency=max_concurrency, endpoint_names=names
@@ -125,16 +125,16 @@ def settings_of(workspace: Workspace, *, max_concurrency: int = 8, base_url: str
 
 
 def experiment_of(workspace: Workspace, base_url: str, *, model: str = MODEL, **keys: object) -> Experiment:
-    """The experiment with these keys, asked of the scripted model at ``base_url``.
+    """Make an experiment with these keys and the scripted model at ``base_url``.
 
-    ``model`` is any name: the model cache tells models of one server apart by it.
+    ``model`` is any name, which separates models of one server in the model cache.
     """
     given = {"dataset": workspace.dataset, "llm": f"{base_url}#{model}", "judge": "generated", **keys}
     return Experiment.model_validate(given)
 
 
 def run_measured(experiment: Experiment, out: Path, settings: Settings) -> MeasuredRun:
-    """Do what ``judgetree eval run`` does, in a new process, whose time and memory are its own."""
+    """Run the experiment in a new process, whose time and memory are its own."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_run_measured, experiment, out, settings).result()
 
@@ -161,7 +161,7 @@ def _run_measured(experiment: Experiment, out: Path, settings: Settings) -> Meas
 
 
 def peak_resident_mb() -> float:
-    """Peak resident memory of this process, in MB of 10⁶ bytes."""
+    """Return the peak resident memory of this process, in MB of 10⁶ bytes."""
     status = Path("/proc/self/status")
     if status.exists():
         # Not getrusage: its figure begins with the memory of the process that started this one.

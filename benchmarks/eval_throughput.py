@@ -18,7 +18,7 @@ QUESTIONS_AT_ONCE = 64
 
 
 def ideal_s(rows: Iterable[RunRow]) -> float:
-    """Seconds that the calls of these rows must take: the longest chain of calls, or all of them by the cap.
+    """Return the least seconds for the calls of these rows: the longest chain of calls, or all calls under the cap.
 
     A chain is a judgement and an answer on each level, one after another; the deepest level is judged too.
     """
@@ -29,7 +29,7 @@ def ideal_s(rows: Iterable[RunRow]) -> float:
 
 
 def measure_depth(depth: int, workspace: Workspace, server: ScriptedServer) -> list[Row]:
-    """A run at one depth; its model has a name of its own, so that the cache answers nothing."""
+    """Measure a run at one depth; a model name of its own keeps the cache empty."""
     out = workspace.run_folder(f"throughput-{depth}")
     experiment = experiment_of(
         workspace,
@@ -61,7 +61,7 @@ def measure_depth(depth: int, workspace: Workspace, server: ScriptedServer) -> l
 
 
 def measure() -> list[Row]:
-    """Depth 1 and depth 3, hybrid search, the queries' vectors cached; the model is in another process than the run."""
+    """Measure depths 1 and 3 with hybrid search and cached query vectors; the run has a process of its own."""
     workspace = indexed_workspace()
     with ScriptedServer(workspace.questions, behaviour=Behaviour(latency_s=LATENCY_S)) as server:
         return [row for depth in (1, 3) for row in measure_depth(depth, workspace, server)]

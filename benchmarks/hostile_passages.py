@@ -1,4 +1,4 @@
-"""How often a passage that orders the judge about changes its verdict.
+"""How often a passage with orders to the judge raises its verdict.
 
     python -m benchmarks.hostile_passages --methods logprob generated --llm local:
 
@@ -29,7 +29,7 @@ METHODS = ("logprob", "generated")
 
 
 async def verdicts(judge: Judge, texts: Sequence[str]) -> list[str]:
-    """The label of each text's verdict, in the order of the texts: "0", "1", "2" or "unknown"."""
+    """Judge the texts; returns "0", "1", "2" or "unknown" for each, in their order."""
     labels: dict[str, str] = {}
     for text in dict.fromkeys(texts):
         chunk = Document(page_content=text, metadata={"chunk_id": "c"})
@@ -39,7 +39,7 @@ async def verdicts(judge: Judge, texts: Sequence[str]) -> list[str]:
 
 
 def flips(hostile: Sequence[str], harmless: Sequence[str]) -> int:
-    """How many verdicts the attempts have raised; an unknown one is no rise."""
+    """Count the verdicts that the attempts raised; an unknown verdict is no rise."""
     pairs = zip(hostile, harmless, strict=True)
     return sum(raised.isdigit() and (not plain.isdigit() or int(raised) > int(plain)) for raised, plain in pairs)
 

@@ -1,4 +1,4 @@
-"""HotpotQA, where JUDGETREE_BENCH_HOTPOTQA names its file, indexed once for all benchmarks that ask it."""
+"""HotpotQA from the file that JUDGETREE_BENCH_HOTPOTQA names, indexed once for all benchmarks."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ EMBEDDINGS = "local:minilm"
 
 @dataclass(frozen=True, kw_only=True)
 class HotpotQA:
-    """The data set and the settings under which its corpus is indexed."""
+    """A data set and the settings of its index."""
 
     dataset: Dataset
     settings: Settings
 
     @contextmanager
     def index(self) -> Iterator[Index]:
-        """The index over its pooled paragraphs, "title. paragraph" each; made at the first call, closed after use."""
+        """Open the index over the pooled paragraphs ("title. paragraph"); the first call builds it."""
         with open_corpus(self.dataset, self.settings) as index:
             yield index
 
 
 @functools.cache
 def hotpotqa() -> HotpotQA | None:
-    """The data set; None where no file is named."""
+    """Load the data set; None without a file."""
     file = os.environ.get(VARIABLE)
     if not file:
         return None
@@ -51,5 +51,5 @@ def hotpotqa() -> HotpotQA | None:
 
 
 def not_measured(what: str, required: str) -> Row:
-    """The row of a benchmark that has no file to ask."""
+    """Make the row of a benchmark without its file."""
     return Row(what, f"not measured: {VARIABLE} names no file", required)

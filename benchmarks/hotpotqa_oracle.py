@@ -110,7 +110,7 @@ Seen = Callable[[str, str], AbstractSet[str]]
 
 
 class GoldJudge:
-    """0 for a chunk that is not gold, 2 if it sees all the gold, else 1 and a question for what is missing."""
+    """Scores 0 a chunk that is not gold, 2 if all gold is seen, else 1 with a question for a missing paragraph."""
 
     def __init__(self, needs: Needs, seen: Seen, *, key_field: str) -> None:
         self._needs = needs

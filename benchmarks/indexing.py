@@ -1,4 +1,4 @@
-"""Milvus Lite with 5,000 chunks: writing them, finding nothing to do, and searching.
+"""Milvus Lite with 5,000 chunks: the first update, an update without changes, and searches.
 
 The chunks are random words, unless JUDGETREE_BENCH_HOTPOTQA names a HotpotQA file: then its paragraphs, searched by
 its questions. Random words are the harder case: each of a query's words stands in every fourteenth chunk.
@@ -31,7 +31,7 @@ from .measurement import Row
 
 
 def words_of(path: Path) -> list[str]:
-    """Words of one document, lower case."""
+    """Return the words of a document in lower case."""
     return re.findall(r"[a-z]{3,}", path.read_text(encoding="utf-8").lower())
 
 
@@ -42,24 +42,20 @@ WORDS = tuple(sorted({word for path in (DATA / "standards" / "en").rglob("*.md")
 
 
 class ReadyEmbedder(Embedder):
-    """Vectors that cost nothing: pseudo-random, drawn from the text's digest."""
+    """Embeds without cost: pseudo-random vectors from the digest of the text."""
 
     @property
     def name(self) -> str:
-        """Its name in the collection's description."""
         return "benchmark:ready"
 
     @property
     def dimension(self) -> int:
-        """As many as all-MiniLM-L6-v2."""
         return 384
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """A unit vector a text."""
         return [self._vector(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """The same for a query."""
         return self._vector(text)
 
     def _vector(self, text: str) -> list[float]:
@@ -70,7 +66,7 @@ class ReadyEmbedder(Embedder):
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """What is indexed, and what is searched for."""
+    """Texts to index and queries to search for."""
 
     name: str
     texts: Sequence[str]
@@ -79,7 +75,7 @@ class Corpus:
 
 
 def random_corpus() -> Corpus:
-    """80 words a text, 12 a query, all equally likely."""
+    """Draw 80 words per text and 12 per query, all equally likely."""
     rng = random.Random(7)
     return Corpus(
         name="random words",
@@ -89,7 +85,7 @@ def random_corpus() -> Corpus:
 
 
 def hotpotqa_corpus(path: Path) -> Corpus:
-    """The first paragraphs and questions of a HotpotQA file."""
+    """Load the first paragraphs and questions of a HotpotQA file."""
     rows = json.loads(path.read_text(encoding="utf-8"))
     paragraphs = (f"{title}. {''.join(sentences)}"[:690] for row in rows for title, sentences in row["context"])
     return Corpus(
@@ -100,14 +96,14 @@ def hotpotqa_corpus(path: Path) -> Corpus:
 
 
 def write_corpus(folder: Path, texts: Sequence[str]) -> None:
-    """Files of 100 texts each."""
+    """Write files of 100 texts each."""
     for number, batch in enumerate(texts[start : start + 100] for start in range(0, len(texts), 100)):
         lines = [json.dumps({"text": text}) for text in batch]
         (folder / f"{number}.jsonl").write_text("\n".join(lines), encoding="utf-8")
 
 
 def measure() -> list[Row]:
-    """Index, index again, search with a real query embedder."""
+    """Measure two updates, then searches with a real query embedder."""
     given = os.environ.get("JUDGETREE_BENCH_HOTPOTQA")
     corpus = hotpotqa_corpus(Path(given)) if given else random_corpus()
     with tempfile.TemporaryDirectory() as name:
@@ -138,10 +134,9 @@ def _writing(chunks: str, first: float, second: float) -> list[Row]:
 
 def _searching(chunks: str, folder: Path, uri: str, minilm: Embedder, queries: Sequence[str]) -> Row:
     class QueryEmbedder(ReadyEmbedder):
-        """Pays for a real query embedding, then looks up the vectors that the collection was made with."""
+        """Embeds queries with all-MiniLM-L6-v2, at its real cost."""
 
         def embed_query(self, text: str) -> list[float]:
-            """The cost of all-MiniLM-L6-v2, the space of the collection."""
             return minilm.embed_query(text)
 
     with Index(QueryEmbedder(), folder / "corpus", None, "ready", uri=uri) as index:

@@ -1,4 +1,4 @@
-"""What a benchmark gives back, and how a table of it is written."""
+"""Rows of a benchmark, and their table."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """One measured figure, and what it must reach where that was fixed beforehand."""
+    """A measured figure and its requirement, if there is one."""
 
     what: str
     measured: str
     required: str = ""
     holds: bool | None = None
-    """Whether the requirement is met; None where there is none."""
+    """Whether the requirement is met; None without one."""
 
 
 def as_markdown(rows: Iterable[Row]) -> str:
-    """A Markdown table, a row a figure."""
+    """Format the rows as a Markdown table."""
     marks = {True: "yes", False: "**no**", None: ""}
     lines = ["| what | measured | required | holds |", "|---|---|---|---|"]
     lines += [f"| {row.what} | {row.measured} | {row.required} | {marks[row.holds]} |" for row in rows]

@@ -1,4 +1,4 @@
-"""Official EM and F1 of the predecessor's recorded predictions, beside the figures that must come out.
+"""EM and F1 of the predecessor's recorded predictions, beside the official figures.
 
     python -m benchmarks.predecessor_metrics --data predecessor_baseline.json
 
@@ -35,7 +35,7 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRun:
-    """A run of the predecessor and what the official script gave it."""
+    """A run of the predecessor with the figures of the official script."""
 
     run: str
     n: int
@@ -44,7 +44,7 @@ class RecordedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedPrediction:
-    """What the predecessor answered to one question."""
+    """The predecessor's answer to a question."""
 
     question: str
     ground_truth: str
@@ -53,7 +53,7 @@ class RecordedPrediction:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """The parts of the file that are needed; the others are passed over."""
+    """The used parts of the file; others are ignored."""
 
     rag_with_judge_repo: tuple[RecordedRun, ...]
     per_question: Mapping[str, tuple[RecordedPrediction, ...]]
@@ -61,7 +61,7 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class Recomputed:
-    """A run with the figures that we come to."""
+    """A run with our figures."""
 
     recorded: RecordedRun
     n: int
@@ -69,24 +69,24 @@ class Recomputed:
 
     @property
     def off_points(self) -> float:
-        """By how much the figure that is off most is off."""
+        """Largest difference between our figures and the official ones, in points."""
         pairs = zip(astuple(self.figures), astuple(self.recorded.official), strict=True)
         off: list[float] = [100 * abs(ours - theirs) for ours, theirs in pairs]
         return max(off)
 
     @property
     def holds(self) -> bool:
-        """Whether as many questions give the same figures."""
+        """Whether count and figures are the same."""
         return self.n == self.recorded.n and self.off_points <= TOLERANCE_POINTS
 
 
 def load_baseline(path: Path) -> Baseline:
-    """The recorded runs of the file."""
+    """Load the recorded runs of a file."""
     return TypeAdapter(Baseline).validate_json(path.read_bytes())
 
 
 def recompute(recorded: RecordedRun, predictions: tuple[RecordedPrediction, ...]) -> Recomputed:
-    """Score the predictions; nothing counts as a refusal, since the official script knows none."""
+    """Score the predictions; nothing counts as a refusal, as in the official script."""
     scores = [
         score_answer(
             EvalQuestion(id=str(place), question=row.question, answers=(row.ground_truth,)),
@@ -108,7 +108,7 @@ def recompute(recorded: RecordedRun, predictions: tuple[RecordedPrediction, ...]
 
 
 def as_table(runs: list[Recomputed]) -> str:
-    """A Markdown table, a line a run, in percent."""
+    """Format the runs as a Markdown table, in percent."""
     lines = ["| run | n | EM | official | F1 | official | off at most | holds |", "|---|---|---|---|---|---|---|---|"]
     for run in runs:
         ours, theirs = run.figures, run.recorded.official

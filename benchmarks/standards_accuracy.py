@@ -21,7 +21,7 @@ Tally = dict[tuple[str, str], tuple[int, int]]
 
 
 def tally(system: SystemName, settings: Settings, rows: list[Question]) -> Tally:
-    """Right answers by language and type."""
+    """Count the right answers by language and type."""
     with RagSession(COLLECTION, system=system, topk=3, limits=Limits(max_rec_depth=3), settings=settings) as session:
         results = ask_all(session, [row.question for row in rows])
     counts: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
@@ -31,7 +31,7 @@ def tally(system: SystemName, settings: Settings, rows: list[Question]) -> Tally
 
 
 def measure() -> list[Row]:
-    """A row a language and kind of question."""
+    """Measure each language and type of question."""
     with scripted_standards() as (_, settings):
         judge, naive = (tally(system, settings, questions()) for system in ("judge", "naive"))
     return [*_multi_hop(judge, naive), *_by_type(judge, naive), *_unanswerable(judge, naive)]

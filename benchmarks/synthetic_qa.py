@@ -24,7 +24,7 @@ WORDS_A_SENTENCE = 12
 
 Hops = Literal[1, 2, 3]
 HOPS: tuple[Hops, ...] = (2, 1, 2, 3, 2)
-"""Of the questions in turn: mostly two, as in HotpotQA, and some whose third step only a deeper search reaches."""
+"""Hops of the questions in turn: mostly two, as in HotpotQA, and some that need a deeper search."""
 
 _TYPES: dict[Hops, Literal["single", "2hop", "3hop"]] = {1: "single", 2: "2hop", 3: "3hop"}
 _ONSETS = ("b", "br", "d", "dr", "f", "g", "gl", "h", "k", "kl", "l", "m", "n", "p", "pr", "r", "s", "st", "t", "v")
@@ -38,16 +38,16 @@ class Paragraph:
 
     title: str
     sentences: tuple[str, ...]
-    """The first one holds the fact; each but the first begins with its space, as HotpotQA's do."""
+    """The first sentence contains the fact; each later one begins with a blank, as in HotpotQA."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticQuestion:
-    """A question as the scripted model knows it, and what it brings into the corpus."""
+    """A question with its paragraphs of the corpus."""
 
     question: Question
     paragraphs: tuple[Paragraph, ...]
-    """Those that it needs, and others that say the same of other names; shuffled."""
+    """Needed paragraphs and similar ones about other names, shuffled."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class _Names:
     river: str
 
     def facts(self) -> tuple[tuple[str, str, str, str], ...]:
-        """(title, what its paragraph says, question that this alone answers, answer), in hop order."""
+        """Return (title, fact, its question, its answer) of each hop, in order."""
         return (
             (
                 self.film,
@@ -81,7 +81,7 @@ class _Names:
         )
 
     def question(self, hops: Hops, *, known: int = 0) -> str:
-        """What is asked once the first ``known`` of ``hops`` facts are known; ``""`` when nothing is left."""
+        """Return the question that remains after the first ``known`` facts; ``""`` if none remains."""
         if known >= hops:
             return ""
         if known == hops - 1:
@@ -93,7 +93,7 @@ class _Names:
 
 
 def synthetic_questions(count: int, *, seed: int = 3) -> list[SyntheticQuestion]:
-    """So many questions; the same ones for the same seed, and the first of a longer list are those of a shorter."""
+    """Make ``count`` questions; the same seed gives the same questions, whatever the count."""
     rng = random.Random(seed)
     names = _unique_names(rng)
     return [_synthetic(f"synthetic-{number:04d}", hops, names, rng) for number, hops in _numbered(count)]
@@ -157,7 +157,7 @@ def _next_names(names: Iterator[str]) -> _Names:
 
 
 def _unique_names(rng: random.Random) -> Iterator[str]:
-    """Names of two words, no word in two of them, so that a name finds its paragraphs and no other's."""
+    """Yield names of two words; no two names share a word, so a name finds its own paragraphs only."""
     used = set(WORDS)
     while True:
         words: list[str] = []

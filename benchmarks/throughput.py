@@ -36,7 +36,7 @@ QUESTIONS = 200
 
 @contextmanager
 def scripted_process(latency_s: float) -> Iterator[str]:
-    """The scripted server in a process of its own, so that its CPU is not counted; yields its base URL."""
+    """Run the scripted server in a process of its own, whose CPU is not counted; yields its base URL."""
     command = [sys.executable, "-m", "judgetree.app.scripted.server"]
     command += ["--questions", str(DATA / "standards_qa.jsonl"), "--latency", str(latency_s)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -48,7 +48,7 @@ def scripted_process(latency_s: float) -> Iterator[str]:
 
 
 def critical_path_s(tree: SearchTree) -> float:
-    """Seconds that the longest chain of calls in a tree must take: judge, sub-runs, answer, one after another."""
+    """Return the least seconds for the longest chain of calls in a tree: judge, sub-runs, answer."""
 
     def calls(node: QueryNode) -> int:
         judged = any(chunk.verdict == "judged" for chunk in node.chunks)
@@ -68,7 +68,7 @@ async def _retrieve(retriever: Retriever, queries: list[str]) -> None:
 
 
 def measure_depth(depth: int, settings: Settings, retriever: Retriever) -> list[Row]:
-    """Wall and CPU of ``QUESTIONS`` questions at one depth."""
+    """Measure wall and CPU time of ``QUESTIONS`` questions at one depth."""
     rows = list(itertools.islice(itertools.cycle(questions()), QUESTIONS))
     gate = CallGate(CALLS_AT_ONCE)
     llm = create_llm(settings.llm_spec, settings, gate)
@@ -104,7 +104,7 @@ def measure_depth(depth: int, settings: Settings, retriever: Retriever) -> list[
 
 
 def _fill_vector_cache(home: Path) -> None:
-    """Ask everything once of a model without latency, which embeds every query that will be asked."""
+    """Ask all questions once without latency, which embeds every query."""
     with scripted_process(0.0) as base_url:
         settings = settings_for(home, base_url, checkpoints="memory:")
         with indexed_standards(settings):
@@ -114,7 +114,7 @@ def _fill_vector_cache(home: Path) -> None:
 
 
 def measure() -> list[Row]:
-    """Depth 1 and depth 3, the queries' vectors cached."""
+    """Measure depths 1 and 3 with cached query vectors."""
     with tempfile.TemporaryDirectory() as folder, scripted_process(LATENCY_S) as base_url:
         _fill_vector_cache(Path(folder))
         settings = settings_for(Path(folder), base_url, max_concurrency=CALLS_AT_ONCE, durability="exit")

@@ -1,4 +1,4 @@
-"""What the core install weighs, and how quickly it starts. Needs a package index."""
+"""Size and start-up time of the core install. Needs a package index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUNS = 7
 
 
 def measure() -> list[Row]:
-    """A fresh virtual environment with ``pip install ".[embedders]"``."""
+    """Measure a fresh virtual environment with ``pip install ".[embedders]"``."""
     with tempfile.TemporaryDirectory() as folder:
         venv = Path(folder) / "venv"
         scripts = venv / ("Scripts" if sys.platform == "win32" else "bin")
