@@ -7,7 +7,7 @@ the method: a wrong turn was not found by the search, or was lost between turns.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, load_dialogues
@@ -26,8 +26,9 @@ CALLS_FROM_HISTORY = 3
 
 
 class Asked(NamedTuple):
-    """One turn, in its dialogue and alone."""
+    """Results of a turn, in its dialogue and alone."""
 
+    dialogue: Dialogue
     turn: WrittenTurn
     is_right: bool
     is_right_alone: bool
@@ -39,24 +40,31 @@ def measure() -> list[Row]:
     """Measure each system."""
     dialogues = load_dialogues(DATA / "standards_dialogues.jsonl")
     with scripted_standards(dialogues=dialogues) as (_, settings):
-        asked = {system: list(_asked(system, dialogues, settings)) for system in SYSTEM_NAMES}
-    return [row for system in SYSTEM_NAMES for row in _rows_of(system, asked[system])]
+        return [row for system in SYSTEM_NAMES for row in _rows_of(system, ask_turns(system, dialogues, settings))]
 
 
-def _asked(system: SystemName, dialogues: Sequence[Dialogue], settings: Settings) -> Iterator[Asked]:
-    own = settings.model_copy(
-        update={
-            "checkpoints": f"sqlite:///{settings.home / system}.sqlite",
-            "conversation_collection": f"talks_{system}",
-        }
-    )
-    with Conversations(COLLECTION, system=system, topk=TOPK, settings=own) as talks:
+def own_store(settings: Settings, name: str) -> Settings:
+    """Return the settings with a checkpoint store and a memory of that name."""
+    store = f"sqlite:///{settings.home / name}.sqlite"
+    return settings.model_copy(update={"checkpoints": store, "conversation_collection": f"talks_{name}"})
+
+
+def ask_turns(system: SystemName, dialogues: Sequence[Dialogue], settings: Settings) -> list[Asked]:
+    """Ask all turns of all dialogues at once, then each turn's stand-alone question by itself."""
+    with Conversations(COLLECTION, system=system, topk=TOPK, settings=own_store(settings, system)) as talks:
         played, alone = asyncio.run(play_all(talks, dialogues)), asyncio.run(ask_alone(talks, dialogues))
-    for dialogue in dialogues:
-        mine, by_itself = played[dialogue.id], alone[dialogue.id]
-        for turn in dialogue.turns:
-            right, right_alone = (turn_is_right(dialogue, turn, each) for each in (mine, by_itself))
-            yield Asked(turn, right, right_alone, mine[turn.turn], by_itself[turn.turn])
+    return [
+        Asked(
+            dialogue,
+            turn,
+            turn_is_right(dialogue, turn, played[dialogue.id]),
+            turn_is_right(dialogue, turn, alone[dialogue.id]),
+            played[dialogue.id][turn.turn],
+            alone[dialogue.id][turn.turn],
+        )
+        for dialogue in dialogues
+        for turn in dialogue.turns
+    ]
 
 
 def _rows_of(system: SystemName, asked: Sequence[Asked]) -> list[Row]:
