@@ -88,8 +88,7 @@ def index(  # noqa: PLR0913 - one parameter an option
             report = opened.get_index_done(size, overlap, prune=prune, also=paths[1:])
         if remove:
             rest = opened.remove_files(*remove)
-            both = (*report.removed, *rest.removed) if paths else rest.removed
-            report = replace(report if paths else rest, removed=both, chunks=rest.chunks)
+            report = replace(report, removed=report.removed + rest.removed, chunks=rest.chunks) if paths else rest
         embedders = opened.info().embedders
     seconds = time.monotonic() - started
     if as_json:

@@ -37,16 +37,21 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.app.commands.ask import JudgeName, SearchTypeName
     from judgetree.app.commands.chat import FromHistoryName
     from judgetree.app.commands.eval import RetryName, RowChoiceName
+    from judgetree.app.commands.eval_ragas import MetricNames
+    from judgetree.evaluation.ragas.metrics import MetricName
     from judgetree.evaluation.reports.compare import RowChoice
     from judgetree.evaluation.runs.jobs import Retry
     from judgetree.graphs.conversation.turn.context import FromHistory
     from judgetree.graphs.rag.result import SystemName
     from judgetree.modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge.factory import JudgeKind
+    from judgetree.modules.llm.cache import CacheMode
     from judgetree.modules.reader.strategies import AnswerStrategy
     from judgetree.modules.retriever.search import SEARCH_TYPES
 
     assert get_args(options.SystemName) == get_args(SystemName)
+    assert get_args(options.CacheModeName) == get_args(CacheMode)
+    assert get_args(MetricNames) == get_args(MetricName)
     assert get_args(RetryName) == get_args(Retry)
     assert get_args(RowChoiceName) == get_args(RowChoice)
     assert get_args(options.StrategyName) == get_args(AnswerStrategy)

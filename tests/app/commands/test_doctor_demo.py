@@ -51,17 +51,12 @@ def test_secrets_are_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_fault_is_found(cli: Cli, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, name: str) -> None:
     monkeypatch.setenv(variable, value)
-    status, checks, _ = doctor(cli)
+    status, checks, out = doctor(cli)
     assert status == 2
     assert [check for check, works in checks.items() if not works] == [name]
-
-
-@pytest.mark.parametrize("variable", ["JUDGETREE_LLM", "JUDGETREE_EMBEDDINGS"])
-def test_a_server_that_does_not_run_is_named_as_such(cli: Cli, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
-    monkeypatch.setenv(variable, "http://127.0.0.1:9/v1#nobody")
-    said = cli("doctor").out
-    assert "the connection was refused" in said
-    assert "To do: start the server, or correct the address" in said
+    if value.endswith("#nobody"):
+        assert "the connection was refused" in out
+        assert "To do: start the server, or correct the address" in out
 
 
 def test_settings_that_cannot_be_read_are_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,17 +7,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import pandas as pd
 import pytest
 
-from judgetree.app.commands.eval_ragas import MetricNames
-from judgetree.app.commands.options import CacheModeName
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.ragas.metrics import MetricName
-from judgetree.modules.llm.cache import CacheMode
 from judgetree.modules.settings import load_settings
 from tests.app.conftest import Cli
 from tests.eval.ragas_bench import RagasBench, chunk, row
@@ -34,11 +29,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripted: ScriptedServe
     bench.add(row("colour", "Grey.", "naive"), *PLAIN)
     bench.add(row("colour", "Grey.", "llm"))
     yield bench.folder
-
-
-def test_names_are_those_of_their_homes() -> None:
-    assert get_args(CacheModeName) == get_args(CacheMode)
-    assert get_args(MetricNames) == get_args(MetricName)
 
 
 def test_run_is_scored_and_reported(cli: Cli, run: Path) -> None:

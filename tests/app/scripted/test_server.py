@@ -238,13 +238,6 @@ def test_a_command_line_mistake_exits_2(options: list[str], fault: str, capsys: 
     assert "Traceback" not in captured.err
 
 
-def test_importing_the_server_pulls_in_no_heavy_package() -> None:
-    heavy = ["langgraph", "langchain_core", "langchain_openai", "openai", "pymilvus", "numpy", "httpx"]
-    code = f"import sys, judgetree.app.scripted.server; print([name for name in {heavy} if name in sys.modules])"
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert output.strip() == "[]"
-
-
 def test_a_server_without_questions_judges_0_and_refuses() -> None:
     with ScriptedServer() as server:
         assert json.loads(text_of(post(server, JUDGE)))["score"] == 0
