@@ -80,7 +80,7 @@ def read_collections(settings: Settings) -> Iterator[CollectionSummary]:
 
 
 def database_exists(settings: Settings) -> bool:
-    """Whether the database exists; False for a Milvus Lite folder without data."""
+    """Return whether the database exists; False for a Milvus Lite folder without data."""
     from ...modules.index.connection import is_address
 
     address = settings.milvus_address

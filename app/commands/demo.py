@@ -92,7 +92,7 @@ def find_data(folder: Path) -> DemoData:
 
 
 def is_right(answer: str, question: Question) -> bool:
-    """Whether the answer contains the gold answer or an alias, up to case and white space."""
+    """Return whether the answer contains the gold answer or an alias, up to case and white space."""
     return any(_folded(gold) in _folded(answer) for gold in (question.answer, *question.aliases))
 
 

@@ -114,7 +114,7 @@ class _Known:
         return verdict.score or 0, verdict.next_query
 
     def is_answered_by(self, evidence: str) -> bool:
-        """Whether the evidence contains each fact: quoted, or resolved by a sub-question."""
+        """Return whether the evidence contains each fact: quoted, or resolved by a sub-question."""
         return bool(self.facts) and not self.missing_in(evidence)
 
     def missing_in(self, evidence: str) -> list[SupportingFact]:
@@ -135,7 +135,7 @@ class _Known:
         return [fact for fact in self.facts if fact not in missing]
 
     def _spanned(self, hop: int, evidence: str) -> bool:
-        """Whether the evidence answers a question that remained after an earlier hop."""
+        """Return whether the evidence answers a question that remained after an earlier hop."""
         return any(_resolved(fact.remaining_question, self.answer, evidence) for fact in self.facts[:hop])
 
 
@@ -149,7 +149,7 @@ def _key(question: str) -> str:
 
 
 def _resolved(question: str, answer: str, evidence: str) -> bool:
-    """Whether the evidence contains the question with its answer right behind it.
+    """Return whether the evidence contains the question with its answer right behind it.
 
     The answer alone is not enough: both passages of a chain name its bridge.
     """

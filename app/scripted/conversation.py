@@ -73,7 +73,7 @@ class _History:
         ]
 
     def tells_of(self, turn: WrittenTurn) -> bool:
-        """Whether the prompt shows a turn, or its summary contains it."""
+        """Return whether the prompt shows a turn, or its summary contains it."""
         return any(_is_asked(turn, shown) for shown in self.turns) or turn.standalone in self.text
 
     def numbers_of(self, turns: Iterable[WrittenTurn]) -> list[int]:

@@ -104,7 +104,7 @@ class Endpoints:
         }
 
     def is_model_request(self, method: str, path: str) -> bool:
-        """Whether a request counts as a model request."""
+        """Return whether a request counts as a model request."""
         return method == "POST" and path in self._posts and not path.startswith("/_")
 
     def handle(self, method: str, path: str, body: bytes) -> Outgoing:

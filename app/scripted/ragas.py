@@ -20,7 +20,7 @@ Fields = Mapping[str, object]
 
 
 def is_ragas(user_message: str) -> bool:
-    """Whether a message is a prompt of RAGAS."""
+    """Return whether a message is a prompt of RAGAS."""
     return _INPUT in user_message and user_message.endswith(_OUTPUT)
 
 

@@ -76,7 +76,7 @@ def system_of(fingerprint: Fingerprint) -> SystemName:
 
 
 def may_hold_threads(url: str) -> bool:
-    """Whether the store may hold threads; False if no process has written to it."""
+    """Return whether the store may hold threads; False if no process has written to it."""
     path = url.removeprefix("sqlite:///")
     return url != "memory:" and (path == url or Path(path).exists())
 
