@@ -6,7 +6,6 @@ failed. Asked again without faults, all rows must be those of the undisturbed ru
 
 from __future__ import annotations
 
-import random
 import resource
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,12 +14,11 @@ from judgetree.app.scripted.behaviour import FAULTS, Behaviour
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.rows.store import RunRow, newest_attempts
 
-from .eval_kills import LONGEST_SET_UP_S, SYSTEMS, EvalProcess, Moment
+from .eval_kills import KILLS, SYSTEMS, EvalProcess, moments
 from .eval_runs import QUESTIONS, new_workspace
 from .measurement import Row
 
 RATE = 0.2
-KILLS = 10
 FULL_AFTER = 5
 """Number of kills before the process that runs out of disk."""
 RETRIES = 1
@@ -35,13 +33,6 @@ def all_faults(*, latency_s: float = 0.02) -> Behaviour:
     return Behaviour(
         latency_s=latency_s, faults=dict.fromkeys(FAULTS, RATE / len(FAULTS)), retry_after_s=0.05, hold_s=TIMEOUT_S + 1
     )
-
-
-def moments(calls: int, *, seed: int = 5) -> list[Moment]:
-    """Draw a moment for each kill: the first during set-up, the others while the run asks."""
-    rng = random.Random(seed)
-    first = Moment(calls=0, delay_s=rng.uniform(0, LONGEST_SET_UP_S))
-    return [first, *(Moment(calls=rng.randint(1, calls), delay_s=rng.uniform(0, 0.2)) for _ in range(KILLS - 1))]
 
 
 def outcome(row: RunRow) -> tuple[object, ...]:
@@ -91,7 +82,7 @@ def measure(questions: int = QUESTIONS) -> list[Row]:
         server.configure(**vars(all_faults()))
         kills, gone, full = 0, 0, False
         before: list[RunRow] = []
-        for number, moment in enumerate(moments(max(2, calls // (2 * KILLS))), start=1):
+        for number, moment in enumerate(moments(by_time=1, calls=max(2, calls // (2 * KILLS))), start=1):
             kills += run.until(moment)
             if number == FULL_AFTER:
                 full = until_disk_is_full(run)

@@ -20,7 +20,6 @@ from .eval_runs import EMBEDDINGS, MODEL, Workspace, new_workspace
 from .measurement import Row
 
 KILLS = 10
-KILLS_BY_TIME = 2
 LONGEST_SET_UP_S = 8.0
 MOST_CALLS_A_LIFE = 50
 """Fewer than an eighth of the calls of the run, so that the run has not ended before the last kill."""
@@ -38,15 +37,12 @@ class Moment:
     delay_s: float
 
 
-def moments(*, seed: int = 5) -> list[Moment]:
-    """Draw two moments during imports and indexing, then eight while the run asks."""
+def moments(*, by_time: int = 2, calls: int = MOST_CALLS_A_LIFE, seed: int = 5) -> list[Moment]:
+    """Draw ``by_time`` moments during imports and indexing, then the others after 1 to ``calls`` calls."""
     rng = random.Random(seed)
-    early = [Moment(calls=0, delay_s=rng.uniform(0, LONGEST_SET_UP_S)) for _ in range(KILLS_BY_TIME)]
-    later = [
-        Moment(calls=rng.randint(1, MOST_CALLS_A_LIFE), delay_s=rng.uniform(0, LATENCY_S))
-        for _ in range(KILLS - KILLS_BY_TIME)
-    ]
-    return early + later
+    early = [Moment(calls=0, delay_s=rng.uniform(0, LONGEST_SET_UP_S)) for _ in range(by_time)]
+    later = range(KILLS - by_time)
+    return early + [Moment(calls=rng.randint(1, calls), delay_s=rng.uniform(0, LATENCY_S)) for _ in later]
 
 
 def comparable(row: RunRow) -> dict[str, object]:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from http import HTTPStatus
+from http.client import responses
 
 from ...modules.errors import SettingsError
 from .endpoints import Endpoints, Outgoing, json_answer
@@ -126,7 +126,7 @@ async def _wait_while_connected(reader: asyncio.StreamReader, delay_s: float) ->
 
 
 async def _send(writer: asyncio.StreamWriter, outgoing: Outgoing) -> None:
-    head = f"HTTP/1.1 {outgoing.status} {_phrase(outgoing.status)}\r\n"
+    head = f"HTTP/1.1 {outgoing.status} {responses.get(outgoing.status, 'Scripted')}\r\n"
     if outgoing.retry_after_s is not None:
         head += f"Retry-After: {outgoing.retry_after_s:g}\r\n"
     if outgoing.events:
@@ -144,7 +144,3 @@ async def _send(writer: asyncio.StreamWriter, outgoing: Outgoing) -> None:
         await writer.drain()
         writer.write(piece)
     await writer.drain()
-
-
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Scripted"

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -193,6 +193,14 @@ def every_command() -> dict[str, click.Command]:
             yield from below(f"{words} {name}".strip(), inner)
 
     return dict(below("", typer.main.get_command(app)))
+
+
+def drawn(cli: Cli, *command: str, formats: Sequence[str], folder: Path) -> dict[str, str]:
+    """What a command writes with an option for each format."""
+    files = {form: folder / f"drawn.{form}" for form in formats}
+    done = cli(*command, *(part for form, file in files.items() for part in (f"--{form}", str(file))))
+    assert (done.status, done.out) == (0, "")
+    return {form: file.read_text(encoding="utf-8") for form, file in files.items()}
 
 
 def read_to_end(terminal: int) -> bytes:

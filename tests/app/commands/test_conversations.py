@@ -13,7 +13,7 @@ from judgetree.graphs.conversation.turn.store import ConversationStore
 from judgetree.graphs.threads.checkpoints import open_checkpointer
 from judgetree.modules.index.connection import connect
 from judgetree.modules.settings import Settings, load_settings
-from tests.app.conftest import Cli
+from tests.app.conftest import Cli, drawn
 from tests.app.talks import AGAIN, FIRST, PAINT, THICKNESS
 from tests.modules.memories import foreign_row
 
@@ -57,11 +57,7 @@ def test_turns_are_shown_by_branch(cli: Cli, spoken: Settings) -> None:
 
 def test_a_conversation_is_drawn_in_every_format(cli: Cli, spoken: Settings, tmp_path: Path) -> None:
     assert FIRST in cli("conversations", "draw", "s").out
-    formats = ("svg", "html", "json", "dot")
-    options = [part for form in formats for part in (f"--{form}", str(tmp_path / f"talk.{form}"))]
-    done = cli("conversations", "draw", "s", *options)
-    assert (done.status, done.out) == (0, "")
-    texts = {form: (tmp_path / f"talk.{form}").read_text(encoding="utf-8") for form in formats}
+    texts = drawn(cli, "conversations", "draw", "s", formats=("svg", "html", "json", "dot"), folder=tmp_path)
     tree = ConversationTree.from_json(texts["json"])
     assert [turn["query"] for turn in tree.turns] == [FIRST, THICKNESS, PAINT]
     assert all(tree.tree_of(turn) for turn in tree.turns)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from judgetree.graphs.rag.search_tree import SearchTree
-from tests.app.conftest import CHAIN, CHINESE, COLLECTION, SUB_QUESTION, Cli, new_thread
+from tests.app.conftest import CHAIN, CHINESE, COLLECTION, SUB_QUESTION, Cli, drawn, new_thread
 
 
 @pytest.fixture
@@ -29,11 +29,7 @@ def test_a_narrow_terminal_gets_narrow_lines(cli: Cli, thread: str, monkeypatch:
 
 
 def test_a_tree_is_written_in_every_format(cli: Cli, thread: str, tmp_path: Path) -> None:
-    formats = ("svg", "html", "json", "dot", "graphml")
-    options = [part for form in formats for part in (f"--{form}", str(tmp_path / f"tree.{form}"))]
-    done = cli("tree", thread, *options)
-    assert (done.status, done.out) == (0, "")
-    texts = {form: (tmp_path / f"tree.{form}").read_text(encoding="utf-8") for form in formats}
+    texts = drawn(cli, "tree", thread, formats=("svg", "html", "json", "dot", "graphml"), folder=tmp_path)
     assert SearchTree.from_json(texts["json"]).root.answer == "40 mm"
     assert ET.fromstring(texts["svg"]).tag.endswith("svg")
     assert ET.fromstring(texts["graphml"]).tag.endswith("graphml")
