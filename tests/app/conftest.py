@@ -23,37 +23,26 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.endpoints import Responses
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
-from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.settings import load_settings
 from tests.app.talks import DRUM, embedded_texts
-from tests.facts import fact
+from tests.facts import fact, question
 from tests.modules.conftest import lite_server
 
 __all__ = ["lite_server"]
 
 COLLECTION = "notes"
 SUB_QUESTION = "How thick is the wall of the drum?"
-CHAIN = Question(
-    id="en-2hop-01",
-    lang="en",
-    question="How thick is the wall of the vessel that Norm A names?",
-    answer="40 mm",
+CHAIN = question(
+    "en-2hop-01",
+    "How thick is the wall of the vessel that Norm A names?",
+    "40 mm",
+    fact("a.md", "Norm A names the drum.", "Which vessel does Norm A name?", "the drum", SUB_QUESTION),
+    fact("b.md", "The drum's wall is 40 mm thick.", SUB_QUESTION, "40 mm"),
     aliases=("40 millimetres",),
-    type="2hop",
-    supporting=(
-        fact("a.md", "Norm A names the drum.", "Which vessel does Norm A name?", "the drum", SUB_QUESTION),
-        fact("b.md", "The drum's wall is 40 mm thick.", SUB_QUESTION, "40 mm"),
-    ),
 )
-CHINESE = Question(
-    id="zh",
-    lang="zh",
-    question="甲类容器的壁厚是多少？",
-    answer="四十毫米",
-    type="single",
-    supporting=(fact("zh.md", "甲类容器的壁厚为四十毫米。", "甲类容器的壁厚是多少？", "四十毫米"),),
-)
+CHINESE_FACT = fact("zh.md", "甲类容器的壁厚为四十毫米。", "甲类容器的壁厚是多少？", "四十毫米")
+CHINESE = question("zh", CHINESE_FACT.question, CHINESE_FACT.answer, CHINESE_FACT, lang="zh")
 CORPUS = {
     "a.md": "# Norm A\n\nNorm A names the drum.",
     "b.md": "# Drums\n\nThe drum's wall is 40 mm thick.",

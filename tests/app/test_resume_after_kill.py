@@ -13,26 +13,21 @@ from typing import Any
 import pytest
 
 from judgetree.app.scripted.server import ScriptedServer
-from judgetree.evaluation.datasets.standards_qa import Question
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.modules.calls.record import INTERRUPTED
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import load_settings
 from tests.app.conftest import Cli, Dam, killed, write_corpus
-from tests.facts import fact
+from tests.facts import fact, question
 
 REST, THIRD = "What is the flash point of the oil of class Delta?", "What is the flash point of Vellin oil?"
-ROW = Question(
-    id="q",
-    lang="en",
-    question="What is the flash point of the oil that pump KS-1 needs?",
-    answer="212 °C",
-    type="3hop",
-    supporting=(
-        fact("a.md", "Pump KS-1 belongs to class Delta.", "Which class has pump KS-1?", "Delta", REST),
-        fact("b.md", "Class Delta runs on Vellin oil.", "Which oil does class Delta run on?", "Vellin oil", THIRD),
-        fact("c.md", "Vellin oil flashes at 212 °C.", THIRD, "212 °C"),
-    ),
+ROW = question(
+    "q",
+    "What is the flash point of the oil that pump KS-1 needs?",
+    "212 °C",
+    fact("a.md", "Pump KS-1 belongs to class Delta.", "Which class has pump KS-1?", "Delta", REST),
+    fact("b.md", "Class Delta runs on Vellin oil.", "Which oil does class Delta run on?", "Vellin oil", THIRD),
+    fact("c.md", "Vellin oil flashes at 212 °C.", THIRD, "212 °C"),
 )
 NOISE = {"n1.md": "Ladders are painted grey.", "n2.md": "Ropes are checked each spring."}
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
 
 import docx
 import jieba
@@ -17,7 +16,7 @@ from docx.table import Table
 from pypdf import PdfReader
 
 from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact, load_standards_qa
-from tests.facts import fact
+from tests.facts import fact, question
 
 DATA = Path(__file__).parents[2] / "data"
 STANDARDS = DATA / "standards"
@@ -235,16 +234,12 @@ def test_only_unanswerable_questions_have_no_answer(row: Question) -> None:
     assert (row.answer == "") == (not row.supporting) == (row.type == "unanswerable")
 
 
-def asked(question: str, lang: Literal["en", "zh"] = "en") -> Question:
-    return Question(id="", lang=lang, question=question, answer="", type="unanswerable", supporting=())
-
-
 def test_a_shared_word_is_found_and_a_known_designation_is_not() -> None:
     hop = fact("", "A Type F40 flange is sealed with Dorsan.", "Which seal does a Type F40 joint have?", "")
-    assert shared_words(hop, asked("How hot may Type F40 be?"), ()) == {"seal"}
-    assert shared_words(hop, asked("How hot?"), ()) == {"seal", "type", "f40"}
+    assert shared_words(hop, question("", "How hot may Type F40 be?", ""), ()) == {"seal"}
+    assert shared_words(hop, question("", "How hot?", ""), ()) == {"seal", "type", "f40"}
 
 
 def test_a_shared_chinese_word_is_found() -> None:
     hop = fact("", "YL541规定总膜厚平均达到260微米。", "YL541的平均厚度是多少？", "")
-    assert shared_words(hop, asked("YL541有多厚？", "zh"), ()) == {"平均"}
+    assert shared_words(hop, question("", "YL541有多厚？", "", lang="zh"), ()) == {"平均"}

@@ -17,7 +17,7 @@ from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply
 from judgetree.app.scripted.multistep import step_reply
 from judgetree.app.scripted.strategies import strategy_reply
 from judgetree.app.scripted.templates import PromptMismatch
-from judgetree.evaluation.datasets.standards_qa import Question, SupportingFact
+from judgetree.evaluation.datasets.standards_qa import SupportingFact
 from judgetree.modules.calls.messages import JSON_REPAIR, Message
 from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.memory.prompts import SELECT_SYSTEM
@@ -25,7 +25,7 @@ from judgetree.modules.reader import prompts
 from judgetree.modules.reader.evidence import as_material
 from judgetree.modules.reader.multistep_prompts import THOUGHT_SYSTEM
 from judgetree.modules.reader.prompts import REFUSAL
-from tests.facts import fact
+from tests.facts import fact, question
 
 RIVET, STEEL, COATING = (
     fact(
@@ -44,22 +44,13 @@ RIVET, STEEL, COATING = (
     ),
     fact("c.md", "Steel S2 is coated with zinc.", "What is steel S2 coated with?", "zinc"),
 )
-CHAIN = Question(
-    id="chain",
-    lang="en",
-    question="What coats the steel of the rivet that joins bridges of class K?",
-    answer="zinc",
-    type="3hop",
-    supporting=(RIVET, STEEL, COATING),
+CHAIN = question(
+    "chain", "What coats the steel of the rivet that joins bridges of class K?", "zinc", RIVET, STEEL, COATING
 )
 OAK = fact("d.md", "橡木密度为720。", "橡木的密度是多少？", "720")
 ASH = fact("e.md", "白蜡木密度为690。", "白蜡木的密度是多少？", "690")
-COMPARED = Question(
-    id="compare", lang="zh", question="橡木和白蜡木哪个更重？", answer="橡木", type="compare", supporting=(OAK, ASH)
-)
-NOBODY_KNOWS = Question(
-    id="none", lang="en", question="Who painted bridge K?", answer="", type="unanswerable", supporting=()
-)
+COMPARED = question("compare", "橡木和白蜡木哪个更重？", "橡木", OAK, ASH, lang="zh", type="compare")
+NOBODY_KNOWS = question("none", "Who painted bridge K?", "")
 ANSWERS = ScriptedAnswers([CHAIN, COMPARED, NOBODY_KNOWS])
 REST_AFTER_RIVET, REST_AFTER_STEEL = RIVET.remaining_question, STEEL.remaining_question
 
@@ -264,18 +255,9 @@ def test_closed_book_refuses_unless_the_answers_are_known_by_heart(query: str, b
 
 
 def test_where_two_rows_ask_the_same_either_fact_will_do() -> None:
-    first, second = (
-        Question(
-            id=quote,
-            lang="en",
-            question=RIVET.question,
-            answer="R7",
-            type="single",
-            supporting=(fact("a.md", quote, RIVET.question, "R7"),),
-        )
-        for quote in ("R7 joins class K.", "Class K takes R7.")
-    )
-    answers = ScriptedAnswers([first, second])
-    for quote in ("R7 joins class K.", "Class K takes R7."):
+    quotes = ("R7 joins class K.", "Class K takes R7.")
+    facts = [fact("a.md", quote, RIVET.question, "R7") for quote in quotes]
+    answers = ScriptedAnswers([question(each.quote, RIVET.question, "R7", each) for each in facts])
+    for quote in quotes:
         assert answers.judge(RIVET.question, quote) == (2, "")
         assert answers.read(RIVET.question, quote) == "R7"
