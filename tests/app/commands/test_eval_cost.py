@@ -95,7 +95,7 @@ def test_limit_on_money_stops_cleanly_and_the_run_goes_on(cli: Cli, priced: Path
     assert f"the run is not finished: {QUESTIONS - 1} of {QUESTIONS} answers are missing" in told
     again = cli(*options(priced, out, "--max-cost", "0.4"))
     assert "0 asked" in again.out
-    assert "Stopped at max_cost=0.4; the same command with a higher limit goes on." in again.out
+    assert "Stopped at max_cost=0.4; the same command with a higher limit continues." in again.out
     assert json.loads(cli(*options(priced, out, "--json")).out)["asked"] == QUESTIONS - 1
 
 
