@@ -128,7 +128,7 @@ def test_objects_are_parts_too_and_a_retriever_of_langchain_needs_no_collection(
         ({"systems": ["mine"]}, "Unknown system 'mine'. Allowed: llm, naive"),
         ({"systems": ["mine:nothing"]}, "has no attribute 'nothing'"),
         ({"systems": ["mine:WordJudge"]}, "cannot be made: .*missing 1 required positional argument: 'llm'"),
-        ({"systems": ["judge"], "judge": "mine:PARTS"}, "methods judge and fingerprint of a Judge"),
+        ({"systems": ["judge"], "judge": "mine:START"}, "methods judge and fingerprint of a Judge"),
         ({"systems": ["naive"], "retriever": "mine:StateGraph"}, "cannot be made"),
         ({"systems": ["naive"], "retriever": "mine:RagState"}, "LangChain retriever, or an object"),
     ],
