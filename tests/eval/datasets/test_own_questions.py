@@ -117,12 +117,23 @@ def test_other_values_are_no_questions(tmp_path: Path, given: object) -> None:
         ("q.xlsx", b"question\nWho?\n", "workbook"),
         ("q.jsonl", b'"Who?"\n', "not an object with keys"),
         ("q.csv", b"question,answer\n,Ada\n", "row 2: its question is empty"),
+        ("q.csv", b"question\nWho wrote, and when?\n", "row 2: it has 2 cells, and the first row names 1 columns"),
+        ("q.csv", b"question,answer\nWho, when?,Ada\n", "row 2: it has 3 cells"),
+        ("q.csv", b"question,Question,answer\nWho?,When?,Ada\n", "there are 2 columns 'question'. Rename"),
+        ("q.csv", b"question,answer\nWho?," + b"[" * 600 + b"]" * 600 + b"\n", "row 2: it is nested too deep"),
+        ("q.jsonl", b'{"question":"Who?","answer":' + b"[" * 900 + b"]" * 900 + b"}\n", "row 1: it is nested too deep"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, name: str, content: bytes, fault: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(LoadingError, match=fault):
         load_own_questions(tmp_path / name)
+
+
+def test_columns_without_a_use_may_repeat_and_rows_may_end_in_empty_cells(tmp_path: Path) -> None:
+    file = tmp_path / "q.csv"
+    file.write_text("question,note,note,\nWho?,a,b,,,\nWhen?\n", encoding="utf-8")
+    assert [question.question for question in load_own_questions(file).questions] == ["Who?", "When?"]
 
 
 def test_a_repeated_id_and_a_missing_folder_are_named(tmp_path: Path) -> None:
