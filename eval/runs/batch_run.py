@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from ...graphs.systems.registry import SYSTEMS
 from ...modules.calls.prices import load_prices
@@ -24,7 +24,7 @@ from .claims import can_share, prepare_checkpoints
 from .experiment import Experiment, load_experiment
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
 from .limits import Spending, refuse_unpriced
-from .manifest import identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
+from .manifest import Opened, identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
 from .rerun import Rerun, refuse_other_data
 from .runner import Progress, RunSummary, run_questions
 from .services import Services
@@ -220,7 +220,7 @@ def _start_over_if_unused(store: RunStore, wanted: Mapping[str, object]) -> None
     except SettingsError:
         store.start_over()
     else:
-        store.write_manifest({name: fact for name, fact in manifest.items() if name not in ("index", "judge")})
+        store.write_manifest({name: fact for name, fact in manifest.items() if name not in get_args(Opened)})
 
 
 def _enter(store: RunStore, experiment: Experiment, dataset: Dataset, settings: Settings, options: RunOptions) -> str:
@@ -253,6 +253,8 @@ def _enter_services(store: RunStore, services: Services, again: Rerun | None) ->
         if again is not None:
             refuse_other_data(again.manifest, {}, facts)
         known = with_opened(known, "index", facts, where=store.folder)
+    if services.own_retriever is not None:
+        known = with_opened(known, "retriever", services.own_retriever.fingerprint(), where=store.folder)
     if services.judge is not None:
         known = with_opened(known, "judge", services.judge.fingerprint(), where=store.folder)
     if known != manifest:
