@@ -12,7 +12,7 @@ from langchain_core.retrievers import BaseRetriever
 from ..calls.usage import CallMeter
 from ..errors import SettingsError
 from ..index.index import Index
-from ..parts import Part, made, needs_making, part_of, wanted_by
+from ..parts import Part, digest_of_fields, made, needs_making, part_of, wanted_by
 from ..settings import Settings
 from .contract import ChunkRetriever
 
@@ -34,8 +34,9 @@ class LangChainRetriever:
         self._version = version
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the name of the class and the version."""
-        return {"kind": type(self._inner).__qualname__, "version": self._version}
+        """Return the name of the class, the digest of its plain fields such as ``k``, and the version."""
+        fields = digest_of_fields(self._inner)
+        return {"kind": type(self._inner).__qualname__, "fields": fields, "version": self._version}
 
     async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
         """Return (chunk, score), best first."""
