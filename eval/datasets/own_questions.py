@@ -10,6 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -87,14 +88,14 @@ def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, 
 
 
 def keep_questions(questions: object, folder: Path) -> Path:
-    """Write a DataFrame, or a list of questions or of mappings, as a questions file; returns the file.
+    """Write a DataFrame, a Series, or a list of questions or of mappings, as a questions file; returns the file.
 
     Its name has the digest of its content, so that other questions do not replace it.
 
     Raises:
         SettingsError: The questions are something else, or a value is none that JSON can hold.
     """
-    rows = questions.to_dict("records") if hasattr(questions, "to_dict") else questions
+    rows = _records(questions)
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
         raise SettingsError(
             f"questions={questions!r:.200} is not usable. Give a file, a DataFrame, or a list of questions or mappings."
@@ -110,12 +111,28 @@ def keep_questions(questions: object, folder: Path) -> Path:
     return file
 
 
+def _records(questions: object) -> object:
+    """Return the rows of what pandas made, or ``questions`` itself."""
+    if not hasattr(questions, "to_dict"):
+        return questions
+    if not hasattr(questions, "columns"):
+        return questions.tolist() if hasattr(questions, "tolist") else questions
+    if not questions.columns.is_unique:
+        repeated = questions.columns[questions.columns.duplicated()][0]
+        raise SettingsError(f"questions has two columns {repeated!r}. Rename one of them.")
+    return questions.to_dict("records")
+
+
 def _row(row: object) -> object:
     return {"question": row} if isinstance(row, str) else row
 
 
 def _plain(value: object) -> object:
-    """Convert what numpy and pandas put into frames."""
+    """Convert what numpy and pandas put into frames; dates are written as in a CSV file."""
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, date):
+        return str(value)
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{value!r} is a {type(value).__name__}")

@@ -100,6 +100,22 @@ def test_a_frame_and_a_list_are_kept_as_a_file_named_by_its_content(tmp_path: Pa
     assert keep_questions(numbers, tmp_path) == first
 
 
+def test_dates_missing_values_and_a_series_are_kept(tmp_path: Path) -> None:
+    days = [pd.Timestamp("2024-05-01"), pd.NaT]
+    texts = pd.array(["a", pd.NA], dtype="string")
+    asked = pd.DataFrame({"question": ["When?", "Who?"], "answer": days, "type": texts, "seen": days})
+    [first, second] = load_own_questions(keep_questions(asked, tmp_path)).questions
+    assert (first.answers, first.type) == (("2024-05-01 00:00:00",), "a")
+    assert (second.answers, second.type) == ((), "")
+    series = load_own_questions(keep_questions(asked["question"], tmp_path)).questions
+    assert [question.question for question in series] == ["When?", "Who?"]
+
+
+def test_a_frame_with_two_columns_of_a_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"two columns 'question'. Rename"):
+        keep_questions(pd.DataFrame([["Who?", "When?"]], columns=["question", "question"]), tmp_path)
+
+
 @pytest.mark.parametrize("given", [[], {}, 7, [object()]])
 def test_other_values_are_no_questions(tmp_path: Path, given: object) -> None:
     with pytest.raises(SettingsError, match="Give "):
