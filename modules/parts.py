@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from .errors import SettingsError
 
@@ -23,6 +24,8 @@ PartKind = Literal["system", "judge", "retriever"]
 
 _GIVEN: dict[str, object] = {}
 """The objects that were given in this process, by name."""
+_LOADED: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+"""Digests of the files of classes and functions, as these were first used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +59,8 @@ def remembered(given: object) -> str:
     """Return a name under which ``find_part`` finds an object in this process.
 
     A class or function has its import path, by which other processes find it too. Another object has that of its class
-    and the digest of its fingerprint, and must be given again to another process.
+    and the digest of its fingerprint, or else of its fields (pydantic), and must be given again to another process. So
+    must a ``partial``, a bound method and a function that captured variables, whose digest is over these.
 
     >>> remembered(Part)
     'judgetree.modules.parts:Part'
@@ -66,12 +70,39 @@ def remembered(given: object) -> str:
     return name
 
 
+def digest_of_fields(value: object) -> str:
+    """Return 8 digits that change with those fields of a pydantic object that JSON can hold, and the others' classes.
+
+    Another object has no fields.
+    """
+    return _digest({name: _plain(getattr(value, name, None)) for name in getattr(type(value), "model_fields", ())})
+
+
+def _plain(value: object) -> object:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return str(getattr(value, "__qualname__", type(value).__qualname__))
+
+
 def _name_of(value: object) -> str:
-    if hasattr(value, "__qualname__"):
-        return f"{value.__module__}:{value.__qualname__}"
-    fingerprint: object = getattr(value, "fingerprint", dict)()
-    digest = hashlib.sha256(json.dumps(fingerprint, sort_keys=True, default=str).encode()).hexdigest()[:8]
-    return f"{type(value).__module__}:{type(value).__qualname__}({digest})"
+    if isinstance(value, functools.partial):
+        return f"{_name_of(value.func)}({_digest([_plain(value.args), _plain(value.keywords)])})"
+    if not hasattr(value, "__qualname__"):
+        digest = _digest(value.fingerprint()) if hasattr(value, "fingerprint") else digest_of_fields(value)
+        return f"{type(value).__module__}:{type(value).__qualname__}({digest})"
+    name = f"{value.__module__}:{value.__qualname__}"
+    if inspect.ismethod(value) and not inspect.isclass(value.__self__):
+        return f"{name}({_digest(_name_of(value.__self__))})"
+    captured = inspect.getclosurevars(value).nonlocals if inspect.isfunction(value) else {}
+    return f"{name}({_digest(_plain(captured))})" if captured else name
+
+
+def _digest(told: object) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:8]
 
 
 def plug_ins(kind: PartKind) -> dict[str, EntryPoint]:
@@ -112,7 +143,7 @@ def find_part(kind: PartKind, name: str) -> Part:
             value = getattr(value, attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise SettingsError(f"The {kind} {name!r} cannot be imported: {error}. Write module:name.") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script without a guard exits
         raise SettingsError(f"The module of the {kind} {name!r} failed: {type(error).__name__}: {error}.") from error
     return Part(name=name, value=value, source=_source_of(value))
 
@@ -159,10 +190,22 @@ def _imported(module: str) -> object:
 
 
 def _source_of(value: object) -> str:
+    while isinstance(value, functools.partial):
+        value = value.func
     named = value if hasattr(value, "__qualname__") else type(value)
     file = getattr(sys.modules.get(named.__module__), "__file__", None)
     try:
         code = Path(file).read_bytes() if file else inspect.getsource(named).encode()  # type: ignore[arg-type]
     except (OSError, TypeError):
         return ""
-    return hashlib.sha256(code).hexdigest()[:12]
+    digest = hashlib.sha256(code).hexdigest()[:12]
+    try:
+        loaded = _LOADED.setdefault(named, digest)
+    except TypeError:  # some callables of C cannot be referred to weakly
+        return digest
+    if file and loaded != digest:
+        raise SettingsError(
+            f"{file} has changed since {named.__qualname__} was imported, and Python still runs the old code. Start "
+            "Python anew."
+        )
+    return digest

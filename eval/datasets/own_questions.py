@@ -8,7 +8,9 @@ import hashlib
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -66,10 +68,19 @@ def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, 
     sources = None if folder is None else _sources_of(folder)
 
     def read(row: object) -> EvalQuestion:
-        return _question(_Cells(row, columns or {}), default_id=f"q{reader.number}", sources=sources)
+        if not isinstance(row, Mapping):
+            raise ValueError("it is not an object with keys such as question and answer")
+        return of_cells([*row.items()])
+
+    def of_cells(named: Sequence[tuple[object, object]]) -> EvalQuestion:
+        return _question(_Cells(named, columns or {}), default_id=f"q{reader.number}", sources=sources)
 
     is_table = path.suffix.lower() in (".csv", ".tsv", *_WORKBOOKS)
-    rows = reader.items(_table(path), read, key=_id) if is_table else reader.rows(read, key=_id)
+    if is_table:
+        header, below = _table(path)
+        rows = reader.items(below, lambda cells: of_cells(_named(header, cells)), key=_id)
+    else:
+        rows = reader.rows(read, key=_id)
     questions = tuple(rows)
     return with_digests(
         Dataset(name="questions", questions=questions, folder=folder, key_field="source", malformed=reader.checked())
@@ -77,14 +88,14 @@ def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, 
 
 
 def keep_questions(questions: object, folder: Path) -> Path:
-    """Write a DataFrame, or a list of questions or of mappings, as a questions file; returns the file.
+    """Write a DataFrame, a Series, or a list of questions or of mappings, as a questions file; returns the file.
 
     Its name has the digest of its content, so that other questions do not replace it.
 
     Raises:
         SettingsError: The questions are something else, or a value is none that JSON can hold.
     """
-    rows = questions.to_dict("records") if hasattr(questions, "to_dict") else questions
+    rows = _records(questions)
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
         raise SettingsError(
             f"questions={questions!r:.200} is not usable. Give a file, a DataFrame, or a list of questions or mappings."
@@ -100,12 +111,28 @@ def keep_questions(questions: object, folder: Path) -> Path:
     return file
 
 
+def _records(questions: object) -> object:
+    """Return the rows of what pandas made, or ``questions`` itself."""
+    if not hasattr(questions, "to_dict"):
+        return questions
+    if not hasattr(questions, "columns"):
+        return questions.tolist() if hasattr(questions, "tolist") else questions
+    if not questions.columns.is_unique:
+        repeated = questions.columns[questions.columns.duplicated()][0]
+        raise SettingsError(f"questions has two columns {repeated!r}. Rename one of them.")
+    return questions.to_dict("records")
+
+
 def _row(row: object) -> object:
     return {"question": row} if isinstance(row, str) else row
 
 
 def _plain(value: object) -> object:
-    """Convert what numpy and pandas put into frames."""
+    """Convert what numpy and pandas put into frames; dates are written as in a CSV file."""
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, date):
+        return str(value)
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{value!r} is a {type(value).__name__}")
@@ -121,13 +148,24 @@ def _sources_of(folder: Path) -> frozenset[str]:
     return frozenset(file.source for file in scan_files(folder).files)
 
 
-def _table(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield the rows below the first with their numbers, as a spreadsheet shows them; empty rows are left out."""
+def _table(path: Path) -> tuple[Sequence[object], Iterator[tuple[int, Sequence[object]]]]:
+    """Return the first row, and those below with their numbers, as a spreadsheet shows them, without empty ones."""
     rows = _workbook(path) if path.suffix.lower() in _WORKBOOKS else _csv(path)
-    header = [str(name).strip() for name in next(iter(rows), [])]
-    for number, row in enumerate(rows, start=2):
-        if any(str(cell).strip() for cell in row):
-            yield number, dict(zip(header, row, strict=False))
+    header = next(rows, [])
+    return header, (each for each in enumerate(rows, start=2) if not _is_blank(each[1]))
+
+
+def _is_blank(cells: Sequence[object]) -> bool:
+    return not any(str(cell).strip() for cell in cells)
+
+
+def _named(header: Sequence[object], cells: Sequence[object]) -> list[tuple[object, object]]:
+    if not _is_blank(cells[len(header) :]):
+        raise ValueError(
+            f"it has {len(cells)} cells, and the first row names {len(header)} columns. Put a text that holds the "
+            "separator between quotes"
+        )
+    return [*zip(header, cells, strict=False)]
 
 
 def _csv(path: Path) -> Iterator[Sequence[object]]:
@@ -156,12 +194,12 @@ def _workbook(path: Path) -> Iterator[Sequence[object]]:
 class _Cells:
     """The cells of one row by column."""
 
-    def __init__(self, row: object, columns: Mapping[str, str]) -> None:
-        if not isinstance(row, Mapping):
-            raise ValueError("it is not an object with keys such as question and answer")
-        self._cells = {str(name).strip().casefold(): cell for name, cell in row.items()}
+    def __init__(self, named: Sequence[tuple[object, object]], columns: Mapping[str, str]) -> None:
+        names = [str(name).strip() for name, _ in named]
+        self._cells = dict(zip(map(str.casefold, names), (cell for _, cell in named), strict=True))
+        self._counts = Counter(map(str.casefold, names))
         self._columns = columns
-        there = ", ".join(map(str, row))
+        there = ", ".join(names)
         if missing := [name for name in columns.values() if name.casefold() not in self._cells]:
             raise ValueError(f"there is no column {missing[0]!r}; there are {there}")
         if self._name_of("question") is None:
@@ -181,7 +219,10 @@ class _Cells:
 
     def _name_of(self, column: Column) -> str | None:
         names = (self._columns[column].casefold(),) if column in self._columns else USUAL_NAMES[column]
-        return next((name for name in names if name in self._cells), None)
+        name = next((name for name in names if name in self._cells), None)
+        if name is not None and self._counts[name] > 1:
+            raise ValueError(f"there are {self._counts[name]} columns {name!r}. Rename all but one")
+        return name
 
 
 def _shown(cell: object) -> str:

@@ -109,6 +109,9 @@ class RowReader:
             except ValueError as error:  # also ValidationError, JSONDecodeError, UnicodeDecodeError
                 self.malformed.append((number, explain(error)))
                 continue
+            except RecursionError:
+                self.malformed.append((number, "it is nested too deep"))
+                continue
             if first_row.setdefault(key(row), number) != number:
                 self.malformed.append((number, f"{key(row)!r} was already in row {first_row[key(row)]}"))
                 continue

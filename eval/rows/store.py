@@ -235,7 +235,8 @@ class RunStore:
 
     def start_over(self) -> None:
         """Delete manifest, rows and trees, for a run that never had an answer."""
-        for file in (self._manifest_file, self.rows_file, self.folder / "trees.jsonl"):
+        # The manifest last: a kill in between leaves no rows without it, which the next run would take for its own.
+        for file in (self.rows_file, self.folder / "trees.jsonl", self._manifest_file):
             file.unlink(missing_ok=True)
 
     def read_rows(self) -> list[RunRow]:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from ...graphs.systems.registry import SYSTEMS
+from ...graphs.threads.checkpoints import open_call_journal
+from ...modules.background_loop import background_loop
 from ...modules.calls.prices import load_prices
 from ...modules.errors import SettingsError
 from ...modules.llm.cache import without_reading
@@ -24,9 +26,9 @@ from .claims import can_share, prepare_checkpoints
 from .experiment import Experiment, load_experiment
 from .jobs import Job, Retry, choose_questions, dataset_of, draw, plan_jobs, with_paths
 from .limits import Spending, refuse_unpriced
-from .manifest import identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
+from .manifest import Opened, identity_of, index_facts, manifest_of, refuse_other_run, with_opened, with_prompts
 from .rerun import Rerun, refuse_other_data
-from .runner import Progress, RunSummary, run_questions
+from .runner import Progress, RunSummary, checkpoints_of, run_questions
 from .services import Services
 
 Number = TypeVar("Number", int, float)
@@ -143,7 +145,7 @@ def run_experiment(
     shared = can_share(settings)
     with store.held(shared=shared):
         if not shared:
-            _start_over_if_unused(store, identity_of(experiment, whole, settings))
+            _start_over_if_unused(store, settings, identity_of(experiment, whole, settings))
         with store.setting_up(on_setup):
             run_id = _record_experiment(store, experiment, whole, settings, options)
         tail = RowTail(store)
@@ -210,17 +212,27 @@ def _kept_incomplete(experiment: Experiment, dataset: Dataset, rows: Iterable[Ru
     )
 
 
-def _start_over_if_unused(store: RunStore, wanted: Mapping[str, object]) -> None:
-    """Delete a run of other settings that never had an answer, such as a first try with a wrong key."""
+def _start_over_if_unused(store: RunStore, settings: Settings, wanted: Mapping[str, object]) -> None:
+    """Delete a run of other settings that never had an answer, such as a first try with a wrong key.
+
+    One whose open questions have made calls is kept: they can be resumed.
+    """
     manifest = store.read_manifest()
     if manifest is None or any(not row.setup_failed or row.paid for row in store.read_attempts()):
+        return
+    if background_loop().run(_has_booked_calls(checkpoints_of(store, settings))):
         return
     try:
         refuse_other_run(manifest, wanted, where=store.folder)
     except SettingsError:
         store.start_over()
     else:
-        store.write_manifest({name: fact for name, fact in manifest.items() if name not in ("index", "judge")})
+        store.write_manifest({name: fact for name, fact in manifest.items() if name not in get_args(Opened)})
+
+
+async def _has_booked_calls(checkpoints: str) -> bool:
+    async with open_call_journal(checkpoints) as journal:
+        return journal is not None and bool(await journal.booked_calls())
 
 
 def _record_experiment(
@@ -255,6 +267,8 @@ def _record_services(store: RunStore, services: Services, again: Rerun | None) -
         if again is not None:
             refuse_other_data(again.manifest, {}, facts)
         known = with_opened(known, "index", facts, where=store.folder)
+    if services.own_retriever is not None:
+        known = with_opened(known, "retriever", services.own_retriever.fingerprint(), where=store.folder)
     if services.judge is not None:
         known = with_opened(known, "judge", services.judge.fingerprint(), where=store.folder)
     if known != manifest:

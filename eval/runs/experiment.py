@@ -163,6 +163,7 @@ class Experiment(BaseModel):
             else:
                 for name in given:
                     check_name("system", name, SYSTEMS)
+                given = tuple(dict.fromkeys(given))
         except SettingsError as error:
             raise ValueError(str(error)) from error
         return given

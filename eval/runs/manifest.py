@@ -33,6 +33,8 @@ PROMPTS: Mapping[str, str] = {
     **STRATEGY_PROMPTS,
 }
 """Versions of all prompts by their keys in a manifest, which holds those that its run uses."""
+Opened = Literal["index", "retriever", "judge"]
+"""Parts of a manifest that describe opened services; a retriever only if it is one of one's own."""
 PROMPT_LIMITS = (
     "max_recent_turns",
     "max_relevant_turns",
@@ -102,13 +104,11 @@ def index_facts(index: Index) -> dict[str, object]:
     }
 
 
-def with_opened(
-    manifest: Manifest, part: Literal["index", "judge"], facts: Mapping[str, object], *, where: object
-) -> Manifest:
-    """Add facts to a manifest that are known only once the services are open: the index, or the judge.
+def with_opened(manifest: Manifest, part: Opened, facts: Mapping[str, object], *, where: object) -> Manifest:
+    """Add facts to a manifest that are known only once the services are open.
 
     Raises:
-        SettingsError: The existing rows used another index or judge.
+        SettingsError: The existing rows used another index, retriever or judge.
     """
     known = manifest.get(part)
     if isinstance(known, Mapping):

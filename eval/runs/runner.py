@@ -21,6 +21,7 @@ from ...modules.calls.journal import BOOKED_TO, CallJournal
 from ...modules.calls.prices import FREE, Cost, ModelUsage
 from ...modules.disk import is_full_disk, writing_error
 from ...modules.errors import JudgetreeError, ModelSetupError, RunLimitReached, UserError, ungrouped
+from ...modules.settings import Settings
 from ..rows.code_version import code_version
 from ..rows.from_results import paid_for, row_of
 from ..rows.store import Completeness, Place, RowTail, RunRow, RunStore
@@ -111,6 +112,12 @@ def run_questions(
     return background_loop().run(work.run())
 
 
+def checkpoints_of(store: RunStore, settings: Settings) -> Address:
+    """Return the address of a run's checkpoints and call journal: a file of the run directory, or PostgreSQL."""
+    url = settings.checkpoint_url
+    return url if is_postgres(url) else Address(f"sqlite:///{store.folder / 'checkpoints.sqlite'}")
+
+
 class _Asker(Protocol):
     """Answers the jobs of one system and repeat."""
 
@@ -170,7 +177,9 @@ class _Run:
             for place in dict.fromkeys((job.system, job.repeat, job.fresh) for job in self._jobs):
                 self._askers[place] = self._open_asker(*place)
                 closing.push_async_callback(self._askers[place].aclose)
-            self._journal = await closing.enter_async_context(open_call_journal(self._checkpoint_url))
+            self._journal = await closing.enter_async_context(
+                open_call_journal(checkpoints_of(self._store, self._services.settings))
+            )
             await self._recover_books()
             claims = await closing.enter_async_context(open_claims(self._services.settings, self._run_id))
             work = WorkList(self._chains, claims, is_done=self._is_done, is_over=self._is_over)
@@ -210,11 +219,6 @@ class _Run:
         without_rows = {thread_id_of(self._run_id, job) for job in self._jobs} - with_rows
         self._spending.recover(call for call in calls if call.booked_to in without_rows)
 
-    @property
-    def _checkpoint_url(self) -> Address:
-        url = self._services.settings.checkpoint_url
-        return url if is_postgres(url) else Address(f"sqlite:///{self._store.folder / 'checkpoints.sqlite'}")
-
     def _is_over(self) -> bool:
         return bool(self._spending.exhausted) or self._setup_failures.is_reached
 
@@ -227,7 +231,7 @@ class _Run:
         return chain.is_done(self._newest)
 
     def _open_asker(self, system: str, repeat: int, fresh: bool) -> _Asker:
-        changes = {"checkpoints": self._checkpoint_url, "durability": "exit"}
+        changes = {"checkpoints": checkpoints_of(self._store, self._services.settings), "durability": "exit"}
         settings = self._services.settings.model_copy(update=changes)
         if self._services.dataset.is_conversational:
             return TurnAsker(

@@ -107,6 +107,8 @@ class Services:
         self._on_progress = on_progress
         self._resources = ExitStack()
         self._retriever: ChunkRetriever | None = None
+        self.own_retriever: ChunkRetriever | None = None
+        """The retriever, if it is one of one's own."""
         self.index: Index | None = None
         """The open index; None without a system that retrieves."""
         self.judge: Judge | None = None
@@ -164,9 +166,10 @@ class Services:
         if experiment.retriever is not None:
             if needs_index(experiment.retriever):
                 self.index = self._open_index()
-            return create_own_retriever(
+            self.own_retriever = create_own_retriever(
                 experiment.retriever, index=self.index, topk=experiment.topk, settings=self.settings
             )
+            return self.own_retriever
         self.index = self._open_index()
         retriever = Retriever(
             self.index,

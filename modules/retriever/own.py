@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from langchain_core.documents import Document
@@ -12,16 +12,18 @@ from langchain_core.retrievers import BaseRetriever
 from ..calls.usage import CallMeter
 from ..errors import SettingsError
 from ..index.index import Index
-from ..parts import Part, made, needs_making, part_of, wanted_by
+from ..parts import Part, digest_of_fields, made, needs_making, part_of, wanted_by
 from ..settings import Settings
 from .contract import ChunkRetriever
+
+_INT_BITS = 63
 
 
 class LangChainRetriever:
     """Any LangChain retriever as the retriever of a graph.
 
-    A document without ``chunk_id`` gets the digest of its text, so that equal texts are one chunk. Its score is its
-    ``score`` or ``relevance_score``, else 1 / rank.
+    A document whose ``chunk_id`` is no text gets its id or the digest of its text, so that equal texts are one chunk.
+    Its score is its ``score`` or ``relevance_score``, else 1 / rank.
 
     ::
 
@@ -34,13 +36,19 @@ class LangChainRetriever:
         self._version = version
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the name of the class and the version."""
-        return {"kind": type(self._inner).__qualname__, "version": self._version}
+        """Return the name of the class, the digest of its plain fields such as ``k``, and the version."""
+        fields = digest_of_fields(self._inner)
+        return {"kind": type(self._inner).__qualname__, "fields": fields, "version": self._version}
 
     async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
-        """Return (chunk, score), best first."""
+        """Return (chunk, score), best first.
+
+        Raises:
+            SettingsError: Two documents with other texts have the same ``chunk_id``.
+        """
         found = await self._inner.ainvoke(query)
-        return [(_as_chunk(document), _score(document, rank)) for rank, document in enumerate(found, start=1)]
+        hits = [(_as_chunk(document), _score(document, rank)) for rank, document in enumerate(found, start=1)]
+        return _told_apart(hits, name=type(self._inner).__qualname__)
 
 
 class OwnRetriever:
@@ -55,8 +63,13 @@ class OwnRetriever:
         return {**self._inner.fingerprint(), "part": self._part.name, "source": self._part.source}
 
     async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
-        """Search by the inner retriever."""
-        return await self._inner.asearch(query, meter=meter)
+        """Search by the inner retriever.
+
+        Raises:
+            SettingsError: It gives something else than pairs of a document and a score, or chunks that cannot be told
+                apart by ``chunk_id``.
+        """
+        return _told_apart(await self._inner.asearch(query, meter=meter), name=self._part.name)
 
 
 def needs_index(given: object) -> bool:
@@ -95,14 +108,46 @@ def create_own_retriever(given: object, *, index: Index | None, topk: int, setti
     return cast(ChunkRetriever, retriever) if part.is_built_in else OwnRetriever(cast(ChunkRetriever, retriever), part)
 
 
+def _told_apart(found: object, *, name: str) -> list[tuple[Document, float]]:
+    """Copy hits with metadata that can be stored; a text that was found twice counts once.
+
+    A graph keeps one chunk for each ``chunk_id``, and would lose the others without a word.
+    """
+    chunks: dict[str, tuple[Document, float]] = {}
+    for hit in found if isinstance(found, Iterable) else [found]:
+        if not (isinstance(hit, tuple | list) and len(hit) == 2 and isinstance(hit[0], Document)):
+            raise SettingsError(f"The retriever {name!r} found {hit!r:.100}. Give pairs: (Document, score).")
+        metadata = {key: _storable(value) for key, value in hit[0].metadata.items()}
+        if metadata.get("chunk_id") in (None, ""):
+            raise SettingsError(
+                f"The retriever {name!r} found a chunk without chunk_id. Give each chunk one of its own."
+            )
+        metadata["chunk_id"] = chunk_id = str(metadata["chunk_id"])
+        chunk = Document(page_content=hit[0].page_content, metadata=metadata)
+        kept, _ = chunks.setdefault(chunk_id, (chunk, hit[1]))
+        if kept.page_content != chunk.page_content:
+            raise SettingsError(
+                f"The retriever {name!r} gives the chunk_id {chunk_id!r} to two texts. Give each chunk one of its own."
+            )
+    return [*chunks.values()]
+
+
 def _as_chunk(document: Document) -> Document:
     digest = hashlib.sha256(document.page_content.encode("utf-8", "surrogatepass")).hexdigest()
+    given = document.metadata.get("chunk_id")
+    chunk_id = given if isinstance(given, str) and given else document.id or digest[:32]
     return Document(
-        page_content=document.page_content,
-        metadata={"chunk_id": document.id or digest[:32], "source": "", **document.metadata},
+        page_content=document.page_content, metadata={"source": "", **document.metadata, "chunk_id": chunk_id}
     )
 
 
+def _storable(value: object) -> object:
+    """Convert the numbers that checkpoints cannot store: those of numpy, and whole ones of more than 64 bits."""
+    if hasattr(value, "item") and hasattr(value, "dtype") and not getattr(value, "shape", None):
+        value = value.item()
+    return str(value) if isinstance(value, int) and value.bit_length() > _INT_BITS else value
+
+
 def _score(document: Document, rank: int) -> float:
-    given: Sequence[object] = [document.metadata.get(key) for key in ("score", "relevance_score")]
+    given: Sequence[object] = [_storable(document.metadata.get(key)) for key in ("score", "relevance_score")]
     return next((float(score) for score in given if isinstance(score, int | float)), 1 / rank)

@@ -1,10 +1,13 @@
 """Parts of one's own by import path, plug-in and object; what their names and sources say."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from judgetree.modules import parts
 from judgetree.modules.errors import SettingsError
@@ -46,6 +49,33 @@ def test_an_object_is_found_by_its_name_in_this_process_only(module: Path, monke
         find_part("judge", name)
 
 
+def test_what_is_made_with_other_values_has_another_name() -> None:
+    class Pieces(BaseModel):
+        k: int = 3
+        kwargs: dict[str, object] = {}
+
+        def build(self) -> None: ...
+
+    def builder(k: int) -> Callable[[], int]:
+        return lambda: k
+
+    given = [Pieces(k=1), Pieces(k=5), Pieces(kwargs={"k": 1}), Pieces(k=1).build, Pieces(k=5).build]
+    given += [partial(Pieces, k=1), partial(Pieces, k=5), builder(1), builder(5)]
+    names = [remembered(each) for each in given]
+    assert len(set(names)) == len(names)
+    assert [find_part("retriever", name).value for name in names] == given
+    assert part_of("retriever", given[5]).source == part_of("retriever", Pieces).source
+    again = [remembered(each) for each in (Pieces(k=5), partial(Pieces, k=5), builder(5))]
+    assert again == [names[1], names[6], names[8]]
+
+
+def test_a_file_that_changed_after_its_import_is_refused(module: Path) -> None:
+    find_part("judge", "own_parts:Mine")
+    module.write_text(module.read_text() + "# another version\n")
+    with pytest.raises(SettingsError, match=r"own_parts.py has changed since Mine was imported.*Start Python anew"):
+        find_part("judge", "own_parts:Mine")
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
@@ -54,10 +84,12 @@ def test_an_object_is_found_by_its_name_in_this_process_only(module: Path, monke
         ("own_parts:", "cannot be imported"),
         (":Mine", "cannot be imported"),
         ("broken:Mine", "failed: ZeroDivisionError: division by zero"),
+        ("script:Mine", "failed: SystemExit: 0"),
     ],
 )
 def test_what_cannot_be_imported_is_named(module: Path, name: str, problem: str) -> None:
     module.with_name("broken.py").write_text("1 / 0\n")
+    module.with_name("script.py").write_text("raise SystemExit(0)\n")
     with pytest.raises(SettingsError, match=problem):
         find_part("judge", name)
 

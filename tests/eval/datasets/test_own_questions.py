@@ -100,6 +100,22 @@ def test_a_frame_and_a_list_are_kept_as_a_file_named_by_its_content(tmp_path: Pa
     assert keep_questions(numbers, tmp_path) == first
 
 
+def test_dates_missing_values_and_a_series_are_kept(tmp_path: Path) -> None:
+    days = [pd.Timestamp("2024-05-01"), pd.NaT]
+    texts = pd.array(["a", pd.NA], dtype="string")
+    asked = pd.DataFrame({"question": ["When?", "Who?"], "answer": days, "type": texts, "seen": days})
+    [first, second] = load_own_questions(keep_questions(asked, tmp_path)).questions
+    assert (first.answers, first.type) == (("2024-05-01 00:00:00",), "a")
+    assert (second.answers, second.type) == ((), "")
+    series = load_own_questions(keep_questions(asked["question"], tmp_path)).questions
+    assert [question.question for question in series] == ["When?", "Who?"]
+
+
+def test_a_frame_with_two_columns_of_a_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"two columns 'question'. Rename"):
+        keep_questions(pd.DataFrame([["Who?", "When?"]], columns=["question", "question"]), tmp_path)
+
+
 @pytest.mark.parametrize("given", [[], {}, 7, [object()]])
 def test_other_values_are_no_questions(tmp_path: Path, given: object) -> None:
     with pytest.raises(SettingsError, match="Give "):
@@ -117,12 +133,23 @@ def test_other_values_are_no_questions(tmp_path: Path, given: object) -> None:
         ("q.xlsx", b"question\nWho?\n", "workbook"),
         ("q.jsonl", b'"Who?"\n', "not an object with keys"),
         ("q.csv", b"question,answer\n,Ada\n", "row 2: its question is empty"),
+        ("q.csv", b"question\nWho wrote, and when?\n", "row 2: it has 2 cells, and the first row names 1 columns"),
+        ("q.csv", b"question,answer\nWho, when?,Ada\n", "row 2: it has 3 cells"),
+        ("q.csv", b"question,Question,answer\nWho?,When?,Ada\n", "there are 2 columns 'question'. Rename"),
+        ("q.csv", b"question,answer\nWho?," + b"[" * 600 + b"]" * 600 + b"\n", "row 2: it is nested too deep"),
+        ("q.jsonl", b'{"question":"Who?","answer":' + b"[" * 900 + b"]" * 900 + b"}\n", "row 1: it is nested too deep"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, name: str, content: bytes, fault: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(LoadingError, match=fault):
         load_own_questions(tmp_path / name)
+
+
+def test_columns_without_a_use_may_repeat_and_rows_may_end_in_empty_cells(tmp_path: Path) -> None:
+    file = tmp_path / "q.csv"
+    file.write_text("question,note,note,\nWho?,a,b,,,\nWhen?\n", encoding="utf-8")
+    assert [question.question for question in load_own_questions(file).questions] == ["Who?", "When?"]
 
 
 def test_a_repeated_id_and_a_missing_folder_are_named(tmp_path: Path) -> None:

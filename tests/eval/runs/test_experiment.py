@@ -41,6 +41,10 @@ def test_file_that_is_not_usable_says_why(tmp_path: Path, text: str, named: str)
         load_experiment(written(tmp_path, text))
 
 
+def test_a_system_that_is_named_twice_is_asked_once() -> None:
+    assert load_experiment(dataset="x:y", systems=["naive", "judge", "naive"]).systems == ("naive", "judge")
+
+
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"nowhere\.yaml cannot be read"):
         load_experiment(tmp_path / "nowhere.yaml")

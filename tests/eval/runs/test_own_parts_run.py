@@ -19,6 +19,7 @@ from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import CHAIN, CHINESE, write_corpus
 
 PARTS = """
+from langchain_core.documents import Document
 from langgraph.graph import END, START, StateGraph
 
 from judgetree import RagGraph, Verdict
@@ -36,6 +37,15 @@ class WordJudge:
 
     async def judge(self, query, chunk, *, meter, expand=True):
         return Verdict(status="judged", score=2 if "grey" in chunk.page_content else 0)
+
+
+class OneRung:
+    def fingerprint(self):
+        return {"rungs": "1"}
+
+    async def asearch(self, query, *, meter):
+        rung = Document(page_content="Ladders are grey.", metadata={"chunk_id": "1", "source": "deep/ladders.txt"})
+        return [(rung, 1.0)]
 
 
 def build_twice(**options):
@@ -101,8 +111,15 @@ def test_parts_by_import_path_are_measured_like_the_built_in_ones(tmp_path: Path
     assert again.questions["prediction"].tolist() == report.questions["prediction"].tolist()
 
 
-def test_another_source_of_the_judge_is_another_run(tmp_path: Path, settings: Settings) -> None:
-    keys = {**KEYS, "corpus": "./docs", "systems": ("judge",), "judge": "mine:WordJudge", "search_type": "sparse"}
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"systems": ("judge",), "judge": "mine:WordJudge", "corpus": "./docs", "search_type": "sparse"},
+        {"systems": ("naive",), "retriever": "mine:OneRung"},
+    ],
+)
+def test_another_source_of_a_part_is_another_run(tmp_path: Path, settings: Settings, part: dict[str, object]) -> None:
+    keys = {**KEYS, **part}
     evaluation.run(out=tmp_path / "run", settings=settings, **keys)
     Path("mine.py").write_text(f"{PARTS}\n# another version\n", encoding="utf-8")
     del sys.modules["mine"]

@@ -11,7 +11,7 @@ import pytest
 from judgetree import evaluation
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation import RunStore
-from judgetree.modules.errors import CollectionError, ModelSetupError, SettingsError
+from judgetree.modules.errors import CollectionError, LoadingError, ModelSetupError, SettingsError
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import CHAIN, CHINESE, write_corpus
@@ -66,6 +66,20 @@ def test_a_first_try_that_asked_nothing_claims_no_run_directory(tmp_path: Path, 
     assert len(evaluation.run(settings=settings, **keys).questions) == 4
     with pytest.raises(SettingsError, match="holds another run"):
         evaluation.run(settings=dead, **keys)
+
+
+def test_a_run_with_an_open_question_that_was_paid_for_is_not_started_over(tmp_path: Path, settings: Settings) -> None:
+    keys = {**OPTIONS, "questions": QUESTIONS, "corpus": f"{tmp_path}/docs", "out": tmp_path / "run"}
+    keys |= {"systems": ("judge",), "cache": "off"}
+    with pytest.raises(LoadingError, match="holds no finished question"):
+        evaluation.run(settings=settings, max_calls=1, **keys)
+    store = RunStore(tmp_path / "run")
+    begun = store.read_manifest()
+    assert store.read_rows() == []
+    with pytest.raises(SettingsError, match=r"holds another run \(topk"):
+        evaluation.run(settings=settings, **{**keys, "topk": 2})
+    assert store.read_manifest() == begun
+    assert len(evaluation.run(settings=settings, **keys).questions) == 2
 
 
 def test_no_corpus_and_two_sources_of_questions_are_refused(tmp_path: Path, settings: Settings) -> None:

@@ -1,0 +1,80 @@
+"""Retrievers of one's own: what they find has ids of its own, and metadata that checkpoints can store."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.errors import SettingsError
+from judgetree.modules.retriever.contract import ChunkRetriever
+from judgetree.modules.retriever.own import create_own_retriever
+from judgetree.modules.settings import load_settings
+
+
+def chunk(text: str, **metadata: object) -> Document:
+    return Document(page_content=text, metadata={"source": "a.md", **metadata})
+
+
+class Fixed:
+    def __init__(self, *found: object) -> None:
+        self.found = found
+
+    def fingerprint(self) -> dict[str, str]:
+        return {}
+
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        return [*self.found]  # type: ignore[list-item]
+
+
+class FixedDocuments(BaseRetriever):
+    found: list[Document]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        return self.found
+
+
+def found_by(retriever: object) -> list[tuple[Document, float]]:
+    made: ChunkRetriever = create_own_retriever(retriever, index=None, topk=3, settings=load_settings())
+    return asyncio.run(made.asearch("Why?", meter=CallMeter(node="retrieve")))
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        ((chunk("a", chunk_id="1"),), r"\(Document, score\)"),
+        (((chunk("a"), 1.0),), "without chunk_id"),
+        (((chunk("a", chunk_id=None), 1.0),), "without chunk_id"),
+        (((chunk("a", chunk_id="1"), 1.0), (chunk("b", chunk_id=1), 0.5)), "'1' to two texts"),
+    ],
+)
+def test_what_would_lose_evidence_is_refused(found: tuple[object, ...], problem: str) -> None:
+    with pytest.raises(SettingsError, match=f"test_own:Fixed.*{problem}"):
+        found_by(Fixed(*found))
+
+
+def test_a_text_that_is_found_twice_is_one_chunk() -> None:
+    found = found_by(Fixed((chunk("a", chunk_id="1"), 1.0), (chunk("a", chunk_id="1"), 0.5)))
+    assert [score for _, score in found] == [1.0]
+
+
+def test_values_of_numpy_and_large_numbers_can_be_stored() -> None:
+    shared = chunk("a", chunk_id="1", score=np.float32(0.5), row=np.int64(7), isbn=2**70, tags=["x"])
+    [(found, score)] = found_by(FixedDocuments(found=[shared]))
+    assert score == 0.5
+    stored = {"score": 0.5, "row": 7, "isbn": str(2**70), "tags": ["x"]}
+    assert {name: found.metadata[name] for name in stored} == stored
+    assert type(found.metadata["row"]) is int
+    assert type(shared.metadata["row"]) is np.int64, "the retriever's own document is left alone"
+
+
+def test_documents_numbered_anew_in_each_file_are_chunks_of_their_own() -> None:
+    found = found_by(FixedDocuments(found=[chunk("a", chunk_id=0), chunk("b", chunk_id=0), chunk("c", chunk_id="c-1")]))
+    ids = [each.metadata["chunk_id"] for each, _ in found]
+    assert len(set(ids)) == 3
+    assert ids[2] == "c-1"
