@@ -6,8 +6,9 @@ approximation, nothing of Milvus.
 
 from __future__ import annotations
 
+import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -15,7 +16,6 @@ from statistics import fmean
 import numpy as np
 import numpy.typing as npt
 
-from judgetree.evaluation.calibration.data import Bm25
 from judgetree.evaluation.datasets.questions import EvalQuestion
 from judgetree.evaluation.metrics.retrieval import all_supporting
 from judgetree.modules.embedding.embedder import Embedder, create_embeddings
@@ -31,26 +31,53 @@ TOLERANCE = 0.02
 RRF_K = 60
 BM25_K1, BM25_B = 1.2, 0.75
 _MOST_ROWS = 16_384
-"""Most rows that Milvus returns at once."""
+"""Milvus gives no more rows at once."""
 _STOPPED = frozenset(STOP_WORDS)
 
-Scores = Sequence[float] | npt.NDArray[np.float64]
-"""One score per document, in their order; higher is better."""
+Scores = npt.NDArray[np.float64]
+"""One a document, in their order; higher is better."""
 
 
-def searched(text: str) -> str:
-    """Return the words of a text as Milvus Lite's standard analyzer does: lower case, without stop words."""
-    return " ".join(word for word in re.findall(r"\w+", text.lower()) if word not in _STOPPED)
+def words_of(text: str) -> list[str]:
+    """Words as Milvus Lite's standard analyzer cuts them: runs of word characters in lower case, no stop words."""
+    return [word for word in re.findall(r"\w+", text.lower()) if word not in _STOPPED]
 
 
-def bm25_over(texts: Sequence[str]) -> Bm25:
-    """Make a BM25 search with the parameters of Milvus; query it with ``searched`` texts."""
-    return Bm25([searched(text) for text in texts], k1=BM25_K1, b=BM25_B)
+class Bm25:
+    """Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with Lucene's IDF, never negative."""
+
+    def __init__(self, texts: Sequence[str], *, k1: float = BM25_K1, b: float = BM25_B) -> None:
+        counts = [Counter(words_of(text)) for text in texts]
+        lengths = [sum(count.values()) for count in counts]
+        mean_length = fmean(lengths) if any(lengths) else 1.0
+        weights: defaultdict[str, dict[int, float]] = defaultdict(dict)
+        for place, count in enumerate(counts):
+            damping = k1 * (1 - b + b * lengths[place] / mean_length)
+            for word, times in count.items():
+                weights[word][place] = times * (k1 + 1) / (times + damping)
+        self._size = len(texts)
+        self._postings = {
+            word: (np.array(list(found)), np.array(list(found.values())) * _idf(self._size, len(found)))
+            for word, found in weights.items()
+        }
+
+    def scores(self, query: str) -> Scores:
+        """0 for a text that shares no word; a word that the query has twice counts twice."""
+        scores = np.zeros(self._size)
+        for word in words_of(query):
+            if word in self._postings:
+                places, weights = self._postings[word]
+                scores[places] += weights
+        return scores
+
+
+def _idf(texts: int, holding: int) -> float:
+    return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
 
 
 @dataclass(frozen=True, kw_only=True)
 class BruteForce:
-    """The reference search; texts, keys and vectors are aligned."""
+    """The reference search. Texts, keys and vectors belong together by place."""
 
     chunk_ids: Sequence[str]
     keys: Sequence[str]
@@ -59,11 +86,11 @@ class BruteForce:
     bm25: Bm25
 
     def search(self, query: str, vector: Sequence[float], *, topk: int) -> list[str]:
-        """Return the keys of the ``topk`` best, best first; fetches max(4 * topk, 12) per field, as the retriever."""
+        """Keys of the ``topk`` best, best first; each field is asked for max(4 * topk, 12), as the retriever does."""
         fetched = max(4 * topk, 12)
         asked = np.asarray(vector, dtype=np.float64)
         dense = self._ranked(self.vectors @ (asked / np.linalg.norm(asked)), fetched)
-        by_words = self.bm25.scores(searched(query))
+        by_words = self.bm25.scores(query)
         sparse = [place for place in self._ranked(by_words, fetched) if by_words[place] > 0]
         fused = fuse([dense, sparse])
         best = sorted(fused, key=lambda place: (-fused[place], self.chunk_ids[place]))[:topk]
@@ -75,7 +102,7 @@ class BruteForce:
 
 
 def fuse(rankings: Sequence[Sequence[int]], *, k: int = RRF_K) -> dict[int, float]:
-    """Fuse rankings by reciprocal rank (Cormack et al., SIGIR 2009): sum 1 / (k + rank), with ranks from 1."""
+    """Reciprocal rank fusion (Cormack et al., SIGIR 2009): the sum of 1 / (k + rank), ranks from 1 on."""
     fused: defaultdict[int, float] = defaultdict(float)
     for ranking in rankings:
         for rank, place in enumerate(ranking, start=1):
@@ -84,7 +111,7 @@ def fuse(rankings: Sequence[Sequence[int]], *, k: int = RRF_K) -> dict[int, floa
 
 
 def brute_force_over(index: Index, key_field: str) -> BruteForce:
-    """Make the reference search over the content of the collection."""
+    """The reference over what the collection holds."""
     client = index.connection.client
     index.info()  # loads the collection
     fields = [PK_FIELD, TEXT_FIELD, key_field, DENSE_FIELD]
@@ -94,13 +121,13 @@ def brute_force_over(index: Index, key_field: str) -> BruteForce:
         chunk_ids=[str(row[PK_FIELD]) for row in rows],
         keys=[str(row[key_field]) for row in rows],
         vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
-        bm25=bm25_over([str(row[TEXT_FIELD]) for row in rows]),
+        bm25=Bm25([str(row[TEXT_FIELD]) for row in rows]),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Agreement of both searches at one k, over all questions."""
+    """Both searches at one k, over all questions."""
 
     ours: float
     """Share of questions whose supporting paragraphs are all among the first k."""
@@ -112,7 +139,7 @@ class Agreement:
 def compare(
     questions: Sequence[EvalQuestion], ours: Retriever, reference: BruteForce, embedder: Embedder, key_field: str
 ) -> Agreement:
-    """Ask both; k is the retriever's ``topk``."""
+    """Ask both; the k is the retriever's ``topk``."""
     figures = []
     for question in questions:
         hits = ours.get_similar_chunk_with_score(question.question)
@@ -129,7 +156,7 @@ def compare(
 
 
 def measure() -> list[Row]:
-    """Measure all-supporting at 3 and at 10."""
+    """All-supporting at 3 and at 10."""
     required = f"within {TOLERANCE} of each other"
     given = hotpotqa()
     if given is None:

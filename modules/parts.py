@@ -195,7 +195,7 @@ def _source_of(value: object) -> str:
     named = value if hasattr(value, "__qualname__") else type(value)
     file = getattr(sys.modules.get(named.__module__), "__file__", None)
     try:
-        code = Path(file).read_bytes() if file else inspect.getsource(named).encode()  # type: ignore[arg-type]
+        code = Path(file).read_bytes() if file else _code_of(named).encode()
     except (OSError, TypeError):
         return ""
     digest = hashlib.sha256(code).hexdigest()[:12]
@@ -209,3 +209,9 @@ def _source_of(value: object) -> str:
             "Python anew."
         )
     return digest
+
+
+def _code_of(named: object) -> str:
+    """Return the code of a class or function of a notebook cell; before Python 3.13 only that of functions is found."""
+    methods = [each for each in vars(named).values() if inspect.isfunction(each)] if inspect.isclass(named) else [named]
+    return "".join(map(inspect.getsource, methods))  # type: ignore[arg-type]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.errors import SettingsError
 from ...modules.index.index import Index
+from ...modules.judge.factory import JudgeKind
 from ...modules.judge.prompts import GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERSION
 from ...modules.memory.prompts import CONVERSATION_VERSION
 from ...modules.parts import find_part
@@ -83,8 +84,19 @@ def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
         "temperature": settings.temperature,
         **limits,
         **{name: PROMPTS[name] for name in _prompts_of(experiment, dataset)},
-        **{f"{name}{_SOURCE}": find_part("system", name).source for name in experiment.systems if name not in SYSTEMS},
+        **dict(_sources_of(experiment)),
     }
+
+
+def _sources_of(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Yield the sources of the parts of one's own, by key; rows of another judge or retriever are never accepted."""
+    for name in experiment.systems:
+        if name not in SYSTEMS:
+            yield f"{name}{_SOURCE}", find_part("system", name).source
+    if experiment.judge not in get_args(JudgeKind):
+        yield "judge_source", find_part("judge", experiment.judge).source
+    if experiment.retriever is not None:
+        yield "retriever_source", find_part("retriever", experiment.retriever).source
 
 
 def index_facts(index: Index) -> dict[str, object]:

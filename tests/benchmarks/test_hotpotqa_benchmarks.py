@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from langchain_core.documents import Document
 
 from benchmarks.hotpotqa_oracle import GoldJudge, GoldReader, RememberingRetriever, Seen, needs_of, sub_question
-from benchmarks.hotpotqa_retrieval import BruteForce, bm25_over, fuse, searched
+from benchmarks.hotpotqa_retrieval import Bm25, BruteForce, fuse, words_of
 from judgetree.evaluation.datasets.hotpotqa import load_hotpotqa
 from judgetree.evaluation.datasets.questions import Dataset
 from judgetree.modules.calls.usage import CallMeter
@@ -24,7 +25,19 @@ KEY = "document_key"
 
 
 def test_words_are_those_of_the_analyzer() -> None:
-    assert searched("The Mill's wheel, at O'Neil's: 40-mm") == "mill s wheel o neil s 40 mm"
+    assert words_of("The Mill's wheel, at O'Neil's: 40-mm") == ["mill", "s", "wheel", "o", "neil", "s", "40", "mm"]
+
+
+def test_bm25_is_the_formula() -> None:
+    # Two of three texts hold "cat" (idf = ln(1 + 1.5/2.5)), all have the mean length: one occurrence weighs 1, two
+    # weigh 2 * 2.2 / 3.2.
+    scores = Bm25(["cat sat", "cat cat", "dog ran"]).scores("cat")
+    assert list(scores) == pytest.approx([math.log(1.6), math.log(1.6) * 4.4 / 3.2, 0.0])
+
+
+def test_bm25_counts_repeated_words_and_ignores_unknown_ones() -> None:
+    bm25 = Bm25(["cat sat", "dog ran"])
+    assert list(bm25.scores("cat cat bird")) == pytest.approx(list(2 * bm25.scores("cat")))
 
 
 def test_fusion_sums_the_reciprocal_ranks() -> None:
@@ -36,7 +49,7 @@ def test_brute_force_fuses_both_fields_and_breaks_ties_by_id() -> None:
         chunk_ids=["c", "b", "a"],
         keys=["words", "both", "vectors"],
         vectors=np.array([[-1.0, 0.0], [0.8, 0.6], [1.0, 0.0]], dtype=np.float32),
-        bm25=bm25_over(["mill mill weir", "mill weir weir", "barn"]),
+        bm25=Bm25(["mill mill weir", "mill weir weir", "barn"]),
     )
     # By vectors: vectors, both, words. By words: words, both. So both has 2/62, words 1/61 + 1/63, vectors 1/61.
     assert search.search("mill", [2.0, 0.0], topk=3) == ["words", "both", "vectors"]

@@ -1,5 +1,6 @@
 """Parts of one's own by import path, plug-in and object; what their names and sources say."""
 
+import linecache
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -74,6 +75,18 @@ def test_a_file_that_changed_after_its_import_is_refused(module: Path) -> None:
     module.write_text(module.read_text() + "# another version\n")
     with pytest.raises(SettingsError, match=r"own_parts.py has changed since Mine was imported.*Start Python anew"):
         find_part("judge", "own_parts:Mine")
+
+
+def test_a_class_of_a_notebook_cell_has_a_source() -> None:
+    def source_of(code: str) -> str:
+        linecache.cache["cell"] = (len(code), None, code.splitlines(keepends=True), "cell")
+        namespace: dict[str, object] = {"__name__": "a_notebook"}
+        exec(compile(code, "cell", "exec"), namespace)
+        return part_of("judge", namespace["Mine"]).source
+
+    one = source_of("class Mine:\n    def judge(self):\n        return 1\n")
+    assert len(one) == 12
+    assert source_of("class Mine:\n    def judge(self):\n        return 2\n") != one
 
 
 @pytest.mark.parametrize(
