@@ -42,6 +42,8 @@ SHARED = (
     "search_type",
     "ranker_type",
     "ranker_params",
+    "retriever",
+    "retriever_source",
     "llm",
     "temperature",
     "strategy",

@@ -37,6 +37,7 @@ _HEAD_FACTS = (
     "temperature",
     "judge",
     "topk",
+    "retriever",
     "search_type",
     "max_rec_depth",
     "corpus",
@@ -113,6 +114,8 @@ def _facts(run: LoadedRun, report: Report) -> str:
         "run": str(run.manifest.get("created", ""))[:10],
         **{name.replace("_", " "): identity.get(name) for name in _HEAD_FACTS},
     }
+    if identity.get("retriever") is not None:
+        del facts["search type"]
     shown = [(name, value) for name, value in facts.items() if value not in (None, "")]
     return "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in shown)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,8 @@ from ...modules.calls.prices import Cost
 from ...modules.errors import SettingsError
 from ..calibration.judge_figures import JudgeFigures, judges_of
 from ..rows.code_version import code_versions_in, mixed_versions
+from ..rows.store import Manifest
+from ..runs.manifest import accepted_changes
 from .conversation import conversation_frame, conversation_lines
 from .failures import FailureKind, completeness_counts, damage_lines, failure_kind
 from .frames import (
@@ -158,10 +160,17 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
         files=(),
         conversation=conversation,
         conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
-        version_lines=tuple(mixed_versions(code_versions_in(run.manifest), questions["code"].value_counts().to_dict())),
+        version_lines=tuple(_version_lines(run.manifest, questions)),
         baseline=baseline or run.baseline,
         shown=_shown_metrics(run.experiment.metrics, metrics, ks),
     )
+
+
+def _version_lines(manifest: Manifest, questions: pd.DataFrame) -> Iterator[str]:
+    yield from mixed_versions(code_versions_in(manifest), questions["code"].value_counts().to_dict())
+    if accepted := accepted_changes(manifest):
+        yield f"**Rows of several versions may be mixed, since changes were accepted: {'; '.join(accepted)}.**"
+        yield ""
 
 
 def _shown_metrics(metrics: tuple[str, ...] | None, there: Collection[str], ks: Sequence[int]) -> tuple[str, ...]:

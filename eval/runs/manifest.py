@@ -151,7 +151,19 @@ def with_prompts(manifest: Manifest, wanted: Mapping[str, object]) -> Manifest:
     """Add the prompts of ``wanted``, an identity, to a manifest: those of new systems and accepted changes."""
     known = part_of(manifest, "identity")
     new = {name: version for name, version in wanted.items() if _is_prompt(name) and known.get(name) != version}
-    return {**manifest, "identity": {**known, **new}} if new else manifest
+    if not new:
+        return manifest
+    changed = [
+        f"{name}: {known[name]} then, {new[name]} now" for name in new if name in known and name.endswith(_SOURCE)
+    ]
+    accepted = {"accepted": [*accepted_changes(manifest), *changed]} if changed else {}
+    return {**manifest, "identity": {**known, **new}, **accepted}
+
+
+def accepted_changes(manifest: Manifest) -> list[str]:
+    """Return the changed sources of systems of one's own that the run accepted, oldest first, a phrase each."""
+    kept = manifest.get("accepted")
+    return list(map(str, kept)) if isinstance(kept, list) else []
 
 
 def stored_identity(manifest: Manifest) -> Mapping[str, object]:

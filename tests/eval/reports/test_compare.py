@@ -151,6 +151,7 @@ def test_repeated_questions_count_once(tmp_path: Path, file: Path) -> None:
     ("setting", "said"),
     [
         ({"topk": 5}, r"topk: 3 and 5.*--force"),
+        ({"retriever": "json:JSONDecoder"}, "retriever: None and 'json:JSONDecoder'"),
         ({"strategy": "refine"}, "'stuff' and 'refine'; refine_prompt: None and "),
     ],
 )

@@ -9,7 +9,13 @@ import pytest
 from judgetree.evaluation.datasets.questions import Dataset, DialogueTurn, EvalQuestion
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.manifest import identity_of, manifest_of, refuse_other_run, with_prompts
+from judgetree.evaluation.runs.manifest import (
+    accepted_changes,
+    identity_of,
+    manifest_of,
+    refuse_other_run,
+    with_prompts,
+)
 from judgetree.evaluation.runs.rerun import load_rerun
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import load_settings
@@ -67,6 +73,14 @@ def test_prompts_of_new_systems_are_taken_down_and_held_from_then_on() -> None:
     other = {**identity("judge"), "judge_prompt": "new"}
     with pytest.raises(SettingsError, match=r"judge_prompt: .* now"):
         refuse_other_run(grown, other, where="here")
+
+
+def test_accepted_changes_of_a_system_of_ones_own_are_taken_down() -> None:
+    manifest = {"identity": {**identity("naive"), "mine:build source": "a"}}
+    assert accepted_changes(with_prompts(manifest, {"other:build source": "b"})) == []
+    changed = with_prompts(manifest, {"mine:build source": "b"})
+    again = with_prompts(changed, {"mine:build source": "c"})
+    assert accepted_changes(again) == ["mine:build source: a then, b now", "mine:build source: b then, c now"]
 
 
 def test_temperature_is_that_of_the_run_that_is_done_again(tmp_path: Path) -> None:

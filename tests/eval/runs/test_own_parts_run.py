@@ -127,6 +127,19 @@ def test_another_source_of_a_part_is_another_run(tmp_path: Path, settings: Setti
         evaluation.run(out=tmp_path / "run", settings=settings, **keys)
 
 
+def test_an_accepted_change_of_a_system_is_in_the_report(tmp_path: Path, settings: Settings) -> None:
+    keys = {**KEYS, "retriever": Ladders(), "systems": ("mine:build_twice",)}
+    first = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    assert "changes were accepted" not in first.to_markdown()
+    Path("mine.py").write_text(f"{PARTS}\n# another version\n", encoding="utf-8")
+    del sys.modules["mine"]
+    with pytest.raises(SettingsError, match="mine:build_twice source"):
+        evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    accepting = evaluation.RunOptions(accept_changes=True)
+    second = evaluation.run(out=tmp_path / "run", settings=settings, options=accepting, **keys)
+    assert "changes were accepted: mine:build_twice source: " in second.to_markdown()
+
+
 def test_objects_are_parts_too_and_a_retriever_of_langchain_needs_no_collection(
     tmp_path: Path, settings: Settings
 ) -> None:
