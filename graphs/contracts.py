@@ -79,7 +79,7 @@ def check_system(build: GraphBuilder) -> None:
         ContractError: It breaks a rule.
     """
     finished = _Services()
-    with build(checkpointer="memory:", context=finished.context()) as graph:
+    with build(checkpointer="memory:", context=finished.context(), durability="async") as graph:
         thread: RunnableConfig = {"configurable": {"thread_id": "contract"}}
         state = graph.invoke(_QUERY, thread)
         _require(isinstance(state.get("answer"), str) and state["answer"] != "", "a run ends with an answer", state)
@@ -94,14 +94,14 @@ def check_system(build: GraphBuilder) -> None:
         recorded = tree.usage["llm_calls"]
         _require(recorded == calls, "each call is in the records of the state", f"{recorded} of {calls} calls")
     failing = _Services(failures=1)
-    with build(checkpointer="memory:", context=failing.context()) as graph:
+    with build(checkpointer="memory:", context=failing.context(), durability="async") as graph:
         try:
             graph.invoke(_QUERY, thread)
         except ModelCallError:
             state = graph.invoke(_QUERY, thread)
         _require(bool(state.get("answer")), "a thread whose model failed once is resumed", state)
     poor = _Services()
-    with build(checkpointer="memory:", context=poor.context(calls=1)) as graph:
+    with build(checkpointer="memory:", context=poor.context(calls=1), durability="async") as graph:
         state = graph.invoke(_QUERY, thread)
         _require(poor.reader.calls <= 1, "the budget of model calls is kept", f"{poor.reader.calls} calls of 1")
         _require(bool(state.get("answer")), "a spent budget still gives an answer", state)

@@ -228,3 +228,10 @@ def test_a_broken_system_is_told_why(node: Any, rule: str) -> None:
 
     with pytest.raises(ContractError, match=rule):
         check_system(build)
+
+
+def test_a_builder_without_defaults_is_checked() -> None:
+    def build(*, checkpointer: Any, context: Any, durability: Any) -> RagGraph:
+        return SYSTEMS["naive"].build(checkpointer=checkpointer, context=context, durability=durability)
+
+    check_system(build)
