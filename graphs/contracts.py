@@ -26,6 +26,7 @@ from ..modules.errors import BudgetSpent, ModelCallError
 from ..modules.judge.contract import Judge, Verdict, checked_verdict
 from ..modules.llm.endpoint import ChatLLM
 from ..modules.retriever.contract import ChunkRetriever
+from .rag.graph import RagGraph
 from .rag.search_tree import SearchTree
 from .systems.registry import GraphBuilder
 from .threads.context import Limits, RagContext
@@ -79,7 +80,7 @@ def check_system(build: GraphBuilder) -> None:
         ContractError: It breaks a rule.
     """
     finished = _Services()
-    with build(checkpointer="memory:", context=finished.context(), durability="async") as graph:
+    with _built(build, finished.context()) as graph:
         thread: RunnableConfig = {"configurable": {"thread_id": "contract"}}
         state = graph.invoke(_QUERY, thread)
         _require(isinstance(state.get("answer"), str) and state["answer"] != "", "a run ends with an answer", state)
@@ -94,17 +95,27 @@ def check_system(build: GraphBuilder) -> None:
         recorded = tree.usage["llm_calls"]
         _require(recorded == calls, "each call is in the records of the state", f"{recorded} of {calls} calls")
     failing = _Services(failures=1)
-    with build(checkpointer="memory:", context=failing.context(), durability="async") as graph:
+    with _built(build, failing.context()) as graph:
         try:
             graph.invoke(_QUERY, thread)
         except ModelCallError:
             state = graph.invoke(_QUERY, thread)
         _require(bool(state.get("answer")), "a thread whose model failed once is resumed", state)
     poor = _Services()
-    with build(checkpointer="memory:", context=poor.context(calls=1), durability="async") as graph:
+    with _built(build, poor.context(calls=1)) as graph:
         state = graph.invoke(_QUERY, thread)
         _require(poor.reader.calls <= 1, "the budget of model calls is kept", f"{poor.reader.calls} calls of 1")
         _require(bool(state.get("answer")), "a spent budget still gives an answer", state)
+
+
+def _built(build: GraphBuilder, context: RagContext) -> RagGraph:
+    rule = "a system is a function that builds a RagGraph of checkpointer, context and durability"
+    try:
+        graph = build(checkpointer="memory:", context=context, durability="async")
+    except Exception as error:
+        raise ContractError(f"{rule}; it raised {type(error).__name__}: {error}") from error
+    _require(isinstance(graph, RagGraph), rule, graph)
+    return graph
 
 
 async def _check_verdicts(judge: Judge) -> None:
@@ -254,9 +265,15 @@ def _chunk(place: int, text: str) -> Document:
 
 
 def _check_fingerprint(part: Judge | ChunkRetriever) -> None:
-    first = part.fingerprint()
+    rule = "fingerprint gives texts by name"
+    try:
+        first = part.fingerprint()
+    except Exception as error:
+        raise ContractError(
+            f"{rule}; it raised {type(error).__name__}: {error}. Give an object, not its class"
+        ) from error
     is_text = isinstance(first, Mapping) and all(isinstance(each, str) for pair in first.items() for each in pair)
-    _require(is_text, "fingerprint gives texts by name", first)
+    _require(is_text, rule, first)
     again = part.fingerprint()
     _require(again == first, "fingerprint gives the same each time", (first, again))
 

@@ -41,7 +41,7 @@ USUAL_NAMES: Mapping[Column, tuple[str, ...]] = {
 UNANSWERABLE = "unanswerable"
 """The type of a question to which a refusal is the right answer."""
 
-_WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
+_WORKBOOKS = (".xlsx", ".xlsm")
 
 
 def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, folder: Path | None = None) -> Dataset:
@@ -156,7 +156,7 @@ def _table(path: Path) -> tuple[Sequence[object], Iterator[tuple[int, Sequence[o
 
 
 def _is_blank(cells: Sequence[object]) -> bool:
-    return not any(str(cell).strip() for cell in cells)
+    return not any(_shown(cell).strip() for cell in cells)
 
 
 def _named(header: Sequence[object], cells: Sequence[object]) -> list[tuple[object, object]]:
@@ -183,11 +183,15 @@ def _csv(path: Path) -> Iterator[Sequence[object]]:
 
 def _workbook(path: Path) -> Iterator[Sequence[object]]:
     with needs_extra("eval"):
-        from python_calamine import CalamineError, CalamineWorkbook  # noqa: PLC0415 - only workbooks need it
+        import openpyxl  # noqa: PLC0415 - only workbooks need it
 
     try:
-        yield from CalamineWorkbook.from_path(path).get_sheet_by_index(0).to_python()
-    except (OSError, CalamineError) as error:
+        workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        try:
+            yield from workbook.worksheets[0].iter_rows(values_only=True)
+        finally:
+            workbook.close()
+    except Exception as error:  # a broken file may raise anything
         raise LoadingError(f"Cannot read {path}: {error}. Give a workbook that Excel or LibreOffice opens.") from error
 
 
@@ -195,7 +199,7 @@ class _Cells:
     """The cells of one row by column."""
 
     def __init__(self, named: Sequence[tuple[object, object]], columns: Mapping[str, str]) -> None:
-        names = [str(name).strip() for name, _ in named]
+        names = [_shown(name).strip() for name, _ in named]
         self._cells = dict(zip(map(str.casefold, names), (cell for _, cell in named), strict=True))
         self._counts = Counter(map(str.casefold, names))
         self._columns = columns

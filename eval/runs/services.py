@@ -11,7 +11,7 @@ from pathlib import Path
 from ...graphs.systems.registry import find_system, retrieves
 from ...graphs.threads.context import Limits, RagContext
 from ...modules.calls.prices import LOCAL
-from ...modules.errors import SettingsError
+from ...modules.errors import CollectionError, SettingsError
 from ...modules.index.factory import open_index
 from ...modules.index.file_parsers import LoadLimits
 from ...modules.index.index import Index
@@ -186,7 +186,13 @@ class Services:
             index = open_corpus(self.dataset, self.settings, on_progress=self._on_progress)
             return self._resources.enter_context(index)
         index = self._resources.enter_context(open_index(self.experiment.corpus, self.settings))
-        index.info()  # raises for a collection that does not exist
+        try:
+            index.info()
+        except CollectionError as error:
+            hint = (
+                f" For the folder, write ./{self.experiment.corpus}." if Path(self.experiment.corpus).is_dir() else ""
+            )
+            raise CollectionError(f"{error}{hint}") from error
         return index
 
     def _create_judge(self, llm: ChatLLM) -> Judge:

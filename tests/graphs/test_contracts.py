@@ -124,6 +124,7 @@ BROKEN_JUDGES = {
         "raised IndexError",
     ),
     "random fingerprint": (BrokenJudge(lambda chunk: USELESS, lambda: {"n": str(next(COUNT))}), "the same each time"),
+    "a class": (BrokenJudge, "fingerprint gives texts by name; it raised .*Give an object, not its class"),
     "fingerprint of numbers": (BrokenJudge(lambda chunk: USELESS, lambda: {"n": 1}), "texts by name"),
 }
 
@@ -228,6 +229,9 @@ def test_a_broken_system_is_told_why(node: Any, rule: str) -> None:
 
     with pytest.raises(ContractError, match=rule):
         check_system(build)
+    for other in (lambda **options: None, lambda context: None):
+        with pytest.raises(ContractError, match="a function that builds a RagGraph"):
+            check_system(other)
 
 
 def test_a_builder_without_defaults_is_checked() -> None:
