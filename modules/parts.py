@@ -70,6 +70,11 @@ def remembered(given: object) -> str:
     return name
 
 
+def remembered_as(name: str) -> object:
+    """Return the object that was last remembered under a name; None if there is none."""
+    return _GIVEN.get(name)
+
+
 def digest_of_fields(value: object) -> str:
     """Return 8 digits that change with those fields of a pydantic object that JSON can hold, and the others' classes.
 

@@ -26,7 +26,7 @@ from ...modules.addresses import Address, with_addresses
 from ...modules.errors import SettingsError, faults_of
 from ...modules.judge.factory import JudgeKind
 from ...modules.llm.cache import CacheMode
-from ...modules.parts import check_name, remembered
+from ...modules.parts import check_name, remembered, remembered_as
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import without_secrets
 from ..datasets.registry import OWN_QUESTIONS
@@ -152,7 +152,13 @@ class Experiment(BaseModel):
     @field_validator("systems", "retriever", "judge", mode="before")
     @classmethod
     def _name_objects(cls, given: object) -> object:
-        return [_name_of(each) for each in given] if isinstance(given, list | tuple) else _name_of(given)
+        if not isinstance(given, list | tuple):
+            return _name_of(given)
+        names = [_name_of(each) for each in given]
+        for name, each in zip(names, given, strict=True):
+            if not isinstance(each, str) and remembered_as(name) is not each:
+                raise ValueError(f"two parts are both named {name}, so that nothing tells them apart: name one of them")
+        return names
 
     @field_validator("systems", "judge")
     @classmethod

@@ -156,6 +156,7 @@ def test_objects_are_parts_too_and_a_retriever_of_langchain_needs_no_collection(
     ("keys", "problem"),
     [
         ({"systems": ["mine"]}, "Unknown system 'mine'. Allowed: llm, naive"),
+        ({"systems": [lambda **options: None, lambda **options: 1]}, "two parts are both named .*<lambda>"),
         ({"systems": ["mine:nothing"]}, "has no attribute 'nothing'"),
         ({"systems": ["mine:WordJudge"]}, "cannot be made: .*missing 1 required positional argument: 'llm'"),
         ({"systems": ["judge"], "judge": "mine:START"}, "methods judge and fingerprint of a Judge"),
