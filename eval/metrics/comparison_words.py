@@ -55,6 +55,8 @@ def _p_words(comparison: PairedComparison) -> str:
 def _detectable(comparison: PairedComparison) -> str:
     if comparison.smallest_detectable is None:
         return "These questions cannot say how small a difference would be found."
+    if comparison.smallest_detectable > 1:
+        return "With so few questions, not even the largest possible difference would be found four times out of five."
     points = _points(comparison.smallest_detectable)
     return f"A true difference of {points} points would be found four times out of five with so many questions."
 

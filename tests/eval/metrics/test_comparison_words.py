@@ -49,6 +49,13 @@ def test_a_correction_can_take_a_difference_back() -> None:
     )
 
 
+def test_a_difference_beyond_all_scores_is_no_number_of_points() -> None:
+    doubtful = replace(SHOWN, p_value=0.5, smallest_detectable=8.167)
+    assert verdict_in_words(doubtful, a="judge", b="naive").endswith(
+        "With so few questions, not even the largest possible difference would be found four times out of five."
+    )
+
+
 def test_an_interval_around_zero_shows_no_difference() -> None:
     doubtful = replace(SHOWN, difference=MeanInterval(mean=0.032, low=-0.001, high=0.06, n=500))
     assert verdict_in_words(doubtful, a="judge", b="naive").startswith("No difference in EM was shown")
