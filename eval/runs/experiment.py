@@ -154,7 +154,7 @@ class Experiment(BaseModel):
     def _name_objects(cls, given: object) -> object:
         if not isinstance(given, list | tuple):
             return _name_of(given)
-        names = [_name_of(each) for each in given]
+        names = [each if isinstance(each, str) else remembered(each) for each in given]
         for name, each in zip(names, given, strict=True):
             if not isinstance(each, str) and remembered_as(name) is not each:
                 raise ValueError(f"two parts are both named {name}, so that nothing tells them apart: name one of them")
