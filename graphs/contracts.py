@@ -126,9 +126,8 @@ async def _check_verdicts(judge: Judge) -> None:
     for place, verdict in enumerate(alone):
         problem = checked_verdict(verdict).problem
         _require(not problem.startswith("The judge gave"), "a verdict has allowed values", problem)
-        may_lack_question = (
-            verdict.score != 1 or bool(verdict.problem) or place % 2 == 1
-        )  # every second was not expanded
+        was_expanded = place % 2 == 0
+        may_lack_question = verdict.score != 1 or bool(verdict.problem) or not was_expanded
         _require(may_lack_question or bool(verdict.next_query), "a score of 1 has a supplementary question", verdict)
     together = await asyncio.gather(*(_verdict(judge, chunks[0], expand=True) for _ in range(_AT_ONCE)))
     _require({each.status for each in together} == {alone[0].status}, "verdicts given at once are as alone", together)

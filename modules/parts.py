@@ -11,14 +11,15 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 from weakref import WeakKeyDictionary
 
-from .errors import SettingsError
+from .errors import SettingsError, UserError
 
 PartKind = Literal["system", "judge", "retriever"]
 
@@ -26,6 +27,10 @@ _GIVEN: dict[str, object] = {}
 """The objects that were given in this process, by name."""
 _LOADED: WeakKeyDictionary[object, str] = WeakKeyDictionary()
 """Digests of the files of classes and functions, as these were first used."""
+
+
+class _Fingerprinted(Protocol):
+    def fingerprint(self) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +111,8 @@ def _name_of(value: object) -> str:
     return f"{name}({_digest(_plain(captured))})" if captured else name
 
 
-def _digest(told: object) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:8]
+def _digest(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:8]
 
 
 def plug_ins(kind: PartKind) -> dict[str, EntryPoint]:
@@ -165,10 +170,35 @@ def made(part: Part, **offered: object) -> object:
     given = offered if wanted is None else {name: value for name, value in offered.items() if name in wanted}
     try:
         return part.value(**given)  # type: ignore[operator]
+    except UserError:
+        raise
     except TypeError as error:
         raise SettingsError(
             f"{part.name!r} cannot be made: {error}. It may take {', '.join(offered)}, by these names."
         ) from error
+    except Exception as error:
+        raise SettingsError(f"{part.name!r} cannot be made: {type(error).__name__}: {error}.") from error
+
+
+def fingerprint_of(part: Part, inner: _Fingerprinted) -> dict[str, str]:
+    """Return the fingerprint of a judge or retriever of one's own: its name, its source, and what it says of itself.
+
+    Raises:
+        SettingsError: What it says of itself is no mapping.
+    """
+    own: object = inner.fingerprint()
+    if not isinstance(own, Mapping):
+        raise SettingsError(f"The fingerprint of {part.name!r} is {own!r:.100}. Give texts by name.")
+    return {"part": part.name, "source": part.source, **{f"own.{key}": str(value) for key, value in own.items()}}
+
+
+@contextmanager
+def surviving_exit(part: Part) -> Iterator[None]:
+    """Raise RuntimeError where a part calls ``sys.exit``, which would end the process as if all were well."""
+    try:
+        yield
+    except SystemExit as error:
+        raise RuntimeError(f"{part.name!r} called sys.exit({error.code!r})") from error
 
 
 def needs_making(part: Part) -> bool:

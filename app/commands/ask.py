@@ -74,7 +74,7 @@ class AskOptions:
             max_depth=number("max_rec_depth"),
             max_llm_calls=number("max_llm_calls"),
             search_type=json.loads(fingerprint.get("retriever.search_type", "null")),
-            judge=fingerprint.get("judge.kind"),
+            judge=fingerprint.get("judge.part", fingerprint.get("judge.kind")),
             strategy=next(
                 (name for name in get_args(StrategyName) if name == fingerprint.get("reader.strategy")), None
             ),

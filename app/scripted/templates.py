@@ -45,8 +45,8 @@ def find_script(
     Later messages, such as repair retries of the judge, are ignored. Returns None for an unknown system message.
 
     Raises:
-        PromptMismatch: The system message is known, but the user message follows no template of it; the message names
-            ``built_by``, the module that builds such prompts.
+        PromptMismatch: The system message is known, but the user message follows none of its templates; the message
+            names ``built_by``, the module that builds such prompts.
     """
     system = next((text for role, text in messages if role == "system"), "")
     user = next((text for role, text in messages if role == "user"), "")

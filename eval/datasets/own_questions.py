@@ -75,9 +75,9 @@ def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, 
     def of_cells(named: Sequence[tuple[object, object]]) -> EvalQuestion:
         return _question(_Cells(named, columns or {}), default_id=f"q{reader.number}", sources=sources)
 
-    is_table = path.suffix.lower() in (".csv", ".tsv", *_WORKBOOKS)
-    if is_table:
-        header, below = _table(path)
+    if path.suffix.lower() in (".csv", ".tsv", *_WORKBOOKS):
+        known = {name.casefold() for names in (*USUAL_NAMES.values(), (columns or {}).values()) for name in names}
+        header, below = _table(path, known)
         rows = reader.items(below, lambda cells: of_cells(_named(header, cells)), key=_id)
     else:
         rows = reader.rows(read, key=_id)
@@ -96,7 +96,7 @@ def keep_questions(questions: object, folder: Path) -> Path:
         SettingsError: The questions are something else, or a value is none that JSON can hold.
     """
     rows = _records(questions)
-    if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
+    if not isinstance(rows, Sequence) or isinstance(rows, str | bytes) or not rows:
         raise SettingsError(
             f"questions={questions!r:.200} is not usable. Give a file, a DataFrame, or a list of questions or mappings."
         )
@@ -148,9 +148,9 @@ def _sources_of(folder: Path) -> frozenset[str]:
     return frozenset(file.source for file in scan_files(folder).files)
 
 
-def _table(path: Path) -> tuple[Sequence[object], Iterator[tuple[int, Sequence[object]]]]:
+def _table(path: Path, names: Collection[str]) -> tuple[Sequence[object], Iterator[tuple[int, Sequence[object]]]]:
     """Return the first row, and those below with their numbers, as a spreadsheet shows them, without empty ones."""
-    rows = _workbook(path) if path.suffix.lower() in _WORKBOOKS else _csv(path)
+    rows = _workbook(path) if path.suffix.lower() in _WORKBOOKS else _csv(path, names)
     header = next(rows, [])
     return header, (each for each in enumerate(rows, start=2) if not _is_blank(each[1]))
 
@@ -168,13 +168,19 @@ def _named(header: Sequence[object], cells: Sequence[object]) -> list[tuple[obje
     return [*zip(header, cells, strict=False)]
 
 
-def _csv(path: Path) -> Iterator[Sequence[object]]:
+def _csv(path: Path, names: Collection[str]) -> Iterator[Sequence[object]]:
+    """Yield the rows, separated by what makes the most of ``names``, or else the most columns, of the first line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise LoadingError(f"Cannot read {path}: {error}. Give a UTF-8 file.") from error
     header = text.partition("\n")[0]
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=header.count)
+
+    def columns_by(separator: str) -> tuple[int, int]:
+        found = [name.strip(' "\r').casefold() for name in header.split(separator)]
+        return sum(name in names for name in found), len(found)
+
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=columns_by)
     try:
         yield from csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     except csv.Error as error:

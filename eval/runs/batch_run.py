@@ -135,8 +135,9 @@ def run_experiment(
     settings = settings or (options.again.settings if options.again else load_settings())
     settings = with_experiment(settings, experiment)
     whole = dataset_of(experiment)
+    identity = identity_of(experiment, whole, settings)
     if options.again is not None:
-        refuse_other_data(options.again.manifest, identity_of(experiment, whole, settings))
+        refuse_other_data(options.again.manifest, identity)
     dataset = _pilot_of(choose_questions(whole, experiment), experiment, options)
     asked = _without_cached_replies(experiment) if options.force else experiment
     prices = load_prices(settings.home)
@@ -145,9 +146,9 @@ def run_experiment(
     shared = can_share(settings)
     with store.held(shared=shared):
         if not shared:
-            _start_over_if_unused(store, settings, identity_of(experiment, whole, settings))
+            _start_over_if_unused(store, settings, identity)
         with store.setting_up(on_setup):
-            run_id = _record_experiment(store, experiment, whole, settings, options)
+            run_id = _record_experiment(store, experiment, whole, settings, options, identity)
         tail = RowTail(store)
         attempts = tail.read_new()
         rows = newest_attempts(attempts)
@@ -236,14 +237,18 @@ async def _has_booked_calls(checkpoints: str) -> bool:
 
 
 def _record_experiment(
-    store: RunStore, experiment: Experiment, dataset: Dataset, settings: Settings, options: RunOptions
+    store: RunStore,
+    experiment: Experiment,
+    dataset: Dataset,
+    settings: Settings,
+    options: RunOptions,
+    wanted: Mapping[str, object],
 ) -> str:
     manifest = store.read_manifest()
     if manifest is None:
         manifest = manifest_of(experiment, dataset, settings)
         store.write_manifest(manifest)
     else:
-        wanted = identity_of(experiment, dataset, settings)
         refuse_other_run(manifest, wanted, where=store.folder, accept_changes=options.accept_changes)
         known, manifest = manifest, with_prompts(manifest, wanted)
         asked = merged(load_experiment(None, **part_of(manifest, "experiment")), experiment, dataset)

@@ -189,9 +189,8 @@ class Services:
         try:
             index.info()
         except CollectionError as error:
-            hint = (
-                f" For the folder, write ./{self.experiment.corpus}." if Path(self.experiment.corpus).is_dir() else ""
-            )
+            is_folder = Path(self.experiment.corpus).is_dir()
+            hint = f" For the folder, write ./{self.experiment.corpus}." if is_folder else ""
             raise CollectionError(f"{error}{hint}") from error
         return index
 

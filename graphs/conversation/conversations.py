@@ -64,7 +64,7 @@ class Conversations:
 
     @property
     def collection(self) -> str:
-        """See ``ConversationServices.collection``."""
+        """Name and address of the searched collection; ``""`` for a system without a search."""
         return self.services.collection
 
     @property

@@ -86,7 +86,7 @@ class ConversationServices:
         web: WebSearch | None,
         session: SessionOptions,
     ) -> None:
-        """See ``Conversations``."""
+        """Keep the arguments, which ``Conversations`` explains; ``open`` opens what they describe."""
         self.settings: Settings = session.setdefault("settings", load_settings())
         self.options = options or ConversationOptions()
         self.limits = limits_of_prompts or TurnLimits.from_settings(self.settings)

@@ -135,14 +135,17 @@ def checked_verdict(given: object) -> Verdict:
     confidence = _number(given.confidence)
     if given.confidence is not None and (confidence is None or not 0.0 <= confidence <= 1.0):
         return _unknown(f"confidence {given.confidence!r}", "None, or 0 to 1")
+    next_query, problem = storable(given.next_query), storable(given.problem)
+    if len(next_query) > LONGEST_SUB_QUESTION:
+        next_query, problem = "", _steered_problem(next_query, "")
     whole = cast(Score, int(cast(float, score))) if given.status == "judged" else None
     return Verdict(
         status=given.status,
         score=whole,
         confidence=confidence,
         reason=storable(given.reason),
-        next_query=storable(given.next_query),
-        problem=storable(given.problem),
+        next_query=next_query,
+        problem=problem,
         budget_spent=given.budget_spent is True,
     )
 

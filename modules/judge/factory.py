@@ -11,7 +11,7 @@ from ..calls.usage import CallMeter
 from ..errors import SettingsError
 from ..llm.endpoint import ChatLLM
 from ..llm.factory import is_local
-from ..parts import Part, check_name, made, part_of
+from ..parts import Part, check_name, fingerprint_of, made, part_of, surviving_exit
 from ..settings import Settings, load_settings
 from .contract import Judge, Verdict
 from .generated import GeneratedJudge
@@ -71,8 +71,9 @@ class OwnJudge:
 
     def fingerprint(self) -> dict[str, str]:
         """Return the fingerprint of the judge, with its name and source."""
-        return {"kind": self._part.name, **self._inner.fingerprint(), "source": self._part.source}
+        return fingerprint_of(self._part, self._inner)
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
         """Judge by the inner judge."""
-        return await self._inner.judge(query, chunk, meter=meter, expand=expand)
+        with surviving_exit(self._part):
+            return await self._inner.judge(query, chunk, meter=meter, expand=expand)

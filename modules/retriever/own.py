@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from langchain_core.documents import Document
@@ -11,8 +11,9 @@ from langchain_core.retrievers import BaseRetriever
 
 from ..calls.usage import CallMeter
 from ..errors import SettingsError
+from ..formats import storable
 from ..index.index import Index
-from ..parts import Part, digest_of_fields, made, needs_making, part_of, wanted_by
+from ..parts import Part, digest_of_fields, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
 from ..settings import Settings
 from .contract import ChunkRetriever
 
@@ -48,19 +49,21 @@ class LangChainRetriever:
         """
         found = await self._inner.ainvoke(query)
         hits = [(_as_chunk(document), _score(document, rank)) for rank, document in enumerate(found, start=1)]
-        return _told_apart(hits, name=type(self._inner).__qualname__)
+        return _distinct(hits, name=type(self._inner).__qualname__)
 
 
 class OwnRetriever:
     """A retriever of one's own, whose name and source are in its fingerprint: a changed one is another one."""
 
-    def __init__(self, inner: ChunkRetriever, part: Part) -> None:
+    def __init__(self, inner: ChunkRetriever, part: Part, made_with: Mapping[str, str]) -> None:
+        """``made_with``: what else the retriever was made with, for the fingerprint."""
         self._inner = inner
         self._part = part
+        self._made_with = made_with
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the fingerprint of the retriever, with its name and source."""
-        return {**self._inner.fingerprint(), "part": self._part.name, "source": self._part.source}
+        """Return the fingerprint of the retriever, with its name, its source and what it was made with."""
+        return {**fingerprint_of(self._part, self._inner), **self._made_with}
 
     async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
         """Search by the inner retriever.
@@ -69,7 +72,8 @@ class OwnRetriever:
             SettingsError: It gives something else than pairs of a document and a score, or chunks that cannot be told
                 apart by ``chunk_id``.
         """
-        return _told_apart(await self._inner.asearch(query, meter=meter), name=self._part.name)
+        with surviving_exit(self._part):
+            return _distinct(await self._inner.asearch(query, meter=meter), name=self._part.name)
 
 
 def needs_index(given: object) -> bool:
@@ -105,10 +109,13 @@ def create_own_retriever(given: object, *, index: Index | None, topk: int, setti
                 "fingerprint and asearch of a ChunkRetriever."
             )
         retriever = LangChainRetriever(retriever)
-    return cast(ChunkRetriever, retriever) if part.is_built_in else OwnRetriever(cast(ChunkRetriever, retriever), part)
+    if part.is_built_in:
+        return cast(ChunkRetriever, retriever)
+    made_with = {"topk": str(topk)} | ({} if index is None else {"collection": index.vector_store_name})
+    return OwnRetriever(cast(ChunkRetriever, retriever), part, made_with)
 
 
-def _told_apart(found: object, *, name: str) -> list[tuple[Document, float]]:
+def _distinct(found: object, *, name: str) -> list[tuple[Document, float]]:
     """Copy hits with metadata that can be stored; a text that was found twice counts once.
 
     A graph keeps one chunk for each ``chunk_id``, and would lose the others without a word.
@@ -123,7 +130,7 @@ def _told_apart(found: object, *, name: str) -> list[tuple[Document, float]]:
                 f"The retriever {name!r} found a chunk without chunk_id. Give each chunk one of its own."
             )
         metadata["chunk_id"] = chunk_id = str(metadata["chunk_id"])
-        chunk = Document(page_content=hit[0].page_content, metadata=metadata)
+        chunk = Document(page_content=storable(hit[0].page_content), metadata=metadata)
         kept, _ = chunks.setdefault(chunk_id, (chunk, hit[1]))
         if kept.page_content != chunk.page_content:
             raise SettingsError(

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from judgetree.modules import parts
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.parts import check_name, find_part, made, part_of, remembered
+from judgetree.modules.parts import check_name, find_part, fingerprint_of, made, part_of, remembered
 
 
 @pytest.fixture
@@ -123,3 +123,18 @@ def test_a_plug_in_is_found_by_its_name(module: Path, monkeypatch: pytest.Monkey
         check_name("judge", "your", ("auto",))
     with pytest.raises(SettingsError, match="Unknown system 'mine'"):
         check_name("system", "mine", ("judge",))
+
+
+def test_a_part_whose_making_or_fingerprint_fails_is_named(module: Path) -> None:
+    def fail() -> None:
+        raise RuntimeError("half-way")
+
+    class Odd:
+        def fingerprint(self) -> object:
+            return None
+
+    with pytest.raises(SettingsError, match=r"fail' cannot be made: RuntimeError: half-way"):
+        made(part_of("judge", fail))
+    part = part_of("judge", Odd)
+    with pytest.raises(SettingsError, match=r"fingerprint of .*Odd' is None. Give texts by name"):
+        fingerprint_of(part, Odd())  # type: ignore[arg-type]

@@ -154,7 +154,7 @@ from judgetree import Verdict
 
 class Mine:
     def fingerprint(self):
-        return {}
+        return {"kind": "mine"}
 
     async def judge(self, query, chunk, *, meter, expand=True):
         return Verdict(status="judged", score=2, reason="my own verdict")
@@ -178,3 +178,32 @@ def test_a_judge_of_one_s_own_is_named_by_its_import_path(
     assert (other.status, "judge.kind" in other.err) == (2, True)
     unknown = cli("ask", CHAIN.question, "-c", COLLECTION, "--judge", "mine")
     assert (unknown.status, "Unknown judge 'mine'. Allowed: auto, generated, logprob" in unknown.err) == (2, True)
+
+
+OWN_RETRIEVER = """
+class Mine:
+    def __init__(self, index, topk):
+        self.index, self.topk = index, topk
+
+    def fingerprint(self):
+        return {"topk": "many", "search_type": "fancy", "collection": "elsewhere"}
+
+    async def asearch(self, query, *, meter):
+        from judgetree import Retriever
+
+        return await Retriever(self.index, topk=self.topk, search_type="sparse").asearch(query, meter=meter)
+"""
+
+
+def test_a_resumed_thread_has_its_own_retriever_with_collection_and_topk(
+    cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("my_search.py").write_text(OWN_RETRIEVER, encoding="utf-8")
+    own = ("--retriever", "my_search:Mine", "--topk", "2", "--json")
+    asked = cli("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", "own-retriever", *own)
+    assert asked.status == 0, asked.err
+    resumed = cli("ask", "--resume", "--thread-id", "own-retriever", "--json")
+    assert resumed.status == 0, resumed.err
+    assert json.loads(resumed.out)["usage_this_run"]["llm_calls"] == 0

@@ -87,6 +87,16 @@ def test_gold_documents_are_files_of_the_folder(tmp_path: Path) -> None:
     assert (dataset.folder, dataset.key_field, len(dataset.corpus_digest)) == (tmp_path / "docs", "source", 64)
 
 
+def test_the_separator_is_the_one_that_makes_known_columns(tmp_path: Path) -> None:
+    file = tmp_path / "q.csv"
+    file.write_text("question;answer;remark, or two, or three\nWer?;Ada;x\n", encoding="utf-8")
+    [question] = load_own_questions(file).questions
+    assert (question.question, question.answers) == ("Wer?", ("Ada",))
+    file.write_text("Frage;Antwort;remark, or two, or three\nWer?;Ada;x\n", encoding="utf-8")
+    [question] = load_own_questions(file, columns={"question": "Frage", "answer": "Antwort"}).questions
+    assert (question.question, question.answers) == ("Wer?", ("Ada",))
+
+
 def test_a_frame_and_a_list_are_kept_as_a_file_named_by_its_content(tmp_path: Path) -> None:
     numbers = pd.DataFrame({"question": ["How many?", "When?"], "answer": [3.0, None], "hops": [2, 1]})
     first = keep_questions(numbers, tmp_path)
@@ -116,7 +126,7 @@ def test_a_frame_with_two_columns_of_a_name_is_refused(tmp_path: Path) -> None:
         keep_questions(pd.DataFrame([["Who?", "When?"]], columns=["question", "question"]), tmp_path)
 
 
-@pytest.mark.parametrize("given", [[], {}, 7, [object()]])
+@pytest.mark.parametrize("given", [[], {}, 7, b"Who?", [object()]])
 def test_other_values_are_no_questions(tmp_path: Path, given: object) -> None:
     with pytest.raises(SettingsError, match="Give "):
         keep_questions(given, tmp_path / "out")

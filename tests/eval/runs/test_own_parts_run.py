@@ -101,7 +101,7 @@ def test_parts_by_import_path_are_measured_like_the_built_in_ones(tmp_path: Path
     trees = dict(evaluation.TreeStore(tmp_path / "run").read_all())
     judged = trees[rows.loc["judge", "thread_id"]]
     assert [chunk.verdict_label for chunk in judged.chunk_nodes()].count("2") == 1
-    assert (judged.fingerprint["judge.kind"], judged.fingerprint["judge.words"]) == ("mine:WordJudge", "2")
+    assert (judged.fingerprint["judge.part"], judged.fingerprint["judge.own.words"]) == ("mine:WordJudge", "2")
     own = trees[rows.loc["mine:build_twice", "thread_id"]]
     assert own.fingerprint["system"] == "mine:build_twice"
     assert own.fingerprint["system.source"] == judged.fingerprint["judge.source"]

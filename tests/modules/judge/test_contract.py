@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import doctest
 import json
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.documents import Document
 
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge import contract
 from judgetree.modules.judge.contract import Verdict, checked_verdict, sub_question_problem
+from judgetree.modules.judge.factory import create_judge
+from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.factory import create_llm
+from judgetree.modules.settings import load_settings
 
 QUERY = "Where was the director of Alien born?"
 
@@ -130,3 +138,22 @@ def test_texts_can_be_stored() -> None:
 
 def test_example_of_the_docstring() -> None:
     assert doctest.testmod(contract).failed == 0
+
+
+def test_a_sub_question_of_unbounded_length_is_not_asked() -> None:
+    verdict = checked_verdict(Verdict(status="judged", score=1, next_query="Why? " * 1000))
+    assert (verdict.score, verdict.next_query) == (1, "")
+    assert verdict.problem == "next_query has 5000 characters; write one question of at most 600."
+
+
+def test_a_judge_of_one_s_own_that_exits_fails_its_verdict_and_not_the_process() -> None:
+    class Exiting:
+        def fingerprint(self) -> dict[str, str]:
+            return {}
+
+        async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+            sys.exit(0)
+
+    judge = create_judge(Exiting(), create_llm("http://127.0.0.1:9/v1#m", load_settings(), CallGate(1)), spec="x")
+    with pytest.raises(RuntimeError, match=r"Exiting.* called sys.exit\(0\)"):
+        asyncio.run(judge.judge("Who?", Document(page_content=""), meter=CallMeter(node="judge")))

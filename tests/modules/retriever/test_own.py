@@ -78,3 +78,8 @@ def test_documents_numbered_anew_in_each_file_are_chunks_of_their_own() -> None:
     ids = [each.metadata["chunk_id"] for each, _ in found]
     assert len(set(ids)) == 3
     assert ids[2] == "c-1"
+
+
+def test_texts_are_made_storable() -> None:
+    [(found, _)] = found_by(Fixed((chunk("a\x00b\ud800", chunk_id="1"), 1.0)))
+    assert found.page_content == "ab?"
