@@ -1,14 +1,19 @@
-"""Drawing a search tree of 1,000 nodes."""
+"""Drawing a search tree of 1,000 nodes, and 300 random trees in which nothing may collide."""
 
 from __future__ import annotations
 
 import time
+from typing import get_args
 
+from judgetree.graphs.drawing.dot import Direction
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
+from tests.random_trees import random_tree
+from tests.svg_geometry import collisions
 
 from .measurement import Row
 
+RANDOM_TREES = 300
 BRANCHES = 3
 TEXT = "Pumps of class Delta are filled with an oil that 表面 stays thin in the cold. " * 5
 
@@ -49,7 +54,7 @@ def tree_of(nodes: int) -> SearchTree:
 
 
 def measure() -> list[Row]:
-    """Measure SVG and HTML."""
+    """Measure SVG and HTML, and look for collisions."""
     tree = tree_of(1000)
     nodes = sum(1 for _ in tree.query_nodes()) + sum(1 for _ in tree.chunk_nodes())
     rows = []
@@ -65,4 +70,23 @@ def measure() -> list[Row]:
                 holds=seconds < limit_s if limit_s else None,
             )
         )
+    return [*rows, *_measure_collisions()]
+
+
+def _measure_collisions() -> list[Row]:
+    """Draw random trees, up to 4 levels deep and 10 chunks a query, in each direction, with and without folding."""
+    rows = []
+    for direction in get_args(Direction):
+        for fold in (True, False):
+            pictures = (random_tree(seed).to_svg(direction=direction, fold=fold) for seed in range(RANDOM_TREES))
+            found = [len(collisions(svg)) for svg in pictures]
+            what = f"{RANDOM_TREES} random trees, {direction}, {'folded' if fold else 'unfolded'}"
+            rows.append(
+                Row(
+                    f"{what}: edges through boxes, overlapping boxes, texts outside their box",
+                    f"{sum(found)} in {sum(map(bool, found))} trees",
+                    "0",
+                    holds=not any(found),
+                )
+            )
     return rows

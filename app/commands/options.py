@@ -10,6 +10,7 @@ import typer
 # Copies, since the modules that define these names take seconds to import; a test compares them.
 StrategyName = Literal["stuff", "map_reduce", "refine", "map_rerank"]
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
+DirectionName = Literal["right", "down"]
 CacheModeName = Literal["off", "read", "write", "refresh", "replay"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

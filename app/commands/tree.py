@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..terminal.terminal import busy, width, write_result
-from .options import DotFile, JsonFile, SvgFile
+from .options import DirectionName, DotFile, JsonFile, SvgFile
 
 
 def tree(
@@ -17,6 +17,8 @@ def tree(
     json: JsonFile = None,
     dot: DotFile = None,
     graphml: Annotated[str | None, typer.Option(metavar="FILE", help="For graph programs.")] = None,
+    direction: Annotated[DirectionName, typer.Option(help="Where the picture grows.")] = "right",
+    fold: Annotated[bool, typer.Option(help="Draw the chunks of a query that do not help as one box.")] = True,
 ) -> None:
     """Show the search tree of a thread: as text, or in files."""
     with busy("starting"):
@@ -24,7 +26,8 @@ def tree(
         from ..terminal.files import TreeFiles
         from ..terminal.saved import read_saved_tree
 
-    files = TreeFiles.named(svg=svg, html=html, json=json, dot=dot, graphml=graphml)
+    look = {"direction": direction, "fold": fold}
+    files = TreeFiles.named(svg=svg, html=html, json=json, dot=dot, graphml=graphml, look=look)
     files.check(stdout_is_free=True)
     saved = read_saved_tree(load_settings(), thread_id)
     if files.targets:

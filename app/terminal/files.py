@@ -25,11 +25,14 @@ class TreeFiles:
     """Targets of a tree by format; ``-`` is standard output."""
 
     targets: Mapping[TreeFormat, str] = field(default_factory=dict)
+    look: Mapping[str, object] = field(default_factory=dict)
+    """Options of ``to_svg`` and ``to_dot``."""
 
     @classmethod
-    def named(cls, **targets: str | None) -> TreeFiles:
+    def named(cls, *, look: Mapping[str, object] | None = None, **targets: str | None) -> TreeFiles:
         """Make the targets of the formats that are not None."""
-        return cls(targets={form: file for form in get_args(TreeFormat) if (file := targets.get(form)) is not None})
+        named = {form: file for form in get_args(TreeFormat) if (file := targets.get(form)) is not None}
+        return cls(targets=named, look=look or {})
 
     def check(self, *, stdout_is_free: bool) -> None:
         """Check all targets before the first model call. Nothing is written.
@@ -57,7 +60,8 @@ class TreeFiles:
             DependencyError: The picture could not be drawn.
         """
         for form, target in self.targets.items():
-            text = tree.to_json(indent=2) if form == "json" else getattr(tree, f"to_{form}")()
+            options = {"json": {"indent": 2}, "svg": self.look, "dot": self.look}.get(form, {})
+            text = getattr(tree, f"to_{form}")(**options)
             if target == STDOUT:
                 write_result(text)
                 continue

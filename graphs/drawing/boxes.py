@@ -83,12 +83,17 @@ def box_lines(text: str, max_lines: int, *, size: float = TEXT_SIZE_PT, bold: bo
 def legend_label(entries: Sequence[tuple[str, str, str]], totals: str) -> str:
     """Make a label that explains badges (mark, colour, words), with the totals below."""
     cells = "".join(
-        f'{badge(mark, colour)}<TD ALIGN="LEFT">{font(f"{words}   ", ink=INK)}</TD>' for mark, colour, words in entries
+        f'{badge(mark, colour)}<TD ALIGN="LEFT" WIDTH="{_width_pt(words)}">{font(words, ink=INK)}</TD>'
+        for mark, colour, words in entries
     )
     span = max(2 * len(entries), 1)
     below = f'<TR><TD COLSPAN="{span}" ALIGN="LEFT">{font(totals, ink=FAINT_INK)}</TD></TR>'
     above = f"<TR>{cells}</TR>" if cells else ""
     return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="3" CELLPADDING="2">{above}{below}</TABLE>>'
+
+
+def _width_pt(line: str) -> int:
+    return round(sum(map(glyph_ems, line)) * TEXT_SIZE_PT) + BADGE_WIDTH_PT
 
 
 def quoted(text: str) -> str:

@@ -1,8 +1,9 @@
-"""A search tree as Graphviz DOT text, left to right: query, its chunks, their sub-questions."""
+"""A search tree as Graphviz DOT text: query, its chunks, their sub-questions, to the right or downwards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from ..threads.snapshots import ThreadStatus
 from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries
@@ -20,12 +21,13 @@ from .boxes import (
     legend_label,
     text_rows,
 )
+from .decisive import decisive_sentence
 from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, tree_words, usage_words
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, over pale tints of it.
 VERDICT_LOOKS: dict[VerdictLabel, Look] = {
     "2": Look(fill="#DDF3EA", line="#00795A", pen_width=2.2),
-    "1": Look(fill="#FFF1D2", line="#A86E00", pen_width=1.6),
+    "1": Look(fill="#FFF1D2", line="#A06800", pen_width=1.6),
     "0": Look(fill="#F3F3F3", line="#767676", pen_width=0.8),
     "unknown": Look(fill="#F7E3EF", line="#99407B", style="filled,dashed", pen_width=1.6),
     "cancelled": Look(fill="#FFFFFF", line="#A3260C", style="filled,dotted", pen_width=1.6),
@@ -37,30 +39,55 @@ THREAD_LOOKS: dict[ThreadStatus, Look] = {
     "open": Look(fill="#FFFFFF", line="#1F4E79", style="filled,rounded,dashed", pen_width=1.6),
 }
 
+Direction = Literal["right", "down"]
+"""Where a tree grows: to the right for a wide window, downwards for a narrow column."""
+
 _HEAD = f"""\
 digraph search_tree {{
-  graph [rankdir=LR, ranksep=0.45, nodesep=0.14, ordering=out, splines=true, bgcolor=white, pad=0.15,
-         fontname="{FONT}", labelloc=b, labeljust=l];
-  {NODE_STYLE}
-  edge [arrowsize=0.6, tailport=e, headport=w];"""
+  graph [ordering=out, splines=true, bgcolor=white, pad=0.15, fontname="{FONT}", labelloc=b, labeljust=l];
+  {NODE_STYLE}"""
+_DIRECTIONS: dict[Direction, str] = {
+    "right": "graph [rankdir=LR, ranksep=0.45, nodesep=0.14]; edge [arrowsize=0.6, tailport=e, headport=w];",
+    "down": "graph [rankdir=TB, ranksep=0.6, nodesep=0.2]; edge [arrowsize=0.6, tailport=s, headport=n];",
+}
 
 
-def draw_dot(root: QueryNode) -> str:
+def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = True) -> str:
     """Draw the tree as DOT text with shortened labels; each box has its full text as a tooltip.
 
     Query nodes have the ids ``q0``, ``q1``, …, chunk nodes ``c0``, …, in the order of ``walk_queries`` and
-    ``walk_chunks``.
+    ``walk_chunks``. With ``fold``, the chunks of a query that do not help share a box ``z0``, ``z1``, … with the
+    query's number, unless it has only one.
     """
     names = {node.thread_id: f"q{number}" for number, node in enumerate(walk_queries(root))}
-    lines = [_HEAD, f"  label={_legend(root)};"]
+    folded = {node.thread_id: _unhelpful(node) for node in walk_queries(root)} if fold else {}
+    lines = [_HEAD, f"  {_DIRECTIONS[direction]}", f"  label={_legend(root)};"]
     lines += [_query_box(names[node.thread_id], node) for node in walk_queries(root)]
     for number, (parent, chunk) in enumerate(walk_chunks(root)):
+        if any(chunk is other for other in folded.get(parent.thread_id, ())):
+            continue
         name = f"c{number}"
-        lines.append(_chunk_box(name, chunk))
-        lines.append(f'  {names[parent.thread_id]} -> {name} [color="#8C8C8C", arrowhead=none];')
+        lines.append(_chunk_box(name, chunk, parent.query))
+        lines.append(_edge_to_chunk(names[parent.thread_id], name))
         if chunk.child is not None:
             lines.append(f'  {name} -> {names[chunk.child.thread_id]} [color="#1F4E79", penwidth=1.6];')
+    for thread_id, chunks in folded.items():  # after the others, so that the box is a query's last one
+        if chunks:
+            name = f"z{names[thread_id][1:]}"
+            lines += [_folded_box(name, chunks), _edge_to_chunk(names[thread_id], name)]
     return "\n".join([*lines, "}", ""])
+
+
+def _unhelpful(node: QueryNode) -> list[ChunkNode]:
+    """Return two or more chunks that do not help and have nothing else to show, or none."""
+    chunks = [
+        chunk for chunk in node.chunks if chunk.verdict_label == "0" and not chunk.child and not chunk.sub_run_error
+    ]
+    return chunks if len(chunks) > 1 else []
+
+
+def _edge_to_chunk(query: str, chunk: str) -> str:
+    return f'  {query} -> {chunk} [color="#8C8C8C", arrowhead=none];'
 
 
 def _query_box(name: str, node: QueryNode) -> str:
@@ -79,18 +106,25 @@ def _query_box(name: str, node: QueryNode) -> str:
     return box(name, f"query {node.status}", "box", THREAD_LOOKS[node.status], rows, tooltip)
 
 
-def _chunk_box(name: str, chunk: ChunkNode) -> str:
+def _chunk_box(name: str, chunk: ChunkNode, query: str) -> str:
     label = chunk.verdict_label
     look = VERDICT_LOOKS[label]
     rows = [
         badge_row(VERDICT_MARKS[label], look.line, VERDICT_WORDS[label]),
         text_rows(box_lines(origin_words(chunk), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
-        text_rows(box_lines(chunk.text, 2)),
+        text_rows(box_lines(decisive_sentence(chunk.text, query=query, reason=chunk.reason), 3)),
         *(text_rows(box_lines(note, 3), ink=ink) for note, ink in _chunk_notes(chunk)),
     ]
     notes = [note for note, _ in _chunk_notes(chunk)]
     tooltip = "\n".join([VERDICT_WORDS[label], origin_words(chunk), chunk.text, *notes])
     return box(name, f"chunk verdict-{label}", "note", look, rows, tooltip)
+
+
+def _folded_box(name: str, chunks: Sequence[ChunkNode]) -> str:
+    look = VERDICT_LOOKS["0"]
+    tooltip = "\n".join(f"{origin_words(chunk)} · {chunk.reason or chunk.text}" for chunk in chunks)
+    row = badge_row(VERDICT_MARKS["0"], look.line, f"{len(chunks)} that do not help")
+    return box(name, "folded verdict-0", "note", look, [row], tooltip)
 
 
 def _chunk_notes(chunk: ChunkNode) -> Iterator[tuple[str, str]]:

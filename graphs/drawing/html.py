@@ -24,7 +24,7 @@ from ...modules.errors import DependencyError
 from ...modules.formats import printable
 from ..tree.nodes import ChunkNode, QueryNode, count_verdicts, walk_queries
 from .layout import one_line, shorten
-from .svg import draw_svg
+from .svg import draw_svg, picture_style
 from .text import draw_text
 from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, tree_words, usage_words
 
@@ -97,7 +97,7 @@ def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool 
 
 
 def html_page(package: str, *, packs: bool = False, **parts: str) -> str:
-    """Fill in the page of a package and wrap it in a document that allows only its own style and script, by hash.
+    """Fill in the page of a package and wrap it in a document that allows only its own styles and script, by hash.
 
     Args:
         package: Package with the body ``page.html``, a ``string.Template``, and its ``page.css`` and ``page.js``.
@@ -111,6 +111,7 @@ def html_page(package: str, *, packs: bool = False, **parts: str) -> str:
         title=parts["title"],
         style=style,
         style_hash=csp_hash(style),
+        picture_hash=csp_hash(picture_style()),
         script=script,
         script_hash=csp_hash(script),
         body=Template(_asset(package, "page.html").rstrip("\n")).substitute(parts),

@@ -103,14 +103,14 @@ function listen() {
   window.addEventListener("hashchange", readAddress);
   document.getElementById("open-all").addEventListener("click", () => setAll(true));
   document.getElementById("close-all").addEventListener("click", () => setAll(false));
-  // The picture names its boxes q0, q1, … and c0, c1, … in the order of `entries`.
+  // The picture names its boxes q0, q1, … and c0, c1, … in the order of `entries`; z0, z1, … fold chunks of q0, q1, …
   const named = new Map();
   for (const kind of ["query", "chunk"]) {
     entries.filter((entry) => entry.kind === kind).forEach((entry, number) => named.set(kind[0] + number, entry));
   }
   const picture = document.querySelector(".picture");
   picture?.addEventListener("click", (event) => {
-    const entry = named.get(event.target.closest?.("g.node")?.id);
+    const entry = named.get(event.target.closest?.("g.node")?.id.replace(/^z/, "q"));
     if (entry) show(entry);
   });
   document.getElementById("zoom")?.addEventListener("click", () => {

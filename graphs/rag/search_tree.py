@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import networkx as nx
 
 from ...modules.calls.usage import UsageTotals, total_usage
-from ..drawing.dot import draw_dot
+from ..drawing.dot import Direction, draw_dot
 from ..drawing.html import draw_html, draw_notebook_html
 from ..drawing.svg import draw_svg
 from ..drawing.text import draw_text
@@ -123,23 +123,33 @@ class SearchTree:
         """Draw the tree for a terminal of ``width`` columns."""
         return draw_text(self.root, width=width)
 
-    def to_dot(self) -> str:
-        """Draw the tree as Graphviz DOT text; needs no Graphviz."""
-        return draw_dot(self.root)
+    def to_dot(self, *, direction: Direction = "right", fold: bool = True) -> str:
+        """Draw the tree as Graphviz DOT text; needs no Graphviz.
 
-    def to_graphviz(self) -> graphviz.Source:
-        """Draw the tree as a ``graphviz.Source``: a notebook shows it like ``to_svg``, its ``render`` needs ``dot``."""
+        Args:
+            direction: Where it grows: "right", or "down" for a narrow column.
+            fold: Whether the chunks of a query that do not help share one box.
+        """
+        return draw_dot(self.root, direction=direction, fold=fold)
+
+    def to_graphviz(self, *, direction: Direction = "right", fold: bool = True) -> graphviz.Source:
+        """Draw the tree as a ``graphviz.Source``: a notebook shows it like ``to_svg``, its ``render`` needs ``dot``.
+
+        Options as for ``to_dot``.
+        """
         from ..drawing.source import dot_source  # noqa: PLC0415 - graphviz takes 50 ms to import
 
-        return dot_source(self.to_dot(), title="search tree")
+        return dot_source(self.to_dot(direction=direction, fold=fold), title="search tree")
 
-    def to_svg(self) -> str:
-        """Draw the tree as a stand-alone SVG picture. Runs ``dot`` or ``graphviz-pure``; 1,000 nodes take 1 to 3 s.
+    def to_svg(self, *, direction: Direction = "right", fold: bool = True) -> str:
+        """Draw the tree as a stand-alone SVG picture, dark where the viewer prefers that; options as for ``to_dot``.
+
+        Runs ``dot`` or ``graphviz-pure``; 1,000 nodes take 1 to 3 s.
 
         Raises:
             DependencyError: Neither is installed.
         """
-        return draw_svg(self.root)
+        return draw_svg(self.root, direction=direction, fold=fold)
 
     def to_html(self, *, picture: bool | None = None) -> str:
         """Draw the tree as one self-contained, searchable HTML page.

@@ -41,6 +41,7 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.evaluation.reports.compare import RowChoice
     from judgetree.evaluation.runs.jobs import Retry
     from judgetree.graphs.conversation.turn.context import FromHistory
+    from judgetree.graphs.drawing.dot import Direction
     from judgetree.graphs.systems.registry import SYSTEMS
     from judgetree.modules.index.chunking import CHUNK_OVERLAP, CHUNK_SIZE
     from judgetree.modules.judge.factory import JudgeKind
@@ -49,6 +50,7 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.modules.retriever.search import SEARCH_TYPES
 
     assert get_args(options.CacheModeName) == get_args(CacheMode)
+    assert get_args(options.DirectionName) == get_args(Direction)
     assert get_args(MetricNames) == get_args(MetricName)
     assert get_args(RetryName) == get_args(Retry)
     assert get_args(RowChoiceName) == get_args(RowChoice)

@@ -47,7 +47,7 @@ ANSWER_LOOKS: dict[AnsweredFrom, Look] = {
     "search": Look(fill="#E4EEF8", line="#1F4E79", style="filled,rounded", pen_width=1.4),
     "history": Look(fill="#DDF3EA", line="#00795A", style="filled,rounded", pen_width=1.4),
     "web": Look(fill="#F7E3EF", line="#99407B", style="filled,rounded", pen_width=1.4),
-    "knowledge": Look(fill="#FFF1D2", line="#A86E00", style="filled,rounded", pen_width=1.4),
+    "knowledge": Look(fill="#FFF1D2", line="#A06800", style="filled,rounded", pen_width=1.4),
     "small_talk": Look(fill="#F3F3F3", line="#767676", style="filled,rounded", pen_width=1.0),
 }
 OPEN_LOOK = Look(fill="#FFFFFF", line="#1F4E79", style="filled,rounded,dashed", pen_width=1.6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sysconfig
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import graphviz
 import pytest
@@ -101,6 +102,40 @@ def test_error_of_a_sub_run_is_shown() -> None:
     svg = tree_with(chunk(0, verdict="judged", score=1, sub_run_error="not asked: budget spent")).to_svg()
 
     assert "sub-run: not asked: budget spent" in words(boxes(svg)["c0"])
+
+
+def test_chunks_that_do_not_help_share_a_box() -> None:
+    zeros = [chunk(rank, verdict="judged", score=0, reason=f"reason {rank}", source=f"{rank}.md") for rank in range(3)]
+    failed = chunk(3, verdict="judged", score=0, sub_run_error="not asked")
+    tree = tree_with(*zeros, failed, chunk(4, verdict="judged", score=2))
+
+    drawn = boxes(tree.to_svg())
+    assert set(drawn) == {"q0", "c3", "c4", "z0"}
+    assert words(drawn["z0"]).split(maxsplit=1) == ["0", "3 that do not help"]
+    assert all(f"{rank}.md · reason {rank}" in title(drawn["z0"]) for rank in range(3))
+    assert set(boxes(tree.to_svg(fold=False))) == {"q0", "c0", "c1", "c2", "c3", "c4"}
+    assert "c0" in boxes(tree_with(zeros[0]).to_svg()), "a single one keeps its box"
+
+
+def test_chunk_shows_its_decisive_sentence() -> None:
+    text = "First of all, a beginning of no interest. The drum of the KS-1 holds 40 l."
+    drawn = boxes(tree_with(chunk(0, text=text), query="How much does the drum hold?").to_svg())["c0"]
+
+    assert "… The drum of the KS-1 holds 40 l." in words(drawn)
+    assert text in title(drawn)
+
+
+def test_a_tree_that_grows_downwards_is_narrower() -> None:
+    def narrow(depth: int) -> QueryNode:
+        child = narrow(depth - 1) if depth else None
+        return QueryNode(thread_id=str(depth), query="Who?", chunks=(chunk(0, child, verdict="judged", score=1),))
+
+    tree = SearchTree(root=narrow(3))
+    assert width(tree.to_svg(direction="down")) < width(tree.to_svg()) / 4
+
+
+def width(svg: str) -> float:
+    return float(str(ET.fromstring(svg).get("width")).removesuffix("pt"))
 
 
 def test_long_text_is_shortened_in_the_box_and_whole_in_its_title() -> None:

@@ -1,0 +1,66 @@
+"""Random search trees of any shape that the systems can make, for pictures."""
+
+from __future__ import annotations
+
+import random
+
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.threads.state import JsonScalar
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
+
+_WORDS = [
+    *("the", "gasket", "of", "KS-1", "was", "replaced", "in", "1962.", "by", "Dorsan", "& Sons", "because", "oil?"),
+    *("212 °C", "WWWW", "mmmm", "Messgerätebau", "压缩机", "需要", "合成油。"),
+    "https://example.org/a/very/long/address/of/a/page/index.html",
+]
+
+
+def random_tree(seed: int, *, max_depth: int = 4, topk: int = 10, max_boxes: int = 120) -> SearchTree:
+    """A tree of judged, failed and open threads; the same for the same seed."""
+    make = _Maker(random.Random(seed), max_depth=max_depth, topk=topk, left=max_boxes)
+    return SearchTree(root=make.query("q", None, 0))
+
+
+class _Maker:
+    def __init__(self, rng: random.Random, *, max_depth: int, topk: int, left: int) -> None:
+        self.rng, self.max_depth, self.topk, self.left = rng, max_depth, topk, left
+        self.share_of_zeros = rng.random()
+        self.share_asked = rng.choice([0.2, 0.6, 1.0])
+
+    def query(self, thread_id: str, parent: str | None, depth: int) -> QueryNode:
+        rng = self.rng
+        chunks = []
+        for rank in range(rng.randint(0, self.topk)):
+            if self.left <= 0:
+                break
+            self.left -= 1
+            chunks.append(self.chunk(thread_id, rank, depth))
+        status = rng.choice(["finished"] * 8 + ["failed", "open"])
+        return QueryNode(
+            thread_id=thread_id,
+            query=self.text(20),
+            parent_thread_id=parent,
+            depth=depth,
+            answer=self.text(30),
+            status=status,
+            answer_status=rng.choice(["answered", "refused"]) if status == "finished" else None,
+            error=self.text(20) if status == "failed" else "",
+            chunks=tuple(chunks),
+        )
+
+    def chunk(self, thread_id: str, rank: int, depth: int) -> ChunkNode:
+        rng, child = self.rng, None
+        metadata: dict[str, JsonScalar] = {"rank": rank, "retrieval_score": rng.random(), "source": self.text(6)}
+        if rng.random() < self.share_of_zeros:
+            metadata |= {"verdict": "judged", "score": 0, "reason": self.text(20)}
+        else:
+            verdict = rng.choice(["judged"] * 6 + ["unknown", "cancelled", "pending"])
+            metadata |= {"verdict": verdict, "score": rng.choice([1, 1, 2]), "reason": self.text(25)}
+            if depth < self.max_depth and rng.random() < self.share_asked:
+                child = self.query(f"{thread_id}.{rank}", thread_id, depth + 1)
+            elif rng.random() < 0.3:
+                metadata |= {"next_query": self.text(15), "sub_run_error": self.text(15)}
+        return ChunkNode(chunk_id=f"{thread_id}/{rank}", text=self.text(60), metadata=metadata, child=child)
+
+    def text(self, most: int) -> str:
+        return " ".join(self.rng.choices(_WORDS, k=self.rng.randint(0, most)))
