@@ -107,6 +107,6 @@ def files_by_suffix(name: str) -> TreeFiles:
     if form not in CONVERSATION_FORMATS:
         allowed = ", ".join(f".{known}" for known in CONVERSATION_FORMATS)
         raise SettingsError(f"The file name must end in {allowed}; got {name!r}.")
-    files = TreeFiles.named(**{form: name})
+    files = TreeFiles(targets={form: name})
     files.check(stdout_is_free=False)
     return files
