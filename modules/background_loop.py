@@ -32,12 +32,13 @@ import functools
 import inspect
 import os
 import queue
+import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from types import GenericAlias
 from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
-from .errors import LoopReentryError
+from .errors import LoopReentryError, SessionError
 
 T = TypeVar("T")
 
@@ -116,16 +117,18 @@ class BackgroundLoop:
     def run(self, coroutine: Coroutine[object, object, T]) -> T:
         """Run a coroutine from another thread and return its result.
 
-        Ctrl-C cancels the work, waits for its end (checkpoints written), then raises KeyboardInterrupt.
+        Ctrl-C, or what another signal's handler raises, cancels the work, waits for its end (checkpoints written), and
+        is then raised.
 
         Raises:
             LoopReentryError: Called on the loop's own thread, where it would wait for itself.
+            SessionError: Python is exiting, and the loop with it.
         """
         work = self._work(coroutine)
         try:
             work.start()
             return work.outcome.result()
-        except KeyboardInterrupt:
+        except BaseException:  # the work's own error too, after which there is nothing to cancel
             work.cancel()
             concurrent.futures.wait([work.outcome])
             raise
@@ -145,21 +148,29 @@ class BackgroundLoop:
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """Iterate from another thread; leaving early cancels the producer and waits for its end.
 
+        A thread other than the one that iterated, such as a garbage collector's, cancels it and does not wait.
+
         Raises:
             LoopReentryError: Called on the loop's own thread.
+            SessionError: Python is exiting, and the loop with it.
         """
         received: queue.SimpleQueue[T | _End] = queue.SimpleQueue()
         work = self._work(_pump(items, received.put))
+        consumer = threading.current_thread()
         try:
             work.start()
             while not isinstance(item := received.get(), _End):
                 yield item
+                consumer = threading.current_thread()
             work.outcome.result()
         finally:
             work.cancel()
-            concurrent.futures.wait([work.outcome])
+            # An abandoned stream is collected on any thread, the loop's own or one that its producer's end needs
+            # included, and in forked children, where no loop runs: to wait there is to wait for ever.
+            if threading.current_thread() is consumer and self.pid == os.getpid():
+                concurrent.futures.wait([work.outcome])
 
-    async def aiterate(self, items: AsyncIterator[T]) -> AsyncIterator[T]:
+    async def aiterate(self, items: AsyncIterator[T]) -> AsyncGenerator[T]:
         """Iterate from a coroutine on any loop; leaving early cancels the producer and waits for its end."""
         if self.is_current:
             async with _closing(items):
@@ -184,6 +195,9 @@ class BackgroundLoop:
                 "A blocking call was made from judgetree's own event loop, where it would wait for itself. "
                 "Inside nodes and callbacks use the async twin: ainvoke, astream, aget_state_history, aask."
             )
+        if sys.is_finalizing():  # the loop's thread has been stopped
+            coroutine.close()
+            raise SessionError("Python is exiting: make this call before, for instance in a with block.")
         return _Work(self._loop, coroutine)
 
 
@@ -198,8 +212,9 @@ async def _closing(items: AsyncIterator[object]) -> AsyncIterator[None]:
 
 async def _pump(items: AsyncIterator[T], put: Callable[[T | _End], object]) -> None:
     try:
-        async for item in items:
-            put(item)
+        async with _closing(items):  # put raises once the consumer's loop is closed
+            async for item in items:
+                put(item)
     finally:
         put(_END)
 
@@ -269,8 +284,10 @@ def async_twin(verb: Callable[P, Any]) -> Callable[P, Any]:
         return _as_twin_of(work, arun)
 
     async def aiterate(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[object]:
-        async for item in background_loop().aiterate(work(*args, **kwargs)):
-            yield item
+        items = background_loop().aiterate(work(*args, **kwargs))
+        async with _closing(items):
+            async for item in items:
+                yield item
 
     return _as_twin_of(work, aiterate)
 

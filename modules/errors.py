@@ -13,7 +13,7 @@
     │   ├── CacheMiss             a replayed run needs a model call that is not in the cache
     │   ├── ConversationBusy      a conversation is answering another question, and the caller chose not to wait
     │   ├── WritingError          a file could not be written: full disk, used-up quota, or missing rights
-    │   ├── SessionError          a session was closed under a question, or is used in a forked process
+    │   ├── SessionError          a session was closed under a question, or is used in a forked process or at the exit
     │   ├── LoopReentryError      a sync call made from judgetree's own event loop
     │   └── DependencyError       an optional package is not installed
     ├── ModelCallError            a model endpoint failed after the last attempt
@@ -97,7 +97,7 @@ class WritingError(UserError):
 
 
 class SessionError(UserError):
-    """A session or graph was closed while it ran a question, or is used in a process forked from its own."""
+    """A session or graph was closed under a question, is used in a forked process, or at the exit of Python."""
 
 
 class LoopReentryError(UserError):

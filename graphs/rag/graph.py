@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, TypedDict, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -143,8 +143,10 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         **kwargs: Any,
     ) -> AsyncIterator[StreamEvent]:
         """Yield LangChain's events of the run and all its sub-runs, model tokens included."""
-        async for event in background_loop().aiterate(self._astream_events(input, config, context, kwargs)):
-            yield event
+        events = background_loop().aiterate(self._astream_events(input, config, context, kwargs))
+        async with aclosing(events):
+            async for event in events:
+                yield event
 
     @blocking
     async def get_state(self, config: RunnableConfig) -> StateSnapshot:

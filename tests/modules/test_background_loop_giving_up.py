@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 import pytest
 
-from judgetree.modules.background_loop import background_loop
+from judgetree.modules.background_loop import async_twin, background_loop, blocking
 
 PATIENCE_S = 20.0
 """How long a test waits for what should happen at once, before it fails."""
@@ -151,6 +154,131 @@ def test_aiterate_cancelled_at_its_very_end_leaves_the_loop_in_peace(caplog: pyt
     assert caplog.records == []
 
 
+def test_twin_left_early_waits_for_the_end_of_the_producer() -> None:
+    producer = Producer()
+    producer.may_clean_up.set()
+    twin = async_twin(blocking(producer.items))
+
+    async def leave() -> bool:
+        async with contextlib.aclosing(cast("AsyncGenerator[int]", twin())) as stream:
+            async for _ in stream:
+                break
+        return producer.cleaned_up
+
+    assert asyncio.run(leave())
+
+
+def test_stream_whose_loop_was_closed_ends_its_producer() -> None:
+    closed, cleaned_up = threading.Event(), threading.Event()
+
+    async def items() -> AsyncIterator[int]:
+        try:
+            yield 0
+            await asyncio.to_thread(closed.wait, PATIENCE_S)
+            yield 1
+        finally:
+            cleaned_up.set()
+
+    stream = background_loop().aiterate(items())
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        assert loop.run_until_complete(anext(stream)) == 0
+    closed.set()
+    assert cleaned_up.wait(PATIENCE_S)
+    asyncio.run(cast("AsyncGenerator[int]", stream).aclose())
+
+
+GIVE_UP_HEAD = """
+import asyncio, faulthandler, gc, os, sys
+from judgetree.modules.background_loop import background_loop
+
+faulthandler.dump_traceback_later(15, exit=True)
+
+async def items():
+    try:
+        while True:
+            yield 0
+            await asyncio.sleep(0)
+    finally:
+        print("cleaned up", flush=True)
+
+class Viewer:
+    def __init__(self):
+        self.stream, self.itself = background_loop().iterate(items()), self
+
+async def work():
+    gc.collect()
+"""
+GIVE_UPS = {
+    "collected on the loop": """
+viewer = Viewer()
+next(viewer.stream)
+del viewer
+background_loop().run(work())
+background_loop().run(asyncio.sleep(0))
+print("ended")
+""",
+    "collected on a thread that the producer's end needs": """
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(1)
+
+async def work():
+    await asyncio.get_running_loop().run_in_executor(pool, gc.collect)
+
+async def items():
+    try:
+        while True:
+            yield 0
+            await asyncio.sleep(0)
+    finally:
+        await asyncio.get_running_loop().run_in_executor(pool, print, "cleaned up")
+
+viewer = Viewer()
+next(viewer.stream)
+del viewer
+background_loop().run(work())
+pool.shutdown()
+print("ended")
+""",
+    "dropped in a forked child": """
+stream = background_loop().iterate(items())
+next(stream)
+if not (child := os.fork()):
+    del stream
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+stream.close()
+print("ended")
+""",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("given_up", GIVE_UPS)
+def test_stream_that_is_given_up_elsewhere_freezes_nothing(given_up: str) -> None:
+    script = f"{GIVE_UP_HEAD}\ngc.disable()\n{GIVE_UPS[given_up]}"
+    arguments = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", script]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.stdout.splitlines(), done.stderr) == (["cleaned up", "ended"], "")
+
+
+def test_call_at_the_exit_of_python_ends_with_an_error() -> None:
+    script = """
+import asyncio
+from judgetree.modules.background_loop import background_loop
+
+class Session:
+    def __del__(self):
+        background_loop().run(asyncio.sleep(0))
+
+session = Session()
+background_loop().run(asyncio.sleep(0))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (done.returncode, "Python is exiting" in done.stderr) == (0, True)
+
+
 # --- cancelling a call ---
 
 
@@ -233,6 +361,29 @@ def test_ctrl_c_cancels_the_work_and_waits_for_its_clean_up(call: str) -> None:
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=PATIENCE_S)
     assert (output.splitlines(), errors, process.returncode) == (["cleaned up", "interrupted"], "", 0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs signals of Unix")
+@pytest.mark.parametrize("error", ["TimeoutError", "SystemExit"])
+def test_what_a_signal_handler_raises_cancels_the_work_too(error: str) -> None:
+    script = f"""{SCRIPT_HEAD}
+import signal
+
+def stop(*_):
+    raise {error}
+
+signal.signal(signal.SIGTERM, stop)
+try:
+    background_loop().run(work())
+except {error}:
+    print("stopped")
+"""
+    with subprocess.Popen([sys.executable, "-W", "error", "-c", script], stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        process.terminate()
+        output, errors = process.communicate(timeout=PATIENCE_S)
+    assert (output.splitlines(), errors, process.returncode) == (["cleaned up", "stopped"], "", 0)
 
 
 @pytest.mark.parametrize("call", ["background_loop().run(work())", "list(background_loop().iterate(items()))"])
