@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ _DAMAGED = "Restore the file from a backup, or move it away (with its -wal and -
 _SQLITE_REMEDIES = {
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_BUSY: "Another program has locked the file: end it and ask again; saved steps are kept.",
     sqlite3.SQLITE_FULL: "Free disk space and ask again; saved steps are kept.",
 }
 _PRIMARY = 0xFF
@@ -118,10 +120,8 @@ def locks_of(url: str, *, check_every_s: float = CHECK_EVERY_S) -> Locks:
 
 
 def _opened_sqlite(url: str) -> ThreadedSqliteSaver:
-    try:
-        return open_sqlite(_sqlite_path(url), serde=serializer())
-    except sqlite3.Error as error:
-        raise _unusable(url, error) from error
+    with store_errors(url):
+        return open_sqlite(_sqlite_path(url), serde=serializer(), errors=partial(store_errors, url))
 
 
 async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:

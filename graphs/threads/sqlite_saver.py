@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +18,12 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 T = TypeVar("T")
+
+StoreErrors = Callable[[], AbstractContextManager[None]]
+"""Makes a context that turns errors of SQLite into those that users see."""
+
+_BUSY_TIMEOUT_S = 30.0
+"""Wait for a file that another program has locked, such as a backup."""
 
 _QUICK_COMMITS = "PRAGMA synchronous=NORMAL"
 """With the write-ahead log of ``setup``, a kill loses nothing and a power cut may lose the last steps. The default mode
@@ -30,9 +37,14 @@ class ThreadedSqliteSaver(SqliteSaver):
     SQLite's own work.
     """
 
-    def __init__(self, connection: sqlite3.Connection, *, serde: SerializerProtocol) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, *, serde: SerializerProtocol, errors: StoreErrors
+    ) -> None:
         """Use ``open_sqlite`` instead, which also creates the tables."""
         super().__init__(connection, serde=serde)
+        self._path = path.resolve()
+        self._file = _identity_of(self._path)
+        self._errors = errors
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -60,7 +72,7 @@ class ThreadedSqliteSaver(SqliteSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Save a checkpoint; returns its config."""
-        return await self._in_thread(partial(self.put, config, checkpoint, metadata, new_versions))
+        return await self._in_thread(partial(self._put, config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -81,6 +93,15 @@ class ThreadedSqliteSaver(SqliteSaver):
         await self._in_thread(self.conn.close)
         self._thread.shutdown(wait=False)
 
+    def _put(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, versions: ChannelVersions
+    ) -> RunnableConfig:
+        if _identity_of(self._path) != self._file:  # SQLite would write on into a file that nothing finds again
+            raise sqlite3.OperationalError(
+                "its file was deleted or replaced while it was open; close the session or graph to start a new one"
+            )
+        return self.put(config, checkpoint, metadata, versions)
+
     def _keep_latest(self, thread_id: str) -> None:
         newest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
         with self.cursor() as cursor:
@@ -89,18 +110,19 @@ class ThreadedSqliteSaver(SqliteSaver):
                 cursor.execute(f"DELETE FROM {table} WHERE {where}", {"thread": thread_id})
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        with self._errors():
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
-def open_sqlite(path: Path, *, serde: SerializerProtocol) -> ThreadedSqliteSaver:
+def open_sqlite(path: Path, *, serde: SerializerProtocol, errors: StoreErrors) -> ThreadedSqliteSaver:
     """Open or create a saver in a file that processes may share; waits for others that are opening it.
 
     Raises:
         sqlite3.Error: The file cannot be opened, or is not a database.
     """
-    connection = sqlite3.connect(path, check_same_thread=False)
+    connection = sqlite3.connect(path, check_same_thread=False, timeout=_BUSY_TIMEOUT_S)
     try:
-        saver = ThreadedSqliteSaver(connection, serde=serde)
+        saver = ThreadedSqliteSaver(path, connection, serde=serde, errors=errors)
         # Switching to WAL fails at once if another process does it, whatever the busy timeout.
         with FileLock(path.with_name(path.name + ".lock")):
             saver.setup()
@@ -109,3 +131,12 @@ def open_sqlite(path: Path, *, serde: SerializerProtocol) -> ThreadedSqliteSaver
         connection.close()
         raise
     return saver
+
+
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of a file; None if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

@@ -17,6 +17,7 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.naive_rag import build_naive_rag
 from judgetree.graphs.threads.checkpoints import keep_latest, open_checkpointer, serializer, store_errors
 from judgetree.graphs.threads.context import RagContext
+from judgetree.graphs.threads.sqlite_saver import ThreadedSqliteSaver
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import SettingsError
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
@@ -159,6 +160,48 @@ def test_an_unusable_sqlite_file_says_what_to_do(tmp_path: Path) -> None:
         build_naive_rag(checkpointer=f"sqlite:///{tmp_path / 'c.sqlite'}", context=context()) as graph,
     ):
         graph.invoke("q")
+
+
+def test_an_open_store_that_fails_says_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "c.sqlite"
+    with (
+        build_naive_rag(checkpointer=f"sqlite:///{file}", context=context()) as graph,
+        closing(sqlite3.connect(file)) as other,
+    ):
+        graph.invoke("q", {"configurable": {"thread_id": "t"}})
+        other.execute("DROP TABLE writes")
+        with pytest.raises(
+            SettingsError, match=r"c\.sqlite' cannot be used: no such table: writes.*JUDGETREE_CHECKPOINTS"
+        ):
+            graph.invoke("q", {"configurable": {"thread_id": "t2"}})
+
+
+def test_a_file_that_another_program_has_locked_is_waited_for(tmp_path: Path) -> None:
+    async def wait_s() -> float:
+        async with open_checkpointer(f"sqlite:///{tmp_path / 'c.sqlite'}") as saver:
+            assert isinstance(saver, ThreadedSqliteSaver)
+            return float(saver.conn.execute("PRAGMA busy_timeout").fetchone()[0]) / 1000
+
+    assert asyncio.run(wait_s()) == 30
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_deleted_or_replaced_while_open_loses_nothing_in_silence(tmp_path: Path, replaced: bool) -> None:
+    file = tmp_path / "c.sqlite"
+    with build_naive_rag(checkpointer=f"sqlite:///{file}", context=context()) as graph:
+        graph.invoke("q")
+        if replaced:
+            (tmp_path / "backup").write_bytes(file.read_bytes())
+            (tmp_path / "backup").replace(file)
+        else:
+            file.unlink()
+        with pytest.raises(SettingsError, match="deleted or replaced while it was open; close the session or graph"):
+            graph.invoke("q", {"configurable": {"thread_id": "t"}})
+        graph.close()
+        for rest in tmp_path.glob("c.sqlite-*"):
+            rest.unlink()
+        graph.invoke("q", {"configurable": {"thread_id": "t"}})
+        assert SearchTree.from_history(graph, "t").root.answer == "answer"
 
 
 def test_an_unreachable_postgres_hides_the_password() -> None:
