@@ -9,17 +9,18 @@ import functools
 import hashlib
 import importlib
 import inspect
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import FunctionType
 from typing import Literal, Protocol
 from weakref import WeakKeyDictionary
 
 from .errors import SettingsError, UserError
+from .lasting_text import lasting_text
 
 PartKind = Literal["system", "judge", "retriever"]
 
@@ -81,38 +82,40 @@ def remembered_as(name: str) -> object:
 
 
 def digest_of_fields(value: object) -> str:
-    """Return 8 digits that change with those fields of a pydantic object that JSON can hold, and the others' classes.
+    """Return 8 digits that change with the fields of a pydantic object, as ``lasting_text`` shows them.
 
     Another object has no fields.
     """
-    return _digest({name: _plain(getattr(value, name, None)) for name in getattr(type(value), "model_fields", ())})
-
-
-def _plain(value: object) -> object:
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    return str(getattr(value, "__qualname__", type(value).__qualname__))
+    return _digest({name: getattr(value, name, None) for name in getattr(type(value), "model_fields", ())})
 
 
 def _name_of(value: object) -> str:
     if isinstance(value, functools.partial):
-        return f"{_name_of(value.func)}({_digest([_plain(value.args), _plain(value.keywords)])})"
-    if not hasattr(value, "__qualname__"):
+        return f"{_name_of(value.func)}({_digest([value.args, value.keywords])})"
+    if not isinstance(getattr(value, "__qualname__", None), str):
         digest = _digest(value.fingerprint()) if hasattr(value, "fingerprint") else digest_of_fields(value)
         return f"{type(value).__module__}:{type(value).__qualname__}({digest})"
-    name = f"{value.__module__}:{value.__qualname__}"
+    name = f"{value.__module__}:{value.__qualname__}"  # type: ignore[attr-defined]
     if inspect.ismethod(value) and not inspect.isclass(value.__self__):
         return f"{name}({_digest(_name_of(value.__self__))})"
-    captured = inspect.getclosurevars(value).nonlocals if inspect.isfunction(value) else {}
-    return f"{name}({_digest(_plain(captured))})" if captured else name
+    held = _held_by(value) if inspect.isfunction(value) else None
+    return f"{name}({_digest(held)})" if held else name
+
+
+def _held_by(function: FunctionType) -> dict[str, object]:
+    """Return what tells a function from others of its name: captured variables, defaults, the place of a lambda."""
+    held = dict(inspect.getclosurevars(function).nonlocals)
+    if "<" in function.__qualname__:  # no import path leads to it
+        held |= {f"default {number}": value for number, value in enumerate(function.__defaults__ or ())}
+        held |= {f"default {name}": value for name, value in (function.__kwdefaults__ or {}).items()}
+    if function.__name__ == "<lambda>":
+        code = function.__code__
+        held["code"] = [code.co_firstlineno, code.co_names, code.co_consts]
+    return held
 
 
 def _digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    return hashlib.sha256(lasting_text(content).encode()).hexdigest()[:8]
 
 
 def plug_ins(kind: PartKind) -> dict[str, EntryPoint]:
@@ -189,7 +192,8 @@ def fingerprint_of(part: Part, inner: _Fingerprinted) -> dict[str, str]:
     own: object = inner.fingerprint()
     if not isinstance(own, Mapping):
         raise SettingsError(f"The fingerprint of {part.name!r} is {own!r:.100}. Give texts by name.")
-    return {"part": part.name, "source": part.source, **{f"own.{key}": str(value) for key, value in own.items()}}
+    texts = {f"own.{key}": value if isinstance(value, str) else lasting_text(value) for key, value in own.items()}
+    return {"part": part.name, "source": part.source, **texts}
 
 
 @contextmanager

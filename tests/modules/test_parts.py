@@ -1,12 +1,18 @@
 """Parts of one's own by import path, plug-in and object; what their names and sources say."""
 
 import linecache
+import os
+import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import BaseModel
 
@@ -68,6 +74,96 @@ def test_what_is_made_with_other_values_has_another_name() -> None:
     assert part_of("retriever", given[5]).source == part_of("retriever", Pieces).source
     again = [remembered(each) for each in (Pieces(k=5), partial(Pieces, k=5), builder(5))]
     assert again == [names[1], names[6], names[8]]
+
+
+def choose(llm: object = None, **options: object) -> object:
+    return options
+
+
+@dataclass
+class Options:
+    stop: frozenset[str]
+
+
+class Printed:
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def fingerprint(self) -> dict[str, object]:
+        return {"value": self.value}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a"}, {"b"}),
+        (Path("a"), Path("b")),
+        (date(2026, 1, 1), date(2026, 1, 2)),
+        (b"a", b"b"),
+        (Options(frozenset("a")), Options(frozenset("b"))),
+        (np.arange(2000), np.where(np.arange(2000) == 1000, 0, np.arange(2000))),
+        (Printed(1), Printed(2)),
+        (partial(choose, k=1), partial(choose, k=2)),
+        ({1: {"a"}, "b": 2}, {1: {"c"}, "b": 2}),
+    ],
+)
+def test_values_of_any_kind_tell_parts_apart(one: object, other: object) -> None:
+    class Pieces(BaseModel):
+        value: Any = None
+
+    def closure(value: object) -> object:
+        def build() -> object:
+            return value
+
+        return build
+
+    def with_default(value: object) -> object:
+        return lambda value=value: value
+
+    def bound(value: object) -> object:
+        return partial(choose, value=value)
+
+    for make in (bound, closure, with_default, lambda value: Pieces(value=value), Printed):
+        assert remembered(make(one)) != remembered(make(other))
+
+
+def test_lambdas_of_one_file_are_told_apart() -> None:
+    assert len({remembered(each) for each in (lambda: 1, lambda: 2, lambda: [choose])}) == 3
+
+
+NAMES = """
+from functools import partial
+from judgetree.modules.parts import fingerprint_of, part_of, remembered
+
+class Mine:
+    def __init__(self, stop):
+        self.stop = stop
+
+    def fingerprint(self):
+        return {"stop": self.stop, "self": [object()]}
+
+mine = Mine(frozenset("abcdefgh"))
+print(remembered(mine), remembered(partial(Mine, {"x", "y", "z"}, object())), remembered(lambda: mine))
+print(fingerprint_of(part_of("judge", Mine), mine)["own.stop"])
+"""
+
+
+def test_names_and_fingerprints_are_equal_in_every_process() -> None:
+    def names(seed: int) -> str:
+        environment = os.environ | {"PYTHONHASHSEED": str(seed)}
+        return subprocess.run(
+            [sys.executable, "-c", NAMES], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert names(1) == names(2)
+
+
+def test_an_object_that_answers_to_every_name_is_a_part() -> None:
+    class Anything:
+        def __getattr__(self, name: str) -> object:
+            return lambda *arguments: {}
+
+    assert remembered(Anything()) == remembered(Anything())
 
 
 def test_a_file_that_changed_after_its_import_is_refused(module: Path) -> None:
