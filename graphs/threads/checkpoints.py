@@ -129,15 +129,17 @@ async def _open_postgres(url: str, stack: AsyncExitStack) -> Saver:
         from psycopg.rows import dict_row  # noqa: PLC0415 - the extra "postgres"
         from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
 
-        from .postgres_saver import LoopPostgresSaver  # noqa: PLC0415
+        from .postgres_saver import LoopPostgresSaver, check_open  # noqa: PLC0415
 
         # setup() creates an index concurrently, which needs autocommit.
         options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
         conninfo = Address(url).revealed()
-        pool = AsyncConnectionPool(conninfo, min_size=1, max_size=_CONNECTIONS, open=False, kwargs=options, timeout=10)
+        pool = AsyncConnectionPool(
+            conninfo, min_size=1, max_size=_CONNECTIONS, open=False, kwargs=options, timeout=10, check=check_open
+        )
         stack.push_async_callback(pool.close)
         await pool.open(wait=True, timeout=10)
-        saver = LoopPostgresSaver(pool, serde=serializer())  # type: ignore[arg-type]
+        saver = LoopPostgresSaver(pool, serde=serializer(), errors=partial(_postgres_errors, url))
         await saver.setup()
         # The saver's lock would let one query through at a time, whatever the size of the pool.
         saver.lock = asyncio.Semaphore(_CONNECTIONS)  # type: ignore[assignment]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -14,7 +15,14 @@ from langgraph.checkpoint.base import (
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from psycopg import AsyncConnection, AsyncCursor
+from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
+from psycopg_pool import AsyncConnectionPool
+
+from ...modules.postgres import may_be_closed
+from .sqlite_saver import StoreErrors
 
 
 class LoopPostgresSaver(AsyncPostgresSaver):
@@ -23,6 +31,13 @@ class LoopPostgresSaver(AsyncPostgresSaver):
     A turn of a conversation needs over 20 such trips to a thread. Each costs several times as much as serialising a
     state of some kilobytes, and on a busy core the thread also waits for the interpreter lock.
     """
+
+    def __init__(
+        self, pool: AsyncConnectionPool[AsyncConnection[DictRow]], *, serde: SerializerProtocol, errors: StoreErrors
+    ) -> None:
+        """Use connections of a pool; ``errors`` makes a context that turns errors of psycopg into those of users."""
+        super().__init__(pool, serde=serde)
+        self._errors = errors
 
     async def aput(
         self,
@@ -66,6 +81,22 @@ class LoopPostgresSaver(AsyncPostgresSaver):
             await cursor.executemany(
                 self.UPSERT_CHECKPOINT_WRITES_SQL if only_special else self.INSERT_CHECKPOINT_WRITES_SQL, rows
             )
+
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
+        with self._errors():
+            async with super()._cursor(pipeline=pipeline) as cursor:
+                yield cursor
+
+
+async def check_open(connection: AsyncConnection[DictRow]) -> None:
+    """Check that an idle connection is open; only one that has something to read costs a round trip.
+
+    Raises:
+        psycopg.Error: The server has closed it.
+    """
+    if may_be_closed(connection):
+        await AsyncConnectionPool.check_connection(connection)
 
 
 def _is_inline(value: object) -> bool:

@@ -20,7 +20,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 T = TypeVar("T")
 
 StoreErrors = Callable[[], AbstractContextManager[None]]
-"""Makes a context that turns errors of SQLite into those that users see."""
+"""Makes a context that turns errors of a database into those that users see."""
 
 _BUSY_TIMEOUT_S = 30.0
 """Wait for a file that another program has locked, such as a backup."""

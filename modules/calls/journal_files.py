@@ -12,6 +12,7 @@ from filelock import FileLock
 
 from ..errors import SettingsError
 from ..formats import format_of, refuse_other_format
+from ..postgres import may_be_closed
 from ..sqlite_cache import transaction
 from .journal import Statement
 
@@ -125,7 +126,8 @@ class PostgresJournal:
         self._connection.close()
 
     def _open(self) -> psycopg.Connection:
-        if self._connection.closed:  # the server was restarted
+        if self._connection.closed or may_be_closed(self._connection):  # the server was restarted
+            self._connection.close()
             self._connection = self._connect()
         return self._connection
 

@@ -176,6 +176,34 @@ def test_an_open_store_that_fails_says_what_to_do(tmp_path: Path) -> None:
             graph.invoke("q", {"configurable": {"thread_id": "t2"}})
 
 
+def test_questions_after_a_restart_of_postgres_are_answered(postgres_url: str, request: pytest.FixtureRequest) -> None:
+    import psycopg
+
+    cut = (
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+    with build_naive_rag(checkpointer=postgres_url, context=context()) as graph:
+        for number in range(3):
+            graph.invoke("q", {"configurable": {"thread_id": f"{request.node.name}-{number}"}})
+            with psycopg.connect(postgres_url, autocommit=True) as other:
+                other.execute(cut)
+
+
+def test_an_open_postgres_that_fails_says_what_to_do(postgres_url: str, request: pytest.FixtureRequest) -> None:
+    import psycopg
+
+    with build_naive_rag(checkpointer=postgres_url, context=context()) as graph:
+        graph.invoke("q", {"configurable": {"thread_id": request.node.name}})
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            other.execute("ALTER TABLE checkpoint_writes RENAME TO elsewhere")
+            try:
+                with pytest.raises(SettingsError, match=r"cannot be used: .*checkpoint_writes.*JUDGETREE_CHECKPOINTS"):
+                    graph.invoke("q", {"configurable": {"thread_id": f"{request.node.name}-2"}})
+            finally:
+                other.execute("ALTER TABLE elsewhere RENAME TO checkpoint_writes")
+
+
 def test_a_file_that_another_program_has_locked_is_waited_for(tmp_path: Path) -> None:
     async def wait_s() -> float:
         async with open_checkpointer(f"sqlite:///{tmp_path / 'c.sqlite'}") as saver:
