@@ -34,6 +34,7 @@ Gold is known by document: any chunk of a gold document counts as gold.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -44,7 +45,6 @@ from ...graphs.drawing.words import count_of
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.systems.registry import retrieves
 from ...graphs.tree.nodes import ChunkNode, QueryNode, walk_chunks
-from ...modules.reader.evidence import render_sub_answer
 from ...modules.reader.refusals import is_refusal
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import AnswerScores, answer_tokens, score_answer
@@ -218,8 +218,11 @@ class _Search:
             if chunk.child is not None
             and self._is_drawn_from(chunk.sub_answer, [found for _, found in walk_chunks(chunk.child)])
         )
+        by_answer: defaultdict[str, list[ChunkNode]] = defaultdict(list)
+        for chunk in query.chunks:
+            by_answer[chunk.round_answer].append(chunk)
         followed_up = (
-            self._gold_of(found) for answer, found in _follow_ups(query) if self._is_drawn_from(answer, found)
+            self._gold_of(found) for answer, found in by_answer.items() if self._is_drawn_from(answer, found)
         )
         return self._gold_of(shown).union(*handed_up, *followed_up)
 
@@ -249,15 +252,3 @@ class _Search:
 
     def _gold_of(self, chunks: Iterable[ChunkNode]) -> frozenset[str]:
         return self.gold.intersection(self._keys.get(chunk.chunk_id, "") for chunk in chunks)
-
-
-def _follow_ups(query: QueryNode) -> Iterator[tuple[str, list[ChunkNode]]]:
-    """Yield the sub-answers in the reader's context with the chunks that their rounds found (Self-Ask)."""
-    found: dict[str, list[ChunkNode]] = {}
-    for chunk in query.chunks:
-        if chunk.round:
-            found.setdefault(chunk.found_by, []).append(chunk)
-    for asked, chunks in found.items():
-        _, found_there, rest = query.evidence.partition(render_sub_answer(asked, ""))
-        if found_there:
-            yield rest.partition("\n\n")[0], chunks

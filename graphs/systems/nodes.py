@@ -24,14 +24,14 @@ from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, ModelCallError, UserError
 from ...modules.judge.contract import Verdict, checked_verdict
 from ...modules.llm.endpoint import CallOptions
-from ...modules.reader.evidence import render_evidence, split_evidence, usable_chunks
+from ...modules.reader.evidence import render_evidence, render_sub_answer, split_evidence, usable_chunks
 from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.refusals import is_refusal
 from ...modules.reader.strategies import digested, read_evidence
 from ..rag.thread_runs import run_sub_thread
 from ..threads.context import RunContext, emit
 from ..threads.fingerprint import sub_thread_id
-from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, JudgeState, RagState
+from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, JudgeState, RagState, Step
 
 
 async def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send] | str:
@@ -69,6 +69,7 @@ UNJUDGED: dict[str, JsonScalar] = {
     "sub_run_error": "",
     "budget_spent": False,
     "shown_place": None,
+    "round_answer": "",
 }
 
 
@@ -224,13 +225,14 @@ async def augment(state: RagState) -> dict[str, object]:
     return as_evidence(usable_chunks(state["similar_chunks"]))
 
 
-def as_evidence(chunks: Sequence[Document], *pairs: str) -> dict[str, object]:
-    """Return the state update that shows the reader these chunks, then ``pairs`` of question and answer."""
+def as_evidence(chunks: Sequence[Document], answered: Sequence[Step] = ()) -> dict[str, object]:
+    """Return the state update that shows the reader these chunks, then the queries and answers of rounds."""
+    pairs = (render_sub_answer(step["query"], step["text"]) for step in answered)
     ids = [str(chunk.metadata["chunk_id"]) for chunk in chunks]
-    return {
-        "evidence": "\n\n".join(filter(None, (render_evidence(chunks), *pairs))),
-        "similar_chunks": [ChunkPatch(chunk_id=key, changes={"shown_place": at}) for at, key in enumerate(ids, 1)],
-    }
+    patches = [ChunkPatch(chunk_id=key, changes={"shown_place": at}) for at, key in enumerate(ids, 1)]
+    for step in answered:
+        patches += (ChunkPatch(chunk_id=key, changes={"round_answer": step["text"]}) for key in step["chunk_ids"])
+    return {"evidence": "\n\n".join(filter(None, (render_evidence(chunks), *pairs))), "similar_chunks": patches}
 
 
 async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:

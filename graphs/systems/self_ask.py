@@ -7,7 +7,7 @@ from typing import Literal, Unpack
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from ...modules.reader.evidence import render_evidence, render_sub_answer
+from ...modules.reader.evidence import render_evidence
 from ...modules.reader.multistep_prompts import QuestionAnswer, follow_up_messages, parse_follow_up
 from ...modules.reader.prompts import reader_messages
 from ...modules.reader.refusals import is_refusal
@@ -70,8 +70,8 @@ async def augment(state: RagState) -> dict[str, object]:
 
     Refused follow-ups are left out, since they carry no information.
     """
-    pairs = [render_sub_answer(question, answer) for question, answer in _answered(state) if not is_refusal(answer)]
-    return nodes.as_evidence(chunks_of(state, state["steps"][0]), *pairs)
+    first, *follow_ups = state["steps"]
+    return nodes.as_evidence(chunks_of(state, first), [step for step in follow_ups if not is_refusal(step["text"])])
 
 
 async def after_search(

@@ -76,6 +76,11 @@ class ChunkNode:
         return given if self.found_by and isinstance(given, int) else 0
 
     @property
+    def round_answer(self) -> str:
+        """Answer that the reader was shown to the query of a round that found the chunk; ``""`` without one."""
+        return self._text("round_answer")
+
+    @property
     def source(self) -> str:
         """File or record of the chunk, relative to the index root; ``""`` if unknown."""
         return self._text("source")

@@ -16,7 +16,6 @@ from judgetree.evaluation.reports.failures import FAILURE_KINDS, FAILURE_WORDS, 
 from judgetree.evaluation.rows.store import FoundChunk, RunRow
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode, VerdictLabel, walk_chunks
-from judgetree.modules.reader.evidence import render_sub_answer
 from tests.eval.run_rows import run_row
 from tests.eval.shown import evidence_text, with_places
 
@@ -114,28 +113,22 @@ def test_cause_cannot_be_told_without_gold_documents_or_without_a_tree() -> None
     assert failure_kind(row_of(SearchTree(root=query(chunk("a")))), QUESTION, lambda: None) == "other"
 
 
-def followed_up(*first: str, second: str, pairs: str = "", shown: str = "") -> FailureKind | None:
-    """What came of a search in two rounds: what each found, what the reader was shown, and which pairs it was given."""
+def followed_up(*first: str, second: str, answer: str = "", shown: str = "") -> FailureKind | None:
+    """What came of a search in two rounds: what each found, the answer of the second, and what the reader was shown."""
     found = [
-        replace(chunk(key), metadata={"found_by": asked, "recursion_depth": number})
-        for number, (asked, keys) in enumerate([("How thick?", first), ("And the wall?", second)])
+        replace(chunk(key), metadata={"found_by": asked, "recursion_depth": number, "round_answer": said})
+        for number, (asked, keys, said) in enumerate([("How thick?", first, ""), ("And the wall?", second, answer)])
         for key in keys
     ]
     kept = [each for each in found if each.chunk_id.removeprefix("chunk-") in shown]
     placed = {each.chunk_id: each for each in with_places(kept)}
-    root = replace(
-        query(*found),
-        evidence="\n\n".join(filter(None, [evidence_text(kept), pairs])),
-        chunks=tuple(placed.get(each.chunk_id, each) for each in found),
-    )
+    root = replace(query(*found), chunks=tuple(placed.get(each.chunk_id, each) for each in found))
     return failure_kind(row_of(SearchTree(root=root), system="self_ask"), QUESTION, lambda: SearchTree(root=root))
 
 
 def test_gold_of_a_follow_up_reaches_the_reader() -> None:
-    drawn = render_sub_answer("And the wall?", "40 mm thick")
-    other = render_sub_answer("And the wall?", "painted grey yesterday")
-    assert followed_up("a", second="b", shown="a", pairs=drawn) == "reader_missed"
-    assert followed_up("a", second="b", shown="a", pairs=other) == "wrong_sub_answer"
+    assert followed_up("a", second="b", shown="a", answer="40 mm thick") == "reader_missed"
+    assert followed_up("a", second="b", shown="a", answer="painted grey yesterday") == "wrong_sub_answer"
     assert followed_up("a", second="b", shown="a") == "wrong_sub_answer", "the follow-up was refused"
 
 

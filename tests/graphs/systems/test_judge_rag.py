@@ -99,6 +99,7 @@ def test_metadata_of_chunks_tells_the_whole_story() -> None:
         "sub_run_error": "",
         "budget_spent": False,
         "shown_place": 1,
+        "round_answer": "",
     }
     assert second.metadata["next_rag_thread_id"] == ""
     saved = graph.get_state({"configurable": {"thread_id": thread_id}})

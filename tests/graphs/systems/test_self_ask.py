@@ -48,6 +48,8 @@ def test_the_reader_sees_the_first_chunks_and_the_pairs_that_are_knowledge() -> 
     final, reader = run(*replies, answers={CLASS_OF: REFUSAL})
     assert final["evidence"] == f"{FIRST_CHUNKS}\n\nSupplementary question: {SUB}\nAnswer: Vellin"
     assert reader.calls[-1] == reader_messages(ROOT, final["evidence"])
+    answers = {chunk.metadata["chunk_id"]: chunk.metadata["round_answer"] for chunk in final["similar_chunks"]}
+    assert answers == {"a": "Vellin", "b": "Vellin", "n": ""}, "the second follow-up found a again"
 
 
 def test_its_own_final_answer_is_not_the_answer() -> None:
