@@ -41,7 +41,7 @@ class FetchedDataset:
 
 
 def fetch_dataset(
-    name: str,
+    name: str | DatasetSource,
     folder: Path,
     *,
     url: str | None = None,
@@ -58,7 +58,7 @@ def fetch_dataset(
         fetched = fetch_dataset("hotpotqa", Path("data"))
 
     Args:
-        name: One of ``SOURCES``.
+        name: One of ``SOURCES``, or a source that they do not have.
         folder: Target folder, created if missing.
         url: Address of a mirror, whose file may differ from the authors'; None takes the authors' address.
         on_progress: Called after each block of the download.
@@ -68,25 +68,9 @@ def fetch_dataset(
         SettingsError: The name is unknown.
         LoadingError: The download or reading it failed; the message says how to get the file by hand.
     """
-    return fetch_source(source_of(name), folder, url=url, on_progress=on_progress, loopback_http=loopback_http)
-
-
-def fetch_source(
-    source: DatasetSource,
-    folder: Path,
-    *,
-    url: str | None = None,
-    on_progress: ByteProgress | None = None,
-    loopback_http: bool = False,
-) -> FetchedDataset:
-    """Download a data set that ``SOURCES`` does not name; see ``fetch_dataset`` for the arguments.
-
-    Raises:
-        LoadingError: The download or reading it failed; the message says how to get the file by hand.
-    """
+    source = source_of(name) if isinstance(name, str) else name
     target = folder / source.target
-    downloaded = not target.exists()
-    if not downloaded:
+    if target.exists():
         return _read_once(source, target, downloaded=False)
     address = Address(url or source.url)
     if not address:

@@ -101,7 +101,8 @@ def keep_questions(questions: object, folder: Path) -> Path:
             f"questions={questions!r:.200} is not usable. Give a file, a DataFrame, or a list of questions or mappings."
         )
     try:
-        lines = [json.dumps(_row(row), ensure_ascii=False, default=_plain) + "\n" for row in rows]
+        objects = ({"question": row} if isinstance(row, str) else row for row in rows)
+        lines = [json.dumps(each, ensure_ascii=False, default=_plain) + "\n" for each in objects]
     except (TypeError, ValueError) as error:
         raise SettingsError(f"questions cannot be written as JSON: {error}. Give texts, numbers and lists.") from error
     content = "".join(lines).encode("utf-8", "backslashreplace")
@@ -121,10 +122,6 @@ def _records(questions: object) -> object:
         repeated = questions.columns[questions.columns.duplicated()][0]
         raise SettingsError(f"questions has two columns {repeated!r}. Rename one of them.")
     return questions.to_dict("records")
-
-
-def _row(row: object) -> object:
-    return {"question": row} if isinstance(row, str) else row
 
 
 def _plain(value: object) -> object:

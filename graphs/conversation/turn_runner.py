@@ -68,7 +68,7 @@ class TurnRunner:
     async def ask(self, request: Request, listener: Listener | None) -> TurnResult:
         """Answer one question, see ``Conversation.ask``."""
         began = time.perf_counter()
-        emit = listener or _ignore_event
+        emit = listener or (lambda event: None)
         needs_sources = listener is not None or self._services.options.return_source_documents
         try:
             request.check()
@@ -235,10 +235,6 @@ class TurnRunner:
 
 def _thread_of(state: ConversationState, turn_id: str) -> str:
     return turn_thread(rag_thread_of(state["conversation_id"], turn_id))
-
-
-def _ignore_event(event: ConversationEvent) -> None:
-    pass
 
 
 def _source_event(number: int, text: str, metadata: Mapping[str, object]) -> SourceEvent:

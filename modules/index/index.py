@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
+
+from langchain_milvus import Milvus
 
 from ..addresses import Address
 from ..embedding.cache import Vector
@@ -21,6 +23,7 @@ from .dense_fields import (
     Embedders,
     EmbedderSource,
     embed_texts,
+    open_vector_store,
     plan_collection,
     refuse_other_embedders,
     resolve_embedders,
@@ -31,9 +34,6 @@ from .folder_scan import gone_sources, scan_folders
 from .plan import ChunkSizes, IndexReport, UpdatePlan, name_sources, none_readable, read_changes, to_row
 from .schema import CollectionInfo, IndexParams, check_name, list_collections, read_collection_info, revision
 from .writer_lock import Check, LockOptions, writer_lock
-
-if TYPE_CHECKING:
-    from langchain_milvus import Milvus
 
 logger = logging.getLogger(__name__)
 
@@ -132,8 +132,6 @@ class Index:
             return store
         with self._opening:
             if self._store is None:
-                from .dense_fields import open_vector_store  # noqa: PLC0415 - takes seconds to import
-
                 info, embedders = self._open_collection()
                 self._store = open_vector_store(self.connection, self.vector_store_name, info, embedders)
             return self._store

@@ -23,7 +23,6 @@ from tests.eval.dataset_files import hotpot_row
 from tests.loopback import QuietHandler, serving
 
 fetch_dataset = functools.partial(fetch.fetch_dataset, loopback_http=True)
-fetch_source = functools.partial(fetch.fetch_source, loopback_http=True)
 HOTPOT = json.dumps([hotpot_row(1), hotpot_row(2)]).encode()
 
 
@@ -189,9 +188,9 @@ def test_content_other_than_published_is_refused(
     server.content, found = content, hashlib.new(kind, content, usedforsecurity=False).hexdigest()
     source = replace(source_of(name), url=server.base_url)
     with pytest.raises(LoadingError, match=f"{found}, but the authors' file has {getattr(source, kind)}"):
-        fetch_source(source, sets)
+        fetch_dataset(source, sets)
     assert list(sets.iterdir()) == []
-    assert fetch_source(replace(source, **{kind: found}), sets).downloaded
+    assert fetch_dataset(replace(source, **{kind: found}), sets).downloaded
 
 
 @pytest.mark.parametrize("says_length", [True, False])
@@ -199,7 +198,7 @@ def test_endless_download_ends_at_the_limit(server: FileServer, sets: Path, says
     server.says_length, server.content = says_length, b" " * 5_000_000
     source = replace(source_of("hotpotqa"), url=server.base_url, max_bytes=1_000_000)
     with pytest.raises(LoadingError, match="larger than 1 MB"):
-        fetch_source(source, sets)
+        fetch_dataset(source, sets)
     assert list(sets.iterdir()) == []
 
 
@@ -208,7 +207,7 @@ def test_archive_that_unpacks_to_too_much_is_refused(server: FileServer, sets: P
         zipped.writestr("dev.json", b" " * 3_000_000)
     server.content = packed.getvalue()
     with pytest.raises(LoadingError, match="larger than 2 MB"):
-        fetch_source(replace(source_of("2wiki"), url=server.base_url, max_bytes=100_000), sets)
+        fetch_dataset(replace(source_of("2wiki"), url=server.base_url, max_bytes=100_000), sets)
     assert list(sets.iterdir()) == []
 
 
