@@ -16,10 +16,8 @@ from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.graphs.conversation.turn.store import conversation_thread
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.growing_text import TextListener
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.memory.prompts import ASSESS_SYSTEM, SELECT_SYSTEM
 from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.settings import Settings
@@ -45,15 +43,7 @@ class LeaningModel:
         self._latency_s = latency_s
         self.calls = 0
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
-    ) -> Completion:
+    async def complete(self, messages: Sequence[Message], *, meter: CallMeter, **_: object) -> Completion:
         """Answer as ``ChatLLM.complete``, after the latency and with hardly any CPU."""
         meter.reserve()
         self.calls += 1

@@ -22,11 +22,9 @@ from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.growing_text import TextListener
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.contract import Verdict
-from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.reader.prompts import REFUSAL
 from judgetree.modules.retriever.contract import ChunkRetriever
 from judgetree.modules.retriever.retriever import Retriever
@@ -142,15 +140,7 @@ class GoldReader:
     def __init__(self, needs: Needs) -> None:
         self._needs = needs
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
-    ) -> Completion:
+    async def complete(self, messages: Sequence[Message], *, meter: CallMeter, **_: object) -> Completion:
         """Answer as ``ChatLLM.complete``, at once."""
         meter.reserve()
         prompt = parse_prompt(messages)

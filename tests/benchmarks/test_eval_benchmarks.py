@@ -67,13 +67,9 @@ def test_others_say_nothing_that_is_asked() -> None:
 # --- throughput ---
 
 
-def test_ideal_is_the_longest_chain_where_calls_are_few() -> None:
-    assert (
-        ideal_s([row(tree=tree_figures(depth=0, chat_calls=4)), row(tree=tree_figures(depth=2, chat_calls=12))]) == 6.0
-    )
-
-
-def test_ideal_is_all_calls_by_the_cap_where_they_are_many() -> None:
+def test_ideal_is_the_longest_chain_of_few_calls_and_all_of_many_by_the_cap() -> None:
+    few = [tree_figures(depth=0, chat_calls=4), tree_figures(depth=2, chat_calls=12)]
+    assert ideal_s([row(tree=tree) for tree in few]) == 6.0
     assert ideal_s([row(tree=tree_figures(depth=1, chat_calls=8)) for _ in range(80)]) == 10.0
 
 

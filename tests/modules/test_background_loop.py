@@ -72,13 +72,6 @@ def test_run_works_on_one_loop_when_called_from_several_threads() -> None:
     assert found == [(2 * number, "judgetree-loop") for number in range(50)]
 
 
-def test_run_works_when_called_inside_a_running_loop() -> None:
-    async def cell() -> int:
-        return background_loop().run(double(4))
-
-    assert asyncio.run(cell()) == 8
-
-
 def test_client_of_the_loop_serves_one_asyncio_run_after_another() -> None:
     async def make_lock() -> asyncio.Lock:
         return asyncio.Lock()
@@ -94,28 +87,25 @@ def test_client_of_the_loop_serves_one_asyncio_run_after_another() -> None:
     assert asyncio.run(cell()) == asyncio.run(cell()) == [2, 2, 2]
 
 
-def test_iterate_and_aiterate_give_all_items_in_order() -> None:
+@pytest.mark.parametrize("count", [0, 100])
+def test_iterate_and_aiterate_give_all_items_in_order(count: int) -> None:
     async def collect() -> list[int]:
-        return [item async for item in background_loop().aiterate(count_to(100))]
+        return [item async for item in background_loop().aiterate(count_to(count))]
 
-    assert list(background_loop().iterate(count_to(100))) == list(range(100))
-    assert asyncio.run(collect()) == list(range(100))
-    assert background_loop().run(collect()) == list(range(100))
+    assert list(background_loop().iterate(count_to(count))) == list(range(count))
+    assert asyncio.run(collect()) == list(range(count))
+    assert background_loop().run(collect()) == list(range(count))
     assert in_thread(lambda: list(background_loop().iterate(count_to(3)))) == [0, 1, 2]
 
 
-def test_iterate_and_aiterate_end_at_once_when_there_is_nothing() -> None:
-    async def collect() -> list[int]:
-        return [item async for item in background_loop().aiterate(count_to(0))]
+def test_run_works_inside_a_running_loop_and_a_hop_on_the_loop_itself() -> None:
+    async def cell() -> int:
+        return background_loop().run(double(4))
 
-    assert list(background_loop().iterate(count_to(0))) == []
-    assert asyncio.run(collect()) == []
-
-
-def test_hop_runs_in_place_when_already_on_the_loop() -> None:
     async def nested() -> int:
         return await background_loop().arun(double(5))
 
+    assert asyncio.run(cell()) == 8
     assert background_loop().run(nested()) == 10
 
 

@@ -165,23 +165,22 @@ class Text(BaseModel):
     spans: list[Span]
 
 
-def faults(document: object) -> list[str]:
+@pytest.mark.parametrize(
+    ("document", "faults"),
+    [
+        (
+            {"spans": [{"first": 1, "last": 2}, {"first": "one"}]},
+            [
+                "spans.1.first: Input should be a valid integer, unable to parse string as an integer",
+                "spans.1.last: Field required",
+            ],
+        ),
+        ({"spans": [{"first": 2, "last": 1}]}, ["spans.0: it ends before it begins"]),
+        ([], ["text: Input should be a valid dictionary or instance of Text"]),
+    ],
+    ids=["in order", "a check of our own", "the whole"],
+)
+def test_each_fault_stands_behind_its_place(document: object, faults: list[str]) -> None:
     with pytest.raises(ValidationError) as caught:
         Text.model_validate(document)
-    return faults_of(caught.value, whole="text")
-
-
-def test_each_fault_stands_behind_its_place_in_order() -> None:
-    assert faults({"spans": [{"first": 1, "last": 2}, {"first": "one"}]}) == [
-        "spans.1.first: Input should be a valid integer, unable to parse string as an integer",
-        "spans.1.last: Field required",
-    ]
-
-
-def test_our_own_checks_speak_for_themselves() -> None:
-    assert faults({"spans": [{"first": 2, "last": 1}]}) == ["spans.0: it ends before it begins"]
-
-
-def test_fault_of_the_whole_is_named_as_the_caller_says() -> None:
-    [fault] = faults([])
-    assert fault.startswith("text: Input should be a valid dictionary")
+    assert faults_of(caught.value, whole="text") == faults

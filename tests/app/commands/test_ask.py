@@ -61,15 +61,14 @@ def test_the_thread_of_another_question_or_other_options_is_refused(cli: Cli, ho
     cli("ask", *change, "-c", COLLECTION, "--thread-id", thread).refused("holds another run")
 
 
-def test_a_refusal_is_an_answer_too(cli: Cli, home: Path) -> None:
-    done = cli("ask", "Who painted the ladders?", "-c", COLLECTION)
-    assert (done.status, done.out) == (0, f"{REFUSAL}\n")
-    assert "refused" in done.err
-
-
-def test_chinese_is_asked_and_answered(cli: Cli, home: Path) -> None:
-    done = cli("ask", CHINESE.question, "-c", COLLECTION, "--system", "naive")
-    assert (done.status, done.out) == (0, "四十毫米\n")
+@pytest.mark.parametrize(
+    ("question", "answer", "status"),
+    [("Who painted the ladders?", REFUSAL, "refused"), (CHINESE.question, "四十毫米", "answered")],
+)
+def test_a_refusal_is_an_answer_too(cli: Cli, home: Path, question: str, answer: str, status: str) -> None:
+    done = cli("ask", question, "-c", COLLECTION, "--system", "naive")
+    assert (done.status, done.out) == (0, f"{answer}\n")
+    assert status in done.err
 
 
 def test_the_closed_book_needs_no_collection(cli: Cli, scripted: ScriptedServer) -> None:

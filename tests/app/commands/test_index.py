@@ -29,21 +29,6 @@ def test_the_report_counts_files_and_names_what_was_skipped(cli: Cli, corpus: Pa
     assert done.err == ""
 
 
-def test_only_what_changed_is_indexed_again(cli: Cli, corpus: Path) -> None:
-    first = index(cli, corpus)
-    assert (first["added"], first["embedded"], first["embedders"]) == (["a.md", "b.txt"], 2, {"dense": "local:use"})
-    (corpus / "a.md").write_text("Norm A names the tank.")
-    again = index(cli, corpus)
-    assert (again["changed"], again["unchanged"], again["embedded"], again["chunks"]) == (["a.md"], 1, 1, 2)
-
-
-def test_prune_takes_out_what_is_gone(cli: Cli, corpus: Path) -> None:
-    index(cli, corpus)
-    (corpus / "b.txt").unlink()
-    assert index(cli, corpus)["removed"] == []
-    assert index(cli, corpus, "--prune")["removed"] == ["b.txt"]
-
-
 def test_prune_keeps_what_could_not_be_read(cli: Cli, corpus: Path, tmp_path: Path) -> None:
     more = write_corpus(tmp_path / "more", {"c.md": "A third."})
     index(cli, corpus, more)
@@ -76,17 +61,6 @@ def test_further_paths_are_named_from_their_folder_on(cli: Cli, corpus: Path, tm
     (more / "c.md").unlink()
     pruned = index(cli, corpus, more, "--prune")
     assert (pruned["removed"], pruned["chunks"], pruned["unchanged"]) == (["more/c.md"], 3, 3)
-
-
-def test_files_of_one_name_from_two_folders_are_two_sources(cli: Cli, corpus: Path, tmp_path: Path) -> None:
-    other = write_corpus(tmp_path / "elsewhere" / "corpus", {"a.md": "Another norm."})
-    index(cli, corpus)
-    assert index(cli, other)["added"] == ["corpus/a.md"]
-    for again in (corpus, other):
-        assert (index(cli, again)["changed"], index(cli, again)["chunks"]) == ([], 3)
-    write_corpus(corpus / "more", {"a.md": "One."})
-    more = write_corpus(tmp_path / "more", {"a.md": "Other."})
-    assert index(cli, corpus, more)["added"] == ["more-2/a.md", "more/a.md"]
 
 
 def test_a_prefix_names_the_sources_of_a_folder(cli: Cli, corpus: Path, tmp_path: Path) -> None:

@@ -105,12 +105,21 @@ def test_a_foreign_system_message_is_of_kind_other(messages: Sequence[tuple[str,
     assert parse_prompt(messages) == Prompt(kind="other")
 
 
+Reply = Callable[[ScriptedAnswers, Sequence[Message]], object]
+
+
 def parse(answers: ScriptedAnswers, messages: Sequence[Message]) -> Prompt:
     return parse_prompt(messages)
 
 
 def converse(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
     return conversation_reply(ScriptedTalk(answers), messages)
+
+
+@pytest.mark.parametrize("reply", [strategy_reply, step_reply, converse])
+def test_other_prompts_are_left_to_the_other_scripts(reply: Reply) -> None:
+    assert reply(ANSWERS, prompts.reader_messages("Who?", RIVET.quote)) is None
+    assert reply(ANSWERS, []) is None
 
 
 @pytest.mark.parametrize(
@@ -125,9 +134,7 @@ def converse(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply
         (converse, SELECT_SYSTEM, "Who?", "memory.prompts"),
     ],
 )
-def test_a_user_message_that_left_its_template_is_noticed(
-    reply: Callable[[ScriptedAnswers, Sequence[Message]], object], system: str, user: str, module: str
-) -> None:
+def test_a_user_message_that_left_its_template_is_noticed(reply: Reply, system: str, user: str, module: str) -> None:
     with pytest.raises(PromptMismatch) as caught:
         reply(ANSWERS, [("system", system), ("user", user)])
     assert repr(user) in str(caught.value)

@@ -14,7 +14,7 @@ from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.memory import prompts
 from judgetree.modules.memory.turns import QaPair, imported_turn
-from judgetree.modules.reader.prompts import REFUSAL, digest_messages, reader_messages
+from judgetree.modules.reader.prompts import REFUSAL, digest_messages
 from tests.app.talks import AGAIN, COST, DRUM, FIRST, NAMED, PAINT, STANDALONE_THICKNESS, THICK, THICKNESS
 
 DATA = Path(__file__).parents[3] / "data"
@@ -118,11 +118,6 @@ def test_what_it_knows_by_heart_it_says_only_where_that_is_wanted() -> None:
     known = conversation_reply(TALK, messages, knows_by_heart=True)
     assert known is not None
     assert known.text == "the drum"
-
-
-def test_other_prompts_are_left_to_the_other_scripts() -> None:
-    assert conversation_reply(TALK, reader_messages(FIRST, PASSAGES)) is None
-    assert conversation_reply(TALK, []) is None
 
 
 def test_dialogues_are_found_beside_the_questions(tmp_path: Path) -> None:

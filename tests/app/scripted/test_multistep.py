@@ -20,7 +20,7 @@ from judgetree.modules.reader.multistep_prompts import (
     react_messages,
     thought_messages,
 )
-from judgetree.modules.reader.prompts import REFUSAL, reader_messages
+from judgetree.modules.reader.prompts import REFUSAL
 from tests.app.conftest import CHAIN, SUB_QUESTION
 
 ANSWERS = ScriptedAnswers([CHAIN])
@@ -96,8 +96,3 @@ def test_of_a_question_that_it_does_not_know_it_says_nothing() -> None:
     assert reply(thought_messages("Who?", NAMED, [])) == NOTHING_KNOWN
     assert reply(follow_up_messages("Who?", [])) == f"{FINAL_ANSWER} {REFUSAL}"
     assert reply(react_messages("Who?", [Observed(query="Who?", passages=NAMED)])).endswith(f"{FINISH}[{REFUSAL}]")
-
-
-def test_other_prompts_are_left_to_the_other_script() -> None:
-    assert step_reply(ANSWERS, reader_messages("Who?", NAMED)) is None
-    assert step_reply(ANSWERS, []) is None

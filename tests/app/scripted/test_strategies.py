@@ -17,7 +17,6 @@ from judgetree.modules.reader.prompts import (
     note_messages,
     parse_note,
     parse_scored,
-    reader_messages,
     refine_messages,
     scored_messages,
 )
@@ -69,8 +68,6 @@ def test_of_a_passage_it_tells_the_fact_that_stands_there() -> None:
     assert reply(refine_messages(CHAIN.question, "", NOISE)) == REFUSAL
 
 
-def test_other_prompts_are_left_to_the_other_scripts() -> None:
-    assert strategy_reply(ANSWERS, reader_messages("Who?", NAMED)) is None
-    assert strategy_reply(ANSWERS, []) is None
+def test_prompts_of_strategies_are_answered() -> None:
     for messages in (combine_messages("Who?", [NAMED]), finish_messages("Who?", NAMED, THICK)):
         assert strategy_reply(ANSWERS, messages) is not None

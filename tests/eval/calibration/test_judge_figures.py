@@ -189,11 +189,8 @@ def test_intervals_draw_questions_not_chunks() -> None:
     figures = figures_of([chunk("1", "some")] * 10, [chunk("0", "none")] * 10)
     share = figures.shares["1"]
     assert (share.value, share.low, share.high) == (0.5, 0.0, 1.0)
-
-
-def test_one_question_has_no_interval() -> None:
-    share = figures_of([chunk("1", "some"), chunk("0", "none")]).shares["1"]
-    assert (share.value, share.low, share.high) == (0.5, None, None)
+    of_one_question = figures_of([chunk("1", "some"), chunk("0", "none")]).shares["1"]
+    assert (of_one_question.value, of_one_question.low, of_one_question.high) == (0.5, None, None)
 
 
 judged_chunks = st.builds(

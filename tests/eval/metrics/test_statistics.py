@@ -256,11 +256,7 @@ def test_the_noise_floor_is_the_deviation_of_the_run_means() -> None:
     assert floor.n == 4
 
 
-def test_runs_that_agree_have_no_noise() -> None:
-    floor = noise_floor(np.array([[1.0, 0.0]] * 3))
-    assert (floor.sd_of_means, floor.flipped_share) == (0.0, 0.0)
-
-
-def test_outcomes_may_flip_where_means_do_not() -> None:
-    floor = noise_floor(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    assert (floor.sd_of_means, floor.flipped_share) == (0.0, 1.0)
+@pytest.mark.parametrize(("second_run", "flipped"), [([1.0, 0.0], 0.0), ([0.0, 1.0], 1.0)])
+def test_outcomes_may_flip_where_means_do_not(second_run: list[float], flipped: float) -> None:
+    floor = noise_floor(np.array([[1.0, 0.0], second_run]))
+    assert (floor.sd_of_means, floor.flipped_share) == (0.0, flipped)

@@ -46,8 +46,9 @@ def test_registry_has_every_metric() -> None:
     assert tuple(RAGAS_METRICS) == get_args(MetricName)
 
 
-def test_answered_question_with_evidence_has_every_score() -> None:
+def test_answered_question_with_evidence_has_every_score_and_a_failed_one_none() -> None:
     assert set(reasons(row("wall", "40 mm", chunks=FOUND), WALL).values()) == {None}
+    assert set(reasons(row("wall", "", status="failed", chunks=FOUND), WALL).values()) == {"question failed"}
 
 
 def test_system_that_retrieves_nothing_has_no_score_of_its_evidence() -> None:
@@ -67,10 +68,6 @@ def test_refusal_has_scores_of_its_evidence_and_of_being_right() -> None:
 def test_scores_against_the_gold_answer_need_one(question: EvalQuestion, reason: str) -> None:
     without = reasons(row(question.id, "Ada", chunks=FOUND), question)
     assert {name for name, given in without.items() if given == reason} == REFERENCE
-
-
-def test_failed_question_has_no_score_at_all() -> None:
-    assert set(reasons(row("wall", "", status="failed", chunks=FOUND), WALL).values()) == {"question failed"}
 
 
 def test_inputs_are_those_of_the_metric() -> None:

@@ -135,10 +135,30 @@ def test_mean_without_an_interval_has_no_whisker() -> None:
     assert with_interval.svg.count("<use") > without.svg.count("<use"), "caps of the whisker"
 
 
-def test_cost_counts_paid_and_cached_calls() -> None:
-    plot = drawn(cost_plot(QUESTIONS, MEANS))
-    assert alt(plot) == "EM in per cent. naive: 50.0 at 1.0 calls; judge: 75.0 at 7.0 calls."
-    assert {"naive", "judge", "model calls a question"} <= set(texts(plot))
+@pytest.mark.parametrize(
+    ("plot", "description", "labels"),
+    [
+        (
+            cost_plot(QUESTIONS, MEANS),
+            "EM in per cent. naive: 50.0 at 1.0 calls; judge: 75.0 at 7.0 calls.",
+            {"naive", "judge", "model calls a question"},
+        ),
+        (
+            latency_plot(QUESTIONS),
+            "naive: median 2.00 s, 95 % within 2.90 s; judge: median 6.00 s, 95 % within 7.80 s",
+            {"naive", "judge"},
+        ),
+        (
+            failure_plot(FAILURES, SYSTEMS),
+            "retrieval miss: naive 7, judge 2; judge false 0: naive 0, judge 3",
+            {"retrieval miss", "judge false 0", "7", "2", "3"},
+        ),
+    ],
+    ids=["cost", "latency", "failures"],
+)
+def test_every_figure_is_described_and_labelled(plot: Plot | None, description: str, labels: set[str]) -> None:
+    assert alt(drawn(plot)) == description
+    assert labels <= set(texts(drawn(plot)))
 
 
 def test_plot_without_figures_is_none() -> None:
@@ -160,18 +180,6 @@ def test_confusion_shares_are_those_of_the_column() -> None:
     assert {"1  (50 %)", "1  (100 %)", "0  (0 %)"} <= set(texts(plot))
     assert "all" not in texts(plot), "no chunk holds all of the gold"
     assert "judge, verdict 0: 1 with none gold, 1 with some gold" in alt(plot)
-
-
-def test_latency_says_median_and_95th_percentile() -> None:
-    assert alt(latency_plot(QUESTIONS)) == (
-        "naive: median 2.00 s, 95 % within 2.90 s; judge: median 6.00 s, 95 % within 7.80 s"
-    )
-
-
-def test_failures_of_every_system_are_told() -> None:
-    plot = drawn(failure_plot(FAILURES, SYSTEMS))
-    assert alt(plot) == "retrieval miss: naive 7, judge 2; judge false 0: naive 0, judge 3"
-    assert {"retrieval miss", "judge false 0", "7", "2", "3"} <= set(texts(plot))
 
 
 @pytest.mark.parametrize("count", [1, 9])

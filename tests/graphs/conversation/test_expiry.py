@@ -44,6 +44,7 @@ from tests.modules.memories import foreign_row
 from tests.modules.turn_factory import make_turn
 
 DEEP = "Which oil does KS-1 need?"
+LONG_AGO = "2020-01-01T00:00:00+00:00"
 
 
 class MemoryWithHooks(ConversationMemory):
@@ -110,6 +111,19 @@ def ids(talks: Conversations) -> set[str]:
 
 def name_of(talks: Conversations, conversation_id: str) -> str:
     return next(each.name for each in talks.summaries() if each.conversation_id == conversation_id)
+
+
+def asking_in_the_other(talks: Conversations, memory: MemoryWithHooks) -> dict[str, str]:
+    """Ask in the other one of "a" and "b" once the first of them is deleted; how that ended, by its name."""
+    ended: dict[str, str] = {}
+
+    def ask(conversation_id: str) -> None:
+        if not ended:
+            name = "ab".replace(name_of(talks, conversation_id), "")
+            ended[name] = talks.conversation(name).ask(CLASS).status
+
+    memory.before_deletion = ask  # type: ignore[method-assign]
+    return ended
 
 
 def days_later(days: float) -> Callable[[], datetime]:
@@ -219,18 +233,12 @@ def test_a_conversation_that_is_answering_is_left_alone_and_reported(talks: Conv
 
 def test_a_conversation_that_is_used_meanwhile_stays(talks: Conversations, memory: MemoryWithHooks) -> None:
     for conversation_id in "ab":
-        write(talks, conversation_id, "2020-01-01T00:00:00+00:00")
-    spoken: list[str] = []
-
-    def speak_in_the_other(conversation_id: str) -> None:
-        if not spoken:
-            spoken.append("ab".replace(name_of(talks, conversation_id), ""))
-            talks.conversation(spoken[0]).ask(CLASS)
-
-    memory.before_deletion = speak_in_the_other  # type: ignore[method-assign]
+        write(talks, conversation_id, LONG_AGO)
+    spoken = asking_in_the_other(talks, memory)
     report = talks.delete_old_conversations(1)
-    assert [*report.conversations, *spoken] in (["a", "b"], ["b", "a"])
-    assert [turn["answer"] for turn in talks.conversation(spoken[0]).history()] == [ANSWERS[CLASS]]
+    ((name, _),) = spoken.items()
+    assert [*report.conversations, name] in (["a", "b"], ["b", "a"])
+    assert [turn["answer"] for turn in talks.conversation(name).history()] == [ANSWERS[CLASS]]
 
 
 def test_a_turn_that_failed_again_leaves_no_thread(
@@ -240,17 +248,11 @@ def test_a_turn_that_failed_again_leaves_no_thread(
     open_turn = {"turn_id": "t", "parent_turn_id": "", "branch_id": "main", "turn_number": 1, "query": CLASS}
     open_turn["fingerprint"] = turn_fingerprint(talks.services.options, talks.services.limits)
     for name in "ab":
-        write(talks, name, "2020-01-01T00:00:00+00:00", open_turn={**open_turn, "request_id": "", "collection": ""})
+        write(talks, name, LONG_AGO, open_turn={**open_turn, "request_id": "", "collection": ""})
     llm.broken = {"read": DOWN}
-    failed: list[str] = []
-
-    def fail_in_the_other(conversation_id: str) -> None:
-        if not failed:
-            failed.append("ab".replace(name_of(talks, conversation_id), ""))
-            assert talks.conversation(failed[0]).ask(CLASS).status == "failed"
-
-    memory.before_deletion = fail_in_the_other  # type: ignore[method-assign]
+    asked = asking_in_the_other(talks, memory)
     assert set(talks.delete_old_conversations(1).conversations) == {"a", "b"}
+    assert [*asked.values()] == ["failed"]
     assert threads(talks) == set()
 
 
@@ -312,8 +314,8 @@ def test_orphaned_turns_of_this_store_are_deleted_when_old(talks: Conversations,
 
 
 def test_one_that_cannot_be_read_is_left_alone_and_keeps_nothing_else(talks: Conversations) -> None:
-    write(talks, "old", "2020-01-01T00:00:00+00:00")
-    write(talks, "newer", "2020-01-01T00:00:00+00:00", format="judgetree-conversation/99")
+    write(talks, "old", LONG_AGO)
+    write(talks, "newer", LONG_AGO, format="judgetree-conversation/99")
     report = talks.delete_old_conversations(1)
     assert (report.conversations, report.unreadable) == (("old",), ("newer",))
     assert threads(talks) == {"conversation:newer"}
@@ -337,7 +339,7 @@ def test_any_age_is_possible_and_the_settings_have_one(tmp_path: Path, llm: Talk
 
 def test_progress_is_told_for_each_that_is_old(talks: Conversations, memory: MemoryWithHooks) -> None:
     for conversation_id in "ab":
-        write(talks, conversation_id, "2020-01-01T00:00:00+00:00")
+        write(talks, conversation_id, LONG_AGO)
     memory.add_turns(new_id(talks), [make_turn(1)])
     talks.conversation("young").ask(SCREW)
     told: list[tuple[int, int]] = []

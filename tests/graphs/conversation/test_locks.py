@@ -87,13 +87,6 @@ async def test_turns_of_a_conversation_take_place_in_order() -> None:
 
 
 @on_a_loop
-async def test_other_conversations_go_on_meanwhile() -> None:
-    async with opened() as locks, locks.hold("c"), locks.hold("d"):
-        assert not await is_free(locks, "c")
-        assert await is_free(locks, "e")
-
-
-@on_a_loop
 async def test_waiter_who_is_cancelled_leaves_the_line_to_those_behind_it() -> None:
     told: list[str] = []
     async with opened() as locks:
@@ -156,7 +149,8 @@ async def test_conversation_that_is_held_elsewhere_is_waited_for(url: str) -> No
 @pytest.mark.parametrize("conversation_id", ["", "a/../b", "汉字\n\N{GRINNING FACE}", "x" * 5000, "\x00", "\ud800"])
 @on_a_loop
 async def test_any_text_names_a_conversation(url: str, conversation_id: str) -> None:
-    async with opened(url) as here, opened(url) as there, here.hold(conversation_id):
+    async with opened(url) as here, opened(url) as there, here.hold(conversation_id), here.hold("d"):
+        assert not await is_free(here, conversation_id)
         assert not await is_free(there, conversation_id)
         assert await is_free(there, f"{conversation_id}.")
 

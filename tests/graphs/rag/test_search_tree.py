@@ -48,20 +48,15 @@ def go_on(thread_id: str, node: str) -> None:
     """The hook that lets every node run."""
 
 
-def fail_at(thread_id: str, node: str) -> Hook:
-    def hook(thread: str, name: str) -> None:
-        if (thread, name) == (thread_id, node):
-            raise ValueError("boom")
-
-    return hook
-
-
-def stop_at(thread_id: str, node: str) -> Hook:
-    """Leaves the run open there, its finished siblings' results pending."""
+def stop_at(thread_id: str, node: str, error: Exception | None = None) -> Hook:
+    """Raises the error there, or leaves the run open, its finished siblings' results pending."""
 
     def hook(thread: str, name: str) -> None:
-        if (thread, name) == (thread_id, node):
-            interrupt("stop")
+        if (thread, name) != (thread_id, node):
+            return
+        if error is not None:
+            raise error
+        interrupt("stop")
 
     return hook
 
@@ -206,7 +201,7 @@ def test_times_are_those_of_the_first_and_newest_checkpoint(tmp_path: Path) -> N
 
 
 def test_failed_thread_keeps_its_error_and_the_results_of_its_siblings(saver_name: str, tmp_path: Path) -> None:
-    tree = run_and_read(saver_name, tmp_path, fail_at("root-b", "judge b"))
+    tree = run_and_read(saver_name, tmp_path, stop_at("root-b", "judge b", ValueError("boom")))
 
     failed = list(tree.query_nodes())[1]
     assert (failed.thread_id, failed.status, failed.error) == ("root-b", "failed", "ValueError('boom')")

@@ -382,15 +382,16 @@ class TestRefusals:
             with pytest.raises(CollectionError, match=f"no collection '{missing.vector_store_name}'.*test_"):
                 use()
 
-    def test_an_empty_folder_is_refused(self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
-        (docs / "x.bin").write_text("")
-        with pytest.raises(LoadingError, match="nothing to index: 1 files"):
-            make_index(embedded).get_index_done()
-
-    def test_a_broken_folder_is_refused(self, embedded: MilvusConnection, make_index: MakeIndex, docs: Path) -> None:
-        (docs / "a.json").write_text("{")
-        with pytest.raises(LoadingError, match=r"a\.json: it cannot be read"):
-            make_index(embedded).get_index_done()
+    @pytest.mark.parametrize(
+        ("name", "content", "problem"),
+        [("x.bin", "", "nothing to index: 1 files"), ("a.json", "{", r"a\.json: it cannot be read")],
+    )
+    def test_an_empty_or_broken_folder_is_refused(
+        self, lite_index: Index, docs: Path, name: str, content: str, problem: str
+    ) -> None:
+        (docs / name).write_text(content)
+        with pytest.raises(LoadingError, match=problem):
+            lite_index.get_index_done()
 
     def test_a_broken_file_keeps_its_chunks(self, lite_index: Index, docs: Path) -> None:
         (docs / "a.json").write_text('{"text": "Cats sleep."}')
@@ -424,11 +425,9 @@ class TestRefusals:
         with pytest.raises(CollectionError, match=r"No Milvus server.*http://127\.0\.0\.1:9"):
             connect("http://127.0.0.1:9")
 
-    def test_a_path_that_is_no_lite_folder_is_refused(self, tmp_path: Path) -> None:
+    def test_a_path_that_is_no_lite_folder_or_an_old_one_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(CollectionError, match=r"ending in \.db"):
             connect(str(tmp_path / "vectors"))
-
-    def test_a_database_of_old_milvus_lite_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "old.db").write_bytes(b"SQLite format 3")
         with pytest.raises(CollectionError, match="old Milvus Lite"):
             connect(str(tmp_path / "old.db"))

@@ -169,13 +169,17 @@ def test_1_without_a_question_gets_one_on_retry(server: ScriptedServer, unusable
     assert complaint in hook.requests[1].messages[-1][1]
 
 
-def test_1_that_never_gets_a_usable_question_keeps_its_score_and_is_marked(server: ScriptedServer) -> None:
+@pytest.mark.parametrize(
+    ("expand", "calls", "problem"), [(True, 3, "next_query is empty although the score is 1."), (False, 1, "")]
+)
+def test_1_without_a_usable_question_keeps_its_score_and_is_marked_where_it_needs_one(
+    server: ScriptedServer, expand: bool, calls: int, problem: str
+) -> None:
     server.responses = saying(wrote(1))
     meter = CallMeter(node="judge")
-    verdict = verdict_of(judge_at(server), meter)
-    assert (verdict.status, verdict.score, verdict.next_query) == ("judged", 1, "")
-    assert "empty" in verdict.problem
-    assert len(meter.records) == 3
+    verdict = verdict_of(judge_at(server), meter, expand=expand)
+    assert verdict == Verdict(status="judged", score=1, reason="r", problem=problem)
+    assert len(meter.records) == calls
 
 
 @pytest.mark.parametrize("later", [ChatReply(text=PROSE), ChatReply(status=400, text="no"), ChatReply(status=500)])
@@ -189,13 +193,6 @@ def test_1_without_a_question_outlives_worse_replies(server: ScriptedServer, lat
 def test_second_thoughts_about_the_score_count(server: ScriptedServer) -> None:
     server.responses = saying(wrote(1), WHOLE)
     assert verdict_of(judge_at(server)) == Verdict(status="judged", score=2, reason="r")
-
-
-def test_1_needs_no_question_on_the_deepest_level(server: ScriptedServer) -> None:
-    server.responses = saying(wrote(1))
-    meter = CallMeter(node="judge")
-    assert verdict_of(judge_at(server), meter, expand=False) == Verdict(status="judged", score=1, reason="r")
-    assert len(meter.records) == 1
 
 
 def test_question_that_was_cut_off_is_asked_for_again(server: ScriptedServer) -> None:

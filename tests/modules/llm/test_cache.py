@@ -200,21 +200,14 @@ def test_kept_answer_takes_its_place_in_the_budget(cache: CompletionCache) -> No
 
 
 @pytest.mark.parametrize("mode", ["off", "write"])
-def test_listeners_hear_of_a_call_that_is_paid_for(cache: CompletionCache, mode: CacheMode) -> None:
-    texts, thinking = Snapshots(), Snapshots()
+def test_listeners_hear_a_call_grow_and_a_kept_answer_at_once(cache: CompletionCache, mode: CacheMode) -> None:
     llm = cached_llm(FakeLLM(lambda _: "<think>hm</think>54"), cache, mode=mode)
-    listeners = {"on_text": texts, "on_thinking": thinking}
-    run(llm.complete(QUESTION, meter=CallMeter(node="generate"), **listeners))
-    assert (texts, thinking) == (["5", "54"], ["h", "hm"])
-
-
-def test_listeners_hear_of_a_kept_answer_at_once(cache: CompletionCache) -> None:
-    ask(cached_llm(FakeLLM(lambda _: "<think>hm</think>54"), cache))
-    texts, thinking = Snapshots(), Snapshots()
-    llm = cached_llm(numbered(), cache)
-    listeners = {"on_text": texts, "on_thinking": thinking}
-    run(llm.complete(QUESTION, meter=CallMeter(node="generate"), **listeners))
-    assert (texts, thinking) == (["54"], ["hm"])
+    grown = (["5", "54"], ["h", "hm"])
+    for expected in (grown, grown if mode == "off" else (["54"], ["hm"])):
+        texts, thinking = Snapshots(), Snapshots()
+        listeners = {"on_text": texts, "on_thinking": thinking}
+        run(llm.complete(QUESTION, meter=CallMeter(node="generate"), **listeners))
+        assert (texts, thinking) == expected
 
 
 def test_two_processes_agree_on_what_was_kept_first(cache: CompletionCache, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -57,6 +57,14 @@ class Endpoint:
             if really is not None:
                 correct(really)
 
+    def attempt_all(self, amounts: Iterable[int]) -> None:
+        """Make the attempts side by side."""
+
+        async def work() -> None:
+            await asyncio.gather(*map(self.attempt, amounts))
+
+        run(work)
+
 
 def endpoint(*, requests: int = 0, tokens: int = 0, gate: CallGate | None = None) -> Endpoint:
     time = Time()
@@ -94,37 +102,21 @@ def test_no_minute_sees_more_than_the_limits(requests: int, tokens: int, calls: 
         assert not tokens or sum(minute) <= tokens
 
 
-def test_attempts_are_let_through_in_order_and_in_time() -> None:
-    there = endpoint(requests=2)
-
-    async def work() -> None:
-        await asyncio.gather(*(there.attempt(number) for number in range(6)))
-
-    run(work)
-    assert [number for _, number in there.started] == list(range(6))
-    waited = [at - there.started[0][0] for at, _ in there.started]
-    assert waited == pytest.approx([0, 0, 60, 60, 120, 120])
-
-
-def test_large_attempt_is_not_overtaken_by_small_ones() -> None:
-    there = endpoint(tokens=100)
-
-    async def work() -> None:
-        await asyncio.gather(*(there.attempt(amount) for amount in (60, 90, 5, 5)))
-
-    run(work)
-    assert [amount for _, amount in there.started] == [60, 90, 5, 5]
-
-
-def test_attempt_above_the_limit_has_a_minute_of_its_own() -> None:
-    there = endpoint(tokens=100)
-
-    async def work() -> None:
-        await asyncio.gather(*(there.attempt(amount) for amount in (10, 500, 10)))
-
-    run(work)
-    waited = [at - there.started[0][0] for at, _ in there.started]
-    assert waited == pytest.approx([0, 60, 120])
+@pytest.mark.parametrize(
+    ("limits", "amounts", "waited_s"),
+    [
+        pytest.param({"requests": 2}, range(6), [0, 0, 60, 60, 120, 120], id="in time"),
+        pytest.param({"tokens": 100}, [60, 90, 5, 5], [0, 60, 60, 60], id="a large one is not overtaken"),
+        pytest.param({"tokens": 100}, [10, 500, 10], [0, 60, 120], id="one above the limit has a minute of its own"),
+    ],
+)
+def test_attempts_are_let_through_in_order(
+    limits: dict[str, int], amounts: Sequence[int], waited_s: list[float]
+) -> None:
+    there = endpoint(**limits)
+    there.attempt_all(amounts)
+    assert [amount for _, amount in there.started] == [*amounts]
+    assert [at - there.started[0][0] for at, _ in there.started] == pytest.approx(waited_s)
 
 
 @pytest.mark.parametrize(("really", "waits_s"), [(None, 60.0), (10, 0.0), (90, 60.0), (150, 60.0)])
@@ -229,11 +221,7 @@ def test_slot_is_free_after_a_failure_and_after_a_cancelled_wait(requests: int) 
 
 def test_without_limits_nothing_is_waited_for() -> None:
     there = endpoint()
-
-    async def work() -> None:
-        await asyncio.gather(*(there.attempt(10**9) for _ in range(50)))
-
-    run(work)
+    there.attempt_all([10**9] * 50)
     assert (len(there.started), there.time.slept_s, there.rates.counts_tokens) == (50, [], False)
 
 
@@ -278,28 +266,24 @@ def test_refusal_that_says_how_long_makes_every_call_to_the_endpoint_wait(server
     assert server.requests["other"] == 2, "the refused attempt, and the one after the pause"
 
 
+def limited_llm(server: ScriptedServer, there: Endpoint) -> EndpointLLM:
+    chat = open_chat("m", base_url=server.base_url, api_key="k", timeout_s=10)
+    return EndpointLLM(chat, gate=CallGate(1), rates=there.rates, sleep=there.time.sleep)
+
+
 def test_each_attempt_takes_its_place_in_the_minute(server: ScriptedServer) -> None:
     server.responses = saying(ChatReply(status=500, text="busy"), ChatReply(text="42"))
-    time = Time()
-    chat = open_chat("m", base_url=server.base_url, api_key="k", timeout_s=10)
-    rates = RateLimit(requests_per_minute=1, clock=time.clock, sleep=time.sleep)
-    llm = EndpointLLM(chat, gate=CallGate(1), rates=rates, sleep=time.sleep)
-    background_loop().run(llm.complete(QUESTION, meter=CallMeter(node="judge")))
-    assert time.now_s == pytest.approx(1060)
+    there = endpoint(requests=1)
+    background_loop().run(limited_llm(server, there).complete(QUESTION, meter=CallMeter(node="judge")))
+    assert there.time.now_s == pytest.approx(1060)
 
 
 def test_tokens_are_corrected_by_what_the_endpoint_counted(server: ScriptedServer) -> None:
-    time = Time()
-    chat = open_chat("m", base_url=server.base_url, api_key="k", timeout_s=10)
-    rates = RateLimit(tokens_per_minute=300, clock=time.clock, sleep=time.sleep)
-    llm = EndpointLLM(chat, gate=CallGate(1), rates=rates, sleep=time.sleep)
-
-    async def work() -> None:
-        for _ in range(3):  # each reserves most of the minute, and uses little of it
-            await llm.complete(QUESTION, meter=CallMeter(node="judge"))
-
-    background_loop().run(work())
-    assert time.slept_s == []
+    there = endpoint(tokens=300)
+    llm = limited_llm(server, there)
+    for _ in range(3):  # each reserves most of the minute, and uses little of it
+        background_loop().run(llm.complete(QUESTION, meter=CallMeter(node="judge")))
+    assert there.time.slept_s == []
 
 
 def test_models_of_one_name_and_endpoint_share_their_minute(server: ScriptedServer) -> None:

@@ -46,21 +46,14 @@ def places(memory: ConversationMemory, conversation_id: str) -> list[tuple[str, 
 LINKED = [("own", "main-2", "main", 3), ("a", "own", "main", 4), ("b", "a", "main", 5)]
 
 
-def test_a_dry_run_counts_and_changes_nothing(memory: ConversationMemory) -> None:
+def test_turns_are_chained_by_time_after_the_last_of_the_main_branch(memory: ConversationMemory) -> None:
     before = places(memory, "s"), places(memory, "t")
     assert (backfill(memory, dry_run=True), backfill(memory, "s", dry_run=True)) == (4, 3)
     assert (places(memory, "s"), places(memory, "t")) == before
-
-
-def test_turns_are_chained_by_time_after_the_last_of_the_main_branch(memory: ConversationMemory) -> None:
     assert backfill(memory) == 4
     assert places(memory, "s")[-3:] == LINKED
     assert places(memory, "t") == [("t1", "", "main", 1)]
     assert ids_of(memory.get_recent_history("s", 4, spans={"main": 5})) == ["main-2", "own", "a", "b"]
-
-
-def test_again_it_finds_nothing_to_do(memory: ConversationMemory) -> None:
-    backfill(memory)
     after = places(memory, "s"), places(memory, "t")
     assert backfill(memory) == backfill(memory, "s") == 0
     assert (places(memory, "s"), places(memory, "t")) == after

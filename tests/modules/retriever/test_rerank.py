@@ -37,15 +37,19 @@ class TestFusion:
         assert weighted_sum({}, ["a", "b"]).dict()["params"] == {"weights": [0.5, 0.5], "norm_score": True}
         assert weighted_sum({"weights": [1, 0]}, ["a", "b"]).dict()["params"]["weights"] == [1, 0]
 
-    @pytest.mark.parametrize("weights", [[0.5], [0.2, 0.3, 0.5], "ab", 3])
-    def test_another_number_of_weights_is_refused(self, weights: object) -> None:
-        with pytest.raises(SearchArgumentError, match=r"does not fit the 2 fields searched \(a, b\)"):
+    @pytest.mark.parametrize(
+        ("weights", "problem"),
+        [
+            *(
+                (weights, r"does not fit the 2 fields searched \(a, b\)")
+                for weights in ([0.5], [0.2, 0.3, 0.5], "ab", 3)
+            ),
+            *(([0.5, weight], "between 0 and 1") for weight in (-0.1, 1.1, float("nan"), "1")),
+        ],
+    )
+    def test_weights_of_another_number_or_range_are_refused(self, weights: object, problem: str) -> None:
+        with pytest.raises(SearchArgumentError, match=problem):
             weighted_sum({"weights": weights}, ["a", "b"])
-
-    @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan"), "1"])
-    def test_a_weight_outside_zero_to_one_is_refused(self, weight: object) -> None:
-        with pytest.raises(SearchArgumentError, match="between 0 and 1"):
-            weighted_sum({"weights": [0.5, weight]}, ["a", "b"])
 
     @pytest.mark.parametrize("ranker", RANKERS)
     def test_unknown_parameters_are_refused(self, ranker: str) -> None:
@@ -67,19 +71,15 @@ class TestServices:
         assert ranked == [(2, 1.0), (1, pytest.approx(2 / 3))]
         assert rerank_server.keys == ["Bearer secret"]
 
-    def test_the_http_shape(self, rerank_server: RerankServer) -> None:
-        models(rerank_server)[0].rerank("q", TEXTS, 2)
-        assert rerank_server.requests == [{"model": "m", "query": "q", "documents": TEXTS, "top_n": 2}]
-
-    def test_the_dashscope_shape(self, rerank_server: RerankServer) -> None:
-        models(rerank_server)[1].rerank("q", TEXTS, 2)
-        assert rerank_server.requests == [
-            {
-                "model": "m",
-                "input": {"query": "q", "documents": TEXTS},
-                "parameters": {"top_n": 2, "return_documents": False},
-            }
-        ]
+    def test_each_service_has_its_shape_of_a_request(self, rerank_server: RerankServer) -> None:
+        for model in models(rerank_server):
+            model.rerank("q", TEXTS, 2)
+        http = {"query": "q", "documents": TEXTS, "top_n": 2}
+        dashscope = {
+            "input": {"query": "q", "documents": TEXTS},
+            "parameters": {"top_n": 2, "return_documents": False},
+        }
+        assert rerank_server.requests == [{"model": "m", **http}, {"model": "m", **dashscope}]
 
     @pytest.mark.parametrize("kind", [0, 1])
     @pytest.mark.parametrize("status", [429, 500])
