@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import socket
 import subprocess
 import sys
@@ -52,3 +53,13 @@ def postgres_server(folder: Path) -> Iterator[str]:
             yield str(server.get_uri())
         finally:
             server.cleanup()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether another open file holds a lock on this one."""
+    with path.open("rb") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -33,7 +33,7 @@ from judgetree.modules.index.schema import (
     revision,
 )
 from judgetree.modules.retriever.retriever import Retriever
-from tests.modules.conftest import LiteServer
+from tests.database_servers import LiteServer, is_locked
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 MakeIndex = Callable[[MilvusConnection], Index]
@@ -446,7 +446,7 @@ class TestTheLock:
     def test_close_frees_the_folder_and_use_opens_it_again(self, tmp_path: Path, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
         uri = str(tmp_path / "own.db")
-        take = [sys.executable, "-c", TAKE_LOCK, str(tmp_path / "own.db" / "LOCK")]
+        lock = tmp_path / "own.db" / "LOCK"
         with Index(BagOfWordsEmbedder(), docs, None, "first", uri=uri) as index:
             index.get_index_done()
             retriever = Retriever(index)
@@ -454,20 +454,10 @@ class TestTheLock:
             with Index(BagOfWordsEmbedder(), docs, None, "second", uri=uri) as second:
                 second.get_index_done()
             assert index.collections() == ["first", "second"]  # one index closed, the other goes on
-            assert subprocess.run(take, check=False).returncode == 1
+            assert is_locked(lock)
             index.close()
-            assert subprocess.run(take, check=False).returncode == 0
+            assert not is_locked(lock)
             assert retriever.get_similar_chunk_with_score("cats")
-
-
-TAKE_LOCK = """
-import fcntl, sys
-with open(sys.argv[1]) as lock:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        sys.exit(1)
-"""
 
 
 class TestInterruption:

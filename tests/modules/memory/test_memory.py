@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from judgetree.modules.index.index import Index
 from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.memory.schema import MAX_ID_BYTES, moment_us
 from judgetree.modules.memory.turns import QaPair
+from tests.database_servers import is_locked
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.memories import Clock, OpenMemory, foreign_row, new_name, opened_memories
 from tests.modules.turn_factory import ids_of, make_ref, make_turn
@@ -412,12 +412,3 @@ class TestSharing:
             assert not is_locked(tmp_path / "own.db" / "LOCK")
             assert memory.turns_of("s") == [make_turn(1)]
         assert not is_locked(tmp_path / "own.db" / "LOCK")
-
-
-def is_locked(path: Path) -> bool:
-    with path.open("rb") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
