@@ -71,7 +71,8 @@ _PROMPTS: tuple[tuple[PromptKind, list[Message]], ...] = (
     ("read", reader_messages(QUERY, _PASSAGE)),
     ("closed_book", closed_book_messages(QUERY)),
 )
-_KINDS = [(template_of(messages, _GROUPS), kind) for kind, messages in _PROMPTS]
+_BUILDERS = "judgetree.modules.judge.prompts or judgetree.modules.reader.prompts"
+_KINDS = [(template_of(messages, _GROUPS, built_by=_BUILDERS), kind) for kind, messages in _PROMPTS]
 
 
 def parse_prompt(messages: Sequence[Message]) -> Prompt:
@@ -85,8 +86,7 @@ def parse_prompt(messages: Sequence[Message]) -> Prompt:
     Raises:
         PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
     """
-    builders = "judgetree.modules.judge.prompts or judgetree.modules.reader.prompts"
-    if found := find_script(_KINDS, messages, built_by=builders):
+    if found := find_script(_KINDS, messages):
         kind, fields = found
         return Prompt(kind=kind, **fields)
     user = next((text for role, text in messages if role == "user"), "")
@@ -125,7 +125,8 @@ class _Known:
             if not (
                 self._quotes[hop] in evidence
                 or _resolved(fact.question, fact.answer, evidence)
-                or self._spanned(hop, evidence)
+                # The evidence may answer a question that remained after an earlier hop.
+                or any(_resolved(before.remaining_question, self.answer, evidence) for before in self.facts[:hop])
             )
         ]
 
@@ -133,10 +134,6 @@ class _Known:
         """List the facts in the evidence, in hop order."""
         missing = self.missing_in(evidence)
         return [fact for fact in self.facts if fact not in missing]
-
-    def _spanned(self, hop: int, evidence: str) -> bool:
-        """Return whether the evidence answers a question that remained after an earlier hop."""
-        return any(_resolved(fact.remaining_question, self.answer, evidence) for fact in self.facts[:hop])
 
 
 def _squash(text: str) -> str:
@@ -239,18 +236,14 @@ EvidenceReply = Callable[[ScriptedAnswers, str, str], str]
 
 
 def evidence_reply(
-    scripts: Sequence[tuple[Template, EvidenceReply]],
-    answers: ScriptedAnswers,
-    messages: Sequence[Message],
-    *,
-    built_by: str,
+    scripts: Sequence[tuple[Template, EvidenceReply]], answers: ScriptedAnswers, messages: Sequence[Message]
 ) -> ChatReply | None:
     """Reply to a prompt that shows evidence; None without a script.
 
     Raises:
         PromptMismatch: The system message has a script, but the user message does not follow its template.
     """
-    found = find_script(scripts, messages, built_by=built_by)
+    found = find_script(scripts, messages)
     return ChatReply(text=found[0](answers, found[1]["query"], found[1]["evidence"])) if found else None
 
 

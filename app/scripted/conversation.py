@@ -151,7 +151,7 @@ def conversation_reply(
         return ChatReply(text=talk.answers.recall(users[-1]) if knows_by_heart else REFUSAL)
     if system == SUMMARY_SYSTEM:
         return ChatReply(text=_summary(users[0]))
-    found = find_script(_SCRIPTS, messages, built_by="judgetree.modules.memory.prompts")
+    found = find_script(_SCRIPTS, messages)
     if found is None:
         return None
     reply, shown = found
@@ -234,4 +234,5 @@ _PROMPTS: tuple[tuple[list[Message], _Reply], ...] = (
     (small_talk_messages(QUERY), _small_talk),
     (route_messages(QUERY), _route),
 )
-_SCRIPTS = [(template_of(messages, _GROUPS), reply) for messages, reply in _PROMPTS]
+_BUILT_BY = "judgetree.modules.memory.prompts"
+_SCRIPTS = [(template_of(messages, _GROUPS, built_by=_BUILT_BY), reply) for messages, reply in _PROMPTS]

@@ -16,11 +16,11 @@ from pydantic import TypeAdapter, ValidationError
 from ...evaluation.datasets.standards_dialogues import Dialogue
 from ...evaluation.datasets.standards_qa import Question
 from ...modules.errors import SettingsError
-from .answers import ChatReply, RequestKind, ScriptedAnswers, parse_prompt
+from .answers import ChatReply, RequestKind, ScriptedAnswers, evidence_reply, parse_prompt
 from .behaviour import TRANSPORT_FAULTS, Behaviour, Garbling, as_json, changed, garble
 from .conversation import ScriptedTalk, conversation_reply, standalone_questions
-from .multistep import step_reply
-from .strategies import strategy_reply
+from .multistep import STEP_SCRIPTS
+from .strategies import STRATEGY_SCRIPTS
 from .tally import LoggedRequest, Tally
 from .templates import PromptMismatch
 from .wire import (
@@ -46,6 +46,7 @@ Responses = Callable[[ChatRequest], ChatReply | None]
 
 DASHSCOPE_RERANK = "/api/v1/services/rerank/text-rerank/text-rerank"
 _JSON_OBJECT = TypeAdapter(dict[str, object])
+_EVIDENCE_SCRIPTS = (*STEP_SCRIPTS, *STRATEGY_SCRIPTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +166,7 @@ class Endpoints:
 
     def _reply(self, request: ChatRequest, behaviour: Behaviour) -> ChatReply:
         scripted = self.responses(request) if self.responses else None
-        scripted = scripted or step_reply(self.answers, request.messages)
-        scripted = scripted or strategy_reply(self.answers, request.messages)
+        scripted = scripted or evidence_reply(_EVIDENCE_SCRIPTS, self.answers, request.messages)
         scripted = scripted or conversation_reply(self._talk, request.messages, knows_by_heart=behaviour.knows_by_heart)
         return scripted or self.answers.reply(request.prompt, knows_by_heart=behaviour.knows_by_heart)
 

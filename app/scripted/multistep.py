@@ -7,7 +7,6 @@ Such requests count as kind "other". The replies are those of an ideal model tha
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from ...modules.calls.messages import Message
 from ...modules.reader.multistep_prompts import (
@@ -26,22 +25,13 @@ from ...modules.reader.multistep_prompts import (
     thought_messages,
 )
 from ...modules.reader.prompts import REFUSAL
-from .answers import ChatReply, EvidenceReply, ScriptedAnswers, evidence_reply
+from .answers import EvidenceReply, ScriptedAnswers
 from .templates import QUERY, template_of
 
 NOTHING_KNOWN = "Nothing is known about this."
 _EARLIER_ACTION = re.compile(
     rf"\n\n(?:{re.escape(THOUGHT)} .*\n)?{re.escape(SEARCH)}\[.*\]\n{re.escape(OBSERVATION)}\n"
 )
-
-
-def step_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
-    """Reply to a prompt of ``modules.reader.multistep_prompts``; None for any other.
-
-    Raises:
-        PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
-    """
-    return evidence_reply(_SCRIPTS, answers, messages, built_by="judgetree.modules.reader.multistep_prompts")
 
 
 def _thought(answers: ScriptedAnswers, query: str, evidence: str) -> str:
@@ -81,7 +71,9 @@ _PROMPTS: tuple[tuple[list[Message], EvidenceReply], ...] = (
     (react_messages(QUERY, [Observed(query=QUERY, passages=_EVIDENCE)]), _action),
 )
 _FIRST_FOLLOW_UP = {QUERY: "(?P<query>.*?)", NO_FOLLOW_UP_YET: "(?P<evidence>.*)"}
-_SCRIPTS = [
-    *((template_of(messages, _GROUPS), reply) for messages, reply in _PROMPTS),
-    (template_of(follow_up_messages(QUERY, []), _FIRST_FOLLOW_UP), _follow_up),
+_BUILT_BY = "judgetree.modules.reader.multistep_prompts"
+STEP_SCRIPTS = [
+    *((template_of(messages, _GROUPS, built_by=_BUILT_BY), reply) for messages, reply in _PROMPTS),
+    (template_of(follow_up_messages(QUERY, []), _FIRST_FOLLOW_UP, built_by=_BUILT_BY), _follow_up),
 ]
+"""Replies to the prompts of ``modules.reader.multistep_prompts``, for ``evidence_reply``."""

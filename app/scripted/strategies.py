@@ -7,7 +7,6 @@ Such requests count as kind "other". The replies are those of an ideal model tha
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from ...modules.calls.messages import Message
 from ...modules.reader.prompts import (
@@ -21,20 +20,11 @@ from ...modules.reader.prompts import (
     refine_messages,
     scored_messages,
 )
-from .answers import ChatReply, EvidenceReply, ScriptedAnswers, evidence_reply
+from .answers import EvidenceReply, ScriptedAnswers
 from .templates import QUERY, template_of
 
 SURE = 90
 """Confidence of an answer; that of a refusal is 0."""
-
-
-def strategy_reply(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply | None:
-    """Reply to a prompt of ``modules.reader.prompts``; None for any other.
-
-    Raises:
-        PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
-    """
-    return evidence_reply(_SCRIPTS, answers, messages, built_by="judgetree.modules.reader.prompts")
 
 
 def _note(answers: ScriptedAnswers, query: str, passage: str) -> str:
@@ -72,4 +62,6 @@ _PROMPTS: tuple[tuple[list[Message], EvidenceReply], ...] = (
     (finish_messages(QUERY, _FROM, _TO), ScriptedAnswers.read),
     (scored_messages(QUERY, _WHOLE), _scored),
 )
-_SCRIPTS = [(template_of(messages, _GROUPS), reply) for messages, reply in _PROMPTS]
+_BUILT_BY = "judgetree.modules.reader.prompts"
+STRATEGY_SCRIPTS = [(template_of(messages, _GROUPS, built_by=_BUILT_BY), reply) for messages, reply in _PROMPTS]
+"""Replies to the prompts of answer strategies in ``modules.reader.prompts``, for ``evidence_reply``."""

@@ -23,9 +23,11 @@ class Template(NamedTuple):
 
     system: str
     user: re.Pattern[str]
+    built_by: str
+    """Module that builds such prompts."""
 
 
-def template_of(messages: Sequence[Message], groups: Mapping[str, str]) -> Template:
+def template_of(messages: Sequence[Message], groups: Mapping[str, str], *, built_by: str) -> Template:
     """Make a template from messages with placeholders; ``groups`` gives the regular expression of each placeholder.
 
     Later occurrences of ``QUERY`` must repeat the first.
@@ -34,19 +36,18 @@ def template_of(messages: Sequence[Message], groups: Mapping[str, str]) -> Templ
     pattern = re.escape(user)
     for placeholder, group in groups.items():
         pattern = pattern.replace(re.escape(placeholder), group, 1)
-    return Template(system, re.compile(pattern.replace(QUERY, "(?P=query)"), re.DOTALL))
+    return Template(system, re.compile(pattern.replace(QUERY, "(?P=query)"), re.DOTALL), built_by)
 
 
 def find_script(
-    scripts: Sequence[tuple[Template, Script]], messages: Sequence[Message], *, built_by: str
+    scripts: Sequence[tuple[Template, Script]], messages: Sequence[Message]
 ) -> tuple[Script, dict[str, str]] | None:
     """Find the first script whose template the prompt follows; returns it with the fields of the first user message.
 
     Later messages, such as repair retries of the judge, are ignored. Returns None for an unknown system message.
 
     Raises:
-        PromptMismatch: The system message is known, but the user message follows none of its templates; the message
-            names ``built_by``, the module that builds such prompts.
+        PromptMismatch: The system message is known, but the user message follows none of its templates.
     """
     system = next((text for role, text in messages if role == "system"), "")
     user = next((text for role, text in messages if role == "user"), "")
@@ -57,6 +58,6 @@ def find_script(
     if known:
         raise PromptMismatch(
             f"The user message does not follow the template of its system message: {user[:80]!r}. "
-            f"Build it with the functions of {built_by}."
+            f"Build it with the functions of {known[0][0].built_by}."
         )
     return None

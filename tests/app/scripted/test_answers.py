@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 from hypothesis import assume, given
@@ -11,11 +12,12 @@ from judgetree.app.scripted.answers import (
     ChatReply,
     Prompt,
     ScriptedAnswers,
+    evidence_reply,
     parse_prompt,
 )
 from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply
-from judgetree.app.scripted.multistep import step_reply
-from judgetree.app.scripted.strategies import strategy_reply
+from judgetree.app.scripted.multistep import STEP_SCRIPTS
+from judgetree.app.scripted.strategies import STRATEGY_SCRIPTS
 from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.evaluation.datasets.standards_qa import SupportingFact
 from judgetree.modules.calls.messages import JSON_REPAIR, Message
@@ -106,6 +108,7 @@ def test_a_foreign_system_message_is_of_kind_other(messages: Sequence[tuple[str,
 
 
 Reply = Callable[[ScriptedAnswers, Sequence[Message]], object]
+by_strategy, in_rounds = partial(evidence_reply, STRATEGY_SCRIPTS), partial(evidence_reply, STEP_SCRIPTS)
 
 
 def parse(answers: ScriptedAnswers, messages: Sequence[Message]) -> Prompt:
@@ -116,7 +119,7 @@ def converse(answers: ScriptedAnswers, messages: Sequence[Message]) -> ChatReply
     return conversation_reply(ScriptedTalk(answers), messages)
 
 
-@pytest.mark.parametrize("reply", [strategy_reply, step_reply, converse])
+@pytest.mark.parametrize("reply", [by_strategy, in_rounds, converse])
 def test_other_prompts_are_left_to_the_other_scripts(reply: Reply) -> None:
     assert reply(ANSWERS, prompts.reader_messages("Who?", RIVET.quote)) is None
     assert reply(ANSWERS, []) is None
@@ -129,8 +132,8 @@ def test_other_prompts_are_left_to_the_other_scripts(reply: Reply) -> None:
         (parse, judge_prompts.NEEDED_SYSTEM, "Query: x\n\nPassage:\ny\n\nIs it?", "judge.prompts"),
         (parse, prompts.READER_SYSTEM, "Question: x\n\nEvidence:\ny\n\nQuestion: another", "reader.prompts"),
         (parse, prompts.CLOSED_BOOK_SYSTEM, "", "reader.prompts"),
-        (strategy_reply, prompts.NOTE_SYSTEM, "Who?", "reader.prompts"),
-        (step_reply, THOUGHT_SYSTEM, "Who?", "reader.multistep_prompts"),
+        (by_strategy, prompts.NOTE_SYSTEM, "Who?", "reader.prompts"),
+        (in_rounds, THOUGHT_SYSTEM, "Who?", "reader.multistep_prompts"),
         (converse, SELECT_SYSTEM, "Who?", "memory.prompts"),
     ],
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from judgetree.app.scripted.answers import ScriptedAnswers
-from judgetree.app.scripted.multistep import NOTHING_KNOWN, step_reply
+from judgetree.app.scripted.answers import ScriptedAnswers, evidence_reply
+from judgetree.app.scripted.multistep import NOTHING_KNOWN, STEP_SCRIPTS
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.reader.multistep_prompts import (
     FINAL_ANSWER,
@@ -29,7 +29,7 @@ FIRST_QUESTION = CHAIN.supporting[0].question
 
 
 def reply(messages: list[Message]) -> str:
-    answered = step_reply(ANSWERS, messages)
+    answered = evidence_reply(STEP_SCRIPTS, ANSWERS, messages)
     assert answered is not None
     return answered.text
 
