@@ -59,10 +59,6 @@ def in_thread(call: Callable[[], T]) -> T:
 # --- who may call ---
 
 
-def test_run_gives_back_the_result_when_called_from_the_main_thread() -> None:
-    assert background_loop().run(double(21)) == 42
-
-
 def test_run_works_on_one_loop_when_called_from_several_threads() -> None:
     async def where(number: int) -> tuple[int, str]:
         return await double(number), threading.current_thread().name

@@ -12,6 +12,7 @@ from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.modules.calls.prices import dollars
 from tests.app.conftest import Cli
+from tests.eval.dataset_files import write_lines
 
 QUESTIONS = 6
 
@@ -20,10 +21,8 @@ QUESTIONS = 6
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Questions that are asked closed book, so that no index is made."""
     monkeypatch.setenv("JUDGETREE_HOME", str(tmp_path / "home"))
-    file = tmp_path / "qa.jsonl"
-    rows = [{"id": f"q{n}", "question": f"What is {n}?", "golden_answers": [str(n)]} for n in range(QUESTIONS)]
-    file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    return file
+    rows = ({"id": f"q{n}", "question": f"What is {n}?", "golden_answers": [str(n)]} for n in range(QUESTIONS))
+    return write_lines(tmp_path, *rows, name="qa.jsonl")
 
 
 @pytest.fixture

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import threading
 from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,26 +11,20 @@ import pytest
 from judgetree.app.commands.eval_fetch import LOOPBACK_HTTP
 from tests.app.conftest import Cli
 from tests.eval.dataset_files import hotpot_row, write_list
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Keep quiet."""
+from tests.loopback import QuietHandler, serving
 
 
 @pytest.fixture
 def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv(LOOPBACK_HTTP, "1")
-    folder = tmp_path / "served"
-    folder.mkdir()
-    write_list(folder, hotpot_row(1, [("Mill", ["The Weir drives the mill."])], [("Mill", 0)]), name="dev.json")
-    handler = functools.partial(QuietHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
-        thread = threading.Thread(target=http.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_port}"
-        http.shutdown()
-        thread.join()
+    file = write_list(tmp_path, hotpot_row(1, [("Mill", ["The Weir drives the mill."])], [("Mill", 0)]))
+
+    class Handler(QuietHandler):
+        def do_GET(self) -> None:
+            self.answer(file.read_bytes(), status=200 if self.path == "/dev.json" else 404)
+
+    with serving(Handler) as address:
+        yield address
 
 
 def test_what_there_is_is_listed(cli: Cli) -> None:

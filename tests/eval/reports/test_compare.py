@@ -15,6 +15,7 @@ from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.manifest import manifest_of
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import load_settings
+from tests.eval.dataset_files import write_lines
 from tests.eval.run_rows import run_row
 
 QUESTIONS = 12
@@ -22,13 +23,11 @@ QUESTIONS = 12
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    rows = [
+    rows = (
         {"id": f"q{number}", "question": f"Question {number}?", "golden_answers": ["right"]}
         for number in range(QUESTIONS)
-    ]
-    path = tmp_path / "set.jsonl"
-    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    return path
+    )
+    return write_lines(tmp_path, *rows)
 
 
 def write_run(folder: Path, file: Path, right: dict[str, int], *, repeats: int = 1, **settings: object) -> Path:

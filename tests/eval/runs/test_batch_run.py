@@ -34,9 +34,9 @@ from judgetree.modules.errors import (
     WritingError,
 )
 from judgetree.modules.index.factory import open_index
-from judgetree.modules.settings import Settings, load_settings
+from judgetree.modules.settings import load_settings
 from tests.app.conftest import CHAIN
-from tests.eval.dataset_files import standards_row, write_standards
+from tests.eval.dataset_files import standards_row, write_lines, write_standards
 from tests.eval.run_bench import RunBench
 from tests.file_limits import largest_file
 
@@ -199,7 +199,8 @@ def test_failed_questions_are_rows_and_can_be_asked_again(bench: Bench) -> None:
 
 def test_answers_that_an_outage_damaged_are_degraded_and_asked_again(bench: Bench) -> None:
     bench = bench.changed(systems=("judge",))
-    bench.run(out=bench.out.with_name("clean"), settings=replace_home(bench.settings, "clean"))
+    other_home = bench.settings.model_copy(update={"home": bench.settings.home.with_name("clean")})
+    bench.run(out=bench.out.with_name("clean"), settings=other_home)
     clean = {row.place: row for row in RunStore(bench.out.with_name("clean")).read_rows()}
     bench.server.reset()
     bench.server.configure(faults={"500": 1.0}, fault_kinds=["judge", "needed"])
@@ -332,10 +333,6 @@ def test_damage_in_the_cache_is_not_read_again(bench: Bench, kind: str, garbled:
     assert [row.prediction for row in RunStore(replay).read_rows()] == ["grey"], "the cache keeps the new replies"
 
 
-def replace_home(settings: Settings, name: str) -> Settings:
-    return settings.model_copy(update={"home": settings.home.with_name(name)})
-
-
 def test_run_of_other_code_resumes_only_if_accepted(bench: Bench) -> None:
     bench.run(limit=1)
     store = RunStore(bench.out)
@@ -465,8 +462,7 @@ def test_changed_data_are_another_run(bench: Bench) -> None:
 
 
 def test_data_set_without_a_corpus_is_asked_of_no_system_that_retrieves(bench: Bench, tmp_path: Path) -> None:
-    file = tmp_path / "set.jsonl"
-    file.write_text(json.dumps({"id": "q", "question": "Who?", "golden_answers": ["Ada"]}), encoding="utf-8")
+    file = write_lines(tmp_path, {"id": "q", "question": "Who?", "golden_answers": ["Ada"]})
     with pytest.raises(SettingsError, match="no corpus to retrieve from"):
         bench.run(dataset=f"flashrag:{file}")
     assert bench.run(dataset=f"flashrag:{file}", systems=("llm",)).asked == 1
