@@ -126,27 +126,29 @@ def public_names(package: str) -> str:
     return "".join(autodoc_of(package, name) for name in sorted(names) if not name.startswith("__"))
 
 
+def _within_markdown(directives: str) -> str:
+    return f"```{{eval-rst}}\n{directives}\n```\n"
+
+
 class _Markdown(SphinxDirective):
     def run(self) -> list[nodes.Node]:
-        return self.parse_text_to_nodes(self.text(), allow_section_headings=True)
+        return self.parse_text_to_nodes(self._text(), allow_section_headings=True)
 
-    def text(self) -> str:
+    def _text(self) -> str:
         raise NotImplementedError
 
 
 class SettingsTable(_Markdown):
     """``{settings}``: the table of all settings."""
 
-    def text(self) -> str:
-        """The table, in Markdown."""
+    def _text(self) -> str:
         return settings_table()
 
 
 class CommandSections(_Markdown):
     """``{commands}``: a section a command."""
 
-    def text(self) -> str:
-        """The sections, in Markdown."""
+    def _text(self) -> str:
         return command_sections()
 
 
@@ -155,20 +157,17 @@ class PublicNames(_Markdown):
 
     required_arguments = 1
 
-    def text(self) -> str:
-        """The directives of autodoc, within Markdown."""
-        return f"```{{eval-rst}}\n{public_names(self.arguments[0])}\n```\n"
+    def _text(self) -> str:
+        return _within_markdown(public_names(self.arguments[0]))
 
 
 class Errors(_Markdown):
     """``{errors}``: the docstrings of the errors that ``judgetree`` does not export itself."""
 
-    def text(self) -> str:
-        """The directives of autodoc, within Markdown."""
+    def _text(self) -> str:
         home = errors.__name__
         names = [name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == home]
-        lines = [autodoc_of(home, name) for name in names if name not in judgetree.__all__]
-        return f"```{{eval-rst}}\n{''.join(lines)}\n```\n"
+        return _within_markdown("".join(autodoc_of(home, name) for name in names if name not in judgetree.__all__))
 
 
 class NamedTypes(_Markdown):
@@ -176,10 +175,8 @@ class NamedTypes(_Markdown):
 
     has_content = True
 
-    def text(self) -> str:
-        """The directives of autodoc, within Markdown."""
-        lines = [autodoc_of(*path.rsplit(".", 1)) for path in self.content]
-        return f"```{{eval-rst}}\n{''.join(lines)}\n```\n"
+    def _text(self) -> str:
+        return _within_markdown("".join(autodoc_of(*path.rsplit(".", 1)) for path in self.content))
 
 
 class Mermaid(SphinxDirective):
