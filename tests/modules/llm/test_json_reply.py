@@ -63,6 +63,10 @@ class Recorder:
         return self._hook(request)
 
 
+def test_chat_has_the_name_of_its_model() -> None:
+    assert JsonChat(llm_at("http://127.0.0.1:9/v1"), max_tokens=77).model == "m"
+
+
 # --- the format ---
 
 
