@@ -128,7 +128,9 @@ def test_secrets_show_nowhere(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         assert SECRET not in shown
 
 
-@pytest.mark.parametrize("name", ["checkpoints", "milvus_uri", "llm", "llm_base_url", "judge_llm", "embeddings"])
+@pytest.mark.parametrize(
+    "name", ["checkpoints", "milvus_uri", "searxng_url", "llm", "llm_base_url", "judge_llm", "embeddings"]
+)
 def test_password_in_an_address_shows_nowhere(name: str) -> None:
     settings = load_settings(**{name: f"postgresql://ada:{SECRET}@db.example:5432/trees?sslmode=require"})
     assert SECRET in getattr(settings, name).revealed()
