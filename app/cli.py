@@ -22,6 +22,7 @@ from .commands.demo import demo
 from .commands.doctor import doctor
 from .commands.eval import eval_app
 from .commands.index import index
+from .commands.prompts import prompts_app
 from .commands.settings import settings
 from .commands.threads import threads
 from .commands.tree import tree
@@ -38,6 +39,7 @@ for command in (index, ask, chat, tree, threads, collections, settings, doctor, 
     app.command()(command)
 app.add_typer(conversations_app, name="conversations")
 app.add_typer(eval_app, name="eval")
+app.add_typer(prompts_app, name="prompts")
 
 
 @dataclass(kw_only=True)

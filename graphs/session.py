@@ -20,6 +20,7 @@ from ..modules.judge.contract import Judge
 from ..modules.judge.factory import create_judge
 from ..modules.llm.endpoint import CallGate, EndpointLLM
 from ..modules.llm.factory import create_judge_llm, create_llm, sampled
+from ..modules.prompts.reading import GivenPrompts, load_prompts
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.own import create_own_retriever, needs_index
@@ -55,9 +56,11 @@ class RagSession:
         retriever: One of your own in place of ``search_type``: ``module:name``, a plug-in's name, an object (see
             ``retriever.own``), or a class or function that makes it and may take ``index``, ``topk`` and ``settings``.
         judge: "auto", "generated" or "logprob", or one of your own: ``module:name``, a plug-in's name, a ``Judge``, or
-            a class or function that makes it and may take ``llm`` and ``settings``.
+            a class or function that makes it and may take ``llm``, ``settings`` and ``prompts``.
         strategy: How the reader takes in its evidence: "stuff" (at once), "map_reduce", "refine" or "map_rerank"; see
             ``modules.reader.strategies.read_evidence``. Closed book has none.
+        prompts: Prompts of your own: a YAML file, or a mapping of names to texts (see ``load_prompts``). None takes
+            those of the settings.
         limits: Limits of depth and model calls.
         context: Services to use instead of those that the settings describe.
         settings: None reads environment and ``.env``.
@@ -74,6 +77,7 @@ class RagSession:
         retriever: str | object | None = None,
         judge: str | object = "auto",
         strategy: AnswerStrategy = "stuff",
+        prompts: GivenPrompts = None,
         limits: Limits | None = None,
         context: RagContext | None = None,
         settings: Settings | None = None,
@@ -86,7 +90,12 @@ class RagSession:
         self._retriever = retriever
         if not collection and context is None and self._system.retrieves and self._needs_index():
             raise SettingsError(f"The system {system!r} retrieves: name a collection.")
+        if context is not None and prompts is not None:
+            raise SettingsError("Give the prompts to the context: RagContext(prompts=load_prompts(…), …).")
         self.settings = settings or load_settings()
+        given = self.settings.prompts if prompts is None else prompts
+        self.prompts = context.prompts if context else load_prompts(given)
+        """The prompts of one's own, by name."""
         self.collection = collection
         self._topk = topk
         self._search_type = search_type
@@ -237,6 +246,7 @@ class RagSession:
             judge=self._create_judge(reader, gate),
             limits=self._limits,
             strategy=self._strategy,
+            prompts=self.prompts,
         )
 
     def _needs_index(self) -> bool:
@@ -257,7 +267,8 @@ class RagSession:
         if not self._system.judges:
             return None
         llm = create_judge_llm(reader, self.settings, gate, on_progress=self._on_progress)
-        return create_judge(self._judge, llm, spec=self.settings.judge_spec, settings=self.settings)
+        settings = self.settings
+        return create_judge(self._judge, llm, spec=settings.judge_spec, settings=settings, prompts=self.prompts)
 
 
 class SessionOptions(TypedDict, total=False):
@@ -269,6 +280,7 @@ class SessionOptions(TypedDict, total=False):
     retriever: str | object | None
     judge: str | object
     strategy: AnswerStrategy
+    prompts: GivenPrompts
     limits: Limits
     context: RagContext
     settings: Settings

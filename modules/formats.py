@@ -6,6 +6,7 @@ The number rises when the shape of the data changes; older data is not converted
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from .errors import LoadingError, SettingsError, UserError
@@ -78,15 +79,19 @@ Thing = Literal[
     "judge-thresholds",
     "memory",
     "model-cache",
+    "prompts",
     "rows",
     "run",
     "search-tree",
     "store",
     "vector-cache",
 ]
-"""Kinds of saved data: a "conversation-tree" is an exported conversation, a "store" the id of a checkpoint store."""
+"""Kinds of saved data: a "conversation-tree" is an exported conversation, "prompts" are a user's own, a "store" is the
+id of a checkpoint store."""
 
 VERSION = 3
+_VERSIONS: Mapping[Thing, int] = {"prompts": 1}
+"""Numbers of files that users write, which do not rise with the others."""
 FORMAT_KEY = "format"
 
 
@@ -96,7 +101,7 @@ def format_of(thing: Thing) -> str:
     >>> format_of("search-tree")
     'judgetree-search-tree/3'
     """
-    return f"judgetree-{thing}/{VERSION}"
+    return f"judgetree-{thing}/{_VERSIONS.get(thing, VERSION)}"
 
 
 def refuse_other_format(

@@ -77,6 +77,9 @@ class Settings(BaseSettings):
     llm_api_key: SecretStr = Field(default=SecretStr(""), description="Key; else OPENAI_API_KEY or DASHSCOPE_API_KEY.")
     rerank_api_key: SecretStr = Field(default=SecretStr(""), description="Key of a rerank endpoint named by URL#MODEL.")
     judge_llm: Address = Field(default=Address(), description="Model that judges; empty: the same as llm.")
+    prompts: Path | None = Field(
+        default=None, description="YAML file of your own prompts (judgetree prompts copy); empty: judgetree's."
+    )
     endpoint_names: dict[Address, str] = Field(
         default_factory=dict,
         description='Names under which the model cache keeps endpoints that move, such as {"10.0.0.7:8000/v1": "lab"}.',
@@ -146,6 +149,11 @@ class Settings(BaseSettings):
     )
     max_kept_chunks: int = Field(default=6, ge=0, description="Chunks of earlier turns that it looks at; 0: none.")
 
+    @field_validator("prompts", mode="before")
+    @classmethod
+    def _read_empty(cls, file: object) -> object:
+        return None if file == "" else file
+
     @field_validator("home")
     @classmethod
     def _expand_home(cls, home: Path) -> Path:
@@ -168,10 +176,13 @@ class Settings(BaseSettings):
         judge_llm: str | None = None,
         embeddings: str | None = None,
         temperature: float | None = None,
+        prompts: Path | None = None,
     ) -> Settings:
-        """Return the settings with other models or another temperature; None keeps the present value."""
+        """Return the settings with other models, prompts or temperature; None keeps the present value."""
         specs = {"llm": llm, "judge_llm": judge_llm, "embeddings": embeddings}
         chosen: dict[str, object] = {name: Address(spec) for name, spec in specs.items() if spec is not None}
+        if prompts is not None:
+            chosen["prompts"] = prompts
         if temperature is not None:
             chosen["temperature"] = temperature
         return self.model_copy(update=chosen)

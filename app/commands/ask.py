@@ -7,6 +7,7 @@ import shlex
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
@@ -21,6 +22,7 @@ from .options import (
     JudgeLlm,
     Llm,
     MaxDepth,
+    Prompts,
     Retriever,
     SearchType,
     Strategy,
@@ -52,6 +54,7 @@ class AskOptions:
     strategy: StrategyName | None = None
     llm: str | None = None
     judge_llm: str | None = None
+    prompts: Path | None = None
 
     def filled(self, saved: AskOptions) -> AskOptions:
         """Return these options, with ``saved`` in place of None."""
@@ -95,6 +98,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     search_type: SearchType = None,
     judge: JudgeKind = None,
     strategy: Strategy = None,
+    prompts: Prompts = None,
     thread_id: Annotated[str | None, typer.Option(metavar="ID", help="Name of the run; default: a new one.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the thread, with its question and options.")] = False,
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the tree as SVG.")] = None,
@@ -106,7 +110,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         from ...modules.settings import load_settings
         from ..terminal.files import TreeFiles
 
-    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm)
+    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm, prompts=prompts)
     if question is None and not resume:
         raise SettingsError("Give a question, or --resume --thread-id ID to resume an earlier one.")
     if resume and thread_id is None:
@@ -125,6 +129,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         strategy=strategy,
         llm=llm,
         judge_llm=judge_llm,
+        prompts=prompts,
     )
     result = ask_and_watch(question, options, settings, thread_id=thread_id, resume=resume, shows_answer=not as_json)
     if as_json:
@@ -221,12 +226,13 @@ def say_outcome(result: RagResult, options: AskOptions = AskOptions()) -> None:
 
 
 def resume_command(thread_id: str, options: AskOptions = AskOptions()) -> str:
-    """Return the command that resumes a thread with its own options; the models are not among them."""
+    """Return the command that resumes a thread with its own options; models and prompts are not among them."""
     from ...modules.settings import without_secrets
 
     words = ["judgetree", "ask", "--resume", "--thread-id", thread_id]
     for flag, model in (("--llm", options.llm), ("--judge-llm", options.judge_llm)):
         words += [flag, without_secrets(model)] if model else []
+    words += ["--prompts", str(options.prompts)] if options.prompts else []
     return shlex.join(words)
 
 

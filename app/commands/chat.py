@@ -12,7 +12,7 @@ import typer
 
 from ...modules.errors import SettingsError
 from ..terminal.terminal import busy, say, write_result
-from .options import Collection, JudgeKind, JudgeLlm, Llm, MaxDepth, Retriever, Strategy, System, TopK
+from .options import Collection, JudgeKind, JudgeLlm, Llm, MaxDepth, Prompts, Retriever, Strategy, System, TopK
 
 # Copied, as in ``options``.
 FromHistoryName = Literal["assessed", "never", "trust"]
@@ -34,6 +34,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
     topk: TopK = None,
     max_depth: MaxDepth = None,
     strategy: Strategy = None,
+    prompts: Prompts = None,
     answer_from_history: Annotated[
         FromHistoryName | None,
         typer.Option(help="Earlier turns answer once the judge confirms it, never, or on trust. Default assessed."),
@@ -67,7 +68,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
         from ..chat.slash_commands import ChatCommands
         from ..chat.turn_view import JsonTurn, ShownTurn, StatusLine
 
-    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm)
+    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm, prompts=prompts)
     if not collection and system != "llm" and retriever is None:
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
     name = new_name() if conversation is None else conversation

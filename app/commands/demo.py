@@ -106,7 +106,7 @@ def _model(data: DemoData, *, scripted: bool) -> Iterator[Settings]:
         say(f"model: {settings.llm_spec}")
         yield settings
         return
-    with ScriptedServer(data.questions, dialogues=data.dialogues) as server:
+    with ScriptedServer(data.questions, dialogues=data.dialogues, prompts=load_settings().prompts) as server:
         say("model: a script that knows the example questions (no model is called)")
         yield load_settings(llm=f"{server.base_url}#scripted", judge_llm="")
 

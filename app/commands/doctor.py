@@ -63,6 +63,8 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     """Run the checks one by one and yield each result."""
     shown = "; ".join(f"{name}={value}" for name, value in describe_settings(settings).items())
     yield Check(name="settings", works=True, detail=shown)
+    if settings.prompts is not None:
+        yield _try("prompts", lambda: _try_prompts(settings))
     yield _try("milvus", lambda: _try_milvus(settings))
     yield _try("checkpoints", lambda: _try_checkpoints(settings))
     specs = ("local:minilm", "local:use") if settings.embeddings == "auto" else (settings.embeddings,)
@@ -91,6 +93,12 @@ def _try(name: str, probe: Callable[[], str], *, is_needed: bool = True) -> Chec
     except OSError as error:
         detail = f"{error}. Check the path and its permissions."
     return Check(name=name, works=works, detail=without_secrets(detail), is_needed=is_needed)
+
+
+def _try_prompts(settings: Settings) -> str:
+    from ...modules.prompts.reading import load_prompts
+
+    return f"of your own in {settings.prompts}: {', '.join(load_prompts(settings.prompts)) or 'none'}"
 
 
 def _try_milvus(settings: Settings) -> str:

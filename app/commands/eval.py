@@ -24,6 +24,7 @@ from .options import (
     JudgeLlm,
     Llm,
     MaxDepth,
+    Prompts,
     Retriever,
     RunFolder,
     SearchType,
@@ -92,6 +93,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     retriever: Retriever = None,
     judge: JudgeKind = None,
     strategy: Strategy = None,
+    prompts: Prompts = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with everything else.")] = None,
     source: Annotated[
         Path | None, typer.Option("--from", metavar="MANIFEST", help="Do the run of this manifest.json again.")
@@ -149,6 +151,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         retriever=retriever,
         judge=judge,
         strategy=strategy,
+        prompts=prompts,
         limit=limit,
         sample=sample,
         repeats=repeats,

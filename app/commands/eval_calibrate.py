@@ -10,7 +10,7 @@ import typer
 from ...modules.errors import needs_extra
 from ..terminal.exit_status import FAILED
 from ..terminal.terminal import busy, progress_bar, say, write_json, write_result
-from .options import Json
+from .options import Json, Prompts
 
 
 def calibrate(
@@ -19,6 +19,7 @@ def calibrate(
     judge_llm: Annotated[
         str | None, typer.Option(metavar="SPEC", help="Model to calibrate; else JUDGETREE_JUDGE_LLM.")
     ] = None,
+    prompts: Prompts = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; all.")] = None,
     split: Annotated[
         str | None, typer.Option(metavar="train", help="Where the file's name does not say that it is for training.")
@@ -48,7 +49,9 @@ def calibrate(
     )
     try:
         with progress_bar() as on_progress:
-            outcome = fit_thresholds(plan, settings=load_settings(judge_llm=judge_llm), on_progress=on_progress)
+            outcome = fit_thresholds(
+                plan, settings=load_settings(judge_llm=judge_llm, prompts=prompts), on_progress=on_progress
+            )
     except KeyboardInterrupt:
         say("Stopped. Verdicts so far are kept; the same command continues.")
         raise

@@ -46,6 +46,9 @@ Strategy = Annotated[
         "answer; refine: passage by passage; map_rerank: the surest of the passages' answers. Default stuff."
     ),
 ]
+Prompts = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Your own, in YAML; `judgetree prompts copy` writes a file to edit.")
+]
 SvgFile = Annotated[str | None, typer.Option(metavar="FILE", help="Picture; - is standard output.")]
 JsonFile = Annotated[str | None, typer.Option(metavar="FILE", help="Everything, as data.")]
 DotFile = Annotated[str | None, typer.Option(metavar="FILE", help="Graphviz text.")]

@@ -11,17 +11,18 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, get_args
 
 from ...evaluation.datasets.standards_qa import Question, SupportingFact, gold_of, known_questions
 from ...modules.calls.messages import Message
+from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.judge.oracle import GoldFact, oracle_verdict
 from ...modules.judge.prompts import alone_messages, judge_messages, needed_messages, sub_question_messages
 from ...modules.memory.prompts import UNDERSTOOD
 from ...modules.reader.prompts import REFUSAL, closed_book_messages, reader_messages
 from .ragas import is_ragas, ragas_reply
-from .templates import QUERY, Template, find_script, template_of
+from .templates import QUERY, Template, find_script, scripts_for, template_of
 
 PromptKind = Literal["judge", "needed", "alone", "sub_question", "read", "closed_book", "ragas", "other"]
 RequestKind = Literal[PromptKind, "embeddings", "rerank"]
@@ -61,22 +62,26 @@ class ChatReply:
 _PASSAGE, _REJECTED = "FIELDpassageFIELD", "FIELDrejectedFIELD"
 # The query matches as little as possible, the passage as much as possible.
 _GROUPS = {QUERY: "(?P<query>.*?)", _PASSAGE: "(?P<passage>.*)", _REJECTED: ".*"}
-_PROMPTS: tuple[tuple[PromptKind, list[Message]], ...] = (
-    ("judge", judge_messages(QUERY, _PASSAGE)),
-    ("needed", needed_messages(QUERY, _PASSAGE)),
-    ("alone", alone_messages(QUERY, _PASSAGE)),
-    # The second attempt has more fixed text, so it must be matched before the first.
-    ("sub_question", sub_question_messages(QUERY, _PASSAGE, rejected=_REJECTED)),
-    ("sub_question", sub_question_messages(QUERY, _PASSAGE)),
-    ("read", reader_messages(QUERY, _PASSAGE)),
-    ("closed_book", closed_book_messages(QUERY)),
-)
 _BUILDERS = "judgetree.modules.judge.prompts or judgetree.modules.reader.prompts"
-_KINDS = [(template_of(messages, _GROUPS, built_by=_BUILDERS), kind) for kind, messages in _PROMPTS]
 
 
-def parse_prompt(messages: Sequence[Message]) -> Prompt:
-    """Recognise a request by its system message and parse its first user message.
+@cache
+def _kinds(prompts: Prompts) -> list[tuple[Template, PromptKind]]:
+    built: tuple[tuple[PromptKind, list[Message]], ...] = (
+        ("judge", judge_messages(QUERY, _PASSAGE, prompts)),
+        ("needed", needed_messages(QUERY, _PASSAGE, prompts)),
+        ("alone", alone_messages(QUERY, _PASSAGE, prompts)),
+        # The second attempt has more fixed text, so it must be matched before the first.
+        ("sub_question", sub_question_messages(QUERY, _PASSAGE, rejected=_REJECTED, prompts=prompts)),
+        ("sub_question", sub_question_messages(QUERY, _PASSAGE, prompts=prompts)),
+        ("read", reader_messages(QUERY, _PASSAGE, prompts)),
+        ("closed_book", closed_book_messages(QUERY, prompts)),
+    )
+    return [(template_of(messages, _GROUPS, built_by=_BUILDERS), kind) for kind, messages in built]
+
+
+def parse_prompt(messages: Sequence[Message], prompts: Prompts = DEFAULT_PROMPTS) -> Prompt:
+    """Recognise a request by its system message, and its examples, and parse the user message below them.
 
     A query with a blank line followed by ``Passage:`` is ambiguous and cut there.
 
@@ -86,7 +91,7 @@ def parse_prompt(messages: Sequence[Message]) -> Prompt:
     Raises:
         PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
     """
-    if found := find_script(_KINDS, messages):
+    if found := find_script(scripts_for(_kinds, prompts), messages):
         kind, fields = found
         return Prompt(kind=kind, **fields)
     user = next((text for role, text in messages if role == "user"), "")
@@ -244,7 +249,11 @@ def evidence_reply(
         PromptMismatch: The system message has a script, but the user message does not follow its template.
     """
     found = find_script(scripts, messages)
-    return ChatReply(text=found[0](answers, found[1]["query"], found[1]["evidence"])) if found else None
+    if found is None:
+        return None
+    script, fields = found
+    evidence = "\n\n".join(filter(None, (fields.get("known", ""), fields["evidence"])))
+    return ChatReply(text=script(answers, fields["query"], evidence))
 
 
 _REASONS = (

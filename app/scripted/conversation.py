@@ -12,26 +12,27 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from ...evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, path_of, standalone_question
 from ...evaluation.datasets.standards_qa import Question
 from ...modules.calls.messages import Message
+from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.memory.prompts import (
-    KNOWLEDGE_SYSTEM,
-    SUMMARY_SYSTEM,
+    KNOWLEDGE,
     UNDERSTOOD,
     assess_messages,
     condense_messages,
     route_messages,
     select_messages,
     small_talk_messages,
+    summary_messages,
 )
 from ...modules.reader.prompts import REFUSAL, digest_messages
 from ...modules.reader.refusals import is_refusal
 from .answers import ChatReply, ScriptedAnswers
-from .templates import QUERY, find_script, template_of
+from .templates import QUERY, Template, find_script, scripts_for, template_of
 
 _TURN = re.compile(
     rf"^(?:Turn (\d+)\n)?Q: (.*?)(?:\n{UNDERSTOOD}(.*?))?\nA: (.*?)(?=\n\n(?:Turn \d+\n)?Q: |\Z)",
@@ -138,25 +139,35 @@ def standalone_questions(dialogues: Iterable[Dialogue]) -> list[Question]:
 
 
 def conversation_reply(
-    talk: ScriptedTalk, messages: Sequence[Message], *, knows_by_heart: bool = False
+    talk: ScriptedTalk,
+    messages: Sequence[Message],
+    *,
+    knows_by_heart: bool = False,
+    prompts: Prompts = DEFAULT_PROMPTS,
 ) -> ChatReply | None:
     """Reply to a prompt of ``modules.memory.prompts``; None for any other.
 
     Raises:
         PromptMismatch: The system message is judgetree's, but the user message does not follow its template.
     """
-    system = next((text for role, text in messages if role == "system"), "")
-    users = [text for role, text in messages if role == "user"] or [""]
-    if system.startswith(KNOWLEDGE_SYSTEM):
-        return ChatReply(text=talk.answers.recall(users[-1]) if knows_by_heart else REFUSAL)
-    if system == SUMMARY_SYSTEM:
-        return ChatReply(text=_summary(users[0]))
-    found = find_script(_SCRIPTS, messages)
+    for template in scripts_for(_knowledge, prompts):
+        if (asked := _asked_below_history(messages, template)) is not None:
+            return ChatReply(text=talk.answers.recall(asked) if knows_by_heart else REFUSAL)
+    found = find_script(scripts_for(_scripts, prompts), messages)
     if found is None:
         return None
     reply, shown = found
     history = _History(text=shown.get("history", ""))
-    return ChatReply(text=reply(talk, shown["query"], history, shown.get("passages", "")))
+    return ChatReply(text=reply(talk, shown.get("query", ""), history, shown.get("passages", "")))
+
+
+def _asked_below_history(messages: Sequence[Message], template: Template) -> str | None:
+    """Return the question of a prompt whose opening is followed by earlier turns; None for another prompt."""
+    system, known = messages[:1], template.opening[:1]
+    if not system or not known or system[0][0] != known[0][0] or not system[0][1].startswith(known[0][1]):
+        return None
+    asked = template.user.fullmatch(messages[-1][1])
+    return asked["query"] if asked else None
 
 
 _Reply = Callable[[ScriptedTalk, str, _History, str], str]
@@ -196,9 +207,9 @@ def _route(talk: ScriptedTalk, query: str, _: _History, __: str) -> str:
     return json.dumps({"route": "rag"})
 
 
-def _summary(shown: str) -> str:
+def _summary(talk: ScriptedTalk, _: str, history: _History, __: str) -> str:
     """Repeat all questions and answers word for word, without labels and empty lines."""
-    return "\n".join(line for line in _LABELS.sub("", shown).split("\n") if line.strip())
+    return "\n".join(line for line in _LABELS.sub("", history.text).split("\n") if line.strip())
 
 
 def _numbered(passages: str) -> list[tuple[int, str]]:
@@ -226,13 +237,23 @@ def _json(reply: Mapping[str, object]) -> str:
 
 _TURNS, _PASSAGES = "FIELDturnsFIELD", "FIELDpassagesFIELD"
 _GROUPS = {_TURNS: "(?P<history>.*?)", _PASSAGES: "(?P<passages>.*)", QUERY: "(?P<query>.*)"}
-_PROMPTS: tuple[tuple[list[Message], _Reply], ...] = (
-    (select_messages(_TURNS, QUERY), _select),
-    (assess_messages(_TURNS, _PASSAGES, QUERY), _assess),
-    (condense_messages(_TURNS, QUERY), _condense),
-    (digest_messages(_PASSAGES, QUERY), _digest),
-    (small_talk_messages(QUERY), _small_talk),
-    (route_messages(QUERY), _route),
-)
 _BUILT_BY = "judgetree.modules.memory.prompts"
-_SCRIPTS = [(template_of(messages, _GROUPS, built_by=_BUILT_BY), reply) for messages, reply in _PROMPTS]
+
+
+@cache
+def _scripts(prompts: Prompts) -> list[tuple[Template, _Reply]]:
+    built: tuple[tuple[list[Message], _Reply], ...] = (
+        (select_messages(_TURNS, QUERY, prompts), _select),
+        (assess_messages(_TURNS, _PASSAGES, QUERY, prompts), _assess),
+        (condense_messages(_TURNS, QUERY, prompts), _condense),
+        (digest_messages(_PASSAGES, QUERY, prompts), _digest),
+        (summary_messages(_TURNS, prompts), _summary),
+        (small_talk_messages(QUERY, prompts), _small_talk),
+        (route_messages(QUERY, prompts), _route),
+    )
+    return [(template_of(messages, _GROUPS, built_by=_BUILT_BY), reply) for messages, reply in built]
+
+
+@cache
+def _knowledge(prompts: Prompts) -> list[Template]:
+    return [template_of(prompts.messages(KNOWLEDGE, query=QUERY), _GROUPS, built_by=_BUILT_BY)]

@@ -15,14 +15,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from ...evaluation.datasets.standards_dialogues import Dialogue
 from ...evaluation.datasets.standards_qa import Question
+from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.errors import SettingsError
-from .answers import ChatReply, RequestKind, ScriptedAnswers, evidence_reply, parse_prompt
+from .answers import ChatReply, EvidenceReply, RequestKind, ScriptedAnswers, evidence_reply, parse_prompt
 from .behaviour import TRANSPORT_FAULTS, Behaviour, Garbling, as_json, changed, garble
 from .conversation import ScriptedTalk, conversation_reply, standalone_questions
-from .multistep import STEP_SCRIPTS
-from .strategies import STRATEGY_SCRIPTS
+from .multistep import step_scripts
+from .strategies import strategy_scripts
 from .tally import LoggedRequest, Tally
-from .templates import PromptMismatch
+from .templates import PromptMismatch, Template, scripts_for
 from .wire import (
     ChatBody,
     ChatRequest,
@@ -46,7 +47,11 @@ Responses = Callable[[ChatRequest], ChatReply | None]
 
 DASHSCOPE_RERANK = "/api/v1/services/rerank/text-rerank/text-rerank"
 _JSON_OBJECT = TypeAdapter(dict[str, object])
-_EVIDENCE_SCRIPTS = (*STEP_SCRIPTS, *STRATEGY_SCRIPTS)
+
+
+def evidence_scripts(prompts: Prompts) -> list[tuple[Template, EvidenceReply]]:
+    """Return the replies to prompts that show evidence, for ``evidence_reply``."""
+    return [*step_scripts(prompts), *strategy_scripts(prompts)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +84,10 @@ class Endpoints:
         dialogues: Sequence[Dialogue] = (),
         behaviour: Behaviour | None = None,
         responses: Responses | None = None,
+        prompts: Prompts = DEFAULT_PROMPTS,
     ) -> None:
+        self._prompts = prompts
+        self._evidence_scripts = scripts_for(evidence_scripts, prompts)
         self.answers = ScriptedAnswers([*questions, *standalone_questions(dialogues)])
         self._talk = ScriptedTalk(self.answers, dialogues)
         self.behaviour = behaviour or Behaviour()
@@ -142,7 +150,7 @@ class Endpoints:
 
     def _chat(self, raw: bytes) -> Outgoing:
         body = ChatBody.model_validate_json(raw)
-        prompt = parse_prompt(body.dialogue)
+        prompt = parse_prompt(body.dialogue, self._prompts)
         behaviour = self.behaviour
 
         def respond(number: int, attempt: int, garbling: Garbling | None) -> Outgoing:
@@ -166,8 +174,10 @@ class Endpoints:
 
     def _reply(self, request: ChatRequest, behaviour: Behaviour) -> ChatReply:
         scripted = self.responses(request) if self.responses else None
-        scripted = scripted or evidence_reply(_EVIDENCE_SCRIPTS, self.answers, request.messages)
-        scripted = scripted or conversation_reply(self._talk, request.messages, knows_by_heart=behaviour.knows_by_heart)
+        scripted = scripted or evidence_reply(self._evidence_scripts, self.answers, request.messages)
+        scripted = scripted or conversation_reply(
+            self._talk, request.messages, knows_by_heart=behaviour.knows_by_heart, prompts=self._prompts
+        )
         return scripted or self.answers.reply(request.prompt, knows_by_heart=behaviour.knows_by_heart)
 
     def _embeddings(self, raw: bytes) -> Outgoing:

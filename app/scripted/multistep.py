@@ -7,8 +7,10 @@ Such requests count as kind "other". The replies are those of an ideal model tha
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from ...modules.calls.messages import Message
+from ...modules.calls.prompts import Prompts
 from ...modules.reader.multistep_prompts import (
     FINAL_ANSWER,
     FINAL_THOUGHT,
@@ -26,7 +28,7 @@ from ...modules.reader.multistep_prompts import (
 )
 from ...modules.reader.prompts import REFUSAL
 from .answers import EvidenceReply, ScriptedAnswers
-from .templates import QUERY, template_of
+from .templates import QUERY, Template, template_of
 
 NOTHING_KNOWN = "Nothing is known about this."
 _EARLIER_ACTION = re.compile(
@@ -65,15 +67,20 @@ def _action(answers: ScriptedAnswers, query: str, evidence: str) -> str:
 
 _EVIDENCE, _THOUGHTS = "FIELDevidenceFIELD", "FIELDthoughtsFIELD"
 _GROUPS = {QUERY: "(?P<query>.*?)", _EVIDENCE: "(?P<evidence>.*)", _THOUGHTS: ".*"}
-_PROMPTS: tuple[tuple[list[Message], EvidenceReply], ...] = (
-    (thought_messages(QUERY, _EVIDENCE, [_THOUGHTS]), _thought),
-    (draft_messages(QUERY, _EVIDENCE), _draft),
-    (react_messages(QUERY, [Observed(query=QUERY, passages=_EVIDENCE)]), _action),
-)
 _FIRST_FOLLOW_UP = {QUERY: "(?P<query>.*?)", NO_FOLLOW_UP_YET: "(?P<evidence>.*)"}
 _BUILT_BY = "judgetree.modules.reader.multistep_prompts"
-STEP_SCRIPTS = [
-    *((template_of(messages, _GROUPS, built_by=_BUILT_BY), reply) for messages, reply in _PROMPTS),
-    (template_of(follow_up_messages(QUERY, []), _FIRST_FOLLOW_UP, built_by=_BUILT_BY), _follow_up),
-]
-"""Replies to the prompts of ``modules.reader.multistep_prompts``, for ``evidence_reply``."""
+
+
+@cache
+def step_scripts(prompts: Prompts) -> list[tuple[Template, EvidenceReply]]:
+    """Return the replies to the prompts of ``modules.reader.multistep_prompts``, for ``evidence_reply``."""
+    built: tuple[tuple[list[Message], EvidenceReply], ...] = (
+        (thought_messages(QUERY, _EVIDENCE, [_THOUGHTS], prompts), _thought),
+        (draft_messages(QUERY, _EVIDENCE, prompts), _draft),
+        (react_messages(QUERY, [Observed(query=QUERY, passages=_EVIDENCE)], prompts), _action),
+    )
+    first_follow_up = template_of(follow_up_messages(QUERY, [], prompts), _FIRST_FOLLOW_UP, built_by=_BUILT_BY)
+    return [
+        *((template_of(messages, _GROUPS, built_by=_BUILT_BY), reply) for messages, reply in built),
+        (first_follow_up, _follow_up),
+    ]

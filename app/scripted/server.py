@@ -31,6 +31,7 @@ from typing import Self
 from ...evaluation.datasets.standards_dialogues import Dialogue, load_dialogues
 from ...evaluation.datasets.standards_qa import Question, load_standards_qa
 from ...modules.errors import SettingsError, UserError
+from ...modules.prompts.reading import GivenPrompts, load_prompts
 from .answers import RequestKind
 from .behaviour import FAULTS, Behaviour, changed, parse_fault
 from .endpoints import Endpoints, Responses
@@ -51,6 +52,7 @@ class ScriptedServer:
         responses: Hook for chat requests, called in a thread of its own; it returns the reply, or None to leave the
             request to the script. Faults apply to its replies too.
         port: Port to listen on; 0 takes any free port.
+        prompts: Prompts of one's own that are recognised beside judgetree's.
     """
 
     def __init__(
@@ -61,8 +63,12 @@ class ScriptedServer:
         behaviour: Behaviour | None = None,
         responses: Responses | None = None,
         port: int = 0,
+        prompts: GivenPrompts = None,
     ) -> None:
-        self._endpoints = Endpoints(questions, dialogues=dialogues, behaviour=behaviour, responses=responses)
+        own = load_prompts(prompts)
+        self._endpoints = Endpoints(
+            questions, dialogues=dialogues, behaviour=behaviour, responses=responses, prompts=own
+        )
         self._wanted_port = port
         self._port: Future[int] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -177,6 +183,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="same for conversations; default: standards_dialogues.jsonl beside it, if any",
     )
+    parser.add_argument("--prompts", metavar="FILE", help="YAML file of prompts of your own to recognise too")
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes any (default)")
     parser.add_argument("--latency", metavar="S", default="0", help="seconds before each answer")
     parser.add_argument(
@@ -224,7 +231,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         behaviour = changed(Behaviour(), changes)
         questions = load_standards_qa(given.questions) if given.questions else []
         dialogues = find_dialogues(given.dialogues, beside=given.questions)
-        with ScriptedServer(questions, dialogues=dialogues, behaviour=behaviour, port=given.port) as server:
+        with ScriptedServer(
+            questions, dialogues=dialogues, behaviour=behaviour, port=given.port, prompts=given.prompts
+        ) as server:
             ended = _catch_signals()
             print(json.dumps({"base_url": server.base_url, "pid": os.getpid()}), flush=True)
             return ended.get()

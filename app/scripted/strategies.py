@@ -7,8 +7,10 @@ Such requests count as kind "other". The replies are those of an ideal model tha
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from ...modules.calls.messages import Message
+from ...modules.calls.prompts import Prompts
 from ...modules.reader.prompts import (
     ANSWER,
     CONFIDENCE,
@@ -21,7 +23,7 @@ from ...modules.reader.prompts import (
     scored_messages,
 )
 from .answers import EvidenceReply, ScriptedAnswers
-from .templates import QUERY, template_of
+from .templates import QUERY, Template, template_of
 
 SURE = 90
 """Confidence of an answer; that of a refusal is 0."""
@@ -52,16 +54,19 @@ def _scored(answers: ScriptedAnswers, query: str, passage: str) -> str:
     return f"{ANSWER} {answer}\n{CONFIDENCE} {0 if answer == REFUSAL else SURE}"
 
 
-_FROM, _TO = "FIELDfromFIELD", "FIELDtoFIELD"
-_WHOLE = _FROM + _TO
-_GROUPS = {QUERY: "(?P<query>.*?)", _FROM: "(?P<evidence>.*", _TO: ".*)"}
-_PROMPTS: tuple[tuple[list[Message], EvidenceReply], ...] = (
-    (note_messages(QUERY, _WHOLE), _note),
-    (combine_messages(QUERY, [_WHOLE]), _combined),
-    (refine_messages(QUERY, _FROM, _TO), _known),
-    (finish_messages(QUERY, _FROM, _TO), ScriptedAnswers.read),
-    (scored_messages(QUERY, _WHOLE), _scored),
-)
+_KNOWN, _EVIDENCE = "FIELDknownFIELD", "FIELDevidenceFIELD"
+_GROUPS = {QUERY: "(?P<query>.*?)", _KNOWN: "(?P<known>.*?)", _EVIDENCE: "(?P<evidence>.*)"}
 _BUILT_BY = "judgetree.modules.reader.prompts"
-STRATEGY_SCRIPTS = [(template_of(messages, _GROUPS, built_by=_BUILT_BY), reply) for messages, reply in _PROMPTS]
-"""Replies to the prompts of answer strategies in ``modules.reader.prompts``, for ``evidence_reply``."""
+
+
+@cache
+def strategy_scripts(prompts: Prompts) -> list[tuple[Template, EvidenceReply]]:
+    """Return the replies to the prompts of answer strategies in ``modules.reader.prompts``, for ``evidence_reply``."""
+    built: tuple[tuple[list[Message], EvidenceReply], ...] = (
+        (note_messages(QUERY, _EVIDENCE, prompts), _note),
+        (combine_messages(QUERY, [_EVIDENCE], prompts), _combined),
+        (refine_messages(QUERY, _KNOWN, _EVIDENCE, prompts), _known),
+        (finish_messages(QUERY, _KNOWN, _EVIDENCE, prompts), ScriptedAnswers.read),
+        (scored_messages(QUERY, _EVIDENCE, prompts), _scored),
+    )
+    return [(template_of(messages, _GROUPS, built_by=_BUILT_BY), reply) for messages, reply in built]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from ...modules.calls.messages import Message
+from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 
 QUERY = "FIELDqueryFIELD"
 """Placeholder of the query in the messages that ``template_of`` takes."""
@@ -19,9 +20,9 @@ class PromptMismatch(ValueError):
 
 
 class Template(NamedTuple):
-    """A system message, and the pattern of the user message below it."""
+    """The messages before that of the user, system message and examples, and the pattern of the user's message."""
 
-    system: str
+    opening: tuple[Message, ...]
     user: re.Pattern[str]
     built_by: str
     """Module that builds such prompts."""
@@ -30,34 +31,41 @@ class Template(NamedTuple):
 def template_of(messages: Sequence[Message], groups: Mapping[str, str], *, built_by: str) -> Template:
     """Make a template from messages with placeholders; ``groups`` gives the regular expression of each placeholder.
 
-    Later occurrences of ``QUERY`` must repeat the first.
+    Later occurrences of a placeholder must repeat the first if its group has a name.
     """
-    (_, system), (_, user) = messages
+    *opening, (_, user) = messages
     pattern = re.escape(user)
     for placeholder, group in groups.items():
         pattern = pattern.replace(re.escape(placeholder), group, 1)
-    return Template(system, re.compile(pattern.replace(QUERY, "(?P=query)"), re.DOTALL), built_by)
+        name = re.match(r"\(\?P<(\w+)>", group)
+        pattern = pattern.replace(re.escape(placeholder), f"(?P={name[1]})" if name else group)
+    return Template(tuple(opening), re.compile(pattern, re.DOTALL), built_by)
+
+
+def scripts_for(build: Callable[[Prompts], Sequence[Script]], prompts: Prompts) -> Sequence[Script]:
+    """Build the scripts of prompts of one's own, if there are any, and of judgetree's."""
+    return [*build(prompts), *build(DEFAULT_PROMPTS)] if prompts else build(DEFAULT_PROMPTS)
 
 
 def find_script(
     scripts: Sequence[tuple[Template, Script]], messages: Sequence[Message]
 ) -> tuple[Script, dict[str, str]] | None:
-    """Find the first script whose template the prompt follows; returns it with the fields of the first user message.
+    """Find the script whose template the prompt follows, that of the most examples first; returns it with the fields.
 
     Later messages, such as repair retries of the judge, are ignored. Returns None for an unknown system message.
 
     Raises:
         PromptMismatch: The system message is known, but the user message follows none of its templates.
     """
-    system = next((text for role, text in messages if role == "system"), "")
-    user = next((text for role, text in messages if role == "user"), "")
-    known = [(template, script) for template, script in scripts if template.system == system]
-    for template, script in known:
-        if match := template.user.fullmatch(user):
+    known = [(each, script) for each, script in scripts if tuple(messages[: len(each.opening)]) == each.opening]
+    for template, script in sorted(known, key=lambda each: -len(each[0].opening)):
+        role, user = messages[len(template.opening)] if len(messages) > len(template.opening) else ("", "")
+        if role == "user" and (match := template.user.fullmatch(user)):
             return script, match.groupdict()
-    if known:
+    if builders := [template.built_by for template, _ in known if template.opening]:
+        user = next((text for role, text in messages if role == "user"), "")
         raise PromptMismatch(
             f"The user message does not follow the template of its system message: {user[:80]!r}. "
-            f"Build it with the functions of {known[0][0].built_by}."
+            f"Build it with the functions of {builders[0]}, or start the server with the --prompts of your own."
         )
     return None

@@ -90,7 +90,7 @@ def open_saved(settings: Settings) -> Conversations:
     read, except failed sub-runs, which only the judge's graph has.
     """
     without_key = settings.model_copy(update={"llm_api_key": SecretStr("not needed")})
-    return Conversations(_NOT_SEARCHED, system="judge", settings=without_key)
+    return Conversations(_NOT_SEARCHED, system="judge", prompts={}, settings=without_key)
 
 
 def saved_summaries(settings: Settings) -> list[ConversationSummary]:

@@ -15,9 +15,10 @@ from ...modules.errors import JudgetreeError, SettingsError, ungrouped
 from ...modules.judge.logprob import LogprobJudge
 from ...modules.judge.thresholds import Calibration, keep_calibration, thresholds_file
 from ...modules.llm.cache import CachedLLM, CompletionCache
-from ...modules.llm.endpoint import CallGate, ChatLLM
+from ...modules.llm.endpoint import CallGate
 from ...modules.llm.factory import create_llm
 from ...modules.progress import StageProgress
+from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
 from ..datasets.registry import DATASETS, load_dataset
@@ -105,7 +106,7 @@ class CalibrationOutcome:
 def calibrate(
     plan: CalibrationPlan, *, settings: Settings | None = None, on_progress: StageProgress | None = None
 ) -> CalibrationOutcome:
-    """Fit the thresholds of the settings' judge model and save them where the judge reads them.
+    """Fit the thresholds of the settings' judge model and prompts, and save them where the judge reads them.
 
     Makes one call of one token for each passage, about four per question, and as many again if there are enough
     single-hop questions for t2. The completion cache keeps all calls, so after Ctrl-C or a failure the same plan
@@ -122,16 +123,17 @@ def calibrate(
         ModelCallError: The endpoint failed after its last attempt.
     """
     settings, report = settings or load_settings(), on_progress or (lambda done, total, stage: None)
-    dataset = _training_questions(plan)
+    dataset, prompts = _training_questions(plan), load_prompts(settings.prompts)
     cases = cases_of(dataset)
     llm = create_llm(settings.judge_spec, settings, CallGate(settings.max_concurrency), on_progress=on_progress)
     with CompletionCache(settings.home / "completions.sqlite") as cache:
-        rating = _Rating(CachedLLM(llm, cache, endpoint=llm.endpoint), cases, report)
+        judge = LogprobJudge(CachedLLM(llm, cache, endpoint=llm.endpoint), prompts=prompts)
+        rating = _Rating(judge, cases, report)
         rated = background_loop().run(rating.run(settings.max_concurrency))
     fit = fit_thresholds(rated, target_recall=plan.target_recall)
     file = thresholds_file(settings) if fit.discriminates else None
     if file is not None:
-        keep_calibration(file, llm.model, _calibration(plan, dataset, fit))
+        keep_calibration(file, llm.model, _calibration(plan, dataset, fit), prompts)
     return CalibrationOutcome(
         model=llm.model,
         plan=plan,
@@ -171,8 +173,8 @@ def _calibration(plan: CalibrationPlan, dataset: Dataset, fit: Fit) -> Calibrati
 class _Rating:
     """Rates every passage; those of a question run in sequence, since their prompts share a prefix."""
 
-    def __init__(self, llm: ChatLLM, cases: Sequence[Case], report: StageProgress) -> None:
-        self._judge = LogprobJudge(llm)
+    def __init__(self, judge: LogprobJudge, cases: Sequence[Case], report: StageProgress) -> None:
+        self._judge = judge
         self._cases = cases
         self._passages = [(case.question, passage) for case in cases for passage in (*case.gold, *case.distractors)]
         self._rated: dict[int, Probabilities] = {}

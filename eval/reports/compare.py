@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -14,7 +14,7 @@ from ...modules.errors import SettingsError
 from ..metrics.comparison_words import verdict_in_words
 from ..metrics.statistics import PairedComparison, PairedTest, adjust_comparisons, compare_paired
 from ..rows.store import Completeness, RunStore
-from ..runs.manifest import PROMPT_LIMITS, STRATEGY_PROMPTS, stored_identity
+from ..runs.manifest import OWN_PROMPT, PROMPT_LIMITS, STRATEGY_PROMPTS, stored_identity
 from .failures import completeness_counts
 from .loaded_run import load_run, score_rows
 from .means import by_question, dialogues_of
@@ -33,7 +33,6 @@ USUAL_BASELINE = "naive"
 MIN_COMMON = 2
 """Fewest questions that both systems must have a score on."""
 SHARED = (
-    "dataset",
     "dataset_digest",
     "corpus_digest",
     "corpus",
@@ -86,11 +85,18 @@ class Comparison:
     rows_a: Mapping[Completeness, int] = field(default_factory=dict)
     """Numbers of all rows of ``a``, compared or not."""
     rows_b: Mapping[Completeness, int] = field(default_factory=dict)
+    prompts: tuple[str, ...] = ()
+    """Names of the prompts of one's own that differ between the two runs."""
 
     @property
     def verdict(self) -> str:
-        """The outcome in a sentence, with further ones about left-out questions and incomplete rows."""
-        return " ".join(filter(None, (verdict_in_words(self.paired, a=self.a, b=self.b), self._unshared, self.note)))
+        """The outcome in a sentence, with further ones about left-out questions, incomplete rows and own prompts."""
+        said = (verdict_in_words(self.paired, a=self.a, b=self.b), self._unshared, self.note, self._other_prompts)
+        return " ".join(filter(None, said))
+
+    @property
+    def _other_prompts(self) -> str:
+        return f"The prompts differ: {', '.join(self.prompts)}." if self.prompts else ""
 
     @property
     def _unshared(self) -> str:
@@ -120,6 +126,7 @@ def compare_runs(
 ) -> list[Comparison]:
     """Compare the systems of one run with a baseline, or each system of ``a`` with that of the same name in ``b``.
 
+    Two runs may differ in prompts of one's own, which the comparison then names.
     If two runs have no system in common, each system of ``a`` is compared with each of ``b``. EM is tested by McNemar's
     exact test, or by the permutation test if questions were repeated or belong to dialogues; F1 by the permutation
     test. p values are corrected for the number of comparisons, so fewer comparisons find more.
@@ -153,7 +160,9 @@ def compare_runs(
         pairs = _against(_contenders(a, score_rows(run), rows), baseline or run.baseline)
     if not pairs:
         raise SettingsError(f"{a} holds one system. Name a second run, or run another system into it.")
-    return _compare_all([(one, two, metric) for one, two in pairs for metric in METRICS], b, rows)
+    compared = _compare_all([(one, two, metric) for one, two in pairs for metric in METRICS], b, rows)
+    prompts = _other_prompts(a, b) if b is not None else ()
+    return [replace(each, prompts=prompts) for each in compared]
 
 
 def compare_systems(run: Path, frame: pd.DataFrame, *, baseline: str | None = None) -> list[Comparison]:
@@ -277,6 +286,12 @@ def _unused(one: Contender, two: Contender) -> str:
 
 def _common(one: Contender, two: Contender, metric: str) -> list[str]:
     return [question for question in one.scores[metric] if question in two.scores[metric]]
+
+
+def _other_prompts(a: Path, b: Path) -> tuple[str, ...]:
+    one, two = (stored_identity(RunStore(run).read_manifest() or {}) for run in (a, b))
+    names = sorted(name for name in one.keys() | two.keys() if name.startswith(OWN_PROMPT))
+    return tuple(name.removeprefix(OWN_PROMPT) for name in names if one.get(name) != two.get(name))
 
 
 def _refuse_unlike(a: Path, b: Path) -> None:

@@ -28,7 +28,7 @@ from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .loaded_run import LoadedRun, load_run
 from .plots import SPLIT_WORDS, Plot, confusion_plot, cost_plot, failure_plot, latency_plot, split_plot
-from .report import Report, report_of
+from .report import PROMPTS_HEADING, Report, report_of
 
 _HEAD_FACTS = (
     "llm",
@@ -66,7 +66,7 @@ def draw_report(run: LoadedRun, report: Report) -> str:
             ((_text(name), f"<code>{_text(value)}</code>") for name, value in _flat(run.manifest)),
         ),
         systems=_markdown(systems),
-        others="".join(f"<section>{_markdown(f'## {other}')}</section>" for other in others),
+        others="".join(map(_section, others)),
         comparisons=_comparisons(run, report, names),
         plots=_figures(
             cost_plot(report.questions, report.systems),
@@ -90,6 +90,15 @@ def _text(value: object) -> str:
 def _markdown(text: str) -> str:
     made = MarkdownIt("commonmark", {"html": False}).enable("table").render(printable(text))
     return _wide(_INTERVAL.sub(r"<small>\1</small></td>", made))
+
+
+def _section(text: str) -> str:
+    """Render a section of the report; the texts of prompts are folded away."""
+    if not text.startswith(PROMPTS_HEADING):
+        return f"<section>{_markdown(f'## {text}')}</section>"
+    _, _, names, body = text.split("\n", 3)
+    summary = f"{PROMPTS_HEADING}: {names.rstrip(':')}"
+    return f'<details class="extra"><summary>{_text(summary)}</summary>{_markdown(body)}</details>'
 
 
 def _wide(tables: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,9 @@ import pandas as pd
 
 from ...graphs.drawing.words import count_of
 from ...modules.calls.prices import Cost
+from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.errors import SettingsError
+from ...modules.prompts.writing import diff_of
 from ..calibration.judge_figures import JudgeFigures, judges_of
 from ..rows.code_version import code_versions_in, mixed_versions
 from ..rows.store import Manifest
@@ -71,6 +74,8 @@ class Report:
     """The section "Conversation" in Markdown."""
     version_lines: tuple[str, ...] = ()
     """Lines of Markdown about rows of several code versions."""
+    prompts: Prompts = DEFAULT_PROMPTS
+    """Prompts of one's own that the run used."""
     baseline: str | None = None
     """Baseline of the page's comparisons; see ``compare.compare_runs``."""
     shown: tuple[str, ...]
@@ -94,6 +99,7 @@ class Report:
             *ragas_lines(self.questions, self.systems, self.common),
             *self.conversation_lines,
             *(line for system, figures in self.judges.items() for line in ("", *judge_section(system, figures))),
+            *_prompt_lines(self.prompts),
         ]
         return "\n".join(lines)
 
@@ -115,6 +121,7 @@ class Report:
             "conversation": records_of(self.conversation),
             "ragas_missing": missing_counts(self.questions),
             "judges": judge_documents(self.judges),
+            "prompts": self.prompts.to_document(),
         }
 
 
@@ -161,6 +168,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
         conversation=conversation,
         conversation_lines=tuple(conversation_lines(conversation, ks=ks, history=run.experiment.history)),
         version_lines=tuple(_version_lines(run.manifest, questions)),
+        prompts=run.experiment.prompts or DEFAULT_PROMPTS,
         baseline=baseline or run.baseline,
         shown=_shown_metrics(run.experiment.metrics, metrics, ks),
     )
@@ -171,6 +179,18 @@ def _version_lines(manifest: Manifest, questions: pd.DataFrame) -> Iterator[str]
     if accepted := accepted_changes(manifest):
         yield f"**Rows of several versions may be mixed, since changes were accepted: {'; '.join(accepted)}.**"
         yield ""
+
+
+PROMPTS_HEADING = "Prompts of your own"
+
+
+def _prompt_lines(prompts: Prompts) -> list[str]:
+    """Return the section on prompts of one's own: their names, and what they change in judgetree's; empty without."""
+    if not prompts:
+        return []
+    changes = diff_of(DEFAULT_PROMPTS, prompts)
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", changes)), 3)
+    return ["", f"## {PROMPTS_HEADING}", "", f"{', '.join(prompts)}:", "", f"{fence}diff", changes, fence]
 
 
 def _shown_metrics(metrics: tuple[str, ...] | None, there: Collection[str], ks: Sequence[int]) -> tuple[str, ...]:

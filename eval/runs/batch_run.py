@@ -18,6 +18,7 @@ from ...modules.background_loop import background_loop
 from ...modules.calls.prices import load_prices
 from ...modules.errors import SettingsError
 from ...modules.llm.cache import without_reading
+from ...modules.prompts.reading import load_prompts
 from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset
 from ..rows.code_version import with_code
@@ -133,7 +134,7 @@ def run_experiment(
         UserError: A wrong data set or setting, or a directory that holds another run or is in use.
     """
     settings = settings or (options.again.settings if options.again else load_settings())
-    settings = with_experiment(settings, experiment)
+    settings, experiment = with_experiment(settings, experiment), with_prompts_in_force(experiment, settings)
     whole = dataset_of(experiment)
     identity = identity_of(experiment, whole, settings)
     if options.again is not None:
@@ -186,6 +187,17 @@ def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
         embeddings=experiment.embeddings,
         temperature=experiment.temperature,
     )
+
+
+def with_prompts_in_force(experiment: Experiment, settings: Settings) -> Experiment:
+    """Return the experiment with the prompts of the settings where it names none.
+
+    Raises:
+        SettingsError: The file of the settings cannot be read, or is not usable.
+    """
+    if experiment.prompts is not None:
+        return experiment
+    return experiment.model_copy(update={"prompts": load_prompts(settings.prompts)})
 
 
 def _without_cached_replies(experiment: Experiment) -> Experiment:

@@ -23,10 +23,12 @@ from pydantic import (
 from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
 from ...graphs.systems.registry import SYSTEMS
 from ...modules.addresses import Address, with_addresses
+from ...modules.calls.prompts import Prompts
 from ...modules.errors import SettingsError, faults_of
 from ...modules.judge.factory import JudgeKind
 from ...modules.llm.cache import CacheMode
 from ...modules.parts import check_name, remembered, remembered_as
+from ...modules.prompts.reading import GivenPrompts, load_prompts
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import without_secrets
 from ..datasets.registry import OWN_QUESTIONS
@@ -65,7 +67,7 @@ class Experiment(BaseModel):
     ('naive', 'judge')
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     dataset: str = Field(
         description="NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json; questions:my.csv, or the key questions "
@@ -116,6 +118,11 @@ class Experiment(BaseModel):
         default=None, description="One of your own, as module:name, in place of search_type and ranker_type."
     )
     judge: str = Field(default="auto", description="auto, generated or logprob; one of your own as module:name.")
+    prompts: Prompts | None = Field(
+        default=None,
+        description="Prompts of your own: a file that judgetree prompts copy wrote, or its keys in place; else as in "
+        "JUDGETREE_PROMPTS.",
+    )
     max_rec_depth: int = Field(default=3, ge=0, description="Levels below the root, or rounds after the first.")
     max_llm_calls: int = Field(default=60, ge=1, description="Model calls of one question's whole tree.")
     judge_leaves: bool = Field(default=True, description="Judge the chunks of the deepest level too.")
@@ -203,6 +210,18 @@ class Experiment(BaseModel):
     def _part_from_secrets(cls, params: Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue] | None:
         return None if params is None else with_addresses(params)
 
+    @field_validator("prompts", mode="before")
+    @classmethod
+    def _read_prompts(cls, given: GivenPrompts) -> Prompts | None:
+        try:
+            return None if given is None else load_prompts(given)
+        except SettingsError as error:
+            raise ValueError(str(error)) from error
+
+    @field_serializer("prompts")
+    def _serialize_prompts(self, prompts: Prompts | None) -> dict[str, dict[str, object]] | None:
+        return None if prompts is None else prompts.to_document()
+
     @field_serializer("llm", "judge_llm", "embeddings")
     def _serialize_model(self, spec: str | None) -> str | None:
         return None if spec is None else without_secrets(spec)
@@ -220,6 +239,7 @@ def _name_of(given: object) -> object:
 
 _KEYS = (*Experiment.model_fields, "questions")
 _MAY_CHANGE = (
+    "prompts",  # compared one by one: see ``manifest``
     "limit",
     "sample",
     "ids",

@@ -50,6 +50,8 @@ PROMPT_LIMITS = (
 
 _SETTINGS = ("llm_base_url", "milvus_uri", "checkpoints", "max_concurrency", "timeout_s", "retries", *PROMPT_LIMITS)
 """Recorded settings; models and embeddings are in the identity instead."""
+OWN_PROMPT = "prompts."
+"""Before the name of a prompt of one's own, the key of its version; it is never accepted as a change."""
 _SOURCE = " source"
 """After the name of a system of one's own, the key of its source; it counts as a prompt does."""
 _DEFAULTS: Mapping[str, object] = Experiment(dataset=":").model_dump(mode="json", exclude={"dataset"})
@@ -71,7 +73,8 @@ def manifest_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
 def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) -> dict[str, object]:
     """Collect what all rows of a run directory share, by key; ``dataset`` is the whole data set.
 
-    It includes the prompts of the experiment's systems, and the prompt limits if the data set has dialogues.
+    It includes the prompts of the experiment's systems, those of one's own, and the prompt limits if the data set has
+    dialogues.
     """
     limits = {name: getattr(settings, name) for name in PROMPT_LIMITS} if dataset.is_conversational else {}
     return {
@@ -84,6 +87,7 @@ def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
         "temperature": settings.temperature,
         **limits,
         **{name: PROMPTS[name] for name in _prompts_of(experiment, dataset)},
+        **{f"{OWN_PROMPT}{name}": prompt.version for name, prompt in (experiment.prompts or {}).items()},
         **dict(_sources_of(experiment)),
     }
 
@@ -198,6 +202,7 @@ def _refuse_differences(kept: Mapping[str, object], wanted: Mapping[str, object]
     if names:
         differences = "; ".join(f"{name}: {kept.get(name)!r} there, {wanted.get(name)!r} now" for name in names)
         accept = " Or mix both with --accept-changes." if all(map(_is_prompt, names)) else ""
+        own = f" --from {where} takes its prompts." if any(name.startswith(OWN_PROMPT) for name in names) else ""
         raise SettingsError(
-            f"{where} holds another run ({differences}). Give another --out, or that run's settings.{accept}"
+            f"{where} holds another run ({differences}). Give another --out, or that run's settings.{own}{accept}"
         )

@@ -61,6 +61,7 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
         "judge_llm": _with_secrets(kept.get("judge_llm"), now.judge_spec, "JUDGE_LLM"),
         "embeddings": _with_secrets(kept.get("embeddings"), now.embeddings, "EMBEDDINGS"),
         "temperature": kept.get("temperature"),
+        "prompts": part_of(manifest, "experiment").get("prompts") or {},
     }
     given = {name: value for each in (as_it_was, overrides) for name, value in each.items() if value is not None}
     return Rerun(

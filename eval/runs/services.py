@@ -11,6 +11,7 @@ from pathlib import Path
 from ...graphs.systems.registry import find_system, retrieves
 from ...graphs.threads.context import Limits, RagContext
 from ...modules.calls.prices import LOCAL
+from ...modules.calls.prompts import DEFAULT_PROMPTS
 from ...modules.errors import CollectionError, SettingsError
 from ...modules.index.factory import open_index
 from ...modules.index.file_parsers import LoadLimits
@@ -103,6 +104,7 @@ class Services:
         self.experiment = experiment
         self.dataset = dataset
         self.settings = settings
+        self._prompts = experiment.prompts or DEFAULT_PROMPTS
         self._spending = spending
         self._on_progress = on_progress
         self._resources = ExitStack()
@@ -145,6 +147,7 @@ class Services:
             judge=judge,
             limits=limits,
             strategy=self.experiment.strategy,
+            prompts=self._prompts,
         )
 
     def _open(self) -> None:
@@ -195,7 +198,10 @@ class Services:
         return index
 
     def _create_judge(self, llm: ChatLLM) -> Judge:
-        return create_judge(self.experiment.judge, llm, spec=self.settings.judge_spec, settings=self.settings)
+        settings = self.settings
+        return create_judge(
+            self.experiment.judge, llm, spec=settings.judge_spec, settings=settings, prompts=self._prompts
+        )
 
     def _cached(self, llm: EndpointLLM, repeat: int, cache: CacheMode) -> CachedLLM:
         billed_as = f"{LOCAL}{llm.model}" if llm.model in self.local_models else llm.model

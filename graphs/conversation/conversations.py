@@ -38,7 +38,7 @@ class Conversations:
         limits_of_prompts: How much of a conversation a prompt shows; None takes the limits of the settings.
         memory: Memory of all turns; None takes the Milvus collection of the settings.
         web: Web search of ``web_or_rag``; None takes SearXNG at the address in the settings, if there is one.
-        **session: Keyword arguments of ``RagSession``: system, topk, judge, limits, settings, …
+        **session: Keyword arguments of ``RagSession``: system, topk, judge, prompts, limits, settings, …
     """
 
     def __init__(

@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from ...modules.background_loop import background_loop
+from ...modules.calls.prompts import Prompts
 from ...modules.calls.tokens import message_tokens, shortened
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import ModelCallError, ModelSetupError, SettingsError
@@ -17,6 +18,7 @@ from ...modules.llm.endpoint import CallOptions, ChatLLM
 from ...modules.memory.messages import GivenHistory, pairs_of
 from ...modules.memory.prompts import condense_messages, render_pairs
 from ...modules.memory.rewrites import read_rewrite
+from ...modules.prompts.reading import GivenPrompts, load_prompts
 from .turn.context import TurnLimits
 
 logger = logging.getLogger(__name__)
@@ -28,6 +30,7 @@ def create_history_aware_retriever(
     *,
     get_chat_history: Callable[[GivenHistory], str] | None = None,
     limits: TurnLimits | None = None,
+    prompts: GivenPrompts = None,
 ) -> Runnable[Mapping[str, object], list[Document]]:
     """Make a retriever for ``{"input": question, "chat_history": [...]}`` that returns documents, best first.
 
@@ -42,33 +45,37 @@ def create_history_aware_retriever(
             form that ``GivenHistory`` allows.
         limits: Tokens of the prompt, the rewrite and thinking; None takes the defaults. A rewrite that is longer, or
             not a question, is not used.
+        prompts: Prompts of one's own, as for ``RagSession``; ``condense`` is used.
+
+    Raises:
+        SettingsError: The prompts are not usable.
 
     Invoking raises:
         SettingsError: The input has another form.
         ModelSetupError: The endpoint refuses the key, the model's name or the request.
         LoopReentryError: ``invoke`` with history on judgetree's own loop; use ``ainvoke`` there.
     """
-    render = get_chat_history or _rendered
+    render, own, most = get_chat_history or _rendered, load_prompts(prompts), limits or TurnLimits()
 
     def search(given: Mapping[str, object], config: RunnableConfig) -> list[Document]:
         query, history = _read(given, render)
         if history:
-            query = background_loop().run(_condensed(llm, history, query, limits or TurnLimits()))
+            query = background_loop().run(_condensed(llm, history, query, most, own))
         return list(retriever.invoke(query, config))
 
     async def asearch(given: Mapping[str, object], config: RunnableConfig) -> list[Document]:
         query, history = _read(given, render)
         if history:
-            query = await background_loop().arun(_condensed(llm, history, query, limits or TurnLimits()))
+            query = await background_loop().arun(_condensed(llm, history, query, most, own))
         return list(await retriever.ainvoke(query, config))
 
     return RunnableLambda(search, asearch, name="history_aware_retriever")
 
 
-async def _condensed(llm: ChatLLM, history: str, query: str, limits: TurnLimits) -> str:
+async def _condensed(llm: ChatLLM, history: str, query: str, limits: TurnLimits, prompts: Prompts) -> str:
     asked = shortened(query, limits.max_tokens // 4)
-    room = limits.max_tokens - message_tokens(condense_messages("", asked))
-    messages = condense_messages(shortened(history, room), asked)
+    room = limits.max_tokens - message_tokens(condense_messages("", asked, prompts))
+    messages = condense_messages(shortened(history, room), asked, prompts)
     options = CallOptions(max_tokens=limits.max_rewrite_tokens + limits.max_thinking_tokens)
     try:
         completion = await llm.complete(messages, meter=CallMeter(node="condense"), options=options)

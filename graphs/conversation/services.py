@@ -65,7 +65,7 @@ class Opened:
     def judge_of(self, services: RagContext) -> Judge:
         """Return the judge of the search; for a search without one, a judge that lets the reader write verdicts."""
         if self._judge is None:
-            self._judge = services.judge or GeneratedJudge(services.reader)
+            self._judge = services.judge or GeneratedJudge(services.reader, prompts=services.prompts)
         return self._judge
 
 

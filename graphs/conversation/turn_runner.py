@@ -119,7 +119,7 @@ class TurnRunner:
         if not services.options.switch_collection:
             branches.refuse_other_collection(state, collection)
         parent = await self._parent(state, request.parent_turn_id)
-        fingerprint = turn_fingerprint(services.options, services.limits)
+        fingerprint = turn_fingerprint(services.options, services.limits, services.session.prompts)
         turn = branches.resumable(state, request, parent, collection=collection, fingerprint=fingerprint)
         if turn is not None:
             return _StartedTurn(turn=turn, resumed=True, state=state)

@@ -36,7 +36,8 @@ def build_ircot(**options: Unpack[GraphOptions]) -> RagGraph:
 async def reason(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Write the next sentence from all paragraphs found so far; it is the next query unless it states the answer."""
     thoughts = [step["text"] for step in state["steps"] if step["text"]]
-    messages = thought_messages(state["query"], render_evidence(state["similar_chunks"]), thoughts)
+    evidence, prompts = render_evidence(state["similar_chunks"]), runtime.context.services.prompts
+    messages = thought_messages(state["query"], evidence, thoughts, prompts)
     return await write_step(state, runtime, node="reason", messages=messages, read=_read)
 
 

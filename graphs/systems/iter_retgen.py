@@ -41,7 +41,8 @@ async def draft(state: RagState, runtime: Runtime[RunContext]) -> dict[str, obje
         text = parse_draft(reply)
         return text, f"{query} {text}" if text else ""
 
-    messages = draft_messages(query, render_evidence(chunks_of(state, state["steps"][-1])))
+    evidence = render_evidence(chunks_of(state, state["steps"][-1]))
+    messages = draft_messages(query, evidence, runtime.context.services.prompts)
     return await write_step(state, runtime, node="draft", messages=messages, read=read)
 
 

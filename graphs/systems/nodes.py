@@ -249,6 +249,7 @@ async def generate(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
         meter=meter,
         on_text=_growing(runtime, "answer"),
         on_thinking=_growing(runtime, "thinking"),
+        prompts=services.prompts,
     )
     patches = cut_short_patches(chunks, answer.problem) if answer.problem else []
     return {**_answered(answer.text, meter, runtime), "similar_chunks": patches, "evidence": evidence}
@@ -274,14 +275,14 @@ async def _fitting_evidence(state: RagState, runtime: Runtime[RunContext], meter
 
     passages = split_evidence(evidence, state["similar_chunks"])
     query = state.get("reader_query") or state["query"]
-    return await digested(passages, query, ask, max_prompt_tokens=most, max_tokens=most // 2)
+    return await digested(passages, query, ask, max_prompt_tokens=most, max_tokens=most // 2, prompts=services.prompts)
 
 
 async def generate_closed_book(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Let the reader answer from its own knowledge."""
-    meter, messages = _answer_meter(runtime), closed_book_messages(state["query"])
-    reader = runtime.context.services.reader
-    completion = await reader.complete(
+    services, meter = runtime.context.services, _answer_meter(runtime)
+    messages = closed_book_messages(state["query"], services.prompts)
+    completion = await services.reader.complete(
         messages, meter=meter, on_text=_growing(runtime, "answer"), on_thinking=_growing(runtime, "thinking")
     )
     return _answered(completion.text, meter, runtime)

@@ -35,7 +35,7 @@ def build_react(**options: Unpack[GraphOptions]) -> RagGraph:
 
 async def act(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Think and act on the earlier searches and their hits; a reply without a search ends the rounds."""
-    messages = react_messages(state["query"], _observed(state))
+    messages = react_messages(state["query"], _observed(state), runtime.context.services.prompts)
     return await write_step(state, runtime, node="act", messages=messages, read=_read)
 
 

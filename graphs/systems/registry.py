@@ -1,7 +1,7 @@
 """Registry of the systems, for sessions, batch runs and the command line.
 
 A system is one file and its line here; one of one's own needs neither (``find_system``). A system with prompts of its
-own adds their version to ``modules.reader.multistep_prompts.STEP_VERSIONS``.
+own adds them to ``modules.reader.multistep_prompts.STEP_PROMPTS``.
 """
 
 from __future__ import annotations

@@ -54,14 +54,15 @@ async def ask_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[s
     def read(reply: str) -> tuple[str, str]:
         return answer, parse_follow_up(reply)
 
-    messages = follow_up_messages(state["query"], _answered(state))
+    messages = follow_up_messages(state["query"], _answered(state), runtime.context.services.prompts)
     return await write_step(state, runtime, node="ask_follow_up", messages=messages, read=read)
 
 
 async def answer_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Let the reader answer the follow-up question from its chunks."""
     step = state["steps"][-1]
-    messages = reader_messages(step["query"], render_evidence(chunks_of(state, step)))
+    evidence = render_evidence(chunks_of(state, step))
+    messages = reader_messages(step["query"], evidence, runtime.context.services.prompts)
     return await write_step(state, runtime, node="answer_follow_up", messages=messages, read=lambda reply: (reply, ""))
 
 

@@ -9,6 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from ...modules.calls.journal import ThreadCalls
+from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.calls.usage import CallBudget
 from ...modules.judge.contract import Judge
 from ...modules.llm.endpoint import ChatLLM
@@ -81,6 +82,8 @@ class RagContext:
     """Token limit of a reader prompt: evidence of more than half of it is digested first. None: no limit."""
     strategy: AnswerStrategy = "stuff"
     """How the reader takes in its evidence, in sub-runs too; unused by the closed-book graph."""
+    prompts: Prompts = DEFAULT_PROMPTS
+    """Prompts of the graph's own calls; a judge has those that it was made with."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,8 @@ from langchain_core.documents import Document
 
 from ...modules.errors import ThreadMismatch
 from ...modules.llm.factory import temperature_of
-from ...modules.reader.multistep_prompts import STEP_VERSIONS
-from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION, STRATEGY_VERSIONS
+from ...modules.reader.multistep_prompts import STEP_PROMPTS
+from ...modules.reader.prompts import CLOSED_BOOK_PROMPTS, DIGEST, READER_PROMPTS, STRATEGY_PROMPTS
 from .context import RagContext
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
@@ -35,12 +35,14 @@ def fingerprint_of(
     It may read the collection's content digest, so it can block. ``source`` is the digest of a system of one's own,
     ``repeat`` distinguishes repeats of one question, and ``extra`` describes further inputs (``extra_inputs``).
     """
-    limits = services.limits
+    limits, prompts = services.limits, services.prompts
     parts = {"query": query, "system": system, "reader.model": services.reader.model, "repeat": str(repeat)}
     parts |= extra or {}
     if source:
         parts["system.source"] = source
-    parts["reader.prompt"] = READER_VERSION if services.retriever else CLOSED_BOOK_VERSION
+        if prompts:  # its nodes may use any of them
+            parts["prompts"] = prompts.digest
+    parts["reader.prompt"] = prompts.version(READER_PROMPTS if services.retriever else CLOSED_BOOK_PROMPTS)
     if temperature := temperature_of(services.reader):
         parts["reader.temperature"] = str(temperature)
     parts["max_llm_calls"] = str(limits.max_llm_calls)
@@ -48,14 +50,16 @@ def fingerprint_of(
         parts |= {f"retriever.{key}": value for key, value in services.retriever.fingerprint().items()}
         if services.strategy != "stuff":  # threads of older versions lack the key
             parts |= {"reader.strategy": services.strategy}
-            parts |= {"reader.strategy_prompt": STRATEGY_VERSIONS[services.strategy]}
+            parts |= {"reader.strategy_prompt": prompts.version(STRATEGY_PROMPTS[services.strategy])}
     if services.context_tokens is not None:
         parts["reader.context_tokens"] = str(services.context_tokens)
+        if DIGEST.name in prompts:
+            parts["reader.digest_prompt"] = prompts[DIGEST.name].version
     if services.judge is not None:
         parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
         parts |= {"max_rec_depth": str(limits.max_rec_depth), "judge_leaves": str(limits.judge_leaves)}
-    if system in STEP_VERSIONS:
-        parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{system}.prompt": STEP_VERSIONS[system]}
+    if system in STEP_PROMPTS:
+        parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{system}.prompt": prompts.version(STEP_PROMPTS[system])}
     return parts
 
 
@@ -87,7 +91,10 @@ def refuse_mismatch(thread_id: str, stored: Mapping[str, str], wanted: Mapping[s
     if not names:
         return
     differences = "; ".join(f"{name}: {stored.get(name)!r} then, {wanted.get(name)!r} now" for name in names)
+    prompts = (
+        " Prompts of your own are given by --prompts or prompts=…." if any("prompt" in name for name in names) else ""
+    )
     raise ThreadMismatch(
         f"Thread {thread_id!r} holds another run ({differences}). "
-        "Use another thread id, or the question and settings of that run."
+        f"Use another thread id, or the question and settings of that run.{prompts}"
     )

@@ -7,11 +7,12 @@ from typing import Literal, cast
 
 from langchain_core.documents import Document
 
+from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
 from ..errors import SettingsError
 from ..llm.endpoint import ChatLLM
 from ..llm.factory import is_local
-from ..parts import Part, check_name, fingerprint_of, made, part_of, surviving_exit
+from ..parts import Part, check_name, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
 from ..settings import Settings, load_settings
 from .contract import Judge, Verdict
 from .generated import GeneratedJudge
@@ -22,26 +23,35 @@ JudgeKind = Literal["auto", "generated", "logprob"]
 """Kinds of judges made from a model; ``OracleJudge`` is made from gold facts instead."""
 
 
-def _logprob(llm: ChatLLM, settings: Settings | None) -> Judge:
-    thresholds = find_thresholds(llm.model, settings or load_settings())
-    return LogprobJudge(llm, thresholds=thresholds, fallback=GeneratedJudge(llm))
+def _logprob(llm: ChatLLM, settings: Settings | None, prompts: Prompts) -> Judge:
+    thresholds = find_thresholds(llm.model, settings or load_settings(), prompts)
+    fallback = GeneratedJudge(llm, prompts=prompts)
+    return LogprobJudge(llm, thresholds=thresholds, fallback=fallback, prompts=prompts)
 
 
-JUDGES: dict[str, Callable[[ChatLLM, Settings | None], Judge]] = {
-    "generated": lambda llm, _: GeneratedJudge(llm),
+JUDGES: dict[str, Callable[[ChatLLM, Settings | None, Prompts], Judge]] = {
+    "generated": lambda llm, _, prompts: GeneratedJudge(llm, prompts=prompts),
     "logprob": _logprob,
 }
 
 
-def create_judge(kind: str | object, llm: ChatLLM, *, spec: str, settings: Settings | None = None) -> Judge:
+def create_judge(
+    kind: str | object,
+    llm: ChatLLM,
+    *,
+    spec: str,
+    settings: Settings | None = None,
+    prompts: Prompts = DEFAULT_PROMPTS,
+) -> Judge:
     """Create a judge; ``auto`` is ``logprob`` for a local model and ``generated`` for any other.
 
     Args:
         kind: "auto", "generated", "logprob", or a judge of one's own: a judge, or a class or function that
-            makes one and may take ``llm`` and ``settings``; itself, its ``module:name`` or a plug-in's name.
+            makes one and may take ``llm``, ``settings`` and ``prompts``; itself, its ``module:name`` or a plug-in.
         llm: The model that judges.
         spec: The model's spec in the settings.
         settings: Source of the thresholds of ``logprob`` (``find_thresholds``); None reads environment and ``.env``.
+        prompts: Prompts of one's own. A judge of one's own that takes them has their digest in its fingerprint.
 
     Raises:
         SettingsError: The kind is unknown, a judge of one's own cannot be made, or the file of calibrated thresholds is
@@ -52,26 +62,35 @@ def create_judge(kind: str | object, llm: ChatLLM, *, spec: str, settings: Setti
     if isinstance(kind, str):
         check_name("judge", kind, ("auto", *JUDGES))
         if kind in JUDGES:
-            return JUDGES[kind](llm, settings)
+            return JUDGES[kind](llm, settings, prompts)
     part = part_of("judge", kind)
-    judge = made(part, llm=llm, settings=settings or load_settings())
+    judge = made(part, llm=llm, settings=settings or load_settings(), prompts=prompts)
     if not all(callable(getattr(judge, method, None)) for method in ("judge", "fingerprint")):
         raise SettingsError(
             f"{part.name!r} gives {judge!r:.100}. Give it the methods judge and fingerprint of a Judge."
         )
-    return cast(Judge, judge) if part.is_built_in else OwnJudge(cast(Judge, judge), part)
+    if part.is_built_in:
+        return cast(Judge, judge)
+    return OwnJudge(cast(Judge, judge), part, prompts=prompts.digest if _takes_prompts(part) else "")
+
+
+def _takes_prompts(part: Part) -> bool:
+    wanted = wanted_by(part) if needs_making(part) else frozenset()
+    return wanted is None or "prompts" in wanted
 
 
 class OwnJudge:
     """A judge of one's own, whose name and source are in its fingerprint: a changed judge is another one."""
 
-    def __init__(self, inner: Judge, part: Part) -> None:
+    def __init__(self, inner: Judge, part: Part, *, prompts: str = "") -> None:
+        """``prompts`` is the digest of the prompts that it was given; ``""`` without any of one's own."""
         self._inner = inner
         self._part = part
+        self._prompts = prompts
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the fingerprint of the judge, with its name and source."""
-        return fingerprint_of(self._part, self._inner)
+        """Return the fingerprint of the judge, with its name, its source and the digest of its prompts."""
+        return fingerprint_of(self._part, self._inner) | ({"prompts": self._prompts} if self._prompts else {})
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
         """Judge by the inner judge."""

@@ -7,13 +7,14 @@ from typing import Annotated
 from langchain_core.documents import Document
 from pydantic import BaseModel, BeforeValidator
 
+from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, ModelCallError, ModelSetupError
 from ..formats import storable
 from ..llm.endpoint import ChatLLM
 from ..llm.json_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
 from .contract import Score, Verdict, sub_question_problem
-from .prompts import GENERATED_JUDGE_VERSION, JUDGE_SCHEMA, judge_messages
+from .prompts import GENERATED_JUDGE, JUDGE_SCHEMA, judge_messages
 
 
 def _whole_number(value: object) -> object:
@@ -68,25 +69,28 @@ class GeneratedJudge:
         judge = GeneratedJudge(llm, max_repairs=1)
     """
 
-    def __init__(self, llm: ChatLLM, *, max_repairs: int = 2, max_tokens: int = 2048) -> None:
+    def __init__(
+        self, llm: ChatLLM, *, max_repairs: int = 2, max_tokens: int = 2048, prompts: Prompts = DEFAULT_PROMPTS
+    ) -> None:
         """Allow ``max_repairs`` further calls after an unusable reply, each of at most ``max_tokens`` tokens."""
         self._chat = JsonChat(llm, max_tokens=max_tokens)
         self._max_repairs = max_repairs
         self._max_tokens = max_tokens
+        self._prompts = prompts
 
     def fingerprint(self) -> dict[str, str]:
         """Return kind, model, prompt version and the limits of a reply."""
         return {
             "kind": "generated",
             "model": self._chat.model,
-            "prompt": GENERATED_JUDGE_VERSION,
+            "prompt": self._prompts.version(GENERATED_JUDGE),
             "max_repairs": str(self._max_repairs),
             "max_tokens": str(self._max_tokens),
         }
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
         """Return one verdict, in 1 to ``1 + max_repairs`` calls."""
-        messages = judge_messages(query, chunk.page_content)
+        messages = judge_messages(query, chunk.page_content, self._prompts)
         incomplete: Verdict | None = None
         problem = ""
         for _ in range(1 + self._max_repairs):

@@ -13,11 +13,12 @@ from langchain_core.documents import Document
 
 from ..calls.completion import TokenLogprob
 from ..calls.messages import Message
+from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
 from ..llm.endpoint import CallOptions, ChatLLM
 from .contract import Judge, Verdict, sub_question_problem
-from .prompts import LOGPROB_JUDGE_VERSION, alone_messages, needed_messages, sub_question_messages
+from .prompts import LOGPROB_JUDGE, alone_messages, needed_messages, sub_question_messages
 from .thresholds import LogprobThresholds, thresholds_for
 
 logger = logging.getLogger(__name__)
@@ -70,11 +71,17 @@ class LogprobJudge:
     """
 
     def __init__(
-        self, llm: ChatLLM, *, thresholds: LogprobThresholds | None = None, fallback: Judge | None = None
+        self,
+        llm: ChatLLM,
+        *,
+        thresholds: LogprobThresholds | None = None,
+        fallback: Judge | None = None,
+        prompts: Prompts = DEFAULT_PROMPTS,
     ) -> None:
         """Judge by ``thresholds`` (None: the model's), or by ``fallback`` where there are no log probabilities."""
         self._llm = llm
-        self._thresholds = thresholds or thresholds_for(llm.model)
+        self._prompts = prompts
+        self._thresholds = thresholds or thresholds_for(llm.model, prompts)
         self._fallback = fallback
         self._gives_logprobs: bool | None = None  # decided by the first reply
         self._deciding = asyncio.Lock()
@@ -85,7 +92,7 @@ class LogprobJudge:
         own = {
             "kind": "logprob",
             "model": self._llm.model,
-            "prompt": LOGPROB_JUDGE_VERSION,
+            "prompt": self._prompts.version(LOGPROB_JUDGE),
             "threshold_needed": str(self._thresholds.needed),
             "threshold_alone": "" if alone is None else str(alone),
         }
@@ -121,13 +128,15 @@ class LogprobJudge:
             ModelCallError: The endpoint failed after the last attempt.
         """
         try:
-            needed = await self._probability(needed_messages(query, passage), meter)
-            return needed, await self._probability(alone_messages(query, passage), meter) if alone else None
+            needed = await self._probability(needed_messages(query, passage, self._prompts), meter)
+            if not alone:
+                return needed, None
+            return needed, await self._probability(alone_messages(query, passage, self._prompts), meter)
         except _WithoutLogprobs as error:
             raise ModelSetupError(self._without_logprobs()) from error
 
     async def _score(self, query: str, passage: str, meter: CallMeter) -> Verdict:
-        needed = await self._probability(needed_messages(query, passage), meter)
+        needed = await self._probability(needed_messages(query, passage, self._prompts), meter)
         if needed is None:
             return _unknown("needed")
         reason = f"p(needed)={needed:.2f}"
@@ -135,7 +144,7 @@ class LogprobJudge:
             return Verdict(status="judged", score=0, confidence=1.0 - needed, reason=reason)
         if self._thresholds.alone is None:
             return Verdict(status="judged", score=1, confidence=needed, reason=reason)
-        alone = await self._probability(alone_messages(query, passage), meter)
+        alone = await self._probability(alone_messages(query, passage, self._prompts), meter)
         if alone is None:
             return _unknown("alone")
         reason = f"{reason}, p(alone)={alone:.2f}"
@@ -183,7 +192,7 @@ class LogprobJudge:
         rejected = problem = ""
         try:
             for _ in range(_SUB_QUESTION_TRIES):
-                messages = sub_question_messages(query, passage, rejected=rejected)
+                messages = sub_question_messages(query, passage, rejected=rejected, prompts=self._prompts)
                 completion = await self._llm.complete(messages, meter=meter, options=_ONE_QUESTION)
                 question = question_in(completion.text)
                 problem = sub_question_problem(question, query)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 
 from ..calls.messages import JSON_REPAIR, Message, texts_of, version_of, version_of_prompts
+from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
 from ..reader.evidence import as_line, as_material
 
 SCALE = """\
@@ -47,28 +48,57 @@ A query needs several facts. The passage gives one of them. Write one short ques
 still missing. It must be understood without the passage: name things as the passage names them, use no pronoun, and
 do not repeat the query. Write in the language of the query. Reply with the question only."""
 
+_QUERY_AND_PASSAGE = "Query: {query}\n\nPassage:\n{passage}"
 
-def judge_messages(query: str, passage: str) -> list[Message]:
+JUDGE = Prompt(
+    name="judge",
+    about="judge generated: score of a passage; JSON with reason, score (0, 1, 2) and next_query",
+    system=JUDGE_SYSTEM,
+    user=_QUERY_AND_PASSAGE,
+    is_json=True,
+)
+NEEDED = Prompt(
+    name="judge_needed",
+    about="judge logprob: is the passage needed? The first word is yes or no",
+    system=NEEDED_SYSTEM,
+    user=f"{_QUERY_AND_PASSAGE}\n\n{NEEDED_QUESTION}",
+)
+ALONE = Prompt(
+    name="judge_alone",
+    about="judge logprob: does the passage answer the query alone? The first word is yes or no",
+    system=NEEDED_SYSTEM,
+    user=f"{_QUERY_AND_PASSAGE}\n\n{ALONE_QUESTION}",
+)
+SUB_QUESTION = Prompt(
+    name="judge_sub_question",
+    about="judge logprob: supplementary question; {rejected} is empty, or says which question was not usable",
+    system=SUB_QUESTION_SYSTEM,
+    user=f"{_QUERY_AND_PASSAGE}{{rejected}}",
+    optional=frozenset({"rejected"}),
+)
+
+
+def judge_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for a whole verdict as JSON (``JUDGE_SCHEMA``)."""
-    return [("system", JUDGE_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{as_material(passage)}")]
+    return prompts.messages(JUDGE, query=query, passage=as_material(passage))
 
 
-def needed_messages(query: str, passage: str) -> list[Message]:
+def needed_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask whether the passage is needed, for yes or no; the query precedes and follows the passage."""
-    question = NEEDED_QUESTION.replace("{query}", query)  # not format: a query may hold braces
-    return [("system", NEEDED_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{as_material(passage)}\n\n{question}")]
+    return prompts.messages(NEEDED, query=query, passage=as_material(passage))
 
 
-def alone_messages(query: str, passage: str) -> list[Message]:
+def alone_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask whether the passage answers alone, for yes or no; the prefix is that of ``needed_messages``."""
-    user = f"Query: {query}\n\nPassage:\n{as_material(passage)}\n\n{ALONE_QUESTION}"
-    return [("system", NEEDED_SYSTEM), ("user", user)]
+    return prompts.messages(ALONE, query=query, passage=as_material(passage))
 
 
-def sub_question_messages(query: str, passage: str, *, rejected: str = "") -> list[Message]:
+def sub_question_messages(
+    query: str, passage: str, *, rejected: str = "", prompts: Prompts = DEFAULT_PROMPTS
+) -> list[Message]:
     """Ask for a question about the missing fact; ``rejected`` is an earlier, unusable question."""
     again = f"\n\nNot usable, write another one: {as_line(rejected)}" if rejected else ""
-    return [("system", SUB_QUESTION_SYSTEM), ("user", f"Query: {query}\n\nPassage:\n{as_material(passage)}{again}")]
+    return prompts.messages(SUB_QUESTION, query=query, passage=as_material(passage), rejected=again)
 
 
 GENERATED_JUDGE_VERSION = version_of(
@@ -79,3 +109,5 @@ LOGPROB_JUDGE_VERSION = version_of_prompts(
     alone_messages("{query}", "{passage}"),
     sub_question_messages("{query}", "{passage}", rejected="{rejected}"),
 )
+GENERATED_JUDGE = PromptGroup(prompts=(JUDGE,), version=GENERATED_JUDGE_VERSION)
+LOGPROB_JUDGE = PromptGroup(prompts=(NEEDED, ALONE, SUB_QUESTION), version=LOGPROB_JUDGE_VERSION)

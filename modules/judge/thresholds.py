@@ -15,11 +15,12 @@ from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 
 from ..calls.messages import version_of_prompts
+from ..calls.prompts import DEFAULT_PROMPTS, PromptGroup, Prompts
 from ..disk import write_whole
 from ..errors import SettingsError
 from ..formats import FORMAT_KEY, format_of, refuse_other_format
 from ..settings import Settings
-from .prompts import alone_messages, needed_messages
+from .prompts import ALONE, NEEDED, alone_messages, needed_messages
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ THRESHOLDS_NAME = "judge_thresholds.json"
 
 YES_NO_VERSION = version_of_prompts(needed_messages("q", "p"), alone_messages("q", "p"))
 """Version of the two yes-or-no prompts of the thresholds: another wording shifts the probabilities."""
+_YES_NO = PromptGroup(prompts=(NEEDED, ALONE), version=YES_NO_VERSION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,27 +102,32 @@ def model_key(model: str) -> str:
     return PurePath(model).name.casefold().removesuffix(".gguf")
 
 
-def thresholds_for(model: str) -> LogprobThresholds:
+def thresholds_for(model: str, prompts: Prompts = DEFAULT_PROMPTS) -> LogprobThresholds:
     """Return the packaged thresholds of a model by its name or file, else ``UNCALIBRATED``.
+
+    They are those of judgetree's own yes-or-no prompts; others are uncalibrated.
 
     >>> thresholds_for("/models/Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf").needed
     0.45
     >>> thresholds_for("gpt-4o-mini") == UNCALIBRATED
     True
     """
-    return CALIBRATED.get(model_key(model), UNCALIBRATED)
+    is_own = prompts.version(_YES_NO) != YES_NO_VERSION
+    return UNCALIBRATED if is_own else CALIBRATED.get(model_key(model), UNCALIBRATED)
 
 
-def find_thresholds(model: str, settings: Settings) -> LogprobThresholds:
+def find_thresholds(model: str, settings: Settings, prompts: Prompts = DEFAULT_PROMPTS) -> LogprobThresholds:
     """Return a model's thresholds from the settings, else from its calibration, else ``thresholds_for``.
+
+    A calibration counts only for the yes-or-no prompts that it was made with.
 
     Each of the two settings overrides its own threshold only.
 
     Raises:
         SettingsError: The calibration file is damaged.
     """
-    calibration = _current_calibration(model, thresholds_file(settings))
-    found = calibration.thresholds if calibration is not None else thresholds_for(model)
+    calibration = _current_calibration(model, thresholds_file(settings), prompts.version(_YES_NO))
+    found = calibration.thresholds if calibration is not None else thresholds_for(model, prompts)
     if settings.judge_needed_threshold is not None:
         found = replace(found, needed=settings.judge_needed_threshold)
     if settings.judge_alone_threshold is not None:
@@ -134,7 +141,7 @@ def thresholds_file(settings: Settings) -> Path:
 
 
 def read_calibrations(file: Path) -> Mapping[str, Mapping[str, Calibration]]:
-    """Return the calibrations by ``model_key`` and ``YES_NO_VERSION``; empty without a file.
+    """Return the calibrations by ``model_key`` and version of the yes-or-no prompts; empty without a file.
 
     Raises:
         SettingsError: The file cannot be read, is damaged, or has another format.
@@ -154,8 +161,8 @@ def read_calibrations(file: Path) -> Mapping[str, Mapping[str, Calibration]]:
         ) from error
 
 
-def keep_calibration(file: Path, model: str, calibration: Calibration) -> None:
-    """Save a calibration for the present prompts, in place of the model's earlier one.
+def keep_calibration(file: Path, model: str, calibration: Calibration, prompts: Prompts = DEFAULT_PROMPTS) -> None:
+    """Save a calibration for ``prompts``, in place of the model's earlier one for the same.
 
     A lock serialises processes that save at the same time.
 
@@ -166,20 +173,20 @@ def keep_calibration(file: Path, model: str, calibration: Calibration) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(file.with_suffix(".lock")):
         kept = {name: dict(versions) for name, versions in read_calibrations(file).items()}
-        kept.setdefault(model_key(model), {})[YES_NO_VERSION] = calibration
+        kept.setdefault(model_key(model), {})[prompts.version(_YES_NO)] = calibration
         document = {FORMAT_KEY: format_of("judge-thresholds"), "models": _KEPT.dump_python(kept)}
         write_whole(file, json.dumps(document, indent=2) + "\n")
 
 
-def _current_calibration(model: str, file: Path) -> Calibration | None:
+def _current_calibration(model: str, file: Path, version: str) -> Calibration | None:
     versions = read_calibrations(file).get(model_key(model), {})
-    if versions and YES_NO_VERSION not in versions:
+    if versions and version not in versions:
         logger.warning(
             "The thresholds of model %r in %s are of other prompts (%s, now %s) and are not used; "
             "run `judgetree eval calibrate` again",
             model,
             file,
             ", ".join(versions),
-            YES_NO_VERSION,
+            version,
         )
-    return versions.get(YES_NO_VERSION)
+    return versions.get(version)

@@ -174,18 +174,18 @@ SUMMARY_HEADING = "Summary of the conversation so far:"
 
 
 def build_context_messages(
-    *, system: str, question: str, recent: Sequence[QaPair], summary: str, token_budget: int
+    *, instructions: Sequence[Message], question: str, recent: Sequence[QaPair], summary: str, token_budget: int
 ) -> list[Message]:
-    """Build the messages: system, summary, history, question.
+    """Build the messages: instructions, summary, history, question.
 
     A turn is a pair of messages: "user" with its question and interpretation, and "assistant" with its answer. The
     summary comes from a model, so it is a message of the user, not of the system.
 
-    System message and question are always included. The rest of the budget goes to the summary, then to the turns from
+    Instructions and question are always included. The rest of the budget goes to the summary, then to the turns from
     the newest; ``recent`` is oldest first. What does not fit is left out whole. All messages together have at most
     ``token_budget`` tokens by ``calls.tokens.message_tokens``.
     """
-    left = token_budget - message_tokens([("system", system), ("user", question)])
+    left = token_budget - message_tokens([*instructions, ("user", question)])
     summarised = [("user", f"{SUMMARY_HEADING}\n{as_material(summary)}")] if summary else []
     shown: list[list[Message]] = []
     for part in (summarised, *map(_turn_messages, reversed(recent))):
@@ -193,7 +193,7 @@ def build_context_messages(
         shown.append(part if fits else [])
         left -= cost if fits else 0
     return [
-        ("system", system),
+        *instructions,
         *shown[0],
         *(message for turn in reversed(shown[1:]) for message in turn),
         ("user", question),

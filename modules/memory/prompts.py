@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..calls.messages import Message, version_of
+from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
 from ..reader.evidence import as_line, as_material
-from ..reader.prompts import DIGEST_SYSTEM, REFUSAL
+from ..reader.prompts import DIGEST, DIGEST_SYSTEM, READER, REFUSAL
 
 if TYPE_CHECKING:
     from .turns import QaPair
@@ -126,35 +127,82 @@ def render_pairs(pairs: Iterable[tuple[str, str]]) -> str:
     return "\n\n".join(f"Q: {question}\nA: {answer}" for question, answer in pairs)
 
 
-def select_messages(history: str, query: str) -> list[Message]:
+SELECT = Prompt(
+    name="select_turns",
+    about="which earlier turns a question needs; JSON with turns",
+    system=SELECT_SYSTEM,
+    user="Earlier turns:\n{history}\n\nNew question: {query}",
+    is_json=True,
+)
+ASSESS = Prompt(
+    name="assess_history",
+    about="what earlier turns and their passages give to a question; JSON with question, useful and answer",
+    system=ASSESS_SYSTEM,
+    user="Earlier turns:\n{history}\n\nPassages:\n{passages}\n\nNew question: {query}",
+    is_json=True,
+)
+CONDENSE = Prompt(
+    name="condense",
+    about="the question as it stands alone; the reply is the question",
+    system=CONDENSE_SYSTEM,
+    user="Earlier turns:\n{history}\n\nNew question: {query}",
+)
+KNOWLEDGE = Prompt(
+    name="answer_from_knowledge",
+    about="answer from conversation and general knowledge, below the earlier turns as messages",
+    system=KNOWLEDGE_SYSTEM,
+    user="{query}",
+)
+SUMMARY = Prompt(
+    name="fold_summary",
+    about="one summary of the last summary and the turns after it; the reply is the summary",
+    system=SUMMARY_SYSTEM,
+    user="{history}",
+)
+SMALL_TALK = Prompt(
+    name="direct_answer",
+    about="is a message small talk? JSON with small_talk and reply",
+    system=SMALL_TALK_SYSTEM,
+    user="Message: {query}",
+    is_json=True,
+)
+ROUTE = Prompt(
+    name="web_or_rag",
+    about="where to search; JSON with route, rag or web",
+    system=ROUTE_SYSTEM,
+    user="Question: {query}",
+    is_json=True,
+)
+
+
+def select_messages(history: str, query: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask which turns matter (``SelectionReply``)."""
-    return [("system", SELECT_SYSTEM), ("user", f"Earlier turns:\n{history}\n\nNew question: {query}")]
+    return prompts.messages(SELECT, history=history, query=query)
 
 
-def assess_messages(history: str, passages: str, query: str) -> list[Message]:
+def assess_messages(history: str, passages: str, query: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask what turns and passages contribute to a question (``AssessmentReply``)."""
-    user = f"Earlier turns:\n{history}\n\nPassages:\n{passages}\n\nNew question: {query}"
-    return [("system", ASSESS_SYSTEM), ("user", user)]
+    return prompts.messages(ASSESS, history=history, passages=passages, query=query)
 
 
-def condense_messages(history: str, query: str) -> list[Message]:
+def condense_messages(history: str, query: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for the question as it stands alone, in plain text."""
-    return [("system", CONDENSE_SYSTEM), ("user", f"Earlier turns:\n{history}\n\nNew question: {query}")]
+    return prompts.messages(CONDENSE, history=history, query=query)
 
 
-def summary_messages(history: str) -> list[Message]:
+def summary_messages(history: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for one summary of a summary and the turns after it."""
-    return [("system", SUMMARY_SYSTEM), ("user", history)]
+    return prompts.messages(SUMMARY, history=history)
 
 
-def small_talk_messages(query: str) -> list[Message]:
+def small_talk_messages(query: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask whether a message is small talk (``SmallTalkReply``)."""
-    return [("system", SMALL_TALK_SYSTEM), ("user", f"Message: {query}")]
+    return prompts.messages(SMALL_TALK, query=query)
 
 
-def route_messages(query: str) -> list[Message]:
+def route_messages(query: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask where to search (``RouteReply``)."""
-    return [("system", ROUTE_SYSTEM), ("user", f"Question: {query}")]
+    return prompts.messages(ROUTE, query=query)
 
 
 CONVERSATION_VERSION = version_of(
@@ -168,3 +216,8 @@ CONVERSATION_VERSION = version_of(
     ROUTE_SYSTEM,
 )
 """Version of all instructions of a conversation."""
+CONVERSATION_PROMPTS = PromptGroup(
+    prompts=(SELECT, ASSESS, CONDENSE, KNOWLEDGE, DIGEST, SUMMARY, SMALL_TALK, ROUTE, READER),
+    version=CONVERSATION_VERSION,
+)
+"""Prompts of a turn's own calls; the reader answers from the web."""

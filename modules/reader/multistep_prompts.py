@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..calls.messages import Message, version_of_prompts
+from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
 
 QuestionAnswer = tuple[str, str]
 """A follow-up question and its intermediate answer."""
@@ -92,28 +93,56 @@ class Action:
     """The search query; ``""`` where the agent finishes or does nothing."""
 
 
-def thought_messages(query: str, evidence: str, thoughts: Sequence[str]) -> list[Message]:
+THOUGHT_PROMPT = Prompt(
+    name="ircot",
+    about=f"ircot: next sentence of the chain of thought; {FINAL_THOUGHT} … ends it",
+    system=THOUGHT_SYSTEM,
+    user="Question: {query}\n\nEvidence:\n{evidence}\n\nQuestion: {query}\n\nSentences so far:\n{thoughts}",
+)
+DRAFT_PROMPT = Prompt(
+    name="iter_retgen",
+    about="iter_retgen: draft of the answer, which is searched for next",
+    system=DRAFT_SYSTEM,
+    user="Question: {query}\n\nEvidence:\n{evidence}\n\nQuestion: {query}",
+)
+FOLLOW_UP_PROMPT = Prompt(
+    name="self_ask",
+    about=f"self_ask: {FOLLOW_UP} … and the next question, or {FINAL_ANSWER} …",
+    system=FOLLOW_UP_SYSTEM,
+    user="Question: {query}\n\n{answered}",
+)
+REACT_PROMPT = Prompt(
+    name="react",
+    about=f"react: {THOUGHT} … and, on a line of its own, {SEARCH}[…] or {FINISH}[…]",
+    system=REACT_SYSTEM,
+    user="Question: {query}\n\n{observed}\n\nQuestion: {query}",
+)
+
+
+def thought_messages(
+    query: str, evidence: str, thoughts: Sequence[str], prompts: Prompts = DEFAULT_PROMPTS
+) -> list[Message]:
     """Ask for the next sentence of the chain of thought (IRCoT) after ``thoughts``."""
     so_far = "\n".join(thoughts) or "(none yet)"
-    user = f"Question: {query}\n\nEvidence:\n{evidence}\n\nQuestion: {query}\n\nSentences so far:\n{so_far}"
-    return [("system", THOUGHT_SYSTEM), ("user", user)]
+    return prompts.messages(THOUGHT_PROMPT, query=query, evidence=evidence, thoughts=so_far)
 
 
-def draft_messages(query: str, evidence: str) -> list[Message]:
+def draft_messages(query: str, evidence: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for a draft of the answer (Iter-RetGen)."""
-    return [("system", DRAFT_SYSTEM), ("user", f"Question: {query}\n\nEvidence:\n{evidence}\n\nQuestion: {query}")]
+    return prompts.messages(DRAFT_PROMPT, query=query, evidence=evidence)
 
 
-def follow_up_messages(query: str, answered: Sequence[QuestionAnswer]) -> list[Message]:
+def follow_up_messages(
+    query: str, answered: Sequence[QuestionAnswer], prompts: Prompts = DEFAULT_PROMPTS
+) -> list[Message]:
     """Ask for the next follow-up question, or the end, after those in ``answered`` (Self-Ask)."""
     so_far = "\n".join(f"{FOLLOW_UP} {question}\nIntermediate answer: {answer}" for question, answer in answered)
-    return [("system", FOLLOW_UP_SYSTEM), ("user", f"Question: {query}\n\n{so_far or NO_FOLLOW_UP_YET}")]
+    return prompts.messages(FOLLOW_UP_PROMPT, query=query, answered=so_far or NO_FOLLOW_UP_YET)
 
 
-def react_messages(query: str, observed: Sequence[Observed]) -> list[Message]:
+def react_messages(query: str, observed: Sequence[Observed], prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask an agent for its next thought and action after its searches, at least one (ReAct)."""
-    so_far = "\n\n".join(map(_observation, observed))
-    return [("system", REACT_SYSTEM), ("user", f"Question: {query}\n\n{so_far}\n\nQuestion: {query}")]
+    return prompts.messages(REACT_PROMPT, query=query, observed="\n\n".join(map(_observation, observed)))
 
 
 def _observation(search: Observed) -> str:
@@ -222,17 +251,30 @@ def _query(text: str) -> str:
     return " ".join(text.split())[:LONGEST_QUERY].rstrip()
 
 
-STEP_VERSIONS: Mapping[str, str] = {
-    "ircot": version_of_prompts(
-        thought_messages("{query}", "{context}", []), thought_messages("{query}", "{context}", ["{thought}"])
+STEP_PROMPTS: Mapping[str, PromptGroup] = {
+    "ircot": PromptGroup(
+        prompts=(THOUGHT_PROMPT,),
+        version=version_of_prompts(
+            thought_messages("{query}", "{context}", []), thought_messages("{query}", "{context}", ["{thought}"])
+        ),
     ),
-    "iter_retgen": version_of_prompts(draft_messages("{query}", "{context}")),
-    "self_ask": version_of_prompts(
-        follow_up_messages("{query}", []), follow_up_messages("{query}", [("{question}", "{answer}")])
+    "iter_retgen": PromptGroup(
+        prompts=(DRAFT_PROMPT,), version=version_of_prompts(draft_messages("{query}", "{context}"))
     ),
-    "react": version_of_prompts(
-        react_messages("{query}", [Observed(query="{query}", passages="{context}")]),
-        react_messages("{query}", [Observed(query="{next_query}", passages="", thought="{thought}")]),
+    "self_ask": PromptGroup(
+        prompts=(FOLLOW_UP_PROMPT,),
+        version=version_of_prompts(
+            follow_up_messages("{query}", []), follow_up_messages("{query}", [("{question}", "{answer}")])
+        ),
+    ),
+    "react": PromptGroup(
+        prompts=(REACT_PROMPT,),
+        version=version_of_prompts(
+            react_messages("{query}", [Observed(query="{query}", passages="{context}")]),
+            react_messages("{query}", [Observed(query="{next_query}", passages="", thought="{thought}")]),
+        ),
     ),
 }
-"""Version of the query prompts by system, for fingerprints and manifests."""
+"""Prompts of the queries by system."""
+STEP_VERSIONS: Mapping[str, str] = {name: group.version for name, group in STEP_PROMPTS.items()}
+"""Version of the query prompts by system, for manifests."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..calls.messages import Message, version_of_prompts
+from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
 from .refusals import is_refusal
 
 REFUSAL = "I cannot answer this question."
@@ -32,23 +33,45 @@ name, number, unit and date as it stands, and put the number of its passage in b
 Write in the language of the passages."""
 
 
-def reader_messages(query: str, evidence: str) -> list[Message]:
+READER = Prompt(
+    name="reader",
+    about="answer from the evidence; the reply is the answer",
+    system=READER_SYSTEM,
+    user="Question: {query}\n\nEvidence:\n{evidence}\n\nQuestion: {query}",
+)
+CLOSED_BOOK = Prompt(
+    name="closed_book",
+    about="system llm: answer without evidence; the reply is the answer",
+    system=CLOSED_BOOK_SYSTEM,
+    user="Question: {query}",
+)
+DIGEST = Prompt(
+    name="digest",
+    about="what passages say of the question, where all of them are too long for a prompt of a conversation",
+    system=DIGEST_SYSTEM,
+    user="Passages:\n{passages}\n\nQuestion: {query}",
+)
+
+
+def reader_messages(query: str, evidence: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for the answer from the evidence."""
-    return [("system", READER_SYSTEM), ("user", f"Question: {query}\n\nEvidence:\n{evidence}\n\nQuestion: {query}")]
+    return prompts.messages(READER, query=query, evidence=evidence)
 
 
-def closed_book_messages(query: str) -> list[Message]:
+def closed_book_messages(query: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for the answer without evidence."""
-    return [("system", CLOSED_BOOK_SYSTEM), ("user", f"Question: {query}")]
+    return prompts.messages(CLOSED_BOOK, query=query)
 
 
-def digest_messages(passages: str, query: str) -> list[Message]:
+def digest_messages(passages: str, query: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for a short digest of what the passages say about the question."""
-    return [("system", DIGEST_SYSTEM), ("user", f"Passages:\n{passages}\n\nQuestion: {query}")]
+    return prompts.messages(DIGEST, passages=passages, query=query)
 
 
 READER_VERSION = version_of_prompts(reader_messages("{query}", "{context}"))
 CLOSED_BOOK_VERSION = version_of_prompts(closed_book_messages("{query}"))
+READER_PROMPTS = PromptGroup(prompts=(READER,), version=READER_VERSION)
+CLOSED_BOOK_PROMPTS = PromptGroup(prompts=(CLOSED_BOOK,), version=CLOSED_BOOK_VERSION)
 
 
 ANSWER = "Answer:"
@@ -122,33 +145,61 @@ class ScoredAnswer:
     """In [0, 100], higher is surer; ``NO_CONFIDENCE`` if the reply has none."""
 
 
-def note_messages(query: str, passage: str) -> list[Message]:
+NOTE = Prompt(
+    name="map_reduce_note",
+    about=f"map_reduce: note of one passage, as {ANSWER} … or {FACT} …",
+    system=NOTE_SYSTEM,
+    user="Question: {query}\n\nPassage:\n{passage}\n\nQuestion: {query}",
+)
+COMBINE = Prompt(
+    name="map_reduce_answer",
+    about="map_reduce: answer from the notes; the reply is the answer",
+    system=COMBINE_SYSTEM,
+    user="Question: {query}\n\nNotes:\n{notes}\n\nQuestion: {query}",
+)
+REFINE = Prompt(
+    name="refine_known",
+    about="refine: what is known after one more passage, in free text",
+    system=REFINE_SYSTEM,
+    user="Question: {query}\n\nKnown so far:\n{known}\n\nPassage:\n{passage}\n\nQuestion: {query}",
+)
+FINISH = Prompt(
+    name="refine_answer",
+    about="refine: answer from what is known and the last passages; the reply is the answer",
+    system=FINISH_SYSTEM,
+    user="Question: {query}\n\nKnown so far:\n{known}\n\nEvidence:\n{evidence}\n\nQuestion: {query}",
+)
+SCORED = Prompt(
+    name="map_rerank",
+    about=f"map_rerank: answer from one passage, as {ANSWER} … and {CONFIDENCE} 0 to 100",
+    system=SCORED_SYSTEM,
+    user="Question: {query}\n\nPassage:\n{passage}\n\nQuestion: {query}",
+)
+
+
+def note_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for a note of what one passage gives for the question (map_reduce)."""
-    return _messages(NOTE_SYSTEM, query, f"Passage:\n{passage}")
+    return prompts.messages(NOTE, query=query, passage=passage)
 
 
-def combine_messages(query: str, notes: Sequence[str]) -> list[Message]:
+def combine_messages(query: str, notes: Sequence[str], prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for the answer from the notes of all passages (map_reduce), in their order."""
-    return _messages(COMBINE_SYSTEM, query, "Notes:\n" + "\n\n".join(notes))
+    return prompts.messages(COMBINE, query=query, notes="\n\n".join(notes))
 
 
-def refine_messages(query: str, known: str, passage: str) -> list[Message]:
+def refine_messages(query: str, known: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask what is known after one more passage (refine); ``known`` is the state before it, or ``""``."""
-    return _messages(REFINE_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nPassage:\n{passage}")
+    return prompts.messages(REFINE, query=query, known=known or NOTHING_YET, passage=passage)
 
 
-def finish_messages(query: str, known: str, evidence: str) -> list[Message]:
+def finish_messages(query: str, known: str, evidence: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for the answer from the known facts and the unread passages (refine)."""
-    return _messages(FINISH_SYSTEM, query, f"Known so far:\n{known or NOTHING_YET}\n\nEvidence:\n{evidence}")
+    return prompts.messages(FINISH, query=query, known=known or NOTHING_YET, evidence=evidence)
 
 
-def scored_messages(query: str, passage: str) -> list[Message]:
+def scored_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask for an answer from one passage and its confidence (map_rerank)."""
-    return _messages(SCORED_SYSTEM, query, f"Passage:\n{passage}")
-
-
-def _messages(system: str, query: str, evidence: str) -> list[Message]:
-    return [("system", system), ("user", f"Question: {query}\n\n{evidence}\n\nQuestion: {query}")]
+    return prompts.messages(SCORED, query=query, passage=passage)
 
 
 _LABEL = re.compile(
@@ -213,15 +264,23 @@ def _sections(reply: str) -> list[tuple[str, str]]:
     return [("answer", part.partition("\n")[0]) if label["answer"] else ("fact", part) for label, part in parts]
 
 
-STRATEGY_VERSIONS: Mapping[str, str] = {
-    "map_reduce": version_of_prompts(
-        note_messages("{query}", "{passage}"), combine_messages("{query}", ["{note}", "{note}"])
+STRATEGY_PROMPTS: Mapping[str, PromptGroup] = {
+    "map_reduce": PromptGroup(
+        prompts=(NOTE, COMBINE),
+        version=version_of_prompts(
+            note_messages("{query}", "{passage}"), combine_messages("{query}", ["{note}", "{note}"])
+        ),
     ),
-    "refine": version_of_prompts(
-        refine_messages("{query}", "", "{passage}"),
-        refine_messages("{query}", "{known}", "{passage}"),
-        finish_messages("{query}", "{known}", "{context}"),
+    "refine": PromptGroup(
+        prompts=(REFINE, FINISH),
+        version=version_of_prompts(
+            refine_messages("{query}", "", "{passage}"),
+            refine_messages("{query}", "{known}", "{passage}"),
+            finish_messages("{query}", "{known}", "{context}"),
+        ),
     ),
-    "map_rerank": version_of_prompts(scored_messages("{query}", "{passage}")),
+    "map_rerank": PromptGroup(prompts=(SCORED,), version=version_of_prompts(scored_messages("{query}", "{passage}"))),
 }
-"""Version of a strategy's prompts by its name, for fingerprints and manifests; "stuff" has the reader's only."""
+"""Prompts of a strategy by its name; "stuff" has the reader's only."""
+STRATEGY_VERSIONS: Mapping[str, str] = {name: group.version for name, group in STRATEGY_PROMPTS.items()}
+"""Version of a strategy's prompts by its name, for manifests."""

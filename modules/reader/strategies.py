@@ -9,6 +9,7 @@ from typing import Literal
 
 from ..calls.growing_text import Delta, TextListener
 from ..calls.messages import Message
+from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.tokens import beginning, message_tokens, shortened, text_tokens
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent
@@ -32,7 +33,13 @@ AskForDigest = Callable[[list[Message]], Awaitable[str | None]]
 
 
 async def digested(
-    passages: Sequence[str], query: str, ask: AskForDigest, *, max_prompt_tokens: int, max_tokens: int
+    passages: Sequence[str],
+    query: str,
+    ask: AskForDigest,
+    *,
+    max_prompt_tokens: int,
+    max_tokens: int,
+    prompts: Prompts = DEFAULT_PROMPTS,
 ) -> str:
     """Digest the passages for a question in ``max_tokens`` at most, with a passage's number behind each fact.
 
@@ -40,12 +47,12 @@ async def digested(
     shortened instead. They are given best first, and numbered from 1.
     """
     query = shortened(query, max_prompt_tokens // 4)
-    room = max(1, max_prompt_tokens - message_tokens(digest_messages("", query)))
+    room = max(1, max_prompt_tokens - message_tokens(digest_messages("", query, prompts)))
     batches = _batches([f"[{number}] {passage}" for number, passage in enumerate(passages, start=1)], room)
     parts: list[str] = []
     for batch in batches:
         share = max_tokens // len(batches)
-        digest = await ask(digest_messages("\n\n".join(batch), query))
+        digest = await ask(digest_messages("\n\n".join(batch), query, prompts))
         cut = [shortened(passage, share // len(batch)) for passage in batch]
         parts.append(beginning(digest, share) if digest else "\n\n".join(cut))
     return beginning("\n\n".join(filter(None, parts)), max_tokens)
@@ -77,7 +84,7 @@ class ReaderAnswer:
     """Why the spent budget cut the strategy short; ``""`` if it did not."""
 
 
-async def read_evidence(
+async def read_evidence(  # noqa: PLR0913 - the last three have defaults
     strategy: AnswerStrategy,
     llm: ChatLLM,
     query: str,
@@ -87,6 +94,7 @@ async def read_evidence(
     meter: CallMeter,
     on_text: TextListener | None = None,
     on_thinking: TextListener | None = None,
+    prompts: Prompts = DEFAULT_PROMPTS,
 ) -> ReaderAnswer:
     """Answer ``query`` from n passages, best first; fewer than two are read at once by every strategy.
 
@@ -109,7 +117,7 @@ async def read_evidence(
         ModelSetupError: The endpoint refused the key, the model's name or the request.
         BudgetSpent: The last call could not be made.
     """
-    reading = _Reading(llm, query, evidence, passages, meter)
+    reading = _Reading(llm, query, evidence, passages, meter, prompts)
     ways: Mapping[AnswerStrategy, Callable[[], Awaitable[list[Message] | str]]] = {
         "map_reduce": reading.map_reduce,
         "refine": reading.refine,
@@ -134,11 +142,12 @@ class _Reading:
     evidence: str
     passages: Sequence[str]
     meter: CallMeter
+    prompts: Prompts
     spent: str = ""
     """The budget's error for a call that was not made; ``""`` if all were made."""
 
     def all_at_once(self) -> list[Message]:
-        return reader_messages(self.query, self.evidence)
+        return reader_messages(self.query, self.evidence, self.prompts)
 
     async def map_reduce(self) -> list[Message] | str:
         replies = await self._ask_each(note_messages)
@@ -155,12 +164,12 @@ class _Reading:
             passage if reply is None else str(note or "")
             for passage, reply, note in zip(self.passages, replies, notes, strict=True)
         ]
-        return combine_messages(self.query, _numbered(texts))
+        return combine_messages(self.query, _numbered(texts), self.prompts)
 
     async def refine(self) -> list[Message] | str:
         known, read = "", 0
         for passage in self.passages[:-1]:
-            reply = await self._ask(refine_messages(self.query, known, passage))
+            reply = await self._ask(refine_messages(self.query, known, passage, self.prompts))
             if reply is None:
                 break
             known = known if is_refusal(reply) else reply
@@ -168,13 +177,15 @@ class _Reading:
         if not read:
             return self.all_at_once()
         left = "\n\n".join(_numbered(self.passages)[read:])
-        return finish_messages(self.query, known, left) if known else reader_messages(self.query, left)
+        if not known:
+            return reader_messages(self.query, left, self.prompts)
+        return finish_messages(self.query, known, left, self.prompts)
 
     async def map_rerank(self) -> list[Message] | str:
         replies = await self._ask_each(scored_messages)
         if replies.count(None) == 1:  # the held call is enough for it
             last = replies.index(None)
-            messages = scored_messages(self.query, self.passages[last])
+            messages = scored_messages(self.query, self.passages[last], self.prompts)
             replies[last] = (await self.llm.complete(messages, meter=self.meter)).text
             self.spent = ""
         scored = [parse_scored(reply) for reply in replies if reply is not None]
@@ -183,9 +194,9 @@ class _Reading:
             return max(answers, key=lambda answer: answer.confidence).text  # the first of equals
         return self.all_at_once() if None in replies else REFUSAL
 
-    async def _ask_each(self, messages: Callable[[str, str], list[Message]]) -> list[str | None]:
+    async def _ask_each(self, messages: Callable[[str, str, Prompts], list[Message]]) -> list[str | None]:
         """Return one reply a passage, in order; None where the budget is spent."""
-        asked = (self._ask(messages(self.query, passage)) for passage in self.passages)
+        asked = (self._ask(messages(self.query, passage, self.prompts)) for passage in self.passages)
         # All calls end before an error is raised, so that the cache can save those that were paid for.
         replies = await asyncio.gather(*asked, return_exceptions=True)
         found: list[str | None] = []

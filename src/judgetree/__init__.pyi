@@ -22,6 +22,8 @@ from .graphs.threads.context import RagContext as RagContext
 from .graphs.threads.context import RunContext as RunContext
 from .graphs.threads.state import RagState as RagState
 from .modules.calls.completion import Completion as Completion
+from .modules.calls.prompts import Prompt as Prompt
+from .modules.calls.prompts import Prompts as Prompts
 from .modules.calls.usage import CallMeter as CallMeter
 from .modules.embedding.embedder import create_embeddings as create_embeddings
 from .modules.errors import JudgetreeError as JudgetreeError
@@ -43,6 +45,8 @@ from .modules.llm.endpoint import CallGate as CallGate
 from .modules.llm.endpoint import ChatLLM as ChatLLM
 from .modules.llm.endpoint import EndpointLLM as EndpointLLM
 from .modules.llm.factory import create_llm as create_llm
+from .modules.prompts.reading import load_prompts as load_prompts
+from .modules.prompts.table import PROMPTS as PROMPTS
 from .modules.retriever.contract import ChunkRetriever as ChunkRetriever
 from .modules.retriever.own import LangChainRetriever as LangChainRetriever
 from .modules.retriever.rerank import RerankModel as RerankModel

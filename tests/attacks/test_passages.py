@@ -65,7 +65,7 @@ BUILDERS: dict[str, Builder] = {
     "digest": _prompts(lambda evidence: digest_messages(evidence, QUERY)),
     "knowledge": _prompts(
         lambda evidence: build_context_messages(
-            system="Answer.", question=QUERY, recent=(), summary=evidence, token_budget=100_000
+            instructions=[("system", "Answer.")], question=QUERY, recent=(), summary=evidence, token_budget=100_000
         )
     ),
 }

@@ -10,11 +10,12 @@ from typing import Literal, Protocol
 
 from ....modules.calls.growing_text import Delta
 from ....modules.calls.journal import ThreadCalls
+from ....modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ....modules.calls.usage import CallMeter
 from ....modules.judge.contract import Judge
 from ....modules.llm.json_reply import JsonChat
 from ....modules.memory.messages import HistoryRenderer
-from ....modules.memory.prompts import CONVERSATION_VERSION
+from ....modules.memory.prompts import CONVERSATION_PROMPTS
 from ....modules.memory.turns import PathSpans, QaPair
 from ....modules.retriever.web import WebSearch
 from ....modules.settings import Settings
@@ -141,9 +142,9 @@ class TurnLimits:
         return self.max_thinking_tokens + 2 * self.max_rewrite_tokens
 
 
-def turn_fingerprint(options: ConversationOptions, limits: TurnLimits) -> str:
+def turn_fingerprint(options: ConversationOptions, limits: TurnLimits, prompts: Prompts = DEFAULT_PROMPTS) -> str:
     """Compute a digest of options, limits and prompts, which determine a turn together with the models."""
-    parts = {**vars(options), **vars(limits), "prompts": CONVERSATION_VERSION}
+    parts = {**vars(options), **vars(limits), "prompts": prompts.version(CONVERSATION_PROMPTS)}
     if (render := options.get_chat_history) is not None:
         parts["get_chat_history"] = getattr(render, "__qualname__", type(render).__qualname__)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -70,7 +70,7 @@ async def direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Upda
     """Answer small talk at once; other messages get no answer here."""
     context = runtime.context
     meter = context.start("direct_answer")
-    messages = small_talk_messages(shown_query(state, context))
+    messages = small_talk_messages(shown_query(state, context), context.services.prompts)
     reply = await ask_json(context, messages, SmallTalkReply, meter=meter)
     update: Update = {"usage": meter.records}
     if reply is None or not reply.small_talk or not reply.reply.strip():
@@ -111,7 +111,12 @@ async def digest_evidence(state: TurnState, runtime: Runtime[TurnContext]) -> Up
 
     passages = split_evidence(state["passages"], state["kept_chunks"])
     digest = await digested(
-        passages, _query(state), ask, max_prompt_tokens=limits.max_tokens, max_tokens=limits.max_tokens // 2
+        passages,
+        _query(state),
+        ask,
+        max_prompt_tokens=limits.max_tokens,
+        max_tokens=limits.max_tokens // 2,
+        prompts=context.services.prompts,
     )
     return {"passages": digest, "usage": meter.records}
 
@@ -183,7 +188,7 @@ async def web_or_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     context = runtime.context
     meter = context.start("web_or_rag")
     query = shortened(_standalone(state), context.limits.max_tokens // 2)
-    reply = await ask_json(context, route_messages(query), RouteReply, meter=meter)
+    reply = await ask_json(context, route_messages(query, context.services.prompts), RouteReply, meter=meter)
     to_web = reply is not None and reply.route == "web"
     return {"answered_from": "web" if to_web else "search", "usage": meter.records}
 
@@ -197,7 +202,8 @@ async def search_web(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     query = _standalone(state)
     found = await context.web.search(query, limit=WEB_RESULTS)
     evidence = shown_passages(render_evidence(found), context.limits.max_tokens // 2)
-    answer = await answer_live(context, reader_messages(reader_query(state, context), evidence), meter=meter)
+    messages = reader_messages(reader_query(state, context), evidence, context.services.prompts)
+    answer = await answer_live(context, messages, meter=meter)
     return _answer(answer, "web") | {"chunks": [_ref_of(chunk.metadata, "") for chunk in found], "usage": meter.records}
 
 

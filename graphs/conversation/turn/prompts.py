@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....modules.calls.messages import Message
+from ....modules.calls.prompts import Prompts
 from ....modules.calls.tokens import message_tokens, shortened, text_tokens
 from ....modules.memory.messages import build_context_messages, fitting_passages, history_text
 from ....modules.memory.prompts import (
-    KNOWLEDGE_SYSTEM,
+    KNOWLEDGE,
     assess_messages,
     both_forms,
     condense_messages,
@@ -34,24 +35,27 @@ def condensation_prompt(state: TurnState, context: TurnContext) -> Messages:
 
 def assessment_prompt(state: TurnState, context: TurnContext) -> Messages:
     """Ask for an answer from turns and passages; passages have up to half the room, turns the rest."""
-    query = shown_query(state, context)
-    room = _room(assess_messages("", "", query), context)
+    query, prompts = shown_query(state, context), context.services.prompts
+    room = _room(assess_messages("", "", query, prompts), context)
     passages = shown_passages(state["passages"], room // 2)
     history = _history(state, context, room - text_tokens(passages), of_own_rendering=True)
-    return assess_messages(history, passages, query)
+    return assess_messages(history, passages, query, prompts)
 
 
 def summary_prompt(state: TurnState, context: TurnContext) -> Messages:
     """Ask for one summary of the last summary and the turns to fold."""
-    room = _room(summary_messages(""), context)
-    return summary_messages(history_text(state["to_fold"], summary=state["summary"], max_tokens=room))
+    prompts = context.services.prompts
+    room = _room(summary_messages("", prompts), context)
+    return summary_messages(history_text(state["to_fold"], summary=state["summary"], max_tokens=room), prompts)
 
 
 def knowledge_prompt(state: TurnState, context: TurnContext) -> Messages:
     """Ask for an answer from the conversation and general knowledge."""
+    question = shortened(reader_query(state, context), context.limits.max_tokens // 2)
+    *instructions, (_, asked) = context.services.prompts.messages(KNOWLEDGE, query=question)
     return build_context_messages(
-        system=KNOWLEDGE_SYSTEM,
-        question=shortened(reader_query(state, context), context.limits.max_tokens // 2),
+        instructions=instructions,
+        question=asked,
         recent=state["history"],
         summary=state["summary"],
         token_budget=context.limits.max_tokens,
@@ -75,11 +79,15 @@ def reader_query(state: TurnState, context: TurnContext) -> str:
 
 
 def _about_turns(
-    build: Callable[[str, str], Messages], state: TurnState, context: TurnContext, *, of_own_rendering: bool = False
+    build: Callable[[str, str, Prompts], Messages],
+    state: TurnState,
+    context: TurnContext,
+    *,
+    of_own_rendering: bool = False,
 ) -> Messages:
-    query = shown_query(state, context)
-    room = _room(build("", query), context)
-    return build(_history(state, context, room, of_own_rendering=of_own_rendering), query)
+    query, prompts = shown_query(state, context), context.services.prompts
+    room = _room(build("", query, prompts), context)
+    return build(_history(state, context, room, of_own_rendering=of_own_rendering), query, prompts)
 
 
 def _history(state: TurnState, context: TurnContext, max_tokens: int, *, of_own_rendering: bool) -> str:

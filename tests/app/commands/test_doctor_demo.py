@@ -47,6 +47,7 @@ def test_secrets_are_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
         ("JUDGETREE_MILVUS_URI", "http://127.0.0.1:9", "milvus"),
         ("JUDGETREE_EMBEDDINGS", "http://127.0.0.1:9/v1#nobody", "embedder"),
         ("JUDGETREE_EMBEDDINGS", "local:unheard", "embedder"),
+        ("JUDGETREE_PROMPTS", "none.yaml", "prompts"),
     ],
 )
 def test_a_fault_is_found(cli: Cli, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, name: str) -> None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.answers import ChatReply, parse_prompt
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
 from judgetree.modules.judge.factory import create_judge
+from judgetree.modules.judge.prompts import NEEDED_SYSTEM
 from judgetree.modules.judge.thresholds import read_calibrations, thresholds_file
 from judgetree.modules.llm.endpoint import CallGate
 from judgetree.modules.llm.factory import create_llm
+from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.settings import load_settings
 from tests.app.conftest import Cli, Dam, killed
 
@@ -153,3 +156,22 @@ def test_stopped_calibration_goes_on_and_pays_nothing_twice(cli: Cli, train: str
     told = json.loads(cli("eval", "calibrate", "--dataset", train, "--json").out)
     assert told["paid_calls"] + told["cached_calls"] == 80
     assert told["cached_calls"] >= 32, "of the 40 that were answered, 8 may not have been kept yet"
+
+
+def test_own_prompts_are_calibrated_apart(cli: Cli, train: str, tmp_path: Path, scripted: ScriptedServer) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("format: judgetree-prompts/1\njudge_needed: {system: Say yes or no.}\n", encoding="utf-8")
+    judged = judging(0.7, 0.2)
+
+    def reply(request: ChatRequest) -> ChatReply:
+        assert request.messages[0] == ("system", "Say yes or no.")
+        prompt = parse_prompt([("system", NEEDED_SYSTEM), request.messages[1]])
+        return judged(replace(request, prompt=prompt))
+
+    scripted.responses = reply
+    cli("eval", "calibrate", "--dataset", train, "--prompts", str(file)).ok()
+    assert thresholds_of_the_judge() == ("0.5", ""), "judgetree's own prompt has no calibration"
+    (fitted,) = read_calibrations(thresholds_file(load_settings()))["scripted"].values()
+    llm = create_llm(load_settings().judge_spec, load_settings(), CallGate(1))
+    judge = create_judge("logprob", llm, spec="", prompts=load_prompts(file))
+    assert judge.fingerprint()["threshold_needed"] == str(fitted.thresholds.needed)

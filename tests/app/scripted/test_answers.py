@@ -16,11 +16,12 @@ from judgetree.app.scripted.answers import (
     parse_prompt,
 )
 from judgetree.app.scripted.conversation import ScriptedTalk, conversation_reply
-from judgetree.app.scripted.multistep import STEP_SCRIPTS
-from judgetree.app.scripted.strategies import STRATEGY_SCRIPTS
+from judgetree.app.scripted.multistep import step_scripts
+from judgetree.app.scripted.strategies import strategy_scripts
 from judgetree.app.scripted.templates import PromptMismatch
 from judgetree.evaluation.datasets.standards_qa import SupportingFact
 from judgetree.modules.calls.messages import JSON_REPAIR, Message
+from judgetree.modules.calls.prompts import DEFAULT_PROMPTS
 from judgetree.modules.judge import prompts as judge_prompts
 from judgetree.modules.memory.prompts import SELECT_SYSTEM
 from judgetree.modules.reader import prompts
@@ -108,7 +109,10 @@ def test_a_foreign_system_message_is_of_kind_other(messages: Sequence[tuple[str,
 
 
 Reply = Callable[[ScriptedAnswers, Sequence[Message]], object]
-by_strategy, in_rounds = partial(evidence_reply, STRATEGY_SCRIPTS), partial(evidence_reply, STEP_SCRIPTS)
+by_strategy, in_rounds = (
+    partial(evidence_reply, strategy_scripts(DEFAULT_PROMPTS)),
+    partial(evidence_reply, step_scripts(DEFAULT_PROMPTS)),
+)
 
 
 def parse(answers: ScriptedAnswers, messages: Sequence[Message]) -> Prompt:

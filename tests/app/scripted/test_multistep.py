@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from judgetree.app.scripted.answers import ScriptedAnswers, evidence_reply
-from judgetree.app.scripted.multistep import NOTHING_KNOWN, STEP_SCRIPTS
+from judgetree.app.scripted.multistep import NOTHING_KNOWN, step_scripts
 from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.prompts import DEFAULT_PROMPTS
 from judgetree.modules.reader.multistep_prompts import (
     FINAL_ANSWER,
     FINAL_THOUGHT,
@@ -29,7 +30,7 @@ FIRST_QUESTION = CHAIN.supporting[0].question
 
 
 def reply(messages: list[Message]) -> str:
-    answered = evidence_reply(STEP_SCRIPTS, ANSWERS, messages)
+    answered = evidence_reply(step_scripts(DEFAULT_PROMPTS), ANSWERS, messages)
     assert answered is not None
     return answered.text
 

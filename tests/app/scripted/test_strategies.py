@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from judgetree.app.scripted.answers import ScriptedAnswers, evidence_reply, parse_prompt
-from judgetree.app.scripted.strategies import STRATEGY_SCRIPTS
+from judgetree.app.scripted.strategies import strategy_scripts
 from judgetree.modules.calls.messages import Message
+from judgetree.modules.calls.prompts import DEFAULT_PROMPTS
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.reader.prompts import (
     REFUSAL,
@@ -31,7 +32,7 @@ RESOLVED = f"{NAMED}\nSupplementary question: {SUB_QUESTION}\nAnswer: 40 mm"
 
 
 def reply(messages: list[Message]) -> str:
-    answered = evidence_reply(STRATEGY_SCRIPTS, ANSWERS, messages)
+    answered = evidence_reply(strategy_scripts(DEFAULT_PROMPTS), ANSWERS, messages)
     return (answered or ANSWERS.reply(parse_prompt(messages))).text
 
 
@@ -70,4 +71,4 @@ def test_of_a_passage_it_tells_the_fact_that_stands_there() -> None:
 
 def test_prompts_of_strategies_are_answered() -> None:
     for messages in (combine_messages("Who?", [NAMED]), finish_messages("Who?", NAMED, THICK)):
-        assert evidence_reply(STRATEGY_SCRIPTS, ANSWERS, messages) is not None
+        assert evidence_reply(strategy_scripts(DEFAULT_PROMPTS), ANSWERS, messages) is not None

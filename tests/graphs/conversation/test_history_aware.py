@@ -191,3 +191,13 @@ def test_it_stands_in_chains_and_around_any_runnable(retriever: Retriever) -> No
     chain = create_history_aware_retriever(condensing(), inner) | (lambda documents: documents[0].page_content)
     assert chain.invoke(FOLLOW_UP) == "Plate AX7 may become 300 degrees hot."
     assert asyncio.run(chain.ainvoke(FOLLOW_UP)) == "Plate AX7 may become 300 degrees hot."
+
+
+def test_own_prompt_condenses() -> None:
+    llm = condensing()
+    own = {"condense": {"system": "Rewrite.", "user": "{query} after {history}"}}
+    create_history_aware_retriever(llm, EchoRetriever(), prompts=own).invoke({"input": "q", "chat_history": PAIRS[:1]})
+    assert llm.calls[0][0] == ("system", "Rewrite.")
+    assert llm.calls[0][1][1].startswith("q after Q: ")
+    with pytest.raises(SettingsError, match="no prompt 'condens'"):
+        create_history_aware_retriever(llm, EchoRetriever(), prompts={"condens": {}})

@@ -30,6 +30,7 @@ from judgetree.modules.judge.thresholds import (
     thresholds_file,
     thresholds_for,
 )
+from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.settings import Settings, load_settings
 
 SHIPPED = "qwen2.5-coder-1.5b-instruct-q4_k_m"
@@ -179,3 +180,23 @@ def test_factory_without_settings_reads_the_environment(settings: Settings, monk
     keep_calibration(thresholds_file(settings), SilentLLM.model, FITTED)
     monkeypatch.setenv("JUDGETREE_HOME", str(settings.home))
     assert create_judge("logprob", SilentLLM(), spec="openai:x").fingerprint()["threshold_needed"] == "0.3"
+
+
+# --- of prompts of one's own ---
+
+
+@pytest.mark.parametrize("name", ["judge_needed", "judge_alone"])
+def test_thresholds_count_only_for_the_prompts_that_they_were_fitted_with(settings: Settings, name: str) -> None:
+    file, own = thresholds_file(settings), load_prompts({name: {"system": "Yes or no?"}})
+    keep_calibration(file, "another", FITTED)
+    assert thresholds_for(SHIPPED, own) is UNCALIBRATED
+    assert find_thresholds("another", settings, own) is UNCALIBRATED
+    own_fit = replace(FITTED, thresholds=LogprobThresholds(needed=0.2))
+    keep_calibration(file, "another", own_fit, own)
+    assert find_thresholds("another", settings, own) == own_fit.thresholds
+    assert find_thresholds("another", settings) == FITTED.thresholds
+
+
+def test_other_prompts_keep_the_thresholds(settings: Settings) -> None:
+    own = load_prompts({"reader": {"system": "Answer."}, "judge_sub_question": {"system": "Ask."}})
+    assert find_thresholds(SHIPPED, settings, own) is CALIBRATED[SHIPPED]

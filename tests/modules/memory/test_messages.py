@@ -35,7 +35,7 @@ HISTORY = st.lists(TURNS, max_size=6, unique_by=itemgetter("turn_number"))
 
 def build(recent: Sequence[QaPair] = (), *, summary: str = "", budget: int = PLENTY) -> list[Message]:
     return build_context_messages(
-        system="Answer.", question="Who?", recent=recent, summary=summary, token_budget=budget
+        instructions=[("system", "Answer.")], question="Who?", recent=recent, summary=summary, token_budget=budget
     )
 
 

@@ -1,0 +1,175 @@
+"""Prompts of one's own, read from a YAML file or a mapping and checked."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from ..calls.prompts import Prompt, Prompts
+from ..errors import SettingsError, faults_of
+from ..formats import FORMAT_KEY, check_text, format_of, refuse_other_format
+from .table import PROMPTS
+
+GivenPrompts = Prompts | Mapping[str, object] | Path | str | None
+"""Prompts of one's own: checked ones, a mapping as in a YAML file, or the path of such a file; None for none."""
+
+
+def _without_last_line_ends(text: str) -> str:
+    try:
+        check_text("it", text)
+    except SettingsError as error:
+        raise ValueError(str(error)) from error
+    return text.rstrip("\r\n")
+
+
+_Text = Annotated[str, AfterValidator(_without_last_line_ends)]
+
+
+class _OwnExample(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    user: _Text
+    assistant: _Text
+
+
+class _OwnPrompt(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    system: _Text | None = None
+    user: _Text | None = None
+    examples: list[_OwnExample] | None = None
+
+
+_FILE: TypeAdapter[dict[str, _OwnPrompt]] = TypeAdapter(dict[str, _OwnPrompt])
+
+
+def load_prompts(given: GivenPrompts) -> Prompts:
+    """Read prompts of one's own; what they leave out is judgetree's, and texts equal to judgetree's are left out.
+
+    A mapping has the names of prompts as keys, and ``system``, ``user`` and ``examples`` below them. Line ends at the
+    end of a text are dropped.
+
+    >>> own = load_prompts({"reader": {"examples": [{"user": "Evidence:\\nAda is 7.", "assistant": "7"}]}})
+    >>> own["reader"].examples
+    (('Evidence:\\nAda is 7.', '7'),)
+
+    Raises:
+        SettingsError: The file cannot be read, there is no prompt of that name, or a text is unusable; the message
+            names all faults.
+    """
+    if given is None:
+        return Prompts()
+    if isinstance(given, str | Path):
+        return _checked(_mapping_in(Path(given).expanduser()), where=f"The prompts in {given}")
+    if isinstance(given, Mapping):
+        return _checked(given, where="The prompts")
+    raise SettingsError(f"The prompts are {given!r:.80}. Give a YAML file, or a mapping of names to texts.")
+
+
+def _checked(given: Mapping[str, object], *, where: str) -> Prompts:
+    plain = {name: each.to_document() if isinstance(each, Prompt) else each for name, each in given.items()}
+    declared = plain.pop(FORMAT_KEY, None)
+    if declared is not None:
+        refuse_other_format(declared, "prompts", where=where, error=SettingsError)
+    faults, prompts = list(_unknown(plain)), []
+    if not faults:
+        try:
+            read = _FILE.validate_python(plain)
+        except ValidationError as error:
+            raise SettingsError(
+                f"{where} are not usable: {'; '.join(faults_of(error))}. A prompt has the keys system and user, each a "
+                "text, and examples, a list with a user and an assistant text each."
+            ) from error
+        prompts = [_completed(default, read[name]) for name, default in PROMPTS.items() if name in read]
+        faults = [fault for prompt in prompts for fault in _faults(prompt, PROMPTS[prompt.name])]
+    if faults:
+        raise SettingsError(f"{where} are not usable: {' '.join(faults)}")
+    return Prompts(prompt for prompt in prompts if prompt != PROMPTS[prompt.name])
+
+
+def find_prompts(names: Iterable[str]) -> list[Prompt]:
+    """Return judgetree's prompts of these names; all of them if there are none.
+
+    Raises:
+        SettingsError: There is no prompt of a name.
+    """
+    wanted = list(names)
+    if faults := list(_unknown(wanted)):
+        raise SettingsError(" ".join(faults))
+    return [PROMPTS[name] for name in wanted or PROMPTS]
+
+
+def _unknown(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        if name not in PROMPTS:
+            yield f"There is no prompt {name!r}.{_nearest(str(name), PROMPTS)} Allowed: {', '.join(PROMPTS)}."
+
+
+def _completed(default: Prompt, own: _OwnPrompt) -> Prompt:
+    return replace(
+        default,
+        system=default.system if own.system is None else own.system,
+        user=default.user if own.user is None else own.user,
+        examples=default.examples
+        if own.examples is None
+        else tuple((each.user, each.assistant) for each in own.examples),
+    )
+
+
+def _faults(own: Prompt, default: Prompt) -> Iterator[str]:
+    allowed = default.placeholders
+    shown = ", ".join(f"{{{word}}}" for word in allowed)
+    for word in own.placeholders:
+        if word not in allowed:
+            yield (
+                f"{own.name}.user: {{{word}}} is no placeholder.{_nearest(word, allowed)} Allowed: {shown}; write "
+                f"{{{{{word}}}}} for the text {{{word}}}."
+            )
+    if missing := [f"{{{word}}}" for word in allowed if word not in (*own.placeholders, *default.optional)]:
+        yield f"{own.name}.user lacks {' and '.join(missing)}: put the placeholder where its text belongs."
+    for place, text in (("system", own.system), *(("examples", text) for pair in own.examples for text in pair)):
+        for word in allowed:
+            if f"{{{word}}}" in text:
+                yield f"{own.name}.{place} holds {{{word}}}, which is filled in `user` only: move it there."
+    if any(not text.strip() for pair in own.examples for text in pair):
+        yield f"{own.name}.examples holds an empty text: give each a user and an assistant."
+    if own.is_json and not any("json" in text.casefold() for text in (own.system, own.user)):
+        yield f"{own.name} does not say JSON, in which its reply is read: ask for it in system or user."
+
+
+def _nearest(word: str, allowed: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(allowed), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+class _Loader(yaml.SafeLoader):
+    """A loader that refuses a key that stands twice, of which YAML would keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+        seen: set[object] = set()
+        for key, _ in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else key
+            if name in seen:
+                problem = f"the key {name!r} stands twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
+def _mapping_in(file: Path) -> Mapping[str, object]:
+    example = f"`{FORMAT_KEY}: {format_of('prompts')}` and the name of a prompt with its texts below it"
+    try:
+        content = yaml.load(file.read_text(encoding="utf-8"), _Loader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise SettingsError(f"The prompts in {file} cannot be read: {error}. Give a YAML file.") from error
+    if not isinstance(content, dict):
+        raise SettingsError(f"The prompts in {file} are no mapping. Write {example}.")
+    if FORMAT_KEY not in content:
+        raise SettingsError(f"The prompts in {file} declare no format. Write {example}.")
+    return content
