@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from .commands.ask import ask
+from .commands.calls import calls
 from .commands.chat import chat
 from .commands.collections import collections
 from .commands.conversations import conversations_app
@@ -35,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (index, ask, chat, tree, threads, collections, settings, doctor, demo):
+for command in (index, ask, chat, tree, calls, threads, collections, settings, doctor, demo):
     app.command()(command)
 app.add_typer(conversations_app, name="conversations")
 app.add_typer(eval_app, name="eval")

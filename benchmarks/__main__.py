@@ -18,6 +18,7 @@ BENCHMARKS = (
     "indexing",
     "drawing",
     "weight",
+    "recording",
     "hotpotqa_retrieval",
     "hotpotqa_oracle",
     "eval_throughput",

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from types import NoneType
-from typing import get_args
+from typing import Literal, get_args, get_origin
 
 import typer
 from docutils import nodes
@@ -51,6 +51,8 @@ def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
 
 def _type_of(field: FieldInfo) -> str:
     arguments = [one for one in get_args(field.annotation) if one is not NoneType]
+    if len(arguments) == 1 and get_origin(arguments[0]) is Literal:  # a choice that may be left open
+        arguments = list(get_args(arguments[0]))
     if arguments and all(isinstance(one, str) for one in arguments):
         return ", ".join(f"`{one}`" for one in arguments)
     annotation, metadata = field.annotation, list(field.metadata)

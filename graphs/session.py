@@ -26,12 +26,15 @@ from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.own import create_own_retriever, needs_index
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings, load_settings
+from .rag.model_calls import ModelCalls
 from .rag.result import RagResult
 from .rag.running_work import RunningWork
 from .rag.search_tree import SearchTree
+from .rag.telemetry import TelemetrySender
 from .rag.thread_runs import thread_runs
 from .systems.registry import GraphBuilder, find_system
 from .threads.context import Limits, RagContext, RunEvent
+from .threads.recording import Recording
 from .threads.snapshots import is_new_thread
 
 
@@ -64,6 +67,7 @@ class RagSession:
         limits: Limits of depth and model calls.
         context: Services to use instead of those that the settings describe.
         settings: None reads environment and ``.env``.
+        recording: Which texts of model calls are kept, and where; None goes by the settings.
         on_progress: Called with (done, total, stage) while a local model is downloaded and started.
     """
 
@@ -81,6 +85,7 @@ class RagSession:
         limits: Limits | None = None,
         context: RagContext | None = None,
         settings: Settings | None = None,
+        recording: Recording | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> None:
         self._system = find_system(system)
@@ -108,7 +113,12 @@ class RagSession:
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
         self._running = RunningWork("session")
-        self.graph = self._system.build(checkpointer=self.settings.checkpoint_url, durability=self.settings.durability)
+        self._sender: TelemetrySender | None = None
+        self.graph = self._system.build(
+            checkpointer=self.settings.checkpoint_url,
+            durability=self.settings.durability,
+            recording=recording or Recording.of(self.settings),
+        )
         self.system = self.graph.system
 
     def __enter__(self) -> Self:
@@ -153,6 +163,7 @@ class RagSession:
                 raise UnknownThread(f"Thread {thread_id!r} does not exist. Give a question without resume to start it.")
             config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
             context, error = await self.open_services(), ""
+            sender = self._open_sender()  # a missing extra is reported before the question is paid for
             try:
                 lease.check()
                 await self._run(question, config, context, on_event)
@@ -162,9 +173,23 @@ class RagSession:
                 if isinstance(failure, UserError):
                     raise
                 error = str(failure)
-            return await self._result(thread_id, before, error, started)
+            result = await self._result(thread_id, before, error, started)
+            if sender is not None:
+                sender.send(result.tree)
+            return result
 
     aask = async_twin(ask)
+
+    @blocking
+    async def calls(self, thread_id: str) -> ModelCalls:
+        """Return the model calls of a thread and its sub-runs, with what was sent and what came, as far as recorded.
+
+        Raises:
+            UnknownThread: The thread does not exist.
+        """
+        return await asyncio.to_thread((await SearchTree.afrom_history(self.graph, thread_id)).calls)
+
+    acalls = async_twin(calls)
 
     @blocking
     async def close(self) -> None:
@@ -177,9 +202,17 @@ class RagSession:
         await self._running.end()
         await self.graph.aclose()
         self._opened = self._given
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            await asyncio.to_thread(sender.close)
         await asyncio.to_thread(self._resources.close)
 
     aclose = async_twin(close)
+
+    def _open_sender(self) -> TelemetrySender | None:
+        if self._sender is None and self.settings.telemetry == "otlp":
+            self._sender = TelemetrySender()
+        return self._sender
 
     async def _result(self, thread_id: str, before: set[str], error: str, started: float) -> RagResult:
         tree = await SearchTree.afrom_history(self.graph, thread_id)
@@ -284,6 +317,7 @@ class SessionOptions(TypedDict, total=False):
     limits: Limits
     context: RagContext
     settings: Settings
+    recording: Recording | None
     on_progress: Callable[[int, int, str], None]
 
 

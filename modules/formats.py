@@ -84,14 +84,15 @@ Thing = Literal[
     "run",
     "search-tree",
     "store",
+    "transcripts",
     "vector-cache",
 ]
 """Kinds of saved data: a "conversation-tree" is an exported conversation, "prompts" are a user's own, a "store" is the
 id of a checkpoint store."""
 
 VERSION = 3
-_VERSIONS: Mapping[Thing, int] = {"prompts": 1}
-"""Numbers of files that users write, which do not rise with the others."""
+_VERSIONS: Mapping[Thing, int] = {"prompts": 1, "search-tree": 4}
+"""Numbers of things that do not rise with the others: files that users write, and what has changed since."""
 FORMAT_KEY = "format"
 
 
@@ -99,7 +100,7 @@ def format_of(thing: Thing) -> str:
     """Return the format that this version writes.
 
     >>> format_of("search-tree")
-    'judgetree-search-tree/3'
+    'judgetree-search-tree/4'
     """
     return f"judgetree-{thing}/{_VERSIONS.get(thing, VERSION)}"
 

@@ -13,7 +13,6 @@ from urllib.parse import quote, quote_plus
 STARS = "***"
 _SHORTEST_ANYWHERE = 4
 """Least length of a secret that is starred inside words too; a shorter one is starred as a whole word."""
-_BASE64_RUN = re.compile(r"[\w+/-]{2,}={0,2}", re.ASCII)
 _URL_ALPHABET = str.maketrans("-_", "+/")
 
 
@@ -27,8 +26,14 @@ def starred(text: str, secrets: Iterable[str]) -> str:
     if not known:
         return text
     encoded = [secret.encode("utf-8", "surrogatepass") for secret in known]
-    text = _BASE64_RUN.sub(lambda run: STARS if _hides(run[0], encoded) else run[0], text)
+    text = _base64_runs(min(map(len, encoded))).sub(lambda run: STARS if _hides(run[0], encoded) else run[0], text)
     return _pattern(known).sub(STARS, text)
+
+
+@functools.cache
+def _base64_runs(least_bytes: int) -> re.Pattern[str]:
+    """Return the pattern of runs that are long enough to hold so many bytes; most words of a text are not."""
+    return re.compile(rf"[\w+/-]{{{max(2, -(-4 * least_bytes // 3))},}}={{0,2}}", re.ASCII)
 
 
 @functools.lru_cache(maxsize=64)

@@ -16,6 +16,8 @@ from .errors import SettingsError
 
 HOME_NAME = ".judgetree"
 Durability = Literal["sync", "async", "exit"]
+Record = Literal["full", "prompts", "none"]
+"""Which texts of a model call are kept: its messages and its reply, its messages alone, or none."""
 Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
@@ -101,6 +103,16 @@ class Settings(BaseSettings):
     checkpoints: Address = Field(
         default=Address(), description="memory:, sqlite:///path or postgresql://…; empty: sqlite in home."
     )
+    record: Record | None = Field(
+        default=None,
+        description="Texts of model calls to keep: full (messages and replies), prompts or none. Empty: full, but none "
+        "in conversations.",
+    )
+    telemetry: Literal["none", "otlp"] = Field(
+        default="none",
+        description="otlp: send each question's tree as spans of OpenTelemetry, as OTEL_EXPORTER_OTLP_* say (extra "
+        "telemetry).",
+    )
     durability: Durability = Field(default="async", description="When checkpoints are written: sync, async or exit.")
     searxng_url: Address = Field(
         default=Address(), description="Address of a SearXNG for web searches; empty: none are made."
@@ -177,14 +189,17 @@ class Settings(BaseSettings):
         embeddings: str | None = None,
         temperature: float | None = None,
         prompts: Path | None = None,
+        record: Record | None = None,
     ) -> Settings:
-        """Return the settings with other models, prompts or temperature; None keeps the present value."""
+        """Return the settings with other models, prompts, temperature or recording; None keeps the present value."""
         specs = {"llm": llm, "judge_llm": judge_llm, "embeddings": embeddings}
         chosen: dict[str, object] = {name: Address(spec) for name, spec in specs.items() if spec is not None}
         if prompts is not None:
             chosen["prompts"] = prompts
         if temperature is not None:
             chosen["temperature"] = temperature
+        if record is not None:
+            chosen["record"] = record
         return self.model_copy(update=chosen)
 
     def secrets(self) -> tuple[str, ...]:

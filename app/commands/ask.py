@@ -23,6 +23,7 @@ from .options import (
     Llm,
     MaxDepth,
     Prompts,
+    Record,
     Retriever,
     SearchType,
     Strategy,
@@ -100,6 +101,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     strategy: Strategy = None,
     prompts: Prompts = None,
     thread_id: Annotated[str | None, typer.Option(metavar="ID", help="Name of the run; default: a new one.")] = None,
+    record: Record = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the thread, with its question and options.")] = False,
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the tree as SVG.")] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tree as an HTML page.")] = None,
@@ -110,7 +112,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         from ...modules.settings import load_settings
         from ..terminal.files import TreeFiles
 
-    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm, prompts=prompts)
+    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm, prompts=prompts, record=record)
     if question is None and not resume:
         raise SettingsError("Give a question, or --resume --thread-id ID to resume an earlier one.")
     if resume and thread_id is None:
@@ -222,7 +224,7 @@ def say_outcome(result: RagResult, options: AskOptions = AskOptions()) -> None:
         say("The budget of model calls was spent: the answer rests on part of the evidence.", style="yellow")
     if result.status == "failed":
         say(f"resume: {resume_command(result.thread_id, options)}")
-    say(f"tree:   judgetree tree {result.thread_id}", style="dim")
+    say(f"tree:   judgetree tree {result.thread_id} · calls: judgetree calls {result.thread_id}", style="dim")
 
 
 def resume_command(thread_id: str, options: AskOptions = AskOptions()) -> str:

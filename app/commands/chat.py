@@ -12,7 +12,7 @@ import typer
 
 from ...modules.errors import SettingsError
 from ..terminal.terminal import busy, say, write_result
-from .options import Collection, JudgeKind, JudgeLlm, Llm, MaxDepth, Prompts, Retriever, Strategy, System, TopK
+from .options import Collection, JudgeKind, JudgeLlm, Llm, MaxDepth, Prompts, Record, Retriever, Strategy, System, TopK
 
 # Copied, as in ``options``.
 FromHistoryName = Literal["assessed", "never", "trust"]
@@ -56,6 +56,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option("--switch-collection", help="Continue in another collection, without evidence of the old one."),
     ] = False,
+    record: Record = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a JSON document on a line.")] = False,
 ) -> None:
     """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands."""
@@ -68,7 +69,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
         from ..chat.slash_commands import ChatCommands
         from ..chat.turn_view import JsonTurn, ShownTurn, StatusLine
 
-    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm, prompts=prompts)
+    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm, prompts=prompts, record=record)
     if not collection and system != "llm" and retriever is None:
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
     name = new_name() if conversation is None else conversation

@@ -25,6 +25,7 @@ from .options import (
     Llm,
     MaxDepth,
     Prompts,
+    Record,
     Retriever,
     RunFolder,
     SearchType,
@@ -94,6 +95,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     judge: JudgeKind = None,
     strategy: Strategy = None,
     prompts: Prompts = None,
+    record: Record = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with everything else.")] = None,
     source: Annotated[
         Path | None, typer.Option("--from", metavar="MANIFEST", help="Do the run of this manifest.json again.")
@@ -152,6 +154,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         judge=judge,
         strategy=strategy,
         prompts=prompts,
+        record=record,
         limit=limit,
         sample=sample,
         repeats=repeats,

@@ -11,6 +11,7 @@ import typer
 StrategyName = Literal["stuff", "map_reduce", "refine", "map_rerank"]
 SearchTypeName = Literal["hybrid", "dense", "sparse"]
 DirectionName = Literal["right", "down"]
+RecordName = Literal["full", "prompts", "none"]
 CacheModeName = Literal["off", "read", "write", "refresh", "replay"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -48,6 +49,10 @@ Strategy = Annotated[
 ]
 Prompts = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Your own, in YAML; `judgetree prompts copy` writes a file to edit.")
+]
+Record = Annotated[
+    RecordName | None,
+    typer.Option(help="Keep what each model call is sent and what it replies, the prompts alone, or neither."),
 ]
 SvgFile = Annotated[str | None, typer.Option(metavar="FILE", help="Picture; - is standard output.")]
 JsonFile = Annotated[str | None, typer.Option(metavar="FILE", help="Everything, as data.")]

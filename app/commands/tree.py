@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
-from ..terminal.terminal import busy, width, write_result
+from ..terminal.terminal import busy, say, width, write_result
 from .options import DirectionName, DotFile, JsonFile, SvgFile
 
 
-def tree(
+def tree(  # noqa: PLR0913 - one parameter an option
     thread_id: Annotated[str, typer.Argument(metavar="THREAD_ID", help="A thread, or one of its sub-runs.")],
+    *,
     svg: SvgFile = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Searchable page.")] = None,
     json: JsonFile = None,
@@ -19,8 +20,11 @@ def tree(
     graphml: Annotated[str | None, typer.Option(metavar="FILE", help="For graph programs.")] = None,
     direction: Annotated[DirectionName, typer.Option(help="Where the picture grows.")] = "right",
     fold: Annotated[bool, typer.Option(help="Draw the chunks of a query that do not help as one box.")] = True,
+    otlp: Annotated[
+        bool, typer.Option("--otlp", help="Send it as spans of OpenTelemetry to OTEL_EXPORTER_OTLP_ENDPOINT.")
+    ] = False,
 ) -> None:
-    """Show the search tree of a thread: as text, or in files."""
+    """Show the search tree of a thread: as text, in files, or as a trace of OpenTelemetry."""
     with busy("starting"):
         from ...modules.settings import load_settings
         from ..terminal.files import TreeFiles
@@ -30,7 +34,11 @@ def tree(
     files = TreeFiles.named(svg=svg, html=html, json=json, dot=dot, graphml=graphml, look=look)
     files.check(stdout_is_free=True)
     saved = read_saved_tree(load_settings(), thread_id)
+    if otlp:
+        from ...graphs.rag.telemetry import send_tree
+
+        say(f"{send_tree(saved)} spans were sent.")
     if files.targets:
         files.write(saved)
-    else:
+    elif not otlp:
         write_result(saved.to_text(width=width()))

@@ -2,7 +2,8 @@
 
 Scores and predictions are plain, so that the page lists and filters them at once. The trees of a question, the bulk of
 a page, are packed together, and the browser unpacks them when the question is opened. Chunk texts, which many trees
-share, are in a pack of their own; only the context shown to a reader repeats them.
+share, are in a pack of their own, as are the instructions of calls; only the context shown to a reader, and the
+recorded messages, repeat them.
 """
 
 from __future__ import annotations
@@ -124,4 +125,4 @@ def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: SharedTe
             "gold": gold_mark(question, keys.get(chunk.chunk_id, ""), chunk.text),
         }
 
-    return query_data(tree.root, describe)
+    return query_data(tree.root, describe, transcripts=tree.read_transcripts(), texts=texts)

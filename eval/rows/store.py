@@ -15,6 +15,7 @@ from typing import Literal
 from filelock import FileLock, ReadWriteLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
+from ...graphs.threads.recording import RUN_FILE
 from ...graphs.threads.state import AnswerStatus
 from ...modules.calls.prices import ModelUsage
 from ...modules.disk import refusing_full_disk, write_whole
@@ -153,6 +154,7 @@ class RunStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.rows_file = folder / "rows.jsonl"
+        self.transcripts_file = folder / RUN_FILE
         self._manifest_file = folder / "manifest.json"
         self._synced_at = time.monotonic()
 
@@ -234,9 +236,9 @@ class RunStore:
         write_whole(self._manifest_file, json.dumps(written, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
 
     def start_over(self) -> None:
-        """Delete manifest, rows and trees, for a run that never had an answer."""
+        """Delete manifest, rows, trees and transcripts, for a run that never had an answer."""
         # The manifest last: a kill in between leaves no rows without it, which the next run would take for its own.
-        for file in (self.rows_file, self.folder / "trees.jsonl", self._manifest_file):
+        for file in (self.rows_file, self.folder / "trees.jsonl", self.transcripts_file, self._manifest_file):
             file.unlink(missing_ok=True)
 
     def read_rows(self) -> list[RunRow]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from ...graphs.rag.search_tree import SearchTree
+from ...graphs.threads.recording import RUN_FILE, Recording
 from ...modules.errors import LoadingError
 from .json_lines import append_line, cut_torn_end, sync_file
 
@@ -24,6 +26,7 @@ class TreeStore:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "trees.jsonl"
+        self._transcripts = Recording(file=folder / RUN_FILE).place_for("")
         self._places: dict[str, int] = {}
         self._indexed_bytes = 0
 
@@ -98,6 +101,7 @@ class TreeStore:
         if head is None:
             raise LoadingError(f"{self._file} changed while it was read. Read it again.")
         try:
-            return SearchTree.from_json(line[head.end() : -2].decode("utf-8"))
+            tree = SearchTree.from_json(line[head.end() : -2].decode("utf-8"))
         except (LoadingError, UnicodeDecodeError) as error:
             raise LoadingError(f"{self._file}, thread {head[1].decode()}: {error} {_REMEDY}") from error
+        return replace(tree, transcripts=self._transcripts)

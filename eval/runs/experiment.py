@@ -30,7 +30,7 @@ from ...modules.llm.cache import CacheMode
 from ...modules.parts import check_name, remembered, remembered_as
 from ...modules.prompts.reading import GivenPrompts, load_prompts
 from ...modules.reader.strategies import AnswerStrategy
-from ...modules.settings import without_secrets
+from ...modules.settings import Record, without_secrets
 from ..datasets.registry import OWN_QUESTIONS
 
 SearchType = Literal["hybrid", "dense", "sparse"]
@@ -141,6 +141,11 @@ class Experiment(BaseModel):
         default=10,
         description="Stop once so many questions in a row, or from ten on such a share, find an endpoint unusable.",
     )
+    record: Record | None = Field(
+        default=None,
+        description="Texts of model calls that are kept in the run directory, as in JUDGETREE_RECORD: full, prompts or "
+        "none; full.",
+    )
     concurrency: int = Field(default=8, ge=1, description="Questions, or dialogues, at once.")
     max_calls: int | None = Field(default=None, ge=1, description="Stop cleanly once the run has paid so many calls.")
     max_tokens: int | None = Field(default=None, ge=1, description="Stop cleanly once it has paid so many tokens.")
@@ -248,6 +253,7 @@ _MAY_CHANGE = (
     "cache",
     "concurrency",
     "fail_after",
+    "record",
     "max_calls",
     "max_tokens",
     "max_cost",

@@ -15,6 +15,7 @@ from ...graphs.rag.result import RagResult
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.session import RagSession
 from ...graphs.threads.checkpoints import is_postgres, open_call_journal
+from ...graphs.threads.recording import Recording
 from ...modules.addresses import Address
 from ...modules.background_loop import background_loop
 from ...modules.calls.journal import BOOKED_TO, CallJournal
@@ -233,12 +234,20 @@ class _Run:
     def _open_asker(self, system: str, repeat: int, fresh: bool) -> _Asker:
         changes = {"checkpoints": checkpoints_of(self._store, self._services.settings), "durability": "exit"}
         settings = self._services.settings.model_copy(update=changes)
+        recording = Recording.of(settings, file=self._store.transcripts_file)
         if self._services.dataset.is_conversational:
             return TurnAsker(
-                self._services, system, repeat, fresh=fresh, settings=settings, run_id=self._run_id, newest=self._newest
+                self._services,
+                system,
+                repeat,
+                fresh=fresh,
+                settings=settings,
+                recording=recording,
+                run_id=self._run_id,
+                newest=self._newest,
             )
         context = self._services.context(system, repeat, fresh=fresh)
-        return _QuestionAsker(RagSession(system=system, context=context, settings=settings))
+        return _QuestionAsker(RagSession(system=system, context=context, settings=settings, recording=recording))
 
     async def _work_through(self, work: WorkList) -> None:
         async def worker() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...graphs.conversation.conversation import FIRST
 from ...graphs.conversation.conversations import Conversations
 from ...graphs.rag.search_tree import SearchTree
+from ...graphs.threads.recording import Recording
 from ...modules.calls.prices import ModelUsage, usage_by_model
 from ...modules.calls.usage import CallRecord
 from ...modules.errors import UnknownThread
@@ -41,12 +42,15 @@ class TurnAsker:
         *,
         fresh: bool,
         settings: Settings,
+        recording: Recording,
         run_id: str,
         newest: Mapping[Place, RunRow],
     ) -> None:
         """``fresh``: as in ``Services.context``.
 
-        ``settings`` name the store of the conversations; ``newest`` holds the rows of the turns that others follow."""
+        ``settings`` name the store of the conversations, ``recording`` the place of what their calls are sent and
+        reply; ``newest`` holds the rows of the turns that others follow.
+        """
         context = services.context(system, repeat, fresh=fresh)
         self._run_id = run_id
         self._newest = newest
@@ -62,6 +66,7 @@ class TurnAsker:
                 judge=NotedJudge(context.judge) if context.judge else None,
             ),
             settings=settings.model_copy(update={"conversation_collection": memory_of(run_id)}),
+            recording=recording,
             options=services.experiment.conversation.to_options(),
             memory=None if self._leads else NoMemory(),
         )

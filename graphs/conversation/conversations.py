@@ -116,7 +116,8 @@ class Conversations:
                 raise SettingsError(f"There is no conversation {name!r}. `judgetree conversations list`.")
             # The memory first: after a failure the conversation still exists and can be deleted again.
             await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"])
-            return await opened.store.delete_threads(await opened.store.threads_of(state))
+            threads = await opened.store.threads_of(state)
+            return await opened.store.delete_threads(threads, conversation_id=state["conversation_id"])
 
     adelete = async_twin(delete)
 

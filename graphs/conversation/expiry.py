@@ -129,7 +129,7 @@ class _Sweep:
             turns, deleted = len(await asyncio.to_thread(memory.turns_of, conversation_id)), len(threads)
         else:
             turns = await asyncio.to_thread(memory.delete_turns, conversation_id)
-            deleted = await store.delete_threads(threads)
+            deleted = await store.delete_threads(threads, conversation_id=conversation_id)
         self.report = replace(
             self.report,
             conversations=(*self.report.conversations, kept.name),

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from ...modules.errors import SettingsError
 from ...modules.memory.memory import ConversationMemory, backfill, by_time
-from ...modules.memory.turns import QaPair, utc_now
+from ...modules.memory.turns import QaPair, rag_thread_of, utc_now
 from . import branches
 from .identity import new_conversation_id
 from .services import ConversationServices, Opened
@@ -114,8 +114,9 @@ class ConversationRecord:
         await asyncio.to_thread(opened.memory.delete_turns, state["conversation_id"], ids)
         await opened.store.save(state, changes)
         for turn in turns:
-            if turn["rag_thread_id"]:
-                await opened.store.delete_threads(await opened.store.tree_threads(turn["rag_thread_id"]))
+            root = turn["rag_thread_id"]
+            recorded = rag_thread_of(state["conversation_id"], turn["turn_id"])
+            await opened.store.delete_threads(await opened.store.tree_threads(root) if root else [recorded])
 
 
 def _last_number(state: ConversationState, branch_id: str) -> int:

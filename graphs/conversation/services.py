@@ -23,6 +23,7 @@ from ..session import RagSession, SessionOptions
 from ..systems.registry import retrieves
 from ..threads.checkpoints import locks_of, store_errors
 from ..threads.context import RagContext
+from ..threads.recording import Recording
 from .identity import StoreIdentity
 from .turn.context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
 from .turn.events import Stream
@@ -93,6 +94,8 @@ class ConversationServices:
         self._web = web or (SearxngSearch(self.settings.searxng_url) if self.settings.searxng_url else None)
         if self.options.web_or_rag and self._web is None:
             raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
+        # What is said in a conversation is recorded on request only.
+        session.setdefault("recording", replace(Recording.of(self.settings), record=self.settings.record or "none"))
         self.session = RagSession(collection, **session)
         """The search, whose graph has the turns' search trees."""
         self._given_memory = memory
@@ -161,7 +164,7 @@ class ConversationServices:
         locks = locks_of(self.settings.checkpoint_url)
         self._resources.push_async_callback(locks.aclose)
         return Opened(
-            store=ConversationStore(saver, await self.rag.aopen_journal()),
+            store=ConversationStore(saver, await self.rag.aopen_journal(), transcripts=self.rag.transcripts),
             identity=StoreIdentity(saver),
             memory=self._memory(),
             locks=locks,

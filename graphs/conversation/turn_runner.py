@@ -196,11 +196,13 @@ class TurnRunner:
     ) -> QaPair:
         turn, conversation_id = cast(OpenTurn, started.turn), started.state["conversation_id"]
         thread_id = _thread_of(started.state, turn["turn_id"])
-        journal = await self._services.rag.aopen_journal()
+        rag = self._services.rag
+        journal = await rag.aopen_journal()
+        transcripts = rag.transcripts_of(rag_thread_of(conversation_id, turn["turn_id"]), owner=conversation_id)
         context = await self._services.turn_context(
             started.state,
             stream=Stream(listener) if listener else None,
-            calls=await thread_calls(journal, thread_id, is_new=not started.resumed),
+            calls=await thread_calls(journal, thread_id, is_new=not started.resumed, transcripts=transcripts),
         )
         config: RunnableConfig = {
             "configurable": {"thread_id": thread_id},
@@ -216,6 +218,8 @@ class TurnRunner:
                 context.emit("load_history")
                 start = await load_history(context, turn, given)
             final = await opened.graph.ainvoke(start, config, context=context, durability="sync")
+        if transcripts is not None:
+            await transcripts.flush()
         await opened.store.delete_threads([thread_id])
         opened.finished_turns[conversation_id] = turn["turn_id"]
         return cast(TurnState, final)["turn"]

@@ -20,9 +20,12 @@ from dataclasses import dataclass, field
 from importlib import resources
 from string import Template
 
+from ...modules.calls.record import CallRecord
+from ...modules.calls.transcripts import Transcript
 from ...modules.errors import DependencyError
 from ...modules.formats import printable
 from ..tree.nodes import ChunkNode, QueryNode, count_verdicts, walk_queries
+from .calls import call_words, texts_of
 from .layout import one_line, shorten
 from .svg import draw_svg, picture_style
 from .text import draw_text
@@ -72,10 +75,22 @@ _CALL_COLUMNS = (
 )
 
 
-def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool | None = None) -> str:
+Transcripts = Mapping[str, Transcript]
+"""What was recorded of calls, by call id."""
+NOT_RECORDED: Transcripts = {}
+
+
+def draw_html(
+    root: QueryNode,
+    fingerprint: Mapping[str, str],
+    *,
+    picture: bool | None = None,
+    transcripts: Transcripts = NOT_RECORDED,
+) -> str:
     """Draw the tree as an HTML document that needs no other file, server or network.
 
-    ``picture`` adds the SVG; None adds it to trees of up to 80 nodes if it can be drawn.
+    Calls with a transcript show what was sent and what came. ``picture`` adds the SVG; None adds it to trees of up to
+    80 nodes if it can be drawn.
 
     Raises:
         DependencyError: ``picture`` is True and no renderer is installed, or it fails.
@@ -92,7 +107,7 @@ def draw_html(root: QueryNode, fingerprint: Mapping[str, str], *, picture: bool 
         notes=_notes(fingerprint),
         picture=picture_block(lambda: draw_svg(root), wanted=picture, is_small=is_small),
         text=html.escape(draw_text(root)),
-        data=json_in_html(_page_data(root)),
+        data=json_in_html(_page_data(root, transcripts)),
     )
 
 
@@ -118,13 +133,17 @@ def html_page(package: str, *, packs: bool = False, **parts: str) -> str:
     )
 
 
-def draw_notebook_html(root: QueryNode, fingerprint: Mapping[str, str]) -> str:
+def draw_notebook_html(
+    root: QueryNode, fingerprint: Mapping[str, str], *, transcripts: Transcripts = NOT_RECORDED
+) -> str:
     """Draw the page of ``draw_html`` in a frame, for the output of a notebook cell.
 
     The frame contains the page (``srcdoc``), so it works in Jupyter, VS Code and exported HTML, and its style and
     script do not reach the notebook. A viewer that drops frames shows the text inside.
     """
-    return notebook_frame(draw_html(root, fingerprint), title="search tree", text=draw_text(root))
+    return notebook_frame(
+        draw_html(root, fingerprint, transcripts=transcripts), title="search tree", text=draw_text(root)
+    )
 
 
 def notebook_frame(page: str, *, title: str, text: str) -> str:
@@ -183,13 +202,13 @@ def json_in_html(data: Json) -> str:
     return text
 
 
-def _page_data(root: QueryNode) -> Json:
+def _page_data(root: QueryNode, transcripts: Transcripts) -> Json:
     verdicts: list[Json] = [
         {"label": label, "mark": VERDICT_MARKS[label], "words": VERDICT_WORDS[label], "count": count}
         for label, count in count_verdicts(root).items()
         if count
     ]
-    return {"verdicts": verdicts, "root": query_data(root)}
+    return {"verdicts": verdicts, "root": query_data(root, transcripts=transcripts)}
 
 
 def describe_chunk(chunk: ChunkNode) -> Mapping[str, Json]:
@@ -216,12 +235,23 @@ def describe_chunk(chunk: ChunkNode) -> Mapping[str, Json]:
 
 
 def query_data(
-    node: QueryNode, describe: Callable[[ChunkNode], Mapping[str, Json]] = describe_chunk
+    node: QueryNode,
+    describe: Callable[[ChunkNode], Mapping[str, Json]] = describe_chunk,
+    *,
+    transcripts: Transcripts = NOT_RECORDED,
+    texts: SharedTexts | None = None,
 ) -> Mapping[str, Json]:
     """Describe a query and its subtree for tree.js.
 
-    A page that adds to a chunk, or stores its text elsewhere, passes its own ``describe``.
+    A page that adds to a chunk, or stores its text elsewhere, passes its own ``describe``. The texts of calls are
+    described at the chunk that they are about, else at the query; ``texts`` takes the instructions, which many share.
     """
+    chunk_ids = {chunk.chunk_id for chunk in node.chunks}
+    said: dict[str, list[Json]] = {}
+    for number, call in enumerate(node.usage, start=1):
+        if call["call_id"] in transcripts:
+            place = call["chunk_id"] if call["chunk_id"] in chunk_ids else ""
+            said.setdefault(place, []).append(_call_data(number, call, transcripts[call["call_id"]], texts))
     times = [("started", node.started_at or ""), ("newest checkpoint", node.ended_at or "")]
     answer = printable(answer_words(node))
     return {
@@ -235,12 +265,28 @@ def query_data(
         "evidence": printable(node.evidence),
         "call_head": _CALL_COLUMNS,
         "calls": [[_cell(call[column]) for column in _CALL_COLUMNS] for call in node.usage],  # type: ignore[literal-required]
+        "said": said.get("", []),
         "facts": [[name, fact] for name, fact in [("thread", printable(node.thread_id)), *times] if fact],
         "chunks": [
-            {**describe(chunk), "child": query_data(chunk.child, describe) if chunk.child else None}
+            {
+                **describe(chunk),
+                "said": said.get(chunk.chunk_id, []),
+                "child": query_data(chunk.child, describe, transcripts=transcripts, texts=texts)
+                if chunk.child
+                else None,
+            }
             for chunk in node.chunks
         ],
     }
+
+
+def _call_data(number: int, call: CallRecord, transcript: Transcript, texts: SharedTexts | None) -> Json:
+    """Describe what a call was sent and what came: a title, and (name, text) of each text."""
+    said: list[Json] = []
+    for name, text in texts_of(transcript, call):
+        is_shared = texts is not None and name == "system"
+        said.append([name, texts.place(printable(text)) if is_shared and texts else printable(text)])
+    return {"title": f"Call {number}: {printable(call['node'])} · {call_words(call)}", "texts": said}
 
 
 def _cell(value: object) -> Json:

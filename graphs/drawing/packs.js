@@ -8,8 +8,13 @@ async function unpack(pack) {
 
 // Put the texts in the place of their numbers, in a query and all below it.
 function fillIn(query, texts) {
+  const fillInCalls = ({ said }) => {
+    for (const call of said) for (const part of call.texts) if (typeof part[1] === "number") part[1] = texts[part[1]];
+  };
+  fillInCalls(query);
   for (const chunk of query.chunks) {
     chunk.text = texts[chunk.text];
+    fillInCalls(chunk);
     if (chunk.child) fillIn(chunk.child, texts);
   }
 }

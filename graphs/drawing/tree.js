@@ -70,6 +70,14 @@ function disclosureOf(title, fill, wanted) {
   return wanted ? disclosure("extra", [title], fill).details : null;
 }
 
+// What model calls were sent and what came, a disclosure a call; nothing where it was not recorded.
+function saidIn(said, title) {
+  const call = ({ title, texts }) => disclosureOf(title, () => texts.map(([name, text]) =>
+    make("section", "", make("p", "faint", name), make("pre", "", text))), true);
+  if (said.length === 1) return call({ ...said[0], title: `${title} (${said[0].title})` });
+  return disclosureOf(`${title} (${said.length} calls)`, () => said.map(call), said.length);
+}
+
 function queryCard(entry) {
   const node = entry.data;
   const summary = [make("span", "faint", node.kind)];
@@ -84,6 +92,7 @@ function queryCard(entry) {
   return disclosure(className, summary, () => [
     disclosureOf("Evidence as the reader saw it", () => [words("pre", "", node.evidence)], node.evidence),
     disclosureOf(`Model calls: ${node.cost}`, () => [table(node.call_head, node.calls)], node.calls.length),
+    saidIn(node.said, "Sent and received"),
     disclosureOf("Thread", () => [table([], node.facts)], node.facts.length),
   ].filter(Boolean));
 }
@@ -107,6 +116,7 @@ function chunkCard(entry) {
   return disclosure(`chunk card verdict-${chunk.label}`, summary, () => [
     words("pre", "", chunk.text),
     pairs(chunk.notes),
+    saidIn(chunk.said, "What the judge was sent and replied"),
     disclosureOf("Metadata", () => [table([], chunk.metadata)], chunk.metadata.length),
   ].filter(Boolean));
 }

@@ -17,12 +17,15 @@ from ...modules.addresses import Address
 from ...modules.background_loop import async_twin, background_loop, blocking
 from ...modules.calls.journal import CallJournal, forget_calls, thread_calls
 from ...modules.calls.record import INTERRUPTED
+from ...modules.calls.transcript_writer import ThreadTranscripts, TranscriptWriter
+from ...modules.calls.transcripts import TranscriptPlace
 from ...modules.calls.usage import CallBudget
 from ...modules.errors import ModelCallError, SettingsError
 from ...modules.settings import Durability
 from ..threads.checkpoints import Saver, open_call_journal, open_checkpointer
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
+from ..threads.recording import Recording, open_recorder
 from ..threads.snapshots import is_finished, is_new_thread
 from ..threads.state import RagState
 from .run_start import Options, RagInput, Run, extra_inputs_of, start_of
@@ -39,6 +42,7 @@ class GraphOptions(TypedDict, total=False):
     checkpointer: str | CheckpointerFactory | None
     context: RagContext | None
     durability: Durability
+    recording: Recording | None
 
 
 class RagGraph(Runnable[RagInput | str | None, RagState]):
@@ -62,6 +66,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         checkpointer: str | CheckpointerFactory | None = "memory:",
         context: RagContext | None = None,
         durability: Durability = "async",
+        recording: Recording | None = None,
     ) -> None:
         """Keep the arguments; the first call opens the store and compiles the graph.
 
@@ -71,6 +76,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             checkpointer: A URL (see ``threads.checkpoints``), a factory for judgetree's own loop, or None.
             context: Services and limits of calls without a ``context`` of their own.
             durability: When checkpoints are written: every step ("sync", "async") or once a run ("exit").
+            recording: Which texts of model calls are kept; None keeps none. Stores in memory keep none.
         """
         self.system = system
         self.source = ""
@@ -80,7 +86,10 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         self._context = context
         self._durability: Durability = durability
         self._compiled: Compiled | None = None
+        self.recording = recording or Recording(record="none")
+        """Which texts of model calls are kept; to be set before the first call."""
         self._journal: CallJournal | None = None
+        self._transcripts: TranscriptWriter | None = None
         self._resources = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._running = RunningWork("graph")
@@ -209,12 +218,24 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         if not isinstance(self._checkpointer, str):
             return await self._resources.enter_async_context(self._checkpointer())
         self._journal = await self._resources.enter_async_context(open_call_journal(self._checkpointer))
+        self._transcripts = await self._resources.enter_async_context(open_recorder(self.recording, self._checkpointer))
         return await self._resources.enter_async_context(open_checkpointer(self._checkpointer))
 
     async def aopen_journal(self) -> CallJournal | None:
         """Return the journal of model calls, for use on judgetree's own loop; None for a store in memory."""
         await self._graph()
         return self._journal
+
+    @property
+    def transcripts(self) -> TranscriptPlace | None:
+        """Where the transcripts of this store's calls are, recorded now or before; None for a store in memory."""
+        return self.recording.place_for(self._checkpointer if isinstance(self._checkpointer, str) else "")
+
+    def transcripts_of(self, root: str, *, owner: str) -> ThreadTranscripts | None:
+        """Return the recorder of the calls of a root thread; None where none are recorded, or the store is closed."""
+        if self._transcripts is None:
+            return None
+        return ThreadTranscripts(writer=self._transcripts, root=root, owner=owner)
 
     def thread_key(self, thread_id: str) -> ThreadKey:
         """Return the key of a thread that is unique among all stores of this process."""
@@ -256,6 +277,10 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             except ModelCallError as failure:
                 lease.fail(failure)
                 raise
+            finally:
+                # Before the journal forgets the calls: a killed process could not take them from there any more.
+                if run.context.calls is not None and run.context.calls.transcripts is not None:
+                    await run.context.calls.transcripts.flush()
             if run.finished is None:
                 await forget_calls(run.context.calls)
 
@@ -291,7 +316,9 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         if known is not None:
             refuse_mismatch(thread_id, known.values.get("fingerprint") or {}, fingerprint)
         durability: Durability = options.get("durability") or self._durability
-        calls = await thread_calls(self._journal, thread_id, is_new=is_new)
+        conversation_id = str(base["configurable"].get("conversation_id", ""))
+        transcripts = self.transcripts_of(thread_id, owner=conversation_id or thread_id)
+        calls = await thread_calls(self._journal, thread_id, is_new=is_new, transcripts=transcripts)
         context = RunContext(
             services=services,
             budget=CallBudget(limit=services.limits.max_llm_calls),
@@ -300,7 +327,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             durability=durability,
             thread_id=thread_id,
             root_thread_id=thread_id,
-            conversation_id=str(base["configurable"].get("conversation_id", "")),
+            conversation_id=conversation_id,
             stream_answer=streams and "custom" in options.get("stream_mode", ()),
             calls=calls,
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import networkx as nx
+from pydantic import Field
 
+from ...modules.calls.transcripts import Transcript, TranscriptPlace
 from ...modules.calls.usage import UsageTotals, total_usage
 from ..drawing.dot import Direction, draw_dot
 from ..drawing.html import draw_html, draw_notebook_html
@@ -16,6 +18,7 @@ from ..drawing.text import draw_text
 from ..tree.documents import Documents, build_graph, draw_graphml
 from ..tree.history import StateHistory, aread_tree, read_tree
 from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries
+from .model_calls import ModelCalls, calls_of, transcripts_of
 
 if TYPE_CHECKING:
     import graphviz
@@ -38,6 +41,8 @@ class SearchTree:
     fingerprint: Mapping[str, str] = field(default_factory=dict)
     """Everything that determined the run, by name; empty if the run saved no fingerprint."""
     root: QueryNode
+    transcripts: Annotated[TranscriptPlace | None, Field(exclude=True)] = field(default=None, compare=False, repr=False)
+    """Where the texts of its model calls are, as far as they were recorded; not part of the JSON document."""
 
     @classmethod
     def from_history(cls, graph: StateHistory, thread_id: str) -> SearchTree:
@@ -49,13 +54,13 @@ class SearchTree:
             UnknownThread: The thread does not exist.
         """
         root, fingerprint = read_tree(graph, thread_id)
-        return cls(root=root, fingerprint=fingerprint)
+        return cls(root=root, fingerprint=fingerprint, transcripts=transcripts_of(graph))
 
     @classmethod
     async def afrom_history(cls, graph: StateHistory, thread_id: str) -> SearchTree:
         """Async twin of ``from_history``."""
         root, fingerprint = await aread_tree(graph, thread_id)
-        return cls(root=root, fingerprint=fingerprint)
+        return cls(root=root, fingerprint=fingerprint, transcripts=transcripts_of(graph))
 
     @classmethod
     def from_json(cls, text: str) -> SearchTree:
@@ -89,6 +94,26 @@ class SearchTree:
     def usage(self) -> UsageTotals:
         """Usage of the whole tree."""
         return total_usage(record for node in self.query_nodes() for record in node.usage)
+
+    def calls(self) -> ModelCalls:
+        """Return the model calls of the tree, query by query, with what was sent and what came as far as recorded.
+
+        It reads the file of transcripts, and blocks for some milliseconds.
+
+        Raises:
+            SettingsError: The transcripts cannot be read.
+        """
+        return ModelCalls(calls_of(self.root, self.transcripts))
+
+    def read_transcripts(self) -> dict[str, Transcript]:
+        """Read what was recorded of the tree's calls, by call id; it blocks.
+
+        Raises:
+            SettingsError: The transcripts cannot be read.
+        """
+        ids = [record["call_id"] for node in self.query_nodes() for record in node.usage]
+        recorded = self.transcripts.read(ids) if self.transcripts else []
+        return {call.record["call_id"]: call.transcript for call in recorded}
 
     @property
     def verdict_counts(self) -> dict[VerdictLabel, int]:
@@ -159,11 +184,11 @@ class SearchTree:
         Raises:
             DependencyError: ``picture`` is True and no renderer is installed.
         """
-        return draw_html(self.root, self.fingerprint, picture=picture)
+        return draw_html(self.root, self.fingerprint, picture=picture, transcripts=self.read_transcripts())
 
     def _repr_html_(self) -> str:
         """Show the page of ``to_html`` in a frame of a notebook, offline."""
-        return draw_notebook_html(self.root, self.fingerprint)
+        return draw_notebook_html(self.root, self.fingerprint, transcripts=self.read_transcripts())
 
     def __repr__(self) -> str:
         # Notebooks save the repr with the page, and that of the fields would be as long as all chunks together.

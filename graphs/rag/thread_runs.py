@@ -19,7 +19,7 @@ from ...modules.errors import BudgetSpent, ModelCallError
 from ...modules.formats import check_id
 from ..threads.branches import Branches
 from ..threads.checkpoints import Saver
-from ..threads.context import Compiled, RunContext
+from ..threads.context import Compiled, RunContext, utc_now
 from ..threads.snapshots import ThreadStatus, is_finished, is_new_thread, status_of
 from ..threads.state import AnswerStatus, RagState
 
@@ -84,6 +84,7 @@ async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext
         parent_thread_id=parent.thread_id,
         depth=parent.depth + 1,
         branches=Branches(),
+        started_at=utc_now(),
         calls=parent.calls.of_thread(thread_id) if parent.calls else None,
         emit_to=parent.emit_to or runtime.stream_writer,
     )

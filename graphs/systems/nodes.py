@@ -9,6 +9,7 @@ Routes are coroutines, because LangGraph runs plain functions in a thread, where
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -31,7 +32,7 @@ from ...modules.reader.strategies import digested, read_evidence
 from ..rag.thread_runs import run_sub_thread
 from ..threads.context import RunContext, emit
 from ..threads.fingerprint import sub_thread_id
-from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, JudgeState, RagState, Step
+from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, JudgeState, RagState, Search, Step
 
 
 async def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send] | str:
@@ -77,14 +78,21 @@ async def retrieve(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
     """Replace the chunks by the hits for the query, unjudged, ranked from 0."""
     context = runtime.context
     meter = CallMeter(node="retrieve")
+    started = time.perf_counter()
     hits = await search(state["query"], context, meter)
+    search_record = searched(state["query"], started, hits)
     found = [
         as_found(chunk, retrieval_score=float(score), rank=rank, recursion_depth=context.depth)
         for rank, (chunk, score) in enumerate(hits)
     ]
     chunks = [*found, *kept_besides(found, state, recursion_depth=context.depth)]
     emit(runtime, "chunks", node="retrieve", query=state["query"], chunk_ids=[c.metadata["chunk_id"] for c in chunks])
-    return {"similar_chunks": Overwrite(chunks), "kept_chunks": [], "usage": meter.records}
+    return {
+        "similar_chunks": Overwrite(chunks),
+        "kept_chunks": [],
+        "usage": meter.records,
+        "searches": [search_record],
+    }
 
 
 def kept_besides(found: Sequence[Document], state: RagState, **place: JsonScalar) -> list[Document]:
@@ -100,6 +108,16 @@ async def search(query: str, context: RunContext, meter: CallMeter) -> list[tupl
     if retriever is None:
         raise TypeError("this graph retrieves: give RagContext a retriever")
     return await retriever.asearch(query, meter=meter)
+
+
+def searched(query: str, started: float, hits: Sequence[tuple[Document, float]]) -> Search:
+    """Return the record of a search that ended now; ``started`` is its ``time.perf_counter()``."""
+    return Search(
+        query=query,
+        chunk_ids=[str(chunk.metadata["chunk_id"]) for chunk, _ in hits],
+        seconds=round(time.perf_counter() - started, 4),
+        ended_at=round(time.time(), 4),
+    )
 
 
 def as_found(chunk: Document, **place: JsonScalar) -> Document:

@@ -84,11 +84,13 @@ class _OwnBuilder:
 
     def __call__(self, **options: Unpack[GraphOptions]) -> RagGraph:
         part = part_of("system", self.given)
-        given: GraphOptions = {"checkpointer": "memory:", "context": None, "durability": "async", **options}
+        usual: GraphOptions = {"checkpointer": "memory:", "context": None, "durability": "async", "recording": None}
+        given: GraphOptions = {**usual, **options}
         graph = made(part, **given)
         if not isinstance(graph, RagGraph):
             raise SettingsError(
                 f"The system {part.name!r} is {graph!r:.100}. Name a function that builds a judgetree.RagGraph."
             )
         graph.system, graph.source = part.name, part.source
+        graph.recording = given["recording"] or graph.recording  # a builder need not name it
         return graph

@@ -6,6 +6,7 @@ chunk is in ``similar_chunks`` once, under the first round that found it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Literal, Unpack
 
@@ -59,7 +60,9 @@ async def retrieve_round(state: RagState, runtime: Runtime[RunContext]) -> dict[
     steps, chunks = state.get("steps", []), state.get("similar_chunks", [])
     query = steps[-1]["next_query"] if steps else state["query"]
     meter = CallMeter(node="retrieve_round")
+    started = time.perf_counter()
     hits = await nodes.search(query, runtime.context, meter)
+    search_record = nodes.searched(query, started, hits)
     found = {str(chunk.metadata["chunk_id"]): (chunk, score) for chunk, score in hits}
     known = [str(chunk.metadata["chunk_id"]) for chunk in chunks]
     added = [
@@ -72,7 +75,13 @@ async def retrieve_round(state: RagState, runtime: Runtime[RunContext]) -> dict[
     step = Step(round=len(steps), query=query, chunk_ids=list(ids), text="", next_query="")
     shown = [*known, *(chunk.metadata["chunk_id"] for chunk in added)]
     emit(runtime, "chunks", node="retrieve_round", query=state["query"], chunk_ids=shown)
-    return {"similar_chunks": added, "steps": [step], "kept_chunks": [], "usage": meter.records}
+    return {
+        "similar_chunks": added,
+        "steps": [step],
+        "kept_chunks": [],
+        "usage": meter.records,
+        "searches": [search_record],
+    }
 
 
 async def write_step(

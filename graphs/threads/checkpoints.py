@@ -17,8 +17,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from ...modules.addresses import Address
-from ...modules.calls.journal import CallJournal
-from ...modules.calls.journal_files import PostgresJournal, SqliteJournal
+from ...modules.calls.call_files import PostgresCallFile, SqliteCallFile
+from ...modules.calls.journal import JOURNAL_TABLES, CallJournal
 from ...modules.errors import DependencyError, SettingsError
 from ...modules.locks.files import FileLocks
 from ...modules.locks.locks import Locks
@@ -202,10 +202,10 @@ async def open_call_journal(url: str) -> AsyncIterator[CallJournal | None]:
     The journal of a SQLite store is a file beside that of the checkpoints.
     """
     if is_postgres(url):
-        journal = CallJournal(lambda: PostgresJournal(Address(url).revealed()))
+        journal = CallJournal(lambda: PostgresCallFile(Address(url).revealed(), JOURNAL_TABLES))
     elif url.startswith(_SQLITE):
         path = Path(url.removeprefix(_SQLITE))
-        journal = CallJournal(lambda: SqliteJournal(path.with_name(f"{path.stem}-calls.sqlite")))
+        journal = CallJournal(lambda: SqliteCallFile(path.with_name(f"{path.stem}-calls.sqlite"), JOURNAL_TABLES))
     else:
         yield None
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -18,6 +19,11 @@ from ...modules.retriever.contract import ChunkRetriever
 from ...modules.settings import Durability
 from .branches import Branches
 from .state import JsonScalar, RagState
+
+
+def utc_now() -> str:
+    """Return the present time in ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat()
 
 
 def emit(runtime: Runtime[RunContext], event: str, *, node: str, **details: object) -> None:
@@ -108,6 +114,8 @@ class RunContext:
     """Branches of this thread."""
     calls: ThreadCalls | None = None
     """Journal of the thread's model calls; None for a store in memory."""
+    started_at: str = field(default_factory=utc_now)
+    """Start of this run of the thread: ISO 8601, UTC."""
     emit_to: Callable[[RunEvent], None] | None = None
     """Receiver of a sub-run's events; None for the root, which has its own stream."""
 
@@ -120,4 +128,5 @@ class RunContext:
             "conversation_id": self.conversation_id,
             "depth": self.depth,
             "fingerprint": self.fingerprint,
+            "started_at": self.started_at,
         }

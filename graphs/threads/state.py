@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
 from langchain_core.documents import Document
+from typing_extensions import TypedDict
 
 from ...modules.calls.usage import CallRecord
 
@@ -44,6 +45,24 @@ def merge_usage(records: list[CallRecord], new: Sequence[CallRecord]) -> list[Ca
     return list(merged.values())
 
 
+class Search(TypedDict):
+    """One search of a thread, with its time."""
+
+    query: str
+    chunk_ids: list[str]
+    """Hits, best first."""
+    seconds: float
+    """Wall time, embedding and reranking included."""
+    ended_at: float
+    """Unix time."""
+
+
+def merge_searches(searches: list[Search], new: Sequence[Search]) -> list[Search]:
+    """Add searches by their end, in its order; one that is there already is not added again."""
+    merged = {(each["ended_at"], each["query"]): each for each in (*searches, *new)}
+    return [merged[key] for key in sorted(merged)]
+
+
 class Step(TypedDict):
     """One round of a system that searches in rounds: query, chunks, and the model's text."""
 
@@ -80,6 +99,7 @@ class RagState(TypedDict, total=False):
     answer: str
     status: AnswerStatus
     usage: Annotated[list[CallRecord], merge_usage]
+    searches: Annotated[list[Search], merge_searches]
     fingerprint: dict[str, str]
     """Everything that determines the run, by name (see ``fingerprint``)."""
 

@@ -128,6 +128,9 @@ def _strict(schema: object) -> object:
             strict.pop("extra_behavior", None)
         case "tuple":
             strict["strict"] = False
+        case "dataclass-args":
+            kept = cast(list[dict[str, object]], strict["fields"])
+            strict["fields"] = [each for each in kept if not each.get("serialization_exclude")]
     return strict
 
 

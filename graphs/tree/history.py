@@ -18,7 +18,7 @@ from langgraph.types import Overwrite, StateSnapshot
 
 from ...modules.errors import UnknownThread
 from ..threads.snapshots import errors_of, status_of
-from ..threads.state import JsonScalar, RagState, merge_chunks, merge_usage
+from ..threads.state import JsonScalar, RagState, merge_chunks, merge_searches, merge_usage
 from .nodes import ChunkNode, QueryNode
 
 logger = logging.getLogger(__name__)
@@ -96,7 +96,8 @@ class _Walk:
             error="; ".join(errors_of(newest)),
             evidence=state.get("evidence", ""),
             usage=tuple(state.get("usage", ())),
-            started_at=snapshots[-1].created_at,
+            searches=tuple(state.get("searches", ())),
+            started_at=str((snapshots[-1].metadata or {}).get("started_at") or snapshots[-1].created_at or "") or None,
             ended_at=newest.created_at,
         )
         for chunk in state.get("similar_chunks", []):
@@ -148,7 +149,7 @@ def _json_scalar(value: object) -> JsonScalar:
     return value if isinstance(value, str | int | None) else str(value)
 
 
-_REDUCERS = {"similar_chunks": merge_chunks, "usage": merge_usage}
+_REDUCERS = {"similar_chunks": merge_chunks, "usage": merge_usage, "searches": merge_searches}
 
 
 def _state_of(snapshot: StateSnapshot) -> RagState:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from ...modules.calls.usage import CallRecord, UsageTotals, total_usage
 from ...modules.judge.contract import Score, VerdictStatus
 from ..threads.snapshots import ThreadStatus
-from ..threads.state import AnswerStatus, JsonScalar
+from ..threads.state import AnswerStatus, JsonScalar, Search
 
 VerdictLabel = Literal["2", "1", "0", "unknown", "cancelled", "pending"]
 """A verdict in one word: the score, or the reason why there is none."""
@@ -154,8 +154,10 @@ class QueryNode:
     """Evidence as shown to the reader."""
     usage: tuple[CallRecord, ...] = ()
     """The thread's own model calls, without those of its sub-runs."""
+    searches: tuple[Search, ...] = ()
+    """The thread's own searches, in the order of their ends."""
     started_at: str | None = None
-    """Time of the thread's first checkpoint, ISO 8601 in UTC; None if it has none yet."""
+    """Time at which the thread was first run, ISO 8601 in UTC; None if it has no checkpoint yet."""
     ended_at: str | None = None
     """Time of the thread's newest checkpoint; None if it has none yet."""
     chunks: tuple[ChunkNode, ...] = ()

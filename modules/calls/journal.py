@@ -15,12 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from operator import methodcaller
-from typing import Protocol, cast
+from typing import cast
 
 from ..disk import is_full_disk, writing_error
 from ..errors import SettingsError, UserError
+from .call_files import CallFile, Statement, Tables
 from .kept import KeptCall
 from .record import CallRecord
+from .transcript_writer import ThreadTranscripts
 
 BOOKED_TO: ContextVar[str] = ContextVar("booked_to", default="")
 """Name of the account of a task's calls, such as a question of a batch run; ``""`` for none.
@@ -28,31 +30,17 @@ BOOKED_TO: ContextVar[str] = ContextVar("booked_to", default="")
 Booked calls stay in the journal until ``CallJournal.forget_booked``; others are deleted with their finished thread.
 """
 
-Statement = tuple[str, Sequence[object]]
-"""SQL with ``?`` for each of its parameters."""
-
-
-class JournalFile(Protocol):
-    """A database with the table ``calls``. All but ``write_at_once`` block, and are called by a single thread."""
-
-    name: str
-    """The file's name in error messages."""
-
-    def write_at_once(self, statement: Statement) -> bool:
-        """Execute a statement in its own transaction if that needs no waiting; return whether it was executed."""
-        ...
-
-    def write(self, statements: Iterable[Statement]) -> None:
-        """Execute all statements in one transaction; on return they survive the end of the process."""
-        ...
-
-    def read(self, statement: Statement) -> list[tuple[object, ...]]:
-        """Return the rows of a query."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
-        ...
+JOURNAL_TABLES = Tables(
+    thing="call-journal",
+    names=("calls", "format"),
+    create=(
+        "CREATE TABLE IF NOT EXISTS {prefix}calls (call_key {bytes} PRIMARY KEY, root TEXT NOT NULL, "
+        "booked_to TEXT NOT NULL, estimate TEXT NOT NULL, kept TEXT, lost INTEGER NOT NULL)",
+        "CREATE INDEX IF NOT EXISTS {prefix}calls_by_root ON {prefix}calls (root)",
+        "CREATE INDEX IF NOT EXISTS {prefix}calls_by_book ON {prefix}calls (booked_to)",
+    ),
+    remedy="Move it away; unfinished questions then start over.",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +79,10 @@ class CallJournal:
     core the thread waits for the interpreter at each statement. Writes that must wait go to one thread, many a commit.
     """
 
-    def __init__(self, open_file: Callable[[], JournalFile]) -> None:
+    def __init__(self, open_file: Callable[[], CallFile]) -> None:
         """Open the file with ``open_file`` at the first use, in the journal's own thread."""
         self._open_file = open_file
-        self._file: JournalFile | None = None
+        self._file: CallFile | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="call-journal")
         self._waiting: list[tuple[Statement, asyncio.Future[None]]] = []
         self._committing: asyncio.Task[None] | None = None
@@ -184,7 +172,7 @@ class CallJournal:
             raise self._journal_error(error) from error
         return rows
 
-    async def _in_thread(self, work: Callable[[JournalFile], None]) -> None:
+    async def _in_thread(self, work: Callable[[CallFile], None]) -> None:
         def with_file() -> None:
             if self._file is None:
                 self._file = self._open_file()
@@ -215,6 +203,8 @@ class ThreadCalls:
     known: dict[bytes, JournaledCall] = field(default_factory=dict)
     """Calls in the journal when the run began, by key."""
     booked_to: str = field(default_factory=BOOKED_TO.get)
+    transcripts: ThreadTranscripts | None = None
+    """Recorder of the calls; None where none are recorded."""
 
     @property
     def known_ids(self) -> set[str]:
@@ -242,12 +232,14 @@ class CallSlot:
     calls: ThreadCalls
 
 
-async def thread_calls(journal: CallJournal | None, root: str, *, is_new: bool = False) -> ThreadCalls | None:
+async def thread_calls(
+    journal: CallJournal | None, root: str, *, is_new: bool = False, transcripts: ThreadTranscripts | None = None
+) -> ThreadCalls | None:
     """Return the journal for a run of a root thread; None without a journal, and no lookup for a new thread."""
     if journal is None:
         return None
     known = {} if is_new else await journal.calls_of(root)
-    return ThreadCalls(journal=journal, root=root, thread_id=root, known=known)
+    return ThreadCalls(journal=journal, root=root, thread_id=root, known=known, transcripts=transcripts)
 
 
 async def forget_calls(calls: ThreadCalls | None) -> None:

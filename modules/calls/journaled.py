@@ -55,6 +55,7 @@ async def complete_journaled(
         if (kept := slot.call.kept) is not None:  # counted in the tree's budget since the run began
             meter.records.append(kept.record)
             completion = kept.completion
+            meter.transcribe(messages, options, completion)
             listeners.settle(text=completion.text, thinking=completion.thinking)
             return completion
     meter.reserve()
@@ -66,17 +67,22 @@ async def complete_journaled(
         if slot is not None:
             await slot.calls.journal.drop(slot.key)
         meter.records.extend(own.records)
+        meter.transcribe(messages, options, None)
         raise
     record = _counted(own.records[-1], messages, completion)
     if slot is not None:
         await slot.calls.journal.keep(slot.key, KeptCall(completion=completion, record=record))
     meter.records.append(record)
+    meter.transcribe(messages, options, completion)
     return completion
 
 
 async def _begin(
     slot: CallSlot, messages: Sequence[Message], options: CallOptions, model: str, meter: CallMeter
 ) -> None:
+    if slot.calls.transcripts is not None:
+        # So that a killed process has the texts of all calls that were followed by another one.
+        await slot.calls.transcripts.flush()
     estimate = expected_record(messages, options, model=model, meter=meter, call_id=slot.key.hex()[:32])
     await slot.calls.journal.begin(slot.key, slot.calls.root, slot.calls.booked_to, estimate)
 

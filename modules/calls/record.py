@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -36,3 +36,5 @@ class CallRecord(TypedDict):
     """True where the endpoint ended the reply before the model did, for its length or by a filter."""
     error: str
     """``""`` for a call that succeeded."""
+    ended_at: NotRequired[float]
+    """Unix time at which the call ended, or the cache answered it; missing for an interrupted call."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,9 @@ from ..errors import BudgetSpent
 from .record import CallKind, CallRecord
 
 if TYPE_CHECKING:
+    from .completion import Completion
     from .journal import CallSlot, ThreadCalls
+    from .messages import CallOptions, Message
 
 _MOST_TOKENS = 1_000_000_000
 """More than any model reads or writes; a larger count is an error of the endpoint."""
@@ -205,10 +207,20 @@ class CallMeter:
                 cached=False,
                 cut_off=cut_off,
                 error=error,
+                ended_at=round(time.time(), 4),
             )
         )
+
+    def transcribe(self, messages: Sequence[Message], options: CallOptions, reply: Completion | None) -> None:
+        """Keep the texts of the newest record's call, where calls are recorded; a chat model calls it after ``record``.
+
+        ``reply`` is None for a failed call. It returns at once.
+        """
+        if self.calls is not None and self.calls.transcripts is not None and self.records:
+            self.calls.transcripts.keep(self.records[-1], messages, options, reply)
 
     def record_cached(self, paid: CallRecord) -> None:
         """Append the record of a call that the cache answered, with the usage in ``paid``."""
         own = {"call_id": uuid.uuid4().hex, "node": self.node, "chunk_id": self.chunk_id, "cached": True}
+        own["ended_at"] = round(time.time(), 4)
         self.records.append(CallRecord(**{**paid, **own}))  # type: ignore[typeddict-item]

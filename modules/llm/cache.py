@@ -128,6 +128,7 @@ class CachedLLM(ChatWrapper):
         meter.reserve()
         meter.record_cached(kept.record)
         completion = kept.completion
+        meter.transcribe(messages, options, completion)
         Listeners(**listeners).settle(text=completion.text, thinking=completion.thinking)
         return completion
 

@@ -4,8 +4,11 @@ from .graphs.conversation.conversation import Conversation as Conversation
 from .graphs.conversation.conversations import Conversations as Conversations
 from .graphs.conversation.turn.context import ConversationOptions as ConversationOptions
 from .graphs.rag.graph import RagGraph as RagGraph
+from .graphs.rag.model_calls import ModelCall as ModelCall
+from .graphs.rag.model_calls import ModelCalls as ModelCalls
 from .graphs.rag.result import RagResult as RagResult
 from .graphs.rag.search_tree import SearchTree as SearchTree
+from .graphs.rag.telemetry import send_tree as send_tree
 from .graphs.session import RagSession as RagSession
 from .graphs.session import aask as aask
 from .graphs.session import ask as ask
@@ -20,6 +23,7 @@ from .graphs.systems.self_ask import build_self_ask as build_self_ask
 from .graphs.threads.context import Limits as Limits
 from .graphs.threads.context import RagContext as RagContext
 from .graphs.threads.context import RunContext as RunContext
+from .graphs.threads.recording import Recording as Recording
 from .graphs.threads.state import RagState as RagState
 from .modules.calls.completion import Completion as Completion
 from .modules.calls.prompts import Prompt as Prompt

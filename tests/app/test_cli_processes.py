@@ -48,9 +48,11 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.modules.llm.cache import CacheMode
     from judgetree.modules.reader.strategies import AnswerStrategy
     from judgetree.modules.retriever.search import SEARCH_TYPES
+    from judgetree.modules.settings import Record
 
     assert get_args(options.CacheModeName) == get_args(CacheMode)
     assert get_args(options.DirectionName) == get_args(Direction)
+    assert get_args(options.RecordName) == get_args(Record)
     assert get_args(MetricNames) == get_args(MetricName)
     assert get_args(RetryName) == get_args(Retry)
     assert get_args(RowChoiceName) == get_args(RowChoice)

@@ -72,6 +72,14 @@ def interrupted(document: dict[str, Any]) -> list[str]:
     return [record["node"] for node in nodes for record in node.usage if record["error"] == INTERRUPTED]
 
 
+def without_texts(cli: Cli, thread_id: str) -> list[dict[str, Any]]:
+    """The calls of a tree that had a reply and are not recorded, and recorded ones that the tree does not have."""
+    calls = [call for call in json.loads(cli("calls", thread_id, "--json").out) if call["record"]["kind"] == "chat"]
+    answered = [call for call in calls if call["record"]["error"] != INTERRUPTED]
+    assert len(answered) > 5
+    return [call for call in answered if call["transcript"] is None or not call["query_number"]]
+
+
 @pytest.fixture
 def undisturbed(cli: Cli, server: ScriptedServer) -> Counter[tuple[str, str, str]]:
     """The calls of a process that is not killed."""
@@ -108,6 +116,7 @@ def test_a_killed_question_is_drawn_and_resumed(
     if query == ROW.question:
         assert resumed.let_through == [("read", ROW.question, "")], "every sub-run was finished"
     assert document["usage_this_run"]["llm_calls"] == len(resumed.let_through)
+    assert without_texts(cli, thread_id) == []
 
 
 def test_question_without_a_checkpoint_repays_only_in_flight_calls(
@@ -125,6 +134,7 @@ def test_question_without_a_checkpoint_repays_only_in_flight_calls(
     assert resumed.let_through == [("read", ROW.question, "")]
     assert document["usage_this_run"]["llm_calls"] == 1
     assert interrupted(document) == ["generate"]
+    assert without_texts(cli, "at-exit") == []
     assert document["usage"]["llm_calls"] == len(dam.let_through) + 2, "the books have what the killed process paid"
     journal = sqlite3.connect(pumps / "checkpoints-calls.sqlite")
     with closing(journal):

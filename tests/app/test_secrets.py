@@ -192,6 +192,7 @@ def commands_of(data: Path, out: Path, config: str, model_url: str, *, thread: s
         ("ask", CHAIN.question, "-c", COLLECTION, "--thread-id", thread, "--html", files["html"], "--json"),
         ("ask", CHAIN.question, "-c", COLLECTION, "--system", "react"),
         ("tree", thread, *drawn, "--graphml", graphml),
+        ("calls", thread, "--full"),
         ("threads", "--json"),
         ("collections", "--json"),
         ("chat", "-c", COLLECTION, "--conversation", "s", "--web-or-rag"),
@@ -284,8 +285,9 @@ def test_no_command_repeats_what_a_server_echoes(
         for key in (secrets["JUDGETREE_LLM_API_KEY"], SHORT):
             monkeypatch.setenv("JUDGETREE_LLM", f"{echo.url}/v1#keyed")
             monkeypatch.setenv("JUDGETREE_LLM_API_KEY", key)
-            run("ask", CHAIN.question, "--system", "llm")
+            run("ask", CHAIN.question, "--system", "llm", "--thread-id", "keyed")
             run("--debug", "ask", CHAIN.question, "--system", "llm")
+            run("calls", "keyed", "--full")
     sent = unquote("\n".join(echo.sent))
     for place in ("llm", "llm-query", "embeddings", "JUDGETREE_LLM_API_KEY", "calibrate"):
         assert secrets[place] in sent, f"{place} was sent nowhere"

@@ -96,7 +96,7 @@ def _packed(tree: SearchTree | None, texts: SharedTexts) -> Json:
     def describe(chunk: ChunkNode) -> Mapping[str, Json]:
         return {**describe_chunk(chunk), "text": texts.place(printable(chunk.text))}
 
-    return pack(query_data(tree.root, describe))
+    return pack(query_data(tree.root, describe, transcripts=tree.read_transcripts(), texts=texts))
 
 
 def _index(tree: TurnTree) -> Json:

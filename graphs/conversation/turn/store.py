@@ -12,6 +12,8 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 
 from ....modules.calls.journal import CallJournal
+from ....modules.calls.transcript_writer import forget_transcripts
+from ....modules.calls.transcripts import TranscriptPlace
 from ....modules.errors import LoadingError
 from ....modules.memory.turns import Branch, OpenTurn, utc_now
 from ...threads.checkpoints import Saver, keep_latest, record_graph
@@ -21,6 +23,7 @@ from .state import ConversationState, read_state
 logger = logging.getLogger(__name__)
 
 _PREFIX = "conversation:"
+_TURN_PREFIX = "turn:"
 _KIND = {"kind": "conversation"}
 PRUNE_EVERY = 20
 """Number of writes between deletions of a conversation's earlier states; the first is at the first write of a process.
@@ -63,14 +66,21 @@ class ConversationStore:
     Args:
         saver: The checkpoint store.
         journal: Journal that forgets the calls of deleted threads; None without one.
+        transcripts: Where the transcripts of calls are, which are deleted with their threads; None for no place.
         page_checkpoints: Number of checkpoints that ``all_threads`` reads at once.
     """
 
     def __init__(
-        self, saver: Saver, journal: CallJournal | None = None, *, page_checkpoints: int = PAGE_CHECKPOINTS
+        self,
+        saver: Saver,
+        journal: CallJournal | None = None,
+        *,
+        transcripts: TranscriptPlace | None = None,
+        page_checkpoints: int = PAGE_CHECKPOINTS,
     ) -> None:
         self.saver = saver
         self._journal = journal
+        self._transcripts = transcripts
         self._page_checkpoints = page_checkpoints
         self._writes: Counter[str] = Counter()
         self._graph = record_graph(ConversationState, saver)
@@ -142,9 +152,16 @@ class ConversationStore:
         saved = self.saver.alist(None, filter={"root_thread_id": rag_thread_id})
         return list(dict.fromkeys([rag_thread_id, *[_thread_of(each) async for each in saved]]))
 
-    async def delete_threads(self, thread_ids: Iterable[str]) -> int:
-        """Delete threads with all their checkpoints; returns their number."""
+    async def delete_threads(self, thread_ids: Iterable[str], *, conversation_id: str = "") -> int:
+        """Delete threads with all their checkpoints, and what was recorded of their calls; returns their number.
+
+        ``conversation_id`` deletes what was recorded of the whole conversation. A turn's own thread is deleted once the
+        turn is saved; its recorded calls stay with the turn's search tree.
+        """
         deleted = list(thread_ids)
+        recorded = [each for each in (*deleted, conversation_id) if each and not each.startswith(_TURN_PREFIX)]
+        if recorded:
+            await forget_transcripts(self._transcripts, recorded)
         for thread_id in deleted:
             await self.saver.adelete_thread(thread_id)
         if self._journal is not None:
@@ -181,7 +198,7 @@ def conversation_thread(name: str) -> str:
 
 def turn_thread(rag_thread_id: str) -> str:
     """Return the thread id of a turn's graph; the thread is deleted once the turn is saved."""
-    return f"turn:{rag_thread_id}"
+    return f"{_TURN_PREFIX}{rag_thread_id}"
 
 
 def _thread_of(saved: CheckpointTuple) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,11 @@ from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
+from judgetree.modules.addresses import Address
+from judgetree.modules.calls.completion import Completion
+from judgetree.modules.calls.messages import PLAIN_TEXT
+from judgetree.modules.calls.transcript_writer import TranscriptWriter
+from judgetree.modules.calls.transcripts import TranscriptPlace
 from judgetree.modules.errors import DependencyError
 from tests.browser import elements_of, needs_browser
 from tests.call_records import call_record
@@ -62,6 +69,21 @@ def sample(text: str = ATTACK) -> SearchTree:
         ),
     )
     return SearchTree(root=root, fingerprint={"judge": text})
+
+
+def recorded(folder: Path, tree: SearchTree, said: str = ATTACK) -> SearchTree:
+    """The tree with what its call was sent and replied."""
+    place = TranscriptPlace(url=Address(f"sqlite:///{folder / 'transcripts.sqlite'}"))
+    reply = Completion(text=said, thinking="hm", finish_reason="stop")
+
+    async def write() -> None:
+        writer = TranscriptWriter(place, record="full")
+        await writer.open()
+        writer.keep(CALL, [("system", "Judge."), ("user", said)], PLAIN_TEXT, reply, root="t0", owner="t0")
+        await writer.aclose()
+
+    asyncio.run(write())
+    return replace(tree, transcripts=place)
 
 
 both = pytest.mark.parametrize("tree", [sample(), conversation()], ids=["search tree", "conversation"])
@@ -187,3 +209,19 @@ def test_browser_filters_by_verdict_and_keeps_what_leads_there(tmp_path: Path) -
         "chunk card verdict-cancelled",
         "chunk card verdict-unknown",
     ]
+
+
+def test_a_recorded_call_opens_at_its_chunk_to_what_was_sent_and_came(tmp_path: Path) -> None:
+    page = recorded(tmp_path, sample()).to_html()
+    allow_own_script_and_style_alone(page)
+    root: Any = part(page, "tree")
+    [call] = root["root"]["chunks"][0]["said"]
+    assert call["texts"] == [["system", "Judge."], ["user", ATTACK], ["thinking", "hm"], ["reply", ATTACK]]
+    assert root["root"]["said"] == []
+    assert all(not chunk["said"] for chunk in part(sample().to_html(), "tree")["root"]["chunks"])  # type: ignore[index]
+
+
+@needs_browser
+def test_what_the_judge_was_sent_is_a_fold_of_the_chunk(tmp_path: Path) -> None:
+    shown = elements_of(recorded(tmp_path, sample("rapids")).to_html(), tmp_path, address="#search=rapids")
+    assert "What the judge was sent and replied (Call 1: judge" in shown

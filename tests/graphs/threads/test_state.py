@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from judgetree.graphs.threads.state import ChunkPatch, merge_chunks, merge_usage
+from judgetree.graphs.threads.state import ChunkPatch, Search, merge_chunks, merge_searches, merge_usage
 from judgetree.modules.calls.usage import CallRecord
 from tests.call_records import call_record
 
@@ -88,3 +88,10 @@ def test_merge_usage_is_a_union(one: list[CallRecord], two: list[CallRecord], th
 
 def test_merge_usage_lets_the_later_record_of_a_call_win() -> None:
     assert merge_usage([record("a", 1), record("b", 1)], [record("a", 7)]) == [record("a", 7), record("b", 1)]
+
+
+def test_searches_are_kept_once_in_the_order_of_their_ends() -> None:
+    first, second = (Search(query="q", chunk_ids=["a"], seconds=0.5, ended_at=at) for at in (1.0, 2.0))
+    assert merge_searches([], []) == []
+    assert merge_searches([second], [first]) == merge_searches([first], [second]) == [first, second]
+    assert merge_searches([first, second], [first]) == [first, second]

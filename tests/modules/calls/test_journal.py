@@ -11,10 +11,10 @@ from typing import TypeVar
 
 import pytest
 
+from judgetree.modules.calls.call_files import PostgresCallFile, SqliteCallFile
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.growing_text import Listeners
-from judgetree.modules.calls.journal import BOOKED_TO, CallJournal, ThreadCalls, thread_calls
-from judgetree.modules.calls.journal_files import PostgresJournal, SqliteJournal
+from judgetree.modules.calls.journal import BOOKED_TO, JOURNAL_TABLES, CallJournal, ThreadCalls, thread_calls
 from judgetree.modules.calls.journaled import complete_journaled
 from judgetree.modules.calls.messages import PLAIN_TEXT
 from judgetree.modules.calls.record import INTERRUPTED
@@ -29,12 +29,12 @@ Opener = Callable[[], CallJournal]
 def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     """Opens the journal as a new process would."""
     if request.param == "sqlite":
-        return lambda: CallJournal(lambda: SqliteJournal(tmp_path / "calls.sqlite"))
+        return lambda: CallJournal(lambda: SqliteCallFile(tmp_path / "calls.sqlite", JOURNAL_TABLES))
     url = request.getfixturevalue("postgres_url")
     psycopg = pytest.importorskip("psycopg")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS judgetree_calls, judgetree_format")
-    return lambda: CallJournal(lambda: PostgresJournal(url))
+    return lambda: CallJournal(lambda: PostgresCallFile(url, JOURNAL_TABLES))
 
 
 def in_a_life(opened: Opener, work: Callable[[CallJournal], Awaitable[T]]) -> T:
@@ -171,7 +171,7 @@ def test_finished_threads_and_closed_books_are_forgotten(reopened: Opener) -> No
 def test_calls_wait_for_another_writer_and_share_commits(tmp_path: Path) -> None:
     file, commits = tmp_path / "calls.sqlite", 0
 
-    class Counting(SqliteJournal):
+    class Counting(SqliteCallFile):
         def write(self, statements: object) -> None:
             nonlocal commits
             commits += 1
@@ -191,7 +191,7 @@ def test_calls_wait_for_another_writer_and_share_commits(tmp_path: Path) -> None
         await asyncio.gather(*asked)
         assert len(await journal.calls_of("t")) == 50
 
-    in_a_life(lambda: CallJournal(lambda: Counting(file)), life)
+    in_a_life(lambda: CallJournal(lambda: Counting(file, JOURNAL_TABLES)), life)
     assert commits < 25, "100 writes and the tables"
 
 
@@ -203,7 +203,7 @@ def test_long_log_is_moved_into_the_file(tmp_path: Path) -> None:
         assert (tmp_path / "calls.sqlite-wal").stat().st_size < 10_000_000
         assert (tmp_path / "calls.sqlite").stat().st_size > 500_000
 
-    in_a_life(lambda: CallJournal(lambda: SqliteJournal(tmp_path / "calls.sqlite")), life)
+    in_a_life(lambda: CallJournal(lambda: SqliteCallFile(tmp_path / "calls.sqlite", JOURNAL_TABLES)), life)
 
 
 def test_journal_that_cannot_be_used_lets_no_call_be_made(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_journal_that_cannot_be_used_lets_no_call_be_made(tmp_path: Path) -> Non
         with pytest.raises(SettingsError, match="No model is called without it"):
             await ask(model, CallMeter(node="judge", calls=calls))
 
-    in_a_life(lambda: CallJournal(lambda: SqliteJournal(tmp_path / "calls.sqlite")), life)
+    in_a_life(lambda: CallJournal(lambda: SqliteCallFile(tmp_path / "calls.sqlite", JOURNAL_TABLES)), life)
     assert model.calls == 0
 
 
@@ -226,4 +226,6 @@ def test_journal_of_another_format_is_refused_by_name(tmp_path: Path) -> None:
         connection.execute("INSERT INTO format VALUES ('judgetree-call-journal/1')")
         connection.commit()
     with pytest.raises(SettingsError, match=r"calls\.sqlite has the format 'judgetree-call-journal/1'"):
-        in_a_life(lambda: CallJournal(lambda: SqliteJournal(file)), lambda journal: journal.calls_of("t"))
+        in_a_life(
+            lambda: CallJournal(lambda: SqliteCallFile(file, JOURNAL_TABLES)), lambda journal: journal.calls_of("t")
+        )

@@ -119,6 +119,7 @@ def test_meter_records_what_it_was_told_and_where_it_stands() -> None:
     meter.record(kind="chat", model="m", started=started)
     first, second = meter.records
     assert first.pop("seconds") == pytest.approx(1.5, abs=1)
+    assert first.pop("ended_at") == pytest.approx(time.time(), abs=60)
     assert first["call_id"] != second["call_id"]
     assert {key: value for key, value in first.items() if key != "call_id"} == {
         "kind": "chat",

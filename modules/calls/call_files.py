@@ -1,44 +1,105 @@
-"""Files of the journal of model calls: in SQLite, or as a table in PostgreSQL."""
+"""Databases of model calls, such as their journal: a file in SQLite, or tables in PostgreSQL."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from filelock import FileLock
 
 from ..errors import SettingsError
-from ..formats import format_of, refuse_other_format
+from ..formats import Thing, format_of, refuse_other_format
 from ..postgres import may_be_closed
 from ..sqlite_cache import transaction
-from .journal import Statement
 
 if TYPE_CHECKING:
     import psycopg
 
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS {prefix}format (format TEXT PRIMARY KEY)",
-    "CREATE TABLE IF NOT EXISTS {prefix}calls (call_key {bytes} PRIMARY KEY, root TEXT NOT NULL, "
-    "booked_to TEXT NOT NULL, estimate TEXT NOT NULL, kept TEXT, lost INTEGER NOT NULL)",
-    "CREATE INDEX IF NOT EXISTS {prefix}calls_by_root ON {prefix}calls (root)",
-    "CREATE INDEX IF NOT EXISTS {prefix}calls_by_book ON {prefix}calls (booked_to)",
-    "INSERT INTO {prefix}format VALUES ('{format}') ON CONFLICT DO NOTHING",
-)
+Statement = tuple[str, Sequence[object]]
+"""SQL with ``?`` for each of its parameters."""
+
+
+class ReadableFile(Protocol):
+    """A database that can be read. Its methods block, and are called by a single thread."""
+
+    name: str
+    """The file's name in error messages."""
+
+    def read(self, statement: Statement) -> list[tuple[object, ...]]:
+        """Return the rows of a query."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class CallFile(ReadableFile, Protocol):
+    """A database of calls. All but ``write_at_once`` block, and are called by a single thread."""
+
+    def write_at_once(self, statement: Statement) -> bool:
+        """Execute a statement in its own transaction if that needs no waiting; return whether it was executed."""
+        ...
+
+    def write(self, statements: Iterable[Statement]) -> None:
+        """Execute all statements in one transaction; on return they survive the end of the process."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """The tables of one kind of call file."""
+
+    thing: Thing
+    """Kind of data that the format names."""
+    names: tuple[str, ...]
+    """Names of the tables, the table of the format last; PostgreSQL has them with the prefix ``judgetree_``."""
+    create: tuple[str, ...]
+    """Statements that create them if they are missing: ``{prefix}`` stands before each name, ``{bytes}`` for the type
+    of binary columns."""
+    remedy: str
+    """Advice for a file of another format, in whole sentences."""
+    exclusive: bool = False
+    """Whether writers of several processes wait for each other in PostgreSQL too, as they do in SQLite."""
+
+    def statements(self, *, prefix: str, binary: str) -> list[Statement]:
+        """Return the statements that create the tables, and note their format in one that is new."""
+        table = f"{prefix}{self.names[-1]}"
+        made = [sql.format(prefix=prefix, bytes=binary) for sql in self.create]
+        made.append(f"CREATE TABLE IF NOT EXISTS {table} (format TEXT PRIMARY KEY)")
+        made.append(f"INSERT INTO {table} VALUES ('{format_of(self.thing)}') ON CONFLICT DO NOTHING")
+        return [(sql, ()) for sql in made]
+
+    def refuse_other(self, file: ReadableFile) -> None:
+        """Check the format of an open file.
+
+        Raises:
+            SettingsError: It has another format.
+        """
+        where = f"The {self.thing.replace('-', ' ')} {file.name}"
+        for (found,) in file.read((f"SELECT * FROM {self.names[-1]}", ())):
+            refuse_other_format(found, self.thing, where=where, remedy=self.remedy, error=SettingsError)
+
+
+_PREFIX = "judgetree_"
 _BUSY_TIMEOUT_S = 30.0
 _WRITES_A_CHECKPOINT = 500
 """Writes after which SQLite's log is moved into the file, which waits for the disk."""
-_FORMAT = format_of("call-journal")
-_REMEDY = "Move it away; unfinished questions then start over."
 
 
-class SqliteJournal:
-    """A journal in a SQLite file, which processes may share."""
+class SqliteCallFile:
+    """A SQLite file, which processes may share."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, tables: Tables, *, keeps_log: bool = True) -> None:
         """Open the file, created if missing.
+
+        With a log beside it (WAL), writes are quick, and all writers must be on one machine; without, a commit waits
+        for the disk.
 
         Raises:
             SettingsError: It has another format.
@@ -47,12 +108,13 @@ class SqliteJournal:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = _connect_sqlite(path, timeout=_BUSY_TIMEOUT_S)
         with FileLock(path.with_name(path.name + ".lock")):
-            self._connection.execute("PRAGMA journal_mode = WAL")  # does not wait for others, whatever the timeout
-            self.write((table.format(prefix="", bytes="BLOB", format=_FORMAT), ()) for table in _TABLES)
+            if keeps_log:
+                self._connection.execute("PRAGMA journal_mode = WAL")  # does not wait for others, whatever the timeout
+            self.write(tables.statements(prefix="", binary="BLOB"))
         self._at_once = _connect_sqlite(path, timeout=0)
         self._at_once.execute("PRAGMA wal_autocheckpoint = 0")  # which would wait for the disk
         self._until_checkpoint = _WRITES_A_CHECKPOINT
-        _refuse_other(self.read(("SELECT format FROM format", ())), self.name)
+        tables.refuse_other(self)
 
     def write_at_once(self, statement: Statement) -> bool:
         """Execute one statement unless another writer or a due checkpoint of SQLite's log would make it wait."""
@@ -85,24 +147,26 @@ class SqliteJournal:
         self._connection.close()
 
 
-class PostgresJournal:
-    """A journal beside the checkpoints in PostgreSQL, so that any machine can resume."""
+class PostgresCallFile:
+    """Tables beside the checkpoints in PostgreSQL, so that any machine has them."""
 
     name = "in PostgreSQL"
 
-    def __init__(self, url: str) -> None:
-        """Connect, and create the tables ``judgetree_calls`` and ``judgetree_format`` if they are missing.
+    def __init__(self, url: str, tables: Tables) -> None:
+        """Connect, and create the tables if they are missing.
 
         Raises:
             SettingsError: They have another format.
         """
         self._url = url
+        self._exclusive = tables.exclusive and f"judgetree {tables.thing}"
+        self._own_name = re.compile(rf"\b({'|'.join(tables.names)})\b")
         self._connection = self._connect()
         with self._connection.transaction():
             self._connection.execute("SELECT pg_advisory_xact_lock(hashtext('judgetree call journal'))")
-            for table in _TABLES:
-                self._connection.execute(table.format(prefix="judgetree_", bytes="BYTEA", format=_FORMAT))
-        _refuse_other(self.read(("SELECT format FROM format", ())), self.name)
+            for sql, _ in tables.statements(prefix=_PREFIX, binary="BYTEA"):
+                self._connection.execute(sql)
+        tables.refuse_other(self)
 
     def write_at_once(self, statement: Statement) -> bool:
         """Return False: every write waits for the server."""
@@ -113,17 +177,22 @@ class PostgresJournal:
         connection, several = self._open(), list(statements)
         # A transaction's own statements would be two more round trips.
         with connection.transaction() if len(several) > 1 else nullcontext():
+            if self._exclusive:
+                connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (self._exclusive,))
             for sql, parameters in several:
-                connection.execute(_in_postgres(sql), parameters)
+                connection.execute(self._translated(sql), parameters)
 
     def read(self, statement: Statement) -> list[tuple[object, ...]]:
         """Return all rows of a query."""
         sql, parameters = statement
-        return self._open().execute(_in_postgres(sql), parameters).fetchall()
+        return self._open().execute(self._translated(sql), parameters).fetchall()
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+    def _translated(self, sql: str) -> str:
+        return self._own_name.sub(rf"{_PREFIX}\1", sql).replace("?", "%s")
 
     def _open(self) -> psycopg.Connection:
         if self._connection.closed or may_be_closed(self._connection):  # the server was restarted
@@ -146,12 +215,3 @@ def _connect_sqlite(path: Path, *, timeout: float) -> sqlite3.Connection:
     # Commits reach the system at once, which a killed process does not take back; a power cut may.
     connection.execute("PRAGMA synchronous = NORMAL")
     return connection
-
-
-def _in_postgres(sql: str) -> str:
-    return sql.replace("?", "%s").replace("calls", "judgetree_calls").replace("FROM format", "FROM judgetree_format")
-
-
-def _refuse_other(found: list[tuple[object, ...]], name: str) -> None:
-    for (each,) in found:
-        refuse_other_format(each, "call-journal", where=f"The call journal {name}", remedy=_REMEDY, error=SettingsError)

@@ -1,0 +1,133 @@
+"""Search trees sent as traces of OpenTelemetry (extra ``telemetry``), for Phoenix, Langfuse, LangSmith and others."""
+
+from __future__ import annotations
+
+import logging
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from ...modules.errors import DependencyError, SettingsError
+from .search_tree import SearchTree
+from .spans import Span, spans_of, trace_id_of
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+logger = logging.getLogger(__name__)
+
+_EXTRA = 'Telemetry needs an extra: pip install "judgetree[telemetry]"'
+
+
+def send_tree(tree: SearchTree, exporter: SpanExporter | None = None) -> int:
+    """Send the spans of a tree (``spans_of``); it blocks, and returns their number.
+
+    ::
+
+        send_tree(session.ask("Which oil does KS-1 need?").tree)
+
+    Args:
+        tree: A finished, failed or open tree.
+        exporter: Receives the spans; None sends them over HTTP as the standard variables say
+            (``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_EXPORTER_OTLP_HEADERS``, ``OTEL_SERVICE_NAME``).
+
+    Raises:
+        DependencyError: The extra ``telemetry`` is not installed.
+        SettingsError: The endpoint does not take them.
+    """
+    from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415 - the extra "telemetry"
+
+    spans = otel_spans(tree)
+    own = exporter or open_exporter()
+    try:
+        if own.export(spans) is not SpanExportResult.SUCCESS:
+            raise SettingsError(
+                "The spans were not taken. Check OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS, and that "
+                "the collector runs."
+            )
+    finally:
+        if exporter is None:
+            own.shutdown()
+    return len(spans)
+
+
+def otel_spans(tree: SearchTree) -> list[ReadableSpan]:
+    """Return the spans of a tree as those of OpenTelemetry's SDK.
+
+    Raises:
+        DependencyError: The extra ``telemetry`` is not installed.
+    """
+    try:
+        from opentelemetry import trace  # noqa: PLC0415 - the extra "telemetry"
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+        from opentelemetry.sdk.trace import ReadableSpan  # noqa: PLC0415
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope  # noqa: PLC0415
+    except ImportError as error:
+        raise DependencyError(_EXTRA) from error
+    trace_id = int.from_bytes(trace_id_of(tree))
+    resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or "judgetree"})
+    scope = InstrumentationScope("judgetree")
+
+    def context_of(span_id: bytes) -> trace.SpanContext:
+        flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
+        return trace.SpanContext(trace_id, int.from_bytes(span_id), is_remote=False, trace_flags=flags)
+
+    def converted(span: Span) -> ReadableSpan:
+        failed = trace.Status(trace.StatusCode.ERROR, span.error)
+        return ReadableSpan(
+            name=span.name,
+            context=context_of(span.span_id),
+            parent=context_of(span.parent_id) if span.parent_id else None,
+            resource=resource,
+            attributes=dict(span.attributes),
+            kind=trace.SpanKind.CLIENT if span.is_call else trace.SpanKind.INTERNAL,
+            status=failed if span.error else trace.Status(trace.StatusCode.OK),
+            start_time=span.start_ns,
+            end_time=span.end_ns,
+            instrumentation_scope=scope,
+        )
+
+    return [converted(span) for span in spans_of(tree)]
+
+
+def open_exporter() -> SpanExporter:
+    """Return the exporter over HTTP that the standard variables describe.
+
+    Raises:
+        DependencyError: The extra ``telemetry`` is not installed.
+    """
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+    except ImportError as error:
+        raise DependencyError(_EXTRA) from error
+    exporter: SpanExporter = OTLPSpanExporter()
+    return exporter
+
+
+class TelemetrySender:
+    """Sends trees one after the other in a thread of its own. What cannot be sent costs a warning, and no question."""
+
+    def __init__(self, exporter: SpanExporter | None = None) -> None:
+        """Send to an exporter; None opens that of the standard variables.
+
+        Raises:
+            DependencyError: The extra ``telemetry`` is not installed.
+        """
+        self._exporter = exporter or open_exporter()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="telemetry")
+
+    def send(self, tree: SearchTree) -> Future[None]:
+        """Send a tree some time later; it returns at once."""
+        return self._thread.submit(self._send, tree)
+
+    def close(self) -> None:
+        """Wait until all trees are sent, and close the exporter."""
+        self._thread.shutdown(wait=True)
+        self._exporter.shutdown()
+
+    def _send(self, tree: SearchTree) -> None:
+        try:
+            send_tree(tree, self._exporter)
+        except Exception as error:  # noqa: BLE001 - the answer matters more than its trace
+            logger.warning("The trace of %s was not sent: %s", tree.root.thread_id, error)

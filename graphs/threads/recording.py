@@ -1,0 +1,70 @@
+"""Recording of model calls: which texts are kept, and where."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...modules.addresses import Address
+from ...modules.calls.transcript_writer import TranscriptWriter
+from ...modules.calls.transcripts import TranscriptPlace
+from ...modules.settings import Record, Settings, load_settings
+from .checkpoints import is_postgres
+
+RUN_FILE = "transcripts.sqlite"
+"""Name of the file of transcripts in a run directory."""
+_SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """Which texts of a graph's model calls are kept, and where.
+
+    >>> Recording().record
+    'full'
+    """
+
+    record: Record = "full"
+    file: Path | None = None
+    """SQLite file of the transcripts; None keeps them beside the checkpoints: in a file of their own, or in the same
+    PostgreSQL database."""
+    secrets: tuple[str, ...] | None = field(default=None, repr=False)
+    """Keys and passwords, which are starred out of every text; None takes those of settings and environment."""
+
+    @classmethod
+    def of(cls, settings: Settings, *, file: Path | None = None) -> Recording:
+        """Return the recording that settings describe; one that is not set is full."""
+        return cls(record=settings.record or "full", file=file, secrets=settings.secrets())
+
+    def place_for(self, checkpoints: str) -> TranscriptPlace | None:
+        """Return the place of the transcripts of a checkpoint store, which need not exist; None for one in memory."""
+        if self.file is not None:
+            return TranscriptPlace(url=Address(f"{_SQLITE}{self.file}"), shared=is_postgres(checkpoints))
+        if is_postgres(checkpoints):
+            return TranscriptPlace(url=Address(checkpoints))
+        if not checkpoints.startswith(_SQLITE):
+            return None
+        path = Path(checkpoints.removeprefix(_SQLITE))
+        return TranscriptPlace(url=Address(f"{_SQLITE}{path.with_name(f'{path.stem}-transcripts.sqlite')}"))
+
+
+@asynccontextmanager
+async def open_recorder(recording: Recording, checkpoints: str) -> AsyncIterator[TranscriptWriter | None]:
+    """Open the recorder of a checkpoint store's calls; None where none are recorded.
+
+    Raises:
+        SettingsError: The file of transcripts cannot be opened, or has another format.
+    """
+    place = recording.place_for(checkpoints)
+    if place is None or recording.record == "none":
+        yield None
+        return
+    secrets = load_settings().secrets() if recording.secrets is None else recording.secrets
+    writer = TranscriptWriter(place, record=recording.record, secrets=secrets)
+    await writer.open()
+    try:
+        yield writer
+    finally:
+        await writer.aclose()

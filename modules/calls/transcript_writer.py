@@ -1,0 +1,205 @@
+"""The recorder of model calls: it writes their transcripts in a thread of its own, many a commit."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..disk import is_full_disk
+from ..errors import SettingsError, UserError
+from ..redaction import starred
+from ..settings import without_secrets
+from .call_files import CallFile, Statement
+from .completion import Completion
+from .messages import CallOptions, Message
+from .record import CallRecord
+from .transcripts import TranscriptPlace, call_key_of, delete_statements, packed, parts_of
+
+logger = logging.getLogger(__name__)
+
+_INSERT = "INSERT INTO {} VALUES ({}) ON CONFLICT DO NOTHING"
+_TEXTS_REMEMBERED = 256
+"""Texts that are starred and compressed once while they repeat, such as the instructions of a judge."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Taken:
+    root: str
+    owner: str
+    record: CallRecord
+    messages: Sequence[Message]
+    options: CallOptions
+    reply: Completion | None
+
+
+class TranscriptWriter:
+    """Writes the transcripts of one place. ``keep`` returns at once; the coroutines run on judgetree's own loop.
+
+    A write that fails, as on a full disk, costs no question: recording stops, with a warning.
+    """
+
+    def __init__(
+        self, place: TranscriptPlace, *, record: Literal["full", "prompts"], secrets: Iterable[str] = ()
+    ) -> None:
+        """Write to a place, opened by ``open``; ``secrets`` are starred out of every text."""
+        self.place = place
+        self._keeps_replies = record == "full"
+        self._secrets = tuple(secrets)
+        self._file: CallFile | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="transcripts")
+        self._lock = threading.Lock()
+        self._waiting: list[_Taken] = []
+        self._writing: Future[None] | None = None
+        self._packed = functools.lru_cache(_TEXTS_REMEMBERED)(self._pack)
+
+    async def open(self) -> None:
+        """Open the place, so that an unusable one is reported before the first call.
+
+        Raises:
+            SettingsError: It cannot be opened, or has another format.
+        """
+        try:
+            self._file = await asyncio.get_running_loop().run_in_executor(self._thread, self.place.open)
+        except UserError:
+            raise
+        except Exception as error:
+            raise SettingsError(
+                f"The transcripts {self.place.url} cannot be written: {' '.join(str(error).split())}. Check the file "
+                "and its rights, or record nothing: JUDGETREE_RECORD=none."
+            ) from error
+
+    def keep(
+        self,
+        record: CallRecord,
+        messages: Sequence[Message],
+        options: CallOptions,
+        reply: Completion | None,
+        *,
+        root: str,
+        owner: str,
+    ) -> None:
+        """Take a transcript, which is on the disk after ``flush``; one that is there already stays.
+
+        Args:
+            record: Record of the call.
+            messages: What was sent.
+            options: Options of the call.
+            reply: What came back; None for a failed call.
+            root: Root thread of the call's tree.
+            owner: Id of the conversation, or the root again; its deletion deletes the transcript.
+        """
+        if self._file is None:
+            return
+        reply = reply if self._keeps_replies else None
+        taken = _Taken(root=root, owner=owner, record=record, messages=messages, options=options, reply=reply)
+        with self._lock:
+            self._waiting.append(taken)
+            if self._writing is None:
+                self._writing = self._thread.submit(self._write_all)
+
+    async def flush(self) -> None:
+        """Wait until all transcripts taken so far are written."""
+        writing = self._writing
+        if writing is not None:
+            await asyncio.shield(asyncio.wrap_future(writing))
+
+    async def aclose(self) -> None:
+        """Write what is waiting and close the place."""
+        await self.flush()
+        file, self._file = self._file, None
+        if file is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, file.close)
+        self._thread.shutdown(wait=False)
+
+    # --- in the thread ---
+
+    def _write_all(self) -> None:
+        while True:
+            with self._lock:
+                batch, self._waiting = self._waiting, []
+                if not batch:
+                    self._writing = None
+                    return
+            self._write(batch)
+
+    def _write(self, batch: Sequence[_Taken]) -> None:
+        file = self._file
+        if file is None:
+            return
+        try:
+            file.write([statement for taken in batch for statement in self._statements(taken)])
+        except Exception as error:  # noqa: BLE001 - what was asked matters more than what was written about it
+            self._file = None
+            cause = "the disk is full" if is_full_disk(error) else " ".join(str(error).split())
+            logger.warning("Calls are no longer recorded: %s cannot be written (%s).", self.place.url, cause)
+            file.close()
+
+    def _statements(self, taken: _Taken) -> list[Statement]:
+        key = call_key_of(taken.record["call_id"])
+        # Before they become JSON, whose escapes would hide where a word begins.
+        record = {**taken.record, "error": self._starred(taken.record["error"])}
+        reply = taken.reply and replace(
+            taken.reply, text=self._starred(taken.reply.text), thinking=self._starred(taken.reply.thinking)
+        )
+        _, packed_record = packed(json.dumps(record, separators=(",", ":"), ensure_ascii=False))
+        row = (key, taken.root, taken.owner, packed_record)
+        statements: list[Statement] = [(_INSERT.format("transcripts", "?, ?, ?, ?"), row)]
+        for place, part in enumerate(parts_of(taken.messages, taken.options, reply)):
+            digest, content = self._packed(part.text)
+            statements += [
+                (_INSERT.format("transcript_parts", "?, ?, ?, ?"), (key, place, part.role, digest)),
+                (_INSERT.format("transcript_texts", "?, ?"), (digest, content)),
+            ]
+        return statements
+
+    def _starred(self, text: str) -> str:
+        return without_secrets(starred(text, self._secrets)) if text else text
+
+    def _pack(self, text: str) -> tuple[bytes, bytes]:
+        return packed(self._starred(text))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadTranscripts:
+    """The recorder of the calls of one tree, or of one turn of a conversation."""
+
+    writer: TranscriptWriter
+    root: str
+    owner: str
+
+    def keep(
+        self, record: CallRecord, messages: Sequence[Message], options: CallOptions, reply: Completion | None
+    ) -> None:
+        """Take the transcript of a call; see ``TranscriptWriter.keep``."""
+        self.writer.keep(record, messages, options, reply, root=self.root, owner=self.owner)
+
+    async def flush(self) -> None:
+        """Wait until all transcripts taken so far are written."""
+        await self.writer.flush()
+
+
+async def forget_transcripts(place: TranscriptPlace | None, names: Iterable[str]) -> None:
+    """Delete the transcripts of root threads or conversations, whether or not calls are recorded now.
+
+    Raises:
+        SettingsError: The place has another format.
+    """
+    if place is None or not place.exists():
+        return
+    statements = delete_statements(names)
+
+    def delete() -> None:
+        file = place.open()
+        try:
+            file.write(statements)
+        finally:
+            file.close()
+
+    await asyncio.to_thread(delete)

@@ -1,0 +1,188 @@
+"""Trees as spans of OpenTelemetry: parents and children as in the tree, true times, texts only where recorded."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.rag.telemetry import TelemetrySender, send_tree
+from judgetree.graphs.session import RagSession
+from judgetree.graphs.threads.context import RagContext
+from judgetree.modules.errors import SettingsError
+from judgetree.modules.judge.generated import GeneratedJudge
+from judgetree.modules.settings import Record, load_settings
+from tests.facts import fact, question
+from tests.graphs.fakes import TableRetriever, chunk
+from tests.loopback import QuietHandler, serving
+from tests.modules.model_endpoints import llm_at
+
+SUB_QUESTION = "How thick is the wall of the drum?"
+CHAIN = question(
+    "en-2hop-01",
+    "How thick is the wall of the vessel that Norm A names?",
+    "40 mm",
+    fact("a.md", "Norm A names the drum.", "Which vessel does Norm A name?", "the drum", SUB_QUESTION),
+    fact("b.md", "The drum's wall is 40 mm thick.", SUB_QUESTION, "40 mm"),
+)
+RETRIEVER = TableRetriever(
+    {
+        CHAIN.question: [chunk("a", "Norm A names the drum."), chunk("x", "Ladders are grey.")],
+        SUB_QUESTION: [chunk("b", "The drum's wall is 40 mm thick.")],
+    }
+)
+
+
+def asked(home: Path, record: Record = "full") -> SearchTree:
+    settings = load_settings(home=home, record=record)
+    with ScriptedServer([CHAIN]) as server:
+        llm = llm_at(server.base_url, retries=0)
+        context = RagContext(reader=llm, retriever=RETRIEVER, judge=GeneratedJudge(llm))
+        with RagSession(context=context, settings=settings) as session:
+            tree = session.ask(CHAIN.question, thread_id="t").tree
+    assert tree.root.answer == "40 mm"
+    return tree
+
+
+def sent(tree: SearchTree) -> Sequence[ReadableSpan]:
+    exporter = InMemorySpanExporter()
+    assert send_tree(tree, exporter) == len(exporter.get_finished_spans())
+    return exporter.get_finished_spans()
+
+
+def attributes(span: ReadableSpan) -> Mapping[str, object]:
+    return span.attributes or {}
+
+
+def parents(spans: Sequence[ReadableSpan]) -> Counter[tuple[str, str]]:
+    names = {span.context.span_id: span.name for span in spans if span.context}
+    return Counter((names[span.parent.span_id] if span.parent else "", span.name) for span in spans)
+
+
+def test_spans_have_the_parents_of_the_tree(tmp_path: Path) -> None:
+    spans = sent(asked(tmp_path))
+    root, sub = "invoke_workflow judge", "invoke_agent judge"
+    assert parents(spans) == {
+        ("", root): 1,
+        (root, "retrieval"): 1,
+        (root, "judge"): 2,
+        (root, sub): 1,
+        (root, "chat m"): 1,
+        (sub, "retrieval"): 1,
+        (sub, "judge"): 1,
+        (sub, "chat m"): 1,
+        ("judge", "chat m"): 3,
+    }
+    assert len({span.context.trace_id for span in spans if span.context}) == 1
+    assert len({span.context.span_id for span in spans if span.context}) == len(spans)
+
+
+def test_times_are_true_and_children_lie_within_their_parents(tmp_path: Path) -> None:
+    before = time.time_ns()
+    tree = asked(tmp_path)
+    after = time.time_ns()
+    spans = sent(tree)
+    by_id = {span.context.span_id: span for span in spans if span.context}
+    millisecond = 1_000_000
+    for span in spans:
+        start, end = span.start_time or 0, span.end_time or 0
+        assert before - millisecond <= start <= end <= after + millisecond
+        if span.parent is not None:
+            above = by_id[span.parent.span_id]
+            assert (above.start_time or 0) - millisecond <= start
+            assert end <= (above.end_time or 0) + millisecond
+    judging = [span for span in spans if span.name == "judge"]
+    search = next(
+        span for span in spans if span.name == "retrieval" and span.parent and not by_id[span.parent.span_id].parent
+    )
+    assert all((search.end_time or 0) <= (each.start_time or 0) + millisecond for each in judging)
+
+
+def test_calls_follow_the_conventions_of_generative_ai(tmp_path: Path) -> None:
+    tree = asked(tmp_path)
+    chats = [attributes(span) for span in sent(tree) if span.name == "chat m"]
+    records = [record for node in tree.query_nodes() for record in node.usage]
+    for name, field in (("input", "prompt_tokens"), ("output", "completion_tokens")):
+        assert sorted(each[f"gen_ai.usage.{name}_tokens"] for each in chats) == sorted(r[field] for r in records)  # type: ignore[literal-required, type-var]
+    for each in chats:
+        assert (each["gen_ai.operation.name"], each["gen_ai.request.model"]) == ("chat", "m")
+        system, user = json.loads(str(each["gen_ai.input.messages"]))
+        assert (system["role"], user["role"], user["parts"][0]["type"]) == ("system", "user", "text")
+        [reply] = json.loads(str(each["gen_ai.output.messages"]))
+        assert (reply["role"], reply["finish_reason"]) == ("assistant", "stop")
+        assert list(each["gen_ai.response.finish_reasons"]) == ["stop"]  # type: ignore[call-overload]
+    verdicts = {attributes(span)["judgetree.chunk_id"]: attributes(span) for span in sent(tree) if span.name == "judge"}
+    assert {key: each["gen_ai.evaluation.score.value"] for key, each in verdicts.items()} == {
+        "a": 1.0,
+        "x": 0.0,
+        "b": 2.0,
+    }
+    [search, _] = [attributes(span) for span in sent(tree) if span.name == "retrieval"]
+    assert [each["id"] for each in json.loads(str(search["gen_ai.retrieval.documents"]))] == ["a", "x"]
+
+
+def test_without_a_recording_no_text_is_sent(tmp_path: Path) -> None:
+    spans = sent(asked(tmp_path, record="none"))
+    said = repr([(span.name, dict(attributes(span))) for span in spans])
+    assert len(spans) == 12
+    for text in ("Norm A", "drum", "40 mm", "Ladders"):
+        assert text not in said
+
+
+def test_a_tree_that_is_sent_twice_is_one_trace(tmp_path: Path) -> None:
+    tree = asked(tmp_path)
+    again = SearchTree.from_json(tree.to_json())
+    assert [span.context for span in sent(tree)] == [span.context for span in sent(again)]
+
+
+class Refusing(SpanExporter):
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return SpanExportResult.FAILURE
+
+    def shutdown(self) -> None:
+        pass
+
+
+def test_a_collector_that_refuses_is_reported_and_costs_no_question(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tree = asked(tmp_path)
+    with pytest.raises(SettingsError, match="OTEL_EXPORTER_OTLP_ENDPOINT"):
+        send_tree(tree, Refusing())
+    sender = TelemetrySender(Refusing())
+    sender.send(tree)
+    sender.close()
+    assert "The trace of t was not sent" in caplog.text
+
+
+def test_a_session_sends_each_question_to_the_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    bodies: list[bytes] = []
+
+    class Collector(QuietHandler):
+        def do_POST(self) -> None:
+            assert self.path == "/v1/traces"
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            bodies.append(gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body)
+            self.answer(b"", headers={"Content-Type": "application/x-protobuf"})
+
+    with serving(Collector) as url:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+        monkeypatch.setenv("JUDGETREE_TELEMETRY", "otlp")
+        tree = asked(tmp_path)
+    [body] = bodies
+    [resource] = ExportTraceServiceRequest.FromString(body).resource_spans
+    assert {each.key: each.value.string_value for each in resource.resource.attributes}["service.name"] == "judgetree"
+    assert [span.name for span in resource.scope_spans[0].spans] == [span.name for span in sent(tree)]
