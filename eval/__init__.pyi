@@ -5,6 +5,9 @@ from .datasets.questions import Dataset as Dataset
 from .datasets.questions import EvalQuestion as EvalQuestion
 from .datasets.registry import DATASETS as DATASETS
 from .datasets.registry import load_dataset as load_dataset
+from .papers.files import write_csv as write_csv
+from .papers.files import write_latex as write_latex
+from .papers.files import write_plots as write_plots
 from .reports.compare import Comparison as Comparison
 from .reports.compare import compare_runs as compare_runs
 from .reports.page import write_report as write_report
@@ -23,3 +26,10 @@ from .runs.rerun import Rerun as Rerun
 from .runs.rerun import load_rerun as load_rerun
 from .runs.runner import Progress as Progress
 from .runs.runner import RunSummary as RunSummary
+from .score_with_metric import score as score
+from .scoring.models import ScoringOptions as ScoringOptions
+from .scoring.run_scorer import ScoringSummary as ScoringSummary
+from .scoring.sample import Metric as Metric
+from .scoring.sample import MetricSample as MetricSample
+from .sweeps.sweep_report import SweepReport as SweepReport
+from .sweeps.sweep_report import sweep as sweep

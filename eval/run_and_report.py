@@ -11,9 +11,10 @@ from ..modules.settings import Settings
 from .datasets.own_questions import keep_questions
 from .reports.report import Report, load_report
 from .runs.batch_run import RunOptions, run_experiment
-from .runs.experiment import Experiment, load_experiment
+from .runs.experiment import Experiment, experiment_keys, load_experiment
 from .runs.rerun import load_rerun
 from .runs.runner import Progress
+from .sweeps.grid import SWEPT
 
 
 def run(
@@ -69,6 +70,10 @@ def _experiment(experiment: Experiment | Path | str | None, keys: dict[str, obje
         # A dump would have its secrets starred out.
         set_before = {name: getattr(experiment, name) for name in experiment.model_fields_set}
         return load_experiment(None, **{**set_before, **keys})
+    path = Path(experiment) if experiment is not None else None
+    given = experiment_keys(path, **keys)
+    if listed := [name for name in SWEPT if isinstance(given.get(name), list | tuple)]:
+        raise SettingsError(f"{', '.join(listed)} lists values: run the grid with evaluation.sweep, or give one value.")
     if experiment is None and not keys:
         raise SettingsError("No experiment: give an experiment, a YAML file, or at least dataset=NAME:PATH.")
-    return load_experiment(Path(experiment) if experiment is not None else None, **keys)
+    return load_experiment(path, **keys)

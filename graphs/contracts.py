@@ -69,7 +69,7 @@ def check_chat_model(llm: ChatLLM) -> None:
     Raises:
         ContractError: It breaks a rule.
     """
-    _require(isinstance(llm.model, str) and llm.model != "", "model is a name", llm.model)
+    require(isinstance(llm.model, str) and llm.model != "", "model is a name", llm.model)
     _run(_check_calls(llm))
 
 
@@ -83,29 +83,29 @@ def check_system(build: GraphBuilder) -> None:
     with _built(build, finished.context()) as graph:
         thread: RunnableConfig = {"configurable": {"thread_id": "contract"}}
         state = graph.invoke(_QUERY, thread)
-        _require(isinstance(state.get("answer"), str) and state["answer"] != "", "a run ends with an answer", state)
+        require(isinstance(state.get("answer"), str) and state["answer"] != "", "a run ends with an answer", state)
         calls = finished.reader.calls
         again = graph.invoke(_QUERY, thread)
-        _require(again["answer"] == state["answer"], "a finished thread is returned as it is", again.get("answer"))
-        _require(
+        require(again["answer"] == state["answer"], "a finished thread is returned as it is", again.get("answer"))
+        require(
             finished.reader.calls == calls, "a finished thread makes no call", f"{finished.reader.calls - calls} more"
         )
         tree = SearchTree.from_history(graph, "contract")
-        _require(tree.root.answer == state["answer"], "the answer is in the thread's tree", tree.root.answer)
+        require(tree.root.answer == state["answer"], "the answer is in the thread's tree", tree.root.answer)
         recorded = tree.usage["llm_calls"]
-        _require(recorded == calls, "each call is in the records of the state", f"{recorded} of {calls} calls")
+        require(recorded == calls, "each call is in the records of the state", f"{recorded} of {calls} calls")
     failing = _Services(failures=1)
     with _built(build, failing.context()) as graph:
         try:
             graph.invoke(_QUERY, thread)
         except ModelCallError:
             state = graph.invoke(_QUERY, thread)
-        _require(bool(state.get("answer")), "a thread whose model failed once is resumed", state)
+        require(bool(state.get("answer")), "a thread whose model failed once is resumed", state)
     poor = _Services()
     with _built(build, poor.context(calls=1)) as graph:
         state = graph.invoke(_QUERY, thread)
-        _require(poor.reader.calls <= 1, "the budget of model calls is kept", f"{poor.reader.calls} calls of 1")
-        _require(bool(state.get("answer")), "a spent budget still gives an answer", state)
+        require(poor.reader.calls <= 1, "the budget of model calls is kept", f"{poor.reader.calls} calls of 1")
+        require(bool(state.get("answer")), "a spent budget still gives an answer", state)
 
 
 def _built(build: GraphBuilder, context: RagContext) -> RagGraph:
@@ -114,7 +114,7 @@ def _built(build: GraphBuilder, context: RagContext) -> RagGraph:
         graph = build(checkpointer="memory:", context=context, durability="async")
     except Exception as error:
         raise ContractError(f"{rule}; it raised {type(error).__name__}: {error}") from error
-    _require(isinstance(graph, RagGraph), rule, graph)
+    require(isinstance(graph, RagGraph), rule, graph)
     return graph
 
 
@@ -122,44 +122,44 @@ async def _check_verdicts(judge: Judge) -> None:
     chunks = [_chunk(place, text) for place, text in enumerate(_TEXTS)]
     untouched = copy.deepcopy(chunks)
     alone = [await _verdict(judge, chunk, expand=expand) for chunk in chunks for expand in (True, False)]
-    _require(chunks == untouched, "a judge leaves the chunk as it is", chunks)
+    require(chunks == untouched, "a judge leaves the chunk as it is", chunks)
     for place, verdict in enumerate(alone):
         problem = checked_verdict(verdict).problem
-        _require(not problem.startswith("The judge gave"), "a verdict has allowed values", problem)
+        require(not problem.startswith("The judge gave"), "a verdict has allowed values", problem)
         was_expanded = place % 2 == 0
         may_lack_question = verdict.score != 1 or bool(verdict.problem) or not was_expanded
-        _require(may_lack_question or bool(verdict.next_query), "a score of 1 has a supplementary question", verdict)
+        require(may_lack_question or bool(verdict.next_query), "a score of 1 has a supplementary question", verdict)
     together = await asyncio.gather(*(_verdict(judge, chunks[0], expand=True) for _ in range(_AT_ONCE)))
-    _require({each.status for each in together} == {alone[0].status}, "verdicts given at once are as alone", together)
+    require({each.status for each in together} == {alone[0].status}, "verdicts given at once are as alone", together)
 
 
 async def _verdict(judge: Judge, chunk: Document, *, expand: bool) -> Verdict:
     meter = CallMeter(node="judge", chunk_id=str(chunk.metadata["chunk_id"]))
     what = f"a judge answers the passage {chunk.page_content[:30]!r} with a verdict"
     verdict = await _awaited(judge.judge(_QUERY, chunk, meter=meter, expand=expand), what)
-    _require(isinstance(verdict, Verdict), what, verdict)
+    require(isinstance(verdict, Verdict), what, verdict)
     return verdict
 
 
 async def _check_hits(retriever: ChunkRetriever, query: str) -> None:
     hits = await _hits(retriever, query)
-    _require(bool(hits), f"the query {query!r} finds something", hits)
+    require(bool(hits), f"the query {query!r} finds something", hits)
     ids = [chunk.metadata.get("chunk_id") for chunk, _ in hits]
-    _require(all(isinstance(each, str) and each for each in ids), "each chunk has a chunk_id, a string", ids)
-    _require(len(set(ids)) == len(ids), "a chunk_id is found once", ids)
+    require(all(isinstance(each, str) and each for each in ids), "each chunk has a chunk_id, a string", ids)
+    require(len(set(ids)) == len(ids), "a chunk_id is found once", ids)
     sources = [chunk.metadata.get("source") for chunk, _ in hits]
-    _require(all(isinstance(each, str) for each in sources), "each chunk has a source, a string", sources)
+    require(all(isinstance(each, str) for each in sources), "each chunk has a source, a string", sources)
     scores = [score for _, score in hits]
     is_finite = all(isinstance(each, int | float) and math.isfinite(each) for each in scores)
-    _require(is_finite, "each score is a finite number", scores)
-    _require(scores == sorted(scores, reverse=True), "the best chunk is first", scores)
+    require(is_finite, "each score is a finite number", scores)
+    require(scores == sorted(scores, reverse=True), "the best chunk is first", scores)
     for chunk, _ in hits:
-        _require(_is_json(chunk.metadata), "metadata can be saved as JSON", chunk.metadata)
+        require(_is_json(chunk.metadata), "metadata can be saved as JSON", chunk.metadata)
     for chunk, _ in hits:
         chunk.metadata.clear()
     together = await asyncio.gather(*(_hits(retriever, query) for _ in range(_AT_ONCE)))
     same = [[chunk.metadata.get("chunk_id") for chunk, _ in each] for each in together]
-    _require(all(each == ids for each in same), "the same query finds the same chunks, many at once too", same[:2])
+    require(all(each == ids for each in same), "the same query finds the same chunks, many at once too", same[:2])
     await _hits(retriever, "?")
 
 
@@ -169,7 +169,7 @@ async def _hits(retriever: ChunkRetriever, query: str) -> list[tuple[Document, f
     is_list = isinstance(hits, list) and all(
         isinstance(hit, tuple) and len(hit) == 2 and isinstance(hit[0], Document) for hit in hits
     )
-    _require(is_list, what, hits)
+    require(is_list, what, hits)
     return hits
 
 
@@ -177,26 +177,26 @@ async def _check_calls(llm: ChatLLM) -> None:
     heard: list[Delta] = []
     meter = CallMeter(node="contract")
     completion = await _completed(llm, meter, on_text=heard.append)
-    _require(isinstance(completion, Completion), "complete gives a Completion", completion)
+    require(isinstance(completion, Completion), "complete gives a Completion", completion)
     kinds = [(record["kind"], record["model"]) for record in meter.records]
-    _require(kinds == [("chat", llm.model)], "a call has one record, of the model's name", kinds)
+    require(kinds == [("chat", llm.model)], "a call has one record, of the model's name", kinds)
     [record] = meter.records
     counts = (record["prompt_tokens"], record["completion_tokens"])
-    _require(all(isinstance(each, int) and each >= 0 for each in counts), "token counts are whole numbers", counts)
+    require(all(isinstance(each, int) and each >= 0 for each in counts), "token counts are whole numbers", counts)
     since = max((place for place, delta in enumerate(heard) if delta.restarted), default=0)
     text = "".join(delta.text for delta in heard[since:])
-    _require(text == completion.text, "the pieces that are heard are the text", (text, completion.text))
+    require(text == completion.text, "the pieces that are heard are the text", (text, completion.text))
     spent = CallMeter(node="contract", budget=CallBudget(limit=0))
     try:
         await _completed(llm, spent)
     except ContractError as error:
-        _require(isinstance(error.__cause__, BudgetSpent), "a spent budget raises BudgetSpent", error.__cause__)
+        require(isinstance(error.__cause__, BudgetSpent), "a spent budget raises BudgetSpent", error.__cause__)
     else:
-        _require(False, "a spent budget raises BudgetSpent", "a completion")
-    _require(not spent.records, "no call is made with a spent budget", spent.records)
+        require(False, "a spent budget raises BudgetSpent", "a completion")
+    require(not spent.records, "no call is made with a spent budget", spent.records)
     meters = [CallMeter(node="contract") for _ in range(_AT_ONCE)]
     await asyncio.gather(*(_completed(llm, each) for each in meters))
-    _require(all(len(each.records) == 1 for each in meters), "calls at once have a record each", len(meters))
+    require(all(len(each.records) == 1 for each in meters), "calls at once have a record each", len(meters))
 
 
 async def _completed(llm: ChatLLM, meter: CallMeter, **listeners: Unpack[TextListeners]) -> Completion:
@@ -272,13 +272,13 @@ def _check_fingerprint(part: Judge | ChunkRetriever) -> None:
             f"{rule}; it raised {type(error).__name__}: {error}. Give an object, not its class"
         ) from error
     is_text = isinstance(first, Mapping) and all(isinstance(each, str) for pair in first.items() for each in pair)
-    _require(is_text, rule, first)
+    require(is_text, rule, first)
     again = part.fingerprint()
-    _require(again == first, "fingerprint gives the same each time", (first, again))
+    require(again == first, "fingerprint gives the same each time", (first, again))
 
 
 async def _awaited(work: Awaitable[T], rule: str) -> T:
-    _require(hasattr(work, "__await__"), f"{rule}: its method is a coroutine", work)
+    require(hasattr(work, "__await__"), f"{rule}: its method is a coroutine", work)
     try:
         return await asyncio.wait_for(work, _LONGEST_S)
     except Exception as error:
@@ -300,6 +300,7 @@ def _is_json(value: object) -> bool:
     return True
 
 
-def _require(holds: bool, rule: str, given: object) -> None:
+def require(holds: bool, rule: str, given: object) -> None:
+    """Raise ContractError, with the rule and what was given, unless it holds."""
     if not holds:
         raise ContractError(f"{rule}; it gave {given!r:.300}")

@@ -84,6 +84,7 @@ Thing = Literal[
     "run",
     "search-tree",
     "store",
+    "sweep",
     "transcripts",
     "vector-cache",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 import shutil
 import subprocess
@@ -51,6 +53,51 @@ def look_at(page: Path, address: str = "") -> Look:
             timeout=180,
         )
     return Look(elements=done.stdout.decode(), console=console_messages(done.stderr.decode(errors="replace")))
+
+
+_MEASURE = """
+const frame = document.querySelector("iframe");
+frame.addEventListener("load", () => {
+  const inner = frame.contentDocument;
+  for (const question of inner.querySelectorAll("details")) question.open = true;
+  frame.contentWindow.setTimeout(() => {
+    const scrolls = (box) => ["auto", "scroll"].includes(inner.defaultView.getComputedStyle(box).overflowX);
+    const held = (one) => { for (let box = one; box; box = box.parentElement) if (scrolls(box)) return true; };
+    const over = [...inner.body.querySelectorAll("*")].filter(
+      (one) => one.getBoundingClientRect().right > frame.clientWidth + 1 && !one.closest("svg") && !held(one));
+    const wide = [...inner.querySelectorAll(".wide")].filter((box) => box.scrollWidth > box.clientWidth + 1);
+    const found = {
+      width: inner.documentElement.scrollWidth, scrolling: wide.length,
+      over: over.map((one) => `${one.tagName} ${one.className}: ${one.textContent.slice(0, 40)}`),
+    };
+    document.body.append(Object.assign(document.createElement("pre"), { textContent: JSON.stringify(found) }));
+  }, 2000);
+});
+frame.srcdoc = JSON.parse(document.querySelector("script").textContent);
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Width:
+    """How a page fits into a window of some width, once all that folds is open."""
+
+    width: int
+    """What it needs, in pixels."""
+    scrolling: int
+    """How many of its tables scroll by themselves."""
+    over: list[str]
+    """Elements that reach over the edge, outside of all that scrolls by itself."""
+
+
+def width_of(page: Path, folder: Path, *, window: int) -> Width:
+    """Open a page in a frame of ``window`` pixels: Chromium's own window is no narrower than 500."""
+    text = json.dumps(page.read_text(encoding="utf-8")).replace("<", "\\u003c")
+    around = f'<meta charset="utf-8"><body><iframe width="{window}" height="4000" frameborder="0"></iframe>'
+    frame = folder / "frame.html"
+    frame.write_text(f'{around}<script type="application/json">{text}</script><script>{_MEASURE}</script>')
+    found = re.search(r"<pre>(.*?)</pre>\s*</body>", look_at(frame).elements, re.DOTALL)
+    assert found is not None
+    return Width(**json.loads(html.unescape(found[1])))
 
 
 def console_messages(log: str) -> list[str]:

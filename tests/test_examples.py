@@ -30,10 +30,13 @@ WITHOUT_EXAMPLE = {
     "judgetree.aask",
     "judgetree.evaluation.Comparison",
     "judgetree.evaluation.Dataset",
+    "judgetree.evaluation.Metric",
     "judgetree.evaluation.Report",
     "judgetree.evaluation.Rerun",
     "judgetree.evaluation.RunRow",
     "judgetree.evaluation.RunSummary",
+    "judgetree.evaluation.ScoringSummary",
+    "judgetree.evaluation.SweepReport",
     "judgetree.evaluation.TreeStore",
 }
 """What other calls give back, as their examples show, protocols and types, and the twin of ``ask``."""

@@ -17,6 +17,8 @@ from ..terminal.terminal import busy, counting_bar, progress_bar, say, write_jso
 from .eval_calibrate import calibrate
 from .eval_fetch import fetch
 from .eval_ragas import ragas
+from .eval_score import score
+from .eval_sweep import is_sweep_file, is_sweep_folder, report_sweep, sweep
 from .options import (
     CacheModeName,
     Json,
@@ -45,6 +47,7 @@ eval_app = typer.Typer(no_args_is_help=True, help="Measure systems over question
 eval_app.command("calibrate")(calibrate)
 eval_app.command("fetch")(fetch)
 eval_app.command("ragas")(ragas)
+eval_app.command("score")(score)
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run directory; an existing run is continued.")]
 # Copied, as in ``options``.
@@ -63,7 +66,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     *,
     out: Out,
     dataset: Annotated[
-        str | None, typer.Option(metavar="NAME:PATH", help="Such as hotpotqa:hotpot_dev_distractor_v1.json.")
+        str | None,
+        typer.Option(metavar="NAME:PATH", help="Such as hotpotqa:hotpot_dev_distractor_v1.json; or module:name."),
     ] = None,
     questions: Annotated[
         Path | None,
@@ -96,7 +100,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     strategy: Strategy = None,
     prompts: Prompts = None,
     record: Record = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with everything else.")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML of the rest; lists make a sweep.")] = None,
     source: Annotated[
         Path | None, typer.Option("--from", metavar="MANIFEST", help="Do the run of this manifest.json again.")
     ] = None,
@@ -136,35 +140,38 @@ def run(  # noqa: PLR0913 - one parameter an option
         raise SettingsError("--pilot belongs to --dry-run: give both, or leave out --pilot.")
     if dry_run and (force or retry is not None):
         raise SettingsError("--dry-run estimates what was never asked: leave out --force and --retry.")
-    experiment, again = _read_experiment(
-        config,
-        source,
-        dataset=dataset,
-        questions=questions,
-        columns=_mapping(columns),
-        corpus=corpus,
-        systems=systems.replace(",", " ").split() if systems is not None else None,
-        split=split,
-        llm=llm,
-        judge_llm=judge_llm,
-        topk=topk,
-        max_rec_depth=max_depth,
-        search_type=search_type,
-        retriever=retriever,
-        judge=judge,
-        strategy=strategy,
-        prompts=prompts,
-        record=record,
-        limit=limit,
-        sample=sample,
-        repeats=repeats,
-        concurrency=concurrency,
-        cache=cache,
-        max_calls=max_calls,
-        max_tokens=max_tokens,
-        max_cost=max_cost,
-        fail_after=fail_after,
-    )
+    keys: dict[str, object] = {
+        "dataset": dataset,
+        "questions": questions,
+        "columns": _mapping(columns),
+        "corpus": corpus,
+        "systems": systems.replace(",", " ").split() if systems is not None else None,
+        "split": split,
+        "llm": llm,
+        "judge_llm": judge_llm,
+        "topk": topk,
+        "max_rec_depth": max_depth,
+        "search_type": search_type,
+        "retriever": retriever,
+        "judge": judge,
+        "strategy": strategy,
+        "prompts": prompts,
+        "record": record,
+        "limit": limit,
+        "sample": sample,
+        "repeats": repeats,
+        "concurrency": concurrency,
+        "cache": cache,
+        "max_calls": max_calls,
+        "max_tokens": max_tokens,
+        "max_cost": max_cost,
+        "fail_after": fail_after,
+    }
+    if source is None and is_sweep_file(config, keys):
+        options = RunOptions(retry=retry, force=force, accept_changes=accept_changes)
+        sweep(config, keys, out, options, dry_run=dry_run, pilot=pilot, as_json=as_json)
+        return
+    experiment, again = _read_experiment(config, source, **keys)
     options = RunOptions(retry=retry, force=force, accept_changes=accept_changes, again=again)
     if dry_run:
         _estimate(experiment, out, options, pilot=pilot, as_json=as_json)
@@ -177,18 +184,32 @@ def report(
     folder: RunFolder,
     *,
     baseline: Baseline = None,
+    latex: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.tex|FOLDER", help="Also tables with booktabs, in one file or a file each."),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also every table as CSV, with all digits.")
+    ] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also every plot as SVG and PDF.")] = None,
     as_json: Json = False,
 ) -> None:
     """Score a run: a table here; report.html, report.md, results.csv and results.parquet in its directory."""
+    if is_sweep_folder(folder):
+        report_sweep(folder, latex=latex, csv=csv, plots=plots, baseline=baseline, as_json=as_json)
+        return
     with busy("starting"), needs_extra("eval"):
+        from ...evaluation.papers.files import write_csv, write_latex, write_plots
         from ...evaluation.reports.page import write_report
 
     scored = write_report(folder, baseline=baseline)
+    wanted = ((write_latex, latex), (write_csv, csv), (write_plots, plots))
+    files = [*scored.files, *(file for write, path in wanted if path is not None for file in write(scored, path))]
     if as_json:
         write_json(scored.to_document())
     else:
         write_result(scored.to_markdown())
-        say(f"Written: {', '.join(str(file) for file in scored.files)}")
+        say(f"Written: {', '.join(map(str, files))}")
 
 
 @eval_app.command("compare")

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import typer
 
 from ...modules.errors import needs_extra
-from ..terminal.exit_status import FAILED
-from ..terminal.terminal import busy, counting_bar, progress_bar, say, write_json, write_result
-from .options import CacheModeName, Json, RunFolder
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ...evaluation.score_with_ragas import RagasProgress, RagasSummary
+from ..terminal.scoring import watched_scoring, write_scoring
+from ..terminal.terminal import busy
+from .eval_score import (
+    CacheOption,
+    FirstQuestions,
+    MaxCalls,
+    MaxCost,
+    MaxTokens,
+    RetryFailed,
+    SamplesAtOnce,
+    ScoringLlm,
+    SomeSystems,
+    names_in,
+)
+from .options import Json, RunFolder
 
 # Copied, as in ``options``.
 MetricNames = Literal[
@@ -34,21 +40,22 @@ def ragas(  # noqa: PLR0913 - one parameter an option
     metrics: Annotated[
         str | None, typer.Option(metavar="NAME,…", help=f"Some of {', '.join(get_args(MetricNames))}; all.")
     ] = None,
-    systems: Annotated[str | None, typer.Option(metavar="NAME,…", help="Some of the run's systems; all.")] = None,
-    llm: Annotated[str | None, typer.Option(metavar="SPEC", help="Model that judges, as JUDGETREE_LLM.")] = None,
+    systems: SomeSystems = None,
+    llm: ScoringLlm = None,
     embeddings: Annotated[
         str | None, typer.Option(metavar="SPEC", help="Embedder of two metrics, as JUDGETREE_EMBEDDINGS.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions of the run.")] = None,
+    limit: FirstQuestions = None,
     with_sub_answers: Annotated[
         bool,
         typer.Option("--with-sub-answers", help="Contexts as the reader saw them, not the chunks of the whole tree."),
     ] = False,
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Samples at once.")] = 8,
-    cache: Annotated[CacheModeName, typer.Option(help="How model calls are kept.")] = "write",
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try again what failed; with --cache off, with new replies.")
-    ] = False,
+    concurrency: SamplesAtOnce = 8,
+    cache: CacheOption = "write",
+    retry_failed: RetryFailed = False,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
     as_json: Json = False,
 ) -> None:
     """Score a run with RAGAS, a model as the judge; after a stop, the same command continues.
@@ -64,7 +71,7 @@ def ragas(  # noqa: PLR0913 - one parameter an option
 
     options = RagasOptions(
         metrics=chosen,
-        systems=tuple(systems.replace(",", " ").split()) if systems is not None else None,
+        systems=names_in(systems),
         llm=llm,
         embeddings=embeddings,
         limit=limit,
@@ -72,32 +79,10 @@ def ragas(  # noqa: PLR0913 - one parameter an option
         concurrency=concurrency,
         cache=cache,
         retry_failed=retry_failed,
+        max_calls=max_calls,
+        max_tokens=max_tokens,
+        max_cost=max_cost,
     )
-    try:
-        with progress_bar() as on_setup, counting_bar("samples") as show:
-
-            def on_progress(progress: RagasProgress) -> None:
-                show(progress.done, progress.total, f"{progress.failed} in vain" if progress.failed else "")
-
-            summary = score_run(folder, options, on_progress=on_progress, on_setup=on_setup)
-    except KeyboardInterrupt:
-        say(f"Stopped. Scores so far are kept in {folder}; the same command continues.")
-        raise
-    if as_json:
-        write_json({"run": str(folder), **asdict(summary)})
-    else:
-        write_result(_summary_text(summary, folder))
-    if summary.failed:
-        raise typer.Exit(FAILED)
-
-
-def _summary_text(summary: RagasSummary, folder: Path) -> str:
-    lines = [
-        f"{summary.scored} scored, {summary.failed} of them in vain, {summary.kept} kept from before, "
-        f"{summary.not_applicable} do not apply: {folder}",
-        f"{summary.calls} calls paid, {summary.cached_calls} from the cache, {summary.tokens} tokens",
-    ]
-    if summary.failed:
-        lines.append("`--retry-failed` tries those again; the report's results.csv says why each was in vain.")
-    lines.append(f"Next: judgetree eval report {folder}")
-    return "\n".join(lines)
+    with watched_scoring(folder) as (on_setup, on_progress):
+        summary = score_run(folder, options, on_progress=on_progress, on_setup=on_setup)
+    write_scoring(summary, folder, as_json=as_json)

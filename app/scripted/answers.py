@@ -15,16 +15,17 @@ from functools import cache, cached_property
 from typing import Literal, get_args
 
 from ...evaluation.datasets.standards_qa import Question, SupportingFact, gold_of, known_questions
+from ...evaluation.scoring.prompts import correctness_messages
 from ...modules.calls.messages import Message
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.judge.oracle import GoldFact, oracle_verdict
 from ...modules.judge.prompts import alone_messages, judge_messages, needed_messages, sub_question_messages
 from ...modules.memory.prompts import UNDERSTOOD
 from ...modules.reader.prompts import REFUSAL, closed_book_messages, reader_messages
-from .ragas import is_ragas, ragas_reply
+from .ragas import correctness_reply, is_ragas, ragas_reply
 from .templates import QUERY, Template, find_script, scripts_for, template_of
 
-PromptKind = Literal["judge", "needed", "alone", "sub_question", "read", "closed_book", "ragas", "other"]
+PromptKind = Literal["judge", "needed", "alone", "sub_question", "read", "closed_book", "correctness", "ragas", "other"]
 RequestKind = Literal[PromptKind, "embeddings", "rerank"]
 REQUEST_KINDS: tuple[RequestKind, ...] = (*get_args(PromptKind), "embeddings", "rerank")
 
@@ -41,7 +42,9 @@ class Prompt:
     kind: PromptKind
     query: str = ""
     passage: str = ""
-    """The passage to judge; for ``read`` all the evidence, for ``ragas`` the whole message."""
+    """The passage to judge; for ``read`` all the evidence, for ``correctness`` the answer, for ``ragas`` all of it."""
+    gold: str = ""
+    """Gold answers, a line each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +62,9 @@ class ChatReply:
     """False for an endpoint that reports no usage."""
 
 
-_PASSAGE, _REJECTED = "FIELDpassageFIELD", "FIELDrejectedFIELD"
+_PASSAGE, _REJECTED, _GOLD = "FIELDpassageFIELD", "FIELDrejectedFIELD", "FIELDgoldFIELD"
 # The query matches as little as possible, the passage as much as possible.
-_GROUPS = {QUERY: "(?P<query>.*?)", _PASSAGE: "(?P<passage>.*)", _REJECTED: ".*"}
+_GROUPS = {QUERY: "(?P<query>.*?)", _PASSAGE: "(?P<passage>.*)", _REJECTED: ".*", _GOLD: "(?P<gold>.*?)"}
 _BUILDERS = "judgetree.modules.judge.prompts or judgetree.modules.reader.prompts"
 
 
@@ -76,6 +79,7 @@ def _kinds(prompts: Prompts) -> list[tuple[Template, PromptKind]]:
         ("sub_question", sub_question_messages(QUERY, _PASSAGE, prompts=prompts)),
         ("read", reader_messages(QUERY, _PASSAGE, prompts)),
         ("closed_book", closed_book_messages(QUERY, prompts)),
+        ("correctness", correctness_messages(QUERY, (_GOLD,), _PASSAGE)),
     )
     return [(template_of(messages, _GROUPS, built_by=_BUILDERS), kind) for kind, messages in built]
 
@@ -221,6 +225,8 @@ class ScriptedAnswers:
             return ChatReply(text=self.read(prompt.query, prompt.passage))
         if prompt.kind == "closed_book":
             return ChatReply(text=self.recall(prompt.query) if knows_by_heart else REFUSAL)
+        if prompt.kind == "correctness":
+            return ChatReply(text=correctness_reply(prompt.gold, prompt.passage))
         if prompt.kind == "ragas":
             return ChatReply(text=ragas_reply(prompt.passage))
         return ChatReply(text=REFUSAL) if prompt.kind == "other" else self._reply_as_judge(prompt)

@@ -1,4 +1,4 @@
-"""The scripted model as a judge for RAGAS, whose replies come from comparing texts.
+"""The scripted model as a judge of answers, for RAGAS and ``llm_correctness``, whose replies come from comparing texts.
 
 A statement is a sentence; a text supports it if it contains it, up to case and white space. No network, no state, and
 no import of RAGAS. The kind of a prompt is the reply schema that it asks for.
@@ -31,6 +31,12 @@ def ragas_reply(user_message: str) -> str:
     titles = re.findall(r'"title": "(\w+)", "type": "object"', user_message.partition("\n\n")[0])
     reply = _REPLIES.get(titles[-1] if titles else "")
     return json.dumps(reply(given) if reply else {}, ensure_ascii=False)
+
+
+def correctness_reply(gold: str, answer: str) -> str:
+    """Find an answer correct that contains one of the gold answers, a line each, as JSON."""
+    correct = any(_holds(answer, line.removeprefix("- ")) for line in gold.splitlines())
+    return json.dumps({"reason": "scripted", "correct": int(correct)})
 
 
 def _statements(given: Fields) -> Fields:

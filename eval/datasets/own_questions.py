@@ -9,7 +9,7 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Literal, get_args
@@ -64,27 +64,60 @@ def load_own_questions(path: Path, *, columns: Mapping[str, str] | None = None, 
     """
     if unknown := sorted(set(columns or {}) - set(get_args(Column))):
         raise SettingsError(f"columns: {unknown[0]!r} is not allowed. Allowed: {', '.join(get_args(Column))}.")
-    reader = RowReader(file=path)
-    sources = None if folder is None else _sources_of(folder)
-
-    def read(row: object) -> EvalQuestion:
-        if not isinstance(row, Mapping):
-            raise ValueError("it is not an object with keys such as question and answer")
-        return of_cells([*row.items()])
-
-    def of_cells(named: Sequence[tuple[object, object]]) -> EvalQuestion:
-        return _question(_Cells(named, columns or {}), default_id=f"q{reader.number}", sources=sources)
-
+    reader = _QuestionReader(path, columns or {}, folder)
     if path.suffix.lower() in (".csv", ".tsv", *_WORKBOOKS):
         known = {name.casefold() for names in (*USUAL_NAMES.values(), (columns or {}).values()) for name in names}
         header, below = _table(path, known)
-        rows = reader.items(below, lambda cells: of_cells(_named(header, cells)), key=_id)
-    else:
-        rows = reader.rows(read, key=_id)
-    questions = tuple(rows)
-    return with_digests(
-        Dataset(name="questions", questions=questions, folder=folder, key_field="source", malformed=reader.checked())
-    )
+        return reader.dataset(reader.rows.items(below, lambda cells: reader.of_cells(_named(header, cells)), key=_id))
+    return reader.dataset(reader.rows.rows(reader.of_row, key=_id))
+
+
+def questions_in(given: object, *, name: str, folder: Path | None = None) -> Dataset:
+    """Read questions from a DataFrame, or a list of questions or of mappings, as ``load_own_questions`` does.
+
+    Args:
+        given: The rows.
+        name: What messages call them.
+        folder: As for ``load_own_questions``.
+
+    Raises:
+        SettingsError: ``given`` is something else.
+        LoadingError: There is no valid row.
+    """
+    rows = _records(given)
+    if not isinstance(rows, Sequence) or isinstance(rows, str | bytes):
+        raise SettingsError(f"{name} gives {given!r:.100}. Give a Dataset, a DataFrame, or a list of mappings.")
+    reader = _QuestionReader(Path(name), {}, folder)
+    objects = ({"question": row} if isinstance(row, str) else row for row in rows)
+    return reader.dataset(reader.rows.items(enumerate(objects, start=1), reader.of_row, key=_id))
+
+
+class _QuestionReader:
+    """Reads rows as questions."""
+
+    def __init__(self, file: Path, columns: Mapping[str, str], folder: Path | None) -> None:
+        self.rows = RowReader(file=file)
+        self._columns = columns
+        self._folder = folder
+        self._sources = None if folder is None else _sources_of(folder)
+
+    def of_row(self, row: object) -> EvalQuestion:
+        """Read a mapping."""
+        if not isinstance(row, Mapping):
+            raise ValueError("it is not an object with keys such as question and answer")
+        return self.of_cells([*row.items()])
+
+    def of_cells(self, named: Sequence[tuple[object, object]]) -> EvalQuestion:
+        """Read (column, cell) pairs."""
+        return _question(_Cells(named, self._columns), default_id=f"q{self.rows.number}", sources=self._sources)
+
+    def dataset(self, rows: Iterable[EvalQuestion]) -> Dataset:
+        """Collect the questions."""
+        questions, folder = tuple(rows), self._folder
+        malformed = self.rows.checked()
+        return with_digests(
+            Dataset(name="questions", questions=questions, folder=folder, key_field="source", malformed=malformed)
+        )
 
 
 def keep_questions(questions: object, folder: Path) -> Path:

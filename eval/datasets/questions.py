@@ -98,6 +98,10 @@ class Dataset:
     malformed: tuple[tuple[int, str], ...] = ()
     """(row number from 1, fault) of the rows that were left out."""
 
+    def fingerprint(self) -> dict[str, str]:
+        """Return the digest, which tells data sets apart that are given as objects."""
+        return {"digest": self.digest}
+
     @property
     def is_conversational(self) -> bool:
         """Whether some questions are turns of dialogues."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...modules.errors import SettingsError
+from ...modules.errors import LoadingError, SettingsError
+from ...modules.parts import Part, made, needs_making, part_of, plug_ins, wanted_by
 from .beir import load_beir
 from .canard import load_canard
 from .cast import load_cast
@@ -16,7 +18,7 @@ from .flashrag import load_flashrag
 from .hotpotqa import load_2wiki, load_hotpotqa
 from .mtrag import load_mtrag
 from .musique import load_musique
-from .own_questions import load_own_questions
+from .own_questions import load_own_questions, questions_in
 from .quac import load_quac
 from .questions import Dataset
 from .rows import select_questions, with_digests
@@ -147,7 +149,8 @@ def load_dataset(
 
     Args:
         spec: ``NAME:PATH`` with a NAME of ``DATASETS``. PATH is a file; a folder for ``beir``; either for ``cast`` and
-            ``mtrag``. ``~`` is the home directory.
+            ``mtrag``. ``~`` is the home directory. Or a data set of one's own, as ``module:name``, ``module:name:PATH``
+            or a plug-in's name; see ``load_own``.
         split: Split of a ``beir`` folder, None for "test"; domain of an ``mtrag`` set, None for all. Other formats have
             one file per split.
         limit: Number of questions to keep, in file order, after the choice of ``ids``; None for all.
@@ -162,14 +165,11 @@ def load_dataset(
         SettingsError: The spec, split, limit or ids are invalid; the message says what is allowed.
         LoadingError: PATH cannot be read, or has no valid row in the format NAME.
     """
-    name, path = _parse(spec)
-    if split is not None and not DATASETS[name].has_splits:
-        raise SettingsError(
-            f"split={split!r} is not allowed: this format has one file per split. Leave it out and name the file."
-        )
+    options = ReadingOptions(split=split, columns=columns, folder=folder)
+    name = spec.partition(":")[0]
     if columns is not None and name != OWN_QUESTIONS:
         raise SettingsError(f"columns are not allowed: {name} has its own. Use {OWN_QUESTIONS}:PATH for other files.")
-    dataset = DATASETS[name].load(path, ReadingOptions(split=split, columns=columns, folder=folder))
+    dataset = _load_format(spec, options) if name in DATASETS else load_own(spec, options)
     if folder is not None and dataset.folder != folder:
         dataset = with_digests(replace(dataset, documents=(), folder=folder, key_field="source"))
     if ids is not None:
@@ -177,11 +177,71 @@ def load_dataset(
     return select_questions(dataset, limit=limit)
 
 
-def _parse(spec: str) -> tuple[str, Path]:
+def load_own(spec: str, options: ReadingOptions) -> Dataset:
+    """Read a data set of one's own: a ``Dataset``, or a function that returns one.
+
+    A function is called with those of ``path``, ``split`` and ``folder`` that its signature names; ``path`` is what
+    stands behind the second colon of the spec, or behind the first one of a plug-in. It may also return what
+    ``evaluation.run(questions=…)`` takes: a DataFrame, or a list of mappings.
+
+    Raises:
+        SettingsError: There is no such data set, it cannot be imported, its function failed or gives something else.
+        LoadingError: Two questions or documents have the same id, or there is no question.
+    """
+    part, path = _own_part(spec)
+    wanted = wanted_by(part) if needs_making(part) else frozenset()
+    if path and wanted is not None and "path" not in wanted:
+        raise SettingsError(f"{part.name!r} takes no path: leave out {path!r}, or name an argument `path`.")
+    given = {"path": Path(path).expanduser()} if path else {}
+    loaded = made(part, **given, split=options.split, folder=options.folder)
+    if not isinstance(loaded, Dataset):
+        loaded = replace(questions_in(loaded, name=part.name, folder=options.folder), name=_short_name(part.name))
+    for what, keys in (
+        ("questions", [question.id for question in loaded.questions]),
+        ("documents", [document.key for document in loaded.documents]),
+    ):
+        if repeated := next((key for key, count in Counter(keys).items() if count > 1), None):
+            raise LoadingError(f"{part.name!r} gives two {what} of the id {repeated!r}. Give each its own.")
+    if not loaded.questions:
+        raise LoadingError(f"{part.name!r} gives no question.")
+    return with_digests(loaded)
+
+
+def _load_format(spec: str, options: ReadingOptions) -> Dataset:
     name, _, path = spec.partition(":")
-    if name not in DATASETS or not path.strip():
+    if not path.strip():
+        raise _unknown(spec)
+    if options.split is not None and not DATASETS[name].has_splits:
         raise SettingsError(
-            f"{spec!r} is not a data set. Write NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json. "
-            f"Allowed names: {', '.join(DATASETS)}."
+            f"split={options.split!r} is not allowed: this format has one file per split. Leave it out and name the "
+            "file."
         )
-    return name, Path(path).expanduser()
+    return DATASETS[name].load(Path(path).expanduser(), options)
+
+
+def _own_part(spec: str) -> tuple[Part, str]:
+    """Return a data set of one's own, and the path behind its name."""
+    name, _, rest = spec.partition(":")
+    if name in plug_ins("dataset"):
+        return part_of("dataset", name), rest
+    attribute, _, path = rest.partition(":")
+    if not attribute or not all(each.isidentifier() for each in name.split(".")):
+        raise _unknown(spec)
+    try:
+        return part_of("dataset", f"{name}:{attribute}"), path
+    except SettingsError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):  # or a wrong name of a format
+            raise _unknown(spec, f" ({error.__cause__})") from error
+        raise
+
+
+def _short_name(name: str) -> str:
+    return name.rpartition(":")[2].partition("(")[0]
+
+
+def _unknown(spec: str, reason: str = "") -> SettingsError:
+    return SettingsError(
+        f"{spec!r} is not a data set{reason}. Write NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json. Allowed "
+        f"names: {', '.join([*DATASETS, *plug_ins('dataset')])}; or the import path of your own, such as "
+        "my_package.data:load."
+    )

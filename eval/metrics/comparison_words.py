@@ -12,16 +12,15 @@ def verdict_in_words(comparison: PairedComparison, *, a: str, b: str) -> str:
 
     A difference counts as shown only if test and interval agree (``PairedComparison.is_shown``).
     """
-    difference = comparison.difference
+    difference, points = comparison.difference, " points" if comparison.unit == "points" else ""
     if comparison.is_shown:
         sign, better, worse = (1, a, b) if difference.mean > 0 else (-1, b, a)
-        return (
-            f"{better} is better than {worse} by {_points(sign * difference.mean)} points of {comparison.metric} "
-            f"({_evidence(comparison, sign)})."
-        )
+        by = f"{_shown(comparison, sign * difference.mean)}{points} of {comparison.metric}"
+        return f"{better} is better than {worse} by {by} ({_evidence(comparison, sign)})."
     return (
-        f"No difference in {comparison.metric} was shown; {a} less {b} is {_points(difference.mean, signed=True)} "
-        f"points ({_evidence(comparison, 1, signed=True)}). {_detectable(comparison)}"
+        f"No difference in {comparison.metric} was shown; {a} less {b} is "
+        f"{_shown(comparison, difference.mean, signed=True)}{points} ({_evidence(comparison, 1, signed=True)}). "
+        f"{_detectable(comparison, points)}"
     )
 
 
@@ -31,7 +30,7 @@ def _evidence(comparison: PairedComparison, sign: int, *, signed: bool = False) 
     if low == high == 0.0:  # the bootstrap of equal differences has no width
         interval = "the same score on each of them, from which no interval follows"
     elif low is not None and high is not None:
-        bounds = " to ".join(_points(bound, signed=signed) for bound in sorted((sign * low, sign * high)))
+        bounds = " to ".join(_shown(comparison, bound, signed=signed) for bound in sorted((sign * low, sign * high)))
         interval = f"95 % interval {bounds}"
     questions = f"{n:,} question{'s' if n != 1 else ''}"
     if comparison.dialogues is not None:
@@ -42,7 +41,7 @@ def _evidence(comparison: PairedComparison, sign: int, *, signed: bool = False) 
 def _p_words(comparison: PairedComparison) -> str:
     adjusted = comparison.adjusted_p_value
     value = comparison.p_value if adjusted is None else adjusted
-    corrected = "" if adjusted is None else " after Holm's correction"
+    corrected = "" if adjusted is None else f" after Holm's correction for {comparison.comparisons:,} comparisons"
     is_least = comparison.test == "permutation" and comparison.p_value <= comparison.least_p_value * (1 + 1e-9) < 1
     if not is_least:
         return f"{_p(value)}{corrected}"
@@ -52,17 +51,18 @@ def _p_words(comparison: PairedComparison) -> str:
     return f"p < {value:.2g}{corrected}, the least that {comparison.resamples:,} random exchanges can give"
 
 
-def _detectable(comparison: PairedComparison) -> str:
+def _detectable(comparison: PairedComparison, points: str) -> str:
     if comparison.smallest_detectable is None:
         return "These questions cannot say how small a difference would be found."
-    if comparison.smallest_detectable > 1:
+    if comparison.unit == "points" and comparison.smallest_detectable > 1:
         return "With so few questions, not even the largest possible difference would be found four times out of five."
-    points = _points(comparison.smallest_detectable)
-    return f"A true difference of {points} points would be found four times out of five with so many questions."
+    least = f"{_shown(comparison, comparison.smallest_detectable)}{points}"
+    return f"A true difference of {least} would be found four times out of five with so many questions."
 
 
-def _points(score: float, *, signed: bool = False) -> str:
-    return f"{100 * score:{'+' if signed else ''}.1f}"
+def _shown(comparison: PairedComparison, score: float, *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    return f"{100 * score:{sign}.1f}" if comparison.unit == "points" else f"{score:{sign}.3f}"
 
 
 def _p(value: float) -> str:

@@ -36,13 +36,16 @@ POWER = 0.8
 PairedTest = Literal["mcnemar", "permutation"]
 """mcnemar: for scores of 0 or 1, such as EM. permutation: for graded scores, such as F1."""
 
+Unit = Literal["points", "score"]
+"""How differences are told: points are score × 100, for scores in [0, 1]; score is the number itself."""
+
 _Floats = NDArray[np.float64]
 _Z = float(stats.norm.ppf(1 - ALPHA / 2))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedComparison:
-    """System A against system B on the same questions, by one score in [0, 1], higher is better."""
+    """System A against system B on the same questions, by one score, higher is better."""
 
     metric: str
     """Name of the score, as printed in a sentence."""
@@ -64,6 +67,9 @@ class PairedComparison:
     """Number of random exchanges behind the p value; None for an exact test."""
     adjusted_p_value: float | None = None
     """P value after Holm's correction; None for a single comparison."""
+    unit: Unit = "points"
+    comparisons: int = 1
+    """Number of comparisons that ``adjusted_p_value`` is corrected for."""
     smallest_detectable: float | None
     """True difference that the test would find with 80 % power; None if it cannot be estimated."""
 
@@ -206,7 +212,10 @@ def adjust_comparisons(comparisons: Sequence[PairedComparison]) -> tuple[PairedC
     if not comparisons:
         return ()
     adjusted = multipletests([comparison.p_value for comparison in comparisons], alpha=ALPHA, method="holm")[1]
-    return tuple(replace(one, adjusted_p_value=float(p)) for one, p in zip(comparisons, adjusted, strict=True))
+    count = len(comparisons)
+    return tuple(
+        replace(one, adjusted_p_value=float(p), comparisons=count) for one, p in zip(comparisons, adjusted, strict=True)
+    )
 
 
 def noise_floor(scores: _Floats) -> NoiseFloor:

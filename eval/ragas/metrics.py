@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from langchain_core.documents import Document
-
 from ...graphs.rag.search_tree import SearchTree
 from ...modules.errors import SettingsError
-from ...modules.reader.evidence import split_evidence
 from ..datasets.questions import EvalQuestion
 from ..rows.store import RunRow
+from ..scoring.sample import evidence_of
 
 MetricName = Literal[
     "faithfulness",
@@ -160,16 +158,6 @@ def contexts_of(tree: SearchTree, contexts: Contexts) -> tuple[str, ...]:
     if contexts == "sub-answers":
         return evidence_of(tree)
     return tuple({chunk.chunk_id: chunk.text for chunk in tree.chunk_nodes()}.values())
-
-
-def evidence_of(tree: SearchTree) -> tuple[str, ...]:
-    """Collect the passages shown to the reader, in order: source, text, and a sub-question with its answer.
-
-    Sub-questions without a passage (Self-Ask) come last, each as a text of its own.
-    """
-    root = tree.root
-    found = (Document(page_content=chunk.text, metadata=dict(chunk.metadata)) for chunk in root.chunks)
-    return split_evidence(root.evidence, found)
 
 
 def inputs_of(

@@ -17,8 +17,8 @@ from ...modules.background_loop import background_loop
 from ...modules.calls.messages import version_of
 from ...modules.calls.usage import CallMeter
 from ...modules.embedding.embedder import Embedder
+from ..scoring.replies import Reply, StructuredLLM
 from .metrics import RagasMetric
-from .replies import Reply, StructuredLLM
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"  # RAGAS reads it at import, in this spelling only
 with warnings.catch_warnings():

@@ -1,16 +1,11 @@
-"""The RAGAS scores of a run directory: ``ragas.jsonl``, one line for each scored row and metric, with its cost."""
+"""The RAGAS scores of a run directory: ``ragas.jsonl``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
-from ...modules.errors import LoadingError
-from ..rows.json_lines import append_line, cut_torn_end
-from ..rows.store import RunRow
+from ..scoring.scores import Score, ScoreStore
 from .metrics import WITH_SUB_ANSWERS, Contexts, MetricName
 
 
@@ -41,101 +36,12 @@ class Scorer:
         return f"{self.metric}{WITH_SUB_ANSWERS}" if self.contexts == "sub-answers" else self.metric
 
 
-RowKey = tuple[str, str, int, int]
-"""System, question, repeat and attempt."""
+RagasScore = Score[Scorer]
+"""A score of RAGAS."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RagasScore:
-    """The outcome of scoring one row with one metric."""
-
-    system: str
-    question_id: str
-    repeat: int
-    attempt: int
-    scorer: Scorer
-    value: float | None
-    """The score; None if scoring failed."""
-    problem: str
-    """Why scoring failed; ``""`` otherwise."""
-    calls: int
-    """Chat calls that reached a model, failed ones included."""
-    cached_calls: int
-    """Chat calls answered by the cache."""
-    prompt_tokens: int
-    """Prompt tokens of ``calls``."""
-    completion_tokens: int
-    """Completion tokens of ``calls``."""
-    embedded_texts: int
-    """Texts embedded by the model or read from the cache."""
-    seconds: float
-    """Wall time, waiting for the model included."""
-
-    @property
-    def row(self) -> RowKey:
-        """Key of the scored row."""
-        return (self.system, self.question_id, self.repeat, self.attempt)
-
-
-_SCORE = TypeAdapter(RagasScore)
-
-
-def row_key(row: RunRow) -> RowKey:
-    """Return the key under which the scores of a row are stored."""
-    return (row.system, row.question_id, row.repeat, row.attempt)
-
-
-class RagasStore:
-    """The RAGAS scores of one run directory, appended as whole lines."""
+class RagasStore(ScoreStore[Scorer]):
+    """The RAGAS scores of one run directory."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / "ragas.jsonl"
-
-    def append(self, score: RagasScore) -> None:
-        """Append a score; it survives a kill as soon as this returns.
-
-        Raises:
-            WritingError: The disk is full, or the file cannot be written; it is unchanged.
-        """
-        append_line(self._file, _SCORE.dump_json(score))
-
-    def mend(self) -> None:
-        """Cut off the torn last line that a kill left."""
-        cut_torn_end(self._file)
-
-    def read(self) -> list[RagasScore]:
-        """Read every score, in the order in which they finished; a last line cut off by a kill is skipped.
-
-        Raises:
-            LoadingError: Another line is damaged.
-        """
-        if not self._file.exists():
-            return []
-        lines = self._file.read_text(encoding="utf-8", errors="replace").split("\n")
-        scores = []
-        for number, line in enumerate(lines[:-1], start=1):  # the last part is empty or torn
-            try:
-                scores.append(_SCORE.validate_json(line))
-            except ValidationError as error:
-                fault = error.errors()[0]["msg"]
-                raise LoadingError(
-                    f"{self._file}, line {number} is damaged: {fault}. Delete it; its score is then computed again."
-                ) from error
-        return scores
-
-
-def finished(scores: Iterable[RagasScore], *, retry_failed: bool = False) -> set[tuple[RowKey, Scorer]]:
-    """Collect what is scored already; ``retry_failed`` leaves out scores whose newest attempt failed."""
-    newest = {(score.row, score.scorer): score for score in scores}
-    return {key for key, score in newest.items() if score.value is not None or not retry_failed}
-
-
-def current_scores(scores: Iterable[RagasScore]) -> dict[str, dict[RowKey, RagasScore]]:
-    """Collect the newest score of each row by ``Scorer.name``; of several scorers of a name, the latest counts."""
-    kept = list(scores)
-    scorers = {score.scorer.name: score.scorer for score in kept}
-    current: dict[str, dict[RowKey, RagasScore]] = {}
-    for score in kept:
-        if score.scorer == scorers[score.scorer.name]:
-            current.setdefault(score.scorer.name, {})[score.row] = score
-    return current
+        super().__init__(folder / "ragas.jsonl", Scorer)

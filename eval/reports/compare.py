@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import pandas as pd
 
 from ...modules.errors import SettingsError
 from ..metrics.comparison_words import verdict_in_words
-from ..metrics.statistics import PairedComparison, PairedTest, adjust_comparisons, compare_paired
+from ..metrics.statistics import PairedComparison, PairedTest, Unit, adjust_comparisons, compare_paired
 from ..rows.store import Completeness, RunStore
 from ..runs.manifest import OWN_PROMPT, PROMPT_LIMITS, STRATEGY_PROMPTS, stored_identity
-from .failures import completeness_counts
+from .contenders import (
+    ALL_PAIRS,
+    CHOSEN,
+    INCOMPLETE,
+    METRICS,
+    Contender,
+    RowChoice,
+    against,
+    baseline_of,
+    contenders_of,
+    in_both,
+    refuse_unknown,
+    row_words,
+    unused_words,
+)
 from .loaded_run import load_run, score_rows
-from .means import by_question, dialogues_of
+from .means import splits_of
 
-RowChoice = Literal["complete", "answered", "all"]
-"""complete: rows without damage. answered: degraded ones too. all: also failed ones, which score 0."""
-_CHOSEN: Mapping[RowChoice, tuple[Completeness, ...]] = {
-    "complete": ("complete",),
-    "answered": ("complete", "degraded"),
-    "all": ("complete", "degraded", "failed"),
-}
-_INCOMPLETE: tuple[Completeness, ...] = ("failed", "degraded")
-METRICS = ("em", "f1")
-ALL_PAIRS = "all"
-USUAL_BASELINE = "naive"
 MIN_COMMON = 2
 """Fewest questions that both systems must have a score on."""
 SHARED = (
@@ -54,20 +57,10 @@ SHARED = (
 """Keys of a run's identity that must agree for a difference to be due to the systems: data, retriever, reader."""
 SHARED_PROMPTS = ("reader_prompt", "closed_book_prompt", "conversation_prompt")
 """Prompts that must agree if both runs have systems that use them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Contender:
-    """One system of one run."""
-
-    run: Path
-    system: str
-    scores: Mapping[str, Mapping[str, float]]
-    """Scores of the chosen rows by metric and question; the mean of a question's repeats."""
-    counts: Mapping[Completeness, int]
-    """Numbers of all rows."""
-    dialogues: Mapping[str, Hashable] | None
-    """Dialogue of each question; None if all stand alone."""
+_COLUMNS = (
+    *("split", "part", "a", "b", "metric", "mean_a", "mean_b", "difference", "low", "high", "test"),
+    *("p_value", "adjusted_p_value", "comparisons", "n", "left_out", "is_shown"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +80,17 @@ class Comparison:
     rows_b: Mapping[Completeness, int] = field(default_factory=dict)
     prompts: tuple[str, ...] = ()
     """Names of the prompts of one's own that differ between the two runs."""
+    split: str = ""
+    """"type", "hops" or "recursion" for a comparison on one kind of question; ``""`` for one on all."""
+    part: str = ""
+    """The kind of question, such as "bridge"."""
 
     @property
     def verdict(self) -> str:
         """The outcome in a sentence, with further ones about left-out questions, incomplete rows and own prompts."""
-        said = (verdict_in_words(self.paired, a=self.a, b=self.b), self._unshared, self.note, self._other_prompts)
-        return " ".join(filter(None, said))
+        where = f"{self.split} {self.part}:" if self.split else ""
+        outcome = verdict_in_words(self.paired, a=self.a, b=self.b)
+        return " ".join(filter(None, (where, outcome, self._unshared, self.note, self._other_prompts)))
 
     @property
     def _other_prompts(self) -> str:
@@ -109,8 +107,8 @@ class Comparison:
     def note(self) -> str:
         """How many incomplete rows were left out, and how many count; ``""`` if all rows are complete."""
         both = [(self.a, self.rows_a), (self.b, self.rows_b)]
-        left = _row_words(both, [kind for kind in _INCOMPLETE if kind not in _CHOSEN[self.rows]])
-        counted = _row_words(both, [kind for kind in _INCOMPLETE if kind in _CHOSEN[self.rows]])
+        left = row_words(both, [kind for kind in INCOMPLETE if kind not in CHOSEN[self.rows]])
+        counted = row_words(both, [kind for kind in INCOMPLETE if kind in CHOSEN[self.rows]])
         said = [f"left out: {left}"] if left else []
         said += [f"counted: {counted}"] if counted else []
         return f"Rows compared: {self.rows}; {'; '.join(said)}." if said else ""
@@ -129,7 +127,8 @@ def compare_runs(
     Two runs may differ in prompts of one's own, which the comparison then names.
     If two runs have no system in common, each system of ``a`` is compared with each of ``b``. EM is tested by McNemar's
     exact test, or by the permutation test if questions were repeated or belong to dialogues; F1 by the permutation
-    test. p values are corrected for the number of comparisons, so fewer comparisons find more.
+    test. Scores of metrics of one's own are compared too where the same version gave them: 0 and 1 as EM is, others
+    as F1. p values are corrected for the number of comparisons, so fewer comparisons find more.
 
     ::
 
@@ -151,18 +150,18 @@ def compare_runs(
     """
     if b is not None and not force:
         _refuse_unlike(a, b)
-    if rows not in _CHOSEN:
+    if rows not in CHOSEN:
         raise SettingsError(f"rows={rows!r} is not allowed. Allowed: {', '.join(get_args(RowChoice))}.")
     if b is not None:
         pairs = _across(a, b, baseline, rows)
     else:
         run = load_run(a)
-        pairs = _against(_contenders(a, score_rows(run), rows), baseline or run.baseline)
+        pairs = against(contenders_of(a, score_rows(run), rows), baseline or run.baseline)
     if not pairs:
         raise SettingsError(f"{a} holds one system. Name a second run, or run another system into it.")
-    compared = _compare_all([(one, two, metric) for one, two in pairs for metric in METRICS], b, rows)
+    wanted = [each for each in _every(pairs) if each[2] in METRICS or len(in_both(*each)) >= MIN_COMMON]
     prompts = _other_prompts(a, b) if b is not None else ()
-    return [replace(each, prompts=prompts) for each in compared]
+    return [replace(each, prompts=prompts) for each in _compare_all(wanted, b, rows)]
 
 
 def compare_systems(run: Path, frame: pd.DataFrame, *, baseline: str | None = None) -> list[Comparison]:
@@ -178,15 +177,89 @@ def compare_systems(run: Path, frame: pd.DataFrame, *, baseline: str | None = No
     Raises:
         SettingsError: There is no such baseline.
     """
-    pairs = _against(_contenders(run, frame, "complete"), baseline)
-    meetings = [(one, two, metric) for one, two in pairs for metric in METRICS]
-    return _compare_all([meeting for meeting in meetings if len(_common(*meeting)) >= MIN_COMMON], None, "complete")
+    return compare_pairs(against(contenders_of(run, frame, "complete"), baseline))
 
 
-def _row_words(parts: Iterable[tuple[str, Mapping[Completeness, int]]], kinds: Sequence[Completeness]) -> str:
-    """Describe counts as "3 failed and 1 degraded of judge, 1 degraded of naive"; ``""`` without any."""
-    words = [(name, [f"{counts[kind]:,} {kind}" for kind in kinds if counts.get(kind)]) for name, counts in parts]
-    return ", ".join(f"{' and '.join(each)} of {name}" for name, each in words if each)
+def compare_pairs(pairs: Sequence[tuple[Contender, Contender]]) -> list[Comparison]:
+    """Compare the complete rows of pairs of contenders by every metric that both have, corrected together.
+
+    Pairs with fewer than two common questions are left out.
+    """
+    return _compare_all(_meetings(pairs), None, "complete")
+
+
+def compare_splits(run: Path, frame: pd.DataFrame, *, baseline: str | None = None) -> list[Comparison]:
+    """Compare the complete rows of the systems of one scored run on each kind of question.
+
+    The splits are those of ``means.split_frame``. All p values are corrected together, for the number of comparisons in
+    all splits. Pairs of systems with fewer than two common questions of a kind are left out.
+
+    Args:
+        run: The run directory, for messages.
+        frame: The result of ``frames.question_frame``.
+        baseline: The system to compare with; "all" for every pair; None as in ``compare_runs``.
+
+    Raises:
+        SettingsError: There is no such baseline.
+    """
+    chosen = baseline_of(list(dict.fromkeys(map(str, frame["system"]))), baseline)
+    meetings, places = [], []
+    for split, parts in splits_of(frame):
+        for part, rows in frame.groupby(parts, sort=True):
+            contenders = contenders_of(run, rows, "complete")
+            if chosen != ALL_PAIRS and chosen not in {each.system for each in contenders}:
+                continue
+            here = _meetings(against(contenders, chosen))
+            meetings += here
+            places += [(split, str(part))] * len(here)
+    compared = _compare_all(meetings, None, "complete")
+    return [replace(each, split=split, part=part) for each, (split, part) in zip(compared, places, strict=True)]
+
+
+def comparison_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
+    """Return a row for each comparison, in their order.
+
+    Columns: ``split`` and ``part`` (``""`` for all questions), ``a``, ``b``, ``metric``, ``mean_a``, ``mean_b``,
+    ``difference`` (of A less B) with its 95 % interval ``low`` and ``high``, ``test``, ``p_value``,
+    ``adjusted_p_value`` (Holm), ``comparisons`` (how many it was corrected for), ``n`` (questions), ``left_out``, and
+    ``is_shown``, whether a difference was shown.
+    """
+    records = [
+        {
+            "split": each.split,
+            "part": each.part,
+            "a": each.a,
+            "b": each.b,
+            "metric": each.paired.metric,
+            "mean_a": each.paired.mean_a,
+            "mean_b": each.paired.mean_b,
+            "difference": each.paired.difference.mean,
+            "low": each.paired.difference.low,
+            "high": each.paired.difference.high,
+            "test": each.paired.test,
+            "p_value": each.paired.p_value,
+            "adjusted_p_value": each.paired.adjusted_p_value,
+            "comparisons": each.paired.comparisons,
+            "n": each.paired.difference.n,
+            "left_out": each.left_out,
+            "is_shown": each.paired.is_shown,
+        }
+        for each in comparisons
+    ]
+    return pd.DataFrame.from_records(records, columns=_COLUMNS)
+
+
+def _meetings(pairs: Sequence[tuple[Contender, Contender]]) -> list[tuple[Contender, Contender, str]]:
+    return [meeting for meeting in _every(pairs) if len(in_both(*meeting)) >= MIN_COMMON]
+
+
+def _every(pairs: Sequence[tuple[Contender, Contender]]) -> list[tuple[Contender, Contender, str]]:
+    return [
+        (one, two, metric)
+        for one, two in pairs
+        for metric in one.scores
+        if metric in two.scores and one.scored_by.get(metric) == two.scored_by.get(metric)
+    ]
 
 
 def _compare_all(
@@ -207,29 +280,10 @@ def _compare_all(
     ]
 
 
-def _against(contenders: Sequence[Contender], baseline: str | None) -> list[tuple[Contender, Contender]]:
-    """Pair each contender with the baseline, or all contenders for "all"."""
-    if baseline == ALL_PAIRS:
-        return list(itertools.combinations(contenders, 2))
-    systems = [contender.system for contender in contenders]
-    chosen = baseline or (USUAL_BASELINE if USUAL_BASELINE in systems else systems[0])
-    _refuse_unknown(chosen, systems)
-    other = contenders[systems.index(chosen)]
-    return [(contender, other) for contender in contenders if contender is not other]
-
-
-def _refuse_unknown(baseline: str, systems: Sequence[str]) -> None:
-    if baseline not in systems:
-        raise SettingsError(
-            f"The baseline {baseline!r} is not a system of the run. Allowed: {', '.join(systems)}, or {ALL_PAIRS} for "
-            "every pair."
-        )
-
-
 def _across(a: Path, b: Path, baseline: str | None, rows: RowChoice) -> list[tuple[Contender, Contender]]:
-    mine, others = (_contenders(run, score_rows(load_run(run)), rows) for run in (a, b))
+    mine, others = (contenders_of(run, score_rows(load_run(run)), rows) for run in (a, b))
     if baseline not in (None, ALL_PAIRS):
-        _refuse_unknown(str(baseline), [other.system for other in others])
+        refuse_unknown(str(baseline), [other.system for other in others])
         others = [other for other in others if other.system == baseline]
         return list(itertools.product(mine, others))
     pairs = list(itertools.product(mine, others))
@@ -242,50 +296,20 @@ def _name(contender: Contender, second_run: Path | None) -> str:
     return contender.system if second_run is None else f"{contender.run}:{contender.system}"
 
 
-def _contenders(run: Path, frame: pd.DataFrame, rows: RowChoice) -> list[Contender]:
-    counts = completeness_counts(frame)
-    contenders = []
-    for system, part in frame.groupby("system", sort=False):
-        chosen = part[part["completeness"].isin(_CHOSEN[rows])]
-        contender = Contender(
-            run=run,
-            system=str(system),
-            scores={metric: by_question(chosen, metric) for metric in METRICS},
-            counts=counts[str(system)],
-            dialogues=_dialogues(chosen),
-        )
-        contenders.append(contender)
-    return contenders
-
-
-def _dialogues(part: pd.DataFrame) -> dict[str, Hashable] | None:
-    questions = [str(question) for question in part["question_id"].unique()]
-    dialogues = dialogues_of(part, questions)
-    return None if dialogues is None else dict(zip(questions, dialogues, strict=True))
-
-
 def _compare(one: Contender, two: Contender, metric: str) -> PairedComparison:
     mine, other = one.scores[metric], two.scores[metric]
-    common = _common(one, two, metric)
+    common = in_both(one, two, metric)
     if len(common) < MIN_COMMON:
         raise SettingsError(
             f"{one.run}:{one.system} and {two.run}:{two.system} share {len(common)} questions that have {metric}. "
-            f"At least {MIN_COMMON} are needed{_unused(one, two)}."
+            f"At least {MIN_COMMON} are needed{unused_words(one, two)}."
         )
     scores_a, scores_b = [mine[question] for question in common], [other[question] for question in common]
     dialogues = None if one.dialogues is None else [one.dialogues[question] for question in common]
-    binary = metric == "em" and dialogues is None and {*scores_a, *scores_b} <= {0.0, 1.0}
+    binary = metric != "f1" and dialogues is None and {*scores_a, *scores_b} <= {0.0, 1.0}
     test: PairedTest = "mcnemar" if binary else "permutation"
-    return compare_paired(scores_a, scores_b, metric=metric, test=test, dialogues=dialogues)
-
-
-def _unused(one: Contender, two: Contender) -> str:
-    words = _row_words([(each.system, each.counts) for each in (one, two)], _INCOMPLETE)
-    return f" ({words}: ask them again with `eval run --retry incomplete`, or count them with --rows)" if words else ""
-
-
-def _common(one: Contender, two: Contender, metric: str) -> list[str]:
-    return [question for question in one.scores[metric] if question in two.scores[metric]]
+    unit: Unit = "points" if metric in METRICS else "score"
+    return replace(compare_paired(scores_a, scores_b, metric=metric, test=test, dialogues=dialogues), unit=unit)
 
 
 def _other_prompts(a: Path, b: Path) -> tuple[str, ...]:

@@ -12,11 +12,15 @@ from ...modules.calls.prices import Prices, load_prices
 from ..datasets.questions import EvalQuestion
 from ..metrics.answers import WRONG, score_answer
 from ..metrics.damage import DAMAGE_KINDS, damage_in_words
+from ..metrics.intervals import Scale
 from ..metrics.retrieval import score_retrieval
-from ..ragas.scores import RagasScore, current_scores
+from ..ragas.scores import RagasScore
 from ..rows.store import RunRow
 from ..runs.limits import cost_of_row, uncached_cost_of_row
+from ..scoring.own_metric import MetricScore
+from ..scoring.scores import current_scores
 from .means import by_question, in_common, mean_of
+from .own_scores import PREFIX, OwnScores
 from .ragas import CurrentScores, ragas_columns, ragas_shares
 from .turn_columns import turn_columns
 
@@ -71,13 +75,15 @@ def question_frame(
     *,
     ks: Sequence[int] = KS,
     ragas: Iterable[RagasScore] = (),
+    own: Iterable[MetricScore] = (),
     prices: Prices | None = None,
 ) -> pd.DataFrame:
     """Build a row for each row of the run, in its order: question, outcome, and every score.
 
     Scores are in [0, 1]; a failed question scores 0. A score is missing if the data set lacks the gold answers or
-    documents, if the system does not retrieve, or if a turn was answered without a search. RAGAS scores and facts about
-    turns have columns of their own (``ragas.ragas_columns``, ``turn_columns.turn_columns``).
+    documents, if the system does not retrieve, or if a turn was answered without a search. RAGAS scores, scores
+    of one's own and facts about turns have columns of their own (``ragas.ragas_columns``, ``own_scores.OwnScores``,
+    ``turn_columns.turn_columns``).
 
     ``completeness`` is "complete", "degraded" or "failed"; ``damage`` describes the damage, and each of
     ``DAMAGE_KINDS`` has a column with its count. ``cost_usd`` is the cost of the row's calls, missing if a part is
@@ -89,12 +95,16 @@ def question_frame(
         questions: Questions of its data set.
         ks: Cut-offs of recall@k and all@k; see ``ks_of``.
         ragas: RAGAS scores of the run.
+        own: Scores of the run by metrics of one's own.
         prices: Prices of models; None takes judgetree's own.
     """
     prices = prices or load_prices()
     by_id, scores = {question.id: question for question in questions}, current_scores(ragas)
+    own_scores = OwnScores(own)
     known = [(row, by_id[row.question_id]) for row in rows if row.question_id in by_id]
-    records = [_record(row, question, scores, ks) | _cost(row, prices) for row, question in known]
+    records = [
+        _record(row, question, scores, ks) | own_scores.columns(row) | _cost(row, prices) for row, question in known
+    ]
     return pd.DataFrame.from_records(records)
 
 
@@ -115,10 +125,16 @@ def system_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) 
             if metric in _NEEDS_ALL and part[metric].isna().any():
                 records.append({"system": system, "metric": metric, "n": part["question_id"].nunique()})
                 continue
-            interval = mean_of(part, metric, scale="share" if is_share(metric) else "amount", seed=seed)
+            interval = mean_of(part, metric, scale=_scale_of(part, metric), seed=seed)
             if interval is not None:
                 records.append({"system": system, "metric": metric, **asdict(interval)})
     return pd.DataFrame.from_records(records, columns=_MEAN_COLUMNS)
+
+
+def _scale_of(part: pd.DataFrame, metric: str) -> Scale:
+    """Say whether a column holds shares; of metrics of one's own, those do whose values all are 0 or 1."""
+    is_flag = metric.startswith(PREFIX) and bool(part[metric].dropna().isin((0.0, 1.0)).all())
+    return "share" if is_share(metric) or is_flag else "amount"
 
 
 def common_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -> pd.DataFrame:

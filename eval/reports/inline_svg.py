@@ -36,7 +36,7 @@ def draw_inline_svg(
     """
     out = io.StringIO()
     # Artists read the rcParams while they are drawn, so the settings must be global meanwhile.
-    with _settings(name), warnings.catch_warnings():
+    with plot_settings(name), warnings.catch_warnings():
         # The page's fonts have glyphs that Matplotlib's font lacks; its estimate of their width is good enough.
         warnings.filterwarnings("ignore", message=r"Glyph \d+")
         figure = Figure(figsize=size_inches, layout="constrained")
@@ -46,12 +46,14 @@ def draw_inline_svg(
     return _inline(out.getvalue(), alt)
 
 
-def _settings(name: str) -> AbstractContextManager[None]:
+def plot_settings(name: str) -> AbstractContextManager[None]:
+    """Set Matplotlib's options for plots inside the block; ``name`` makes the ids of SVG the same."""
     return mpl.rc_context(
         {
             "svg.hashsalt": name,
-            "svg.fonttype": "none",
+            "svg.fonttype": "none",  # text stays text
             "font.size": 10,
+            "text.parse_math": False,  # names may hold dollar signs
             "text.color": _INK,
             "axes.labelcolor": _INK,
             "axes.edgecolor": _INK,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,9 @@ from ..rows.trees import TreeStore
 from ..runs.experiment import Experiment, load_experiment
 from ..runs.jobs import choose_questions, dataset_of
 from ..runs.limits import cost_of_row
+from ..scoring.own_metric import MetricStore
+from ..scoring.run_scorer import Method, Sample
+from ..scoring.scores import ScorerT
 from .frames import ks_of, question_frame
 
 
@@ -85,9 +88,15 @@ def load_run(folder: Path) -> LoadedRun:
 
 
 def score_rows(run: LoadedRun) -> pd.DataFrame:
-    """Score the rows of a run (``frames.question_frame``), with their RAGAS scores and costs."""
-    ragas, prices = RagasStore(run.folder).read(), load_prices(load_settings().home)
-    return question_frame(run.rows, run.dataset.questions, ks=ks_of(run.experiment.topk), ragas=ragas, prices=prices)
+    """Score the rows of a run (``frames.question_frame``), with their RAGAS and own scores and their costs."""
+    return question_frame(
+        run.rows,
+        run.dataset.questions,
+        ks=ks_of(run.experiment.topk),
+        ragas=RagasStore(run.folder).read(),
+        own=MetricStore(run.folder).read(),
+        prices=load_prices(load_settings().home),
+    )
 
 
 def missing_answers(run: LoadedRun) -> int:
@@ -115,3 +124,36 @@ def _in_order(rows: Iterable[RunRow], dataset: Dataset) -> list[RunRow]:
         return (questions.get(row.question_id, len(questions)), systems.get(row.system, len(systems)), row.repeat)
 
     return sorted(rows, key=place)
+
+
+def samples_of(
+    run: LoadedRun,
+    methods: Sequence[Method[ScorerT]],
+    *,
+    systems: tuple[str, ...] | None = None,
+    limit: int | None = None,
+) -> list[Sample[ScorerT]]:
+    """Pair the rows of a run with the metrics that score them.
+
+    Args:
+        run: The run, whose newest attempts are scored.
+        methods: The metrics.
+        systems: Systems to score; None for all.
+        limit: Number of questions to score, in the order of the run; None for all.
+
+    Raises:
+        SettingsError: ``systems`` is empty or names a system that the run lacks.
+    """
+    there = dict.fromkeys(row.system for row in run.rows)
+    if systems == ():
+        raise SettingsError(f"--systems is empty. The run has: {', '.join(there)}.")
+    if unknown := sorted(set(systems or ()) - set(there)):
+        raise SettingsError(f"The run has no system {', '.join(unknown)}. It has: {', '.join(there)}.")
+    first = set(list(dict.fromkeys(row.question_id for row in run.rows))[:limit])
+    questions, wanted = run.questions, there if systems is None else systems
+    return [
+        Sample(method=method, row=row, question=questions[row.question_id])
+        for row in run.rows
+        if row.question_id in first and row.question_id in questions and row.system in wanted
+        for method in methods
+    ]

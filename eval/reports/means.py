@@ -88,7 +88,7 @@ def split_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -
     """
     records = [
         {"split": split, "part": part, "system": system, "metric": metric, **asdict(interval)}
-        for split, parts in _splits(frame)
+        for split, parts in splits_of(frame)
         for part, rows in frame.groupby(parts, sort=True)
         for metric in metrics
         for system, own in _shared(rows, metric).groupby("system", sort=False)
@@ -97,7 +97,8 @@ def split_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) -
     return pd.DataFrame.from_records(records, columns=["split", "part", "system", "metric", "mean", "low", "high", "n"])
 
 
-def _splits(frame: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
+def splits_of(frame: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
+    """Yield each split with two parts or more, and the part of each row of a ``frames.question_frame``."""
     types = frame["type"].where(frame["type"] != "")
     hops = frame["hops"].map(lambda hops: f"{int(hops)}", na_action="ignore")
     for split, parts in (("type", types), ("hops", hops), ("recursion", recursion_fired(frame))):

@@ -22,12 +22,14 @@ from markdown_it import MarkdownIt
 from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.disk import write_whole
 from ...modules.formats import printable
+from ..metrics.statistics import PairedComparison
 from ..rows.store import part_of
-from .compare import compare_systems
+from .compare import Comparison
+from .contenders import ALL_PAIRS
 from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .loaded_run import LoadedRun, load_run
-from .plots import SPLIT_WORDS, Plot, confusion_plot, cost_plot, failure_plot, latency_plot, split_plot
+from .plots import SPLIT_WORDS, Plot, plots_of
 from .report import PROMPTS_HEADING, Report, report_of
 
 _HEAD_FACTS = (
@@ -54,6 +56,7 @@ def draw_report(run: LoadedRun, report: Report) -> str:
     """
     names = list(dict.fromkeys(str(system) for system in report.questions["system"]))
     data = page_data(run, report.questions)
+    plots = plots_of(report)
     # After its first line, the title: one table of systems, then optional sections.
     systems, *others = report.to_markdown().partition("\n")[2].split("\n## ")
     return html_page(
@@ -67,15 +70,10 @@ def draw_report(run: LoadedRun, report: Report) -> str:
         ),
         systems=_markdown(systems),
         others="".join(map(_section, others)),
-        comparisons=_comparisons(run, report, names),
-        plots=_figures(
-            cost_plot(report.questions, report.systems),
-            latency_plot(report.questions),
-            split_plot(report.splits, names),
-            confusion_plot({system: figures.confusion for system, figures in report.judges.items()}),
-        ),
-        failure_plot=_figures(failure_plot(report.failures, names)),
-        splits=_splits(report.splits),
+        comparisons=_comparisons(report, names),
+        plots=_figures(*(plot for plot in plots if plot.name != "failures")),
+        failure_plot=_figures(*(plot for plot in plots if plot.name == "failures")),
+        splits=_splits(report.splits) + _split_verdicts(report.split_comparisons),
         failures=_failures(report, names),
         index=json_in_html(data.index),
         trees=json_in_html(data.trees),
@@ -137,21 +135,20 @@ def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str
             yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _figures(*plots: Plot | None) -> str:
+def _figures(*plots: Plot) -> str:
     figures = "".join(
         f'<figure id="plot-{plot.name}"><h3>{_text(plot.title)}</h3>{plot.svg}'
         f"<figcaption>{_text(plot.caption)}</figcaption></figure>"
         for plot in plots
-        if plot is not None
     )
     return f'<div class="plots">{figures}</div>' if figures else ""
 
 
-def _comparisons(run: LoadedRun, report: Report, systems: Sequence[str]) -> str:
-    verdicts = "".join(
-        f'<li class="{"shown" if each.paired.is_shown else "open"}">{_text(each.verdict)}</li>'
-        for each in compare_systems(run.folder, report.questions, baseline=report.baseline)
-    )
+def _comparisons(report: Report, systems: Sequence[str]) -> str:
+    verdicts = _verdicts(report.comparisons)
+    if report.baseline == ALL_PAIRS and len(systems) > 1:
+        summary = f"<summary>{len(report.comparisons):,} comparisons in words</summary>"
+        verdicts = f"{_matrices(report.comparisons, systems)}<details>{summary}{verdicts}</details>"
     # A question that was repeated counts as right if every repeat was.
     worst = report.questions.groupby(["question_id", "system"], sort=False)["em"].min().unstack()
     right, wrong = worst == 1.0, worst < 1.0
@@ -160,7 +157,50 @@ def _comparisons(run: LoadedRun, report: Report, systems: Sequence[str]) -> str:
         f"<li>{_link(f'{one} right, {two} wrong', right=one, wrong=two)}: {int((right[one] & wrong[two]).sum())}</li>"
         for one, two in pairs
     )
-    return f'<ul class="verdicts">{verdicts}</ul><ul class="pairs">{links}</ul>' if pairs else "<p>One system.</p>"
+    return f'{verdicts}<ul class="pairs">{links}</ul>' if pairs else "<p>One system.</p>"
+
+
+def _verdicts(comparisons: Iterable[Comparison]) -> str:
+    items = (
+        f'<li class="{"shown" if each.paired.is_shown else "open"}">{_text(each.verdict)}</li>' for each in comparisons
+    )
+    return f'<ul class="verdicts">{"".join(items)}</ul>'
+
+
+def _matrices(comparisons: Sequence[Comparison], systems: Sequence[str]) -> str:
+    """Build a table for each metric: the system of the row less that of the column."""
+    tables = []
+    for metric in dict.fromkeys(each.paired.metric for each in comparisons):
+        cells: dict[tuple[str, str], str] = {}
+        for each in comparisons:
+            if each.paired.metric == metric:
+                cells[each.a, each.b] = _difference(each.paired, 1)
+                cells[each.b, each.a] = _difference(each.paired, -1)
+        rows = [[_text(row), *(cells.get((row, column), "") for column in systems)] for row in systems]
+        tables.append(_table((f"{_text(metric.upper())}, row less column", *map(_text, systems)), rows))
+    corrected = f"bold where a difference was shown, after Holm's correction for {len(comparisons):,} comparisons."
+    return f'<p class="faint">EM and F1 in points, with 95 % intervals; {corrected}</p>{"".join(tables)}'
+
+
+def _difference(paired: PairedComparison, sign: int) -> str:
+    low, high = paired.difference.low, paired.difference.high
+    factor, digits = (100 * sign, 1) if paired.unit == "points" else (sign, 3)
+    mean = f"{factor * paired.difference.mean:+.{digits}f}"
+    mean = f"<strong>{mean}</strong>" if paired.is_shown else mean
+    if low is None or high is None:
+        return mean
+    bounds = " to ".join(f"{bound:+.{digits}f}" for bound in sorted((factor * low, factor * high)))
+    return f"{mean}<small>{bounds}</small>"
+
+
+def _split_verdicts(comparisons: Sequence[Comparison]) -> str:
+    if not comparisons:
+        return ""
+    shown = [each for each in comparisons if each.paired.is_shown]
+    count = f"{len(comparisons):,} paired comparisons, corrected together"
+    if not shown:
+        return f'<p class="faint">No difference was shown by any of {count}.</p>'
+    return f'<p class="faint">Differences shown by {len(shown):,} of {count}:</p>{_verdicts(shown)}'
 
 
 def _link(words: str, **search: str) -> str:
@@ -229,11 +269,11 @@ def write_report(folder: Path, *, baseline: str | None = None) -> Report:
         UserError: The run, its data set or a search tree cannot be read.
     """
     run = load_run(folder)
-    report = report_of(run, baseline=baseline)
     files = tuple(folder / name for name in ("report.html", "report.md", "results.csv", "results.parquet"))
+    report = replace(report_of(run, baseline=baseline), files=files)
     page, markdown, table, columns = files
     write_whole(page, draw_report(run, report))
     write_whole(markdown, report.to_markdown() + "\n")
     write_whole(table, report.questions.to_csv(index=False))
     write_whole(columns, report.questions.to_parquet(index=False))
-    return replace(report, files=files)
+    return report

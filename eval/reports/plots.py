@@ -1,4 +1,4 @@
-"""The plots of a report, each an SVG element with a caption and a description in words.
+"""The plots of a report, each with a caption and a description in words.
 
 Needs matplotlib (extra ``eval``).
 """
@@ -6,7 +6,7 @@ Needs matplotlib (extra ``eval``).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from matplotlib.patches import Rectangle
 from ..calibration.judge_figures import GOLD_SHARES, VERDICTS, Confusion
 from .failures import FAILURE_KINDS, FAILURE_WORDS
 from .inline_svg import draw_inline_svg
+from .report import Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,30 @@ class Plot:
     title: str
     caption: str
     """Explanation of how to read it."""
-    svg: str
+    alt: str
+    """Its content in words."""
+    draw: Callable[[Figure], None]
+    """Draws it on a figure of ``size_inches``."""
+    size_inches: tuple[float, float] = (6.4, 3.4)
+    """Width and height."""
+
+    @property
+    def svg(self) -> str:
+        """The plot as an SVG element of the page; see ``inline_svg``."""
+        return draw_inline_svg(self.draw, name=self.name, alt=self.alt, size_inches=self.size_inches)
+
+
+def plots_of(report: Report) -> list[Plot]:
+    """Return the plots of a report that have something to show."""
+    names = list(dict.fromkeys(str(system) for system in report.questions["system"]))
+    every = (
+        cost_plot(report.questions, report.systems),
+        latency_plot(report.questions),
+        split_plot(report.splits, names),
+        confusion_plot({system: figures.confusion for system, figures in report.judges.items()}),
+        failure_plot(report.failures, names),
+    )
+    return [plot for plot in every if plot is not None]
 
 
 def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame) -> Plot | None:
@@ -75,7 +99,8 @@ def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame) -> Plot | None:
         title="Accuracy against cost",
         caption=f"Mean with 95 % interval.{_own_questions(shown)} Calls count whether they were paid for or came out "
         "of the cache. Up and to the left is better.",
-        svg=draw_inline_svg(draw, name="cost", alt=f"EM in per cent. {described}."),
+        alt=f"EM in per cent. {described}.",
+        draw=draw,
     )
 
 
@@ -104,12 +129,9 @@ def split_plot(splits: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
         title="By kind of question",
         caption="Mean with 95 % interval. Recursion “fired” on a question if the judge asked a sub-question; every "
         "system is measured on the same questions.",
-        svg=draw_inline_svg(
-            draw,
-            name="splits",
-            alt=f"EM in per cent. {described}.",
-            size_inches=(max(6.4, _PANEL_INCHES * len(panels)), 3.6),
-        ),
+        alt=f"EM in per cent. {described}.",
+        draw=draw,
+        size_inches=(max(6.4, _PANEL_INCHES * len(panels)), 3.6),
     )
 
 
@@ -134,7 +156,9 @@ def confusion_plot(confusions: Mapping[str, Confusion]) -> Plot | None:
         title="Verdicts against gold",
         caption="Chunks of the questions themselves, by the verdict and by how much of the gold documents a chunk "
         "holds. Per cent are of the column: a perfect judge has 100 on the diagonal.",
-        svg=draw_inline_svg(draw, name="confusion", alt=described, size_inches=(max(6.4, 3.4 * len(confusions)), 3.0)),
+        alt=described,
+        draw=draw,
+        size_inches=(max(6.4, 3.4 * len(confusions)), 3.0),
     )
 
 
@@ -175,7 +199,9 @@ def latency_plot(questions: pd.DataFrame) -> Plot:
         title="Latency",
         caption="Wall time of a question, waiting for the model included; calls out of the cache count with the time "
         f"that they once took. Box: quartiles; whiskers: 5th and 95th percentile. {described}.",
-        svg=draw_inline_svg(draw, name="latency", alt=described, size_inches=(6.4, 1.4 + 0.5 * len(names))),
+        alt=described,
+        draw=draw,
+        size_inches=(6.4, 1.4 + 0.5 * len(names)),
     )
 
 
@@ -222,9 +248,9 @@ def failure_plot(failures: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
         name="failures",
         title="Failure kinds",
         caption="Each wrong answer (exact match 0) counts once, under the first cause that explains it.",
-        svg=draw_inline_svg(
-            draw, name="failures", alt=described, size_inches=(6.4, 0.9 + len(kinds) * (0.14 + 0.1 * len(systems)))
-        ),
+        alt=described,
+        draw=draw,
+        size_inches=(6.4, 0.9 + len(kinds) * (0.14 + 0.1 * len(systems))),
     )
 
 

@@ -9,8 +9,9 @@ import pandas as pd
 
 from ..datasets.questions import EvalQuestion
 from ..ragas.metrics import RAGAS_METRICS, WITH_SUB_ANSWERS, RagasMetric
-from ..ragas.scores import RagasScore, RowKey, row_key
+from ..ragas.scores import RagasScore
 from ..rows.store import RunRow
+from ..scoring.scores import RowKey, row_key
 from .markdown_tables import markdown_table, with_interval
 
 CurrentScores = Mapping[str, Mapping[RowKey, RagasScore]]

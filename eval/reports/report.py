@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +19,7 @@ from ..calibration.judge_figures import JudgeFigures, judges_of
 from ..rows.code_version import code_versions_in, mixed_versions
 from ..rows.store import Manifest
 from ..runs.manifest import accepted_changes
+from .compare import Comparison, compare_splits, compare_systems, comparison_frame
 from .conversation import conversation_frame, conversation_lines
 from .failures import FailureKind, completeness_counts, damage_lines, failure_kind
 from .frames import (
@@ -34,10 +35,21 @@ from .frames import (
 from .judge import judge_documents, judge_section
 from .loaded_run import LoadedRun, load_run, missing_answers, paid_by_system, score_rows
 from .means import noise_frame, noise_lines, split_frame
+from .own_scores import own_columns_in, own_lines
 from .ragas import missing_counts, ragas_columns_in, ragas_lines
 from .system_table import common_lines, count_lines, system_table
 
 SPLIT_METRICS = ("em", "f1")
+SHOWN_COSTS = (
+    "chat_calls",
+    "paid_chat_calls",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost_usd",
+    "sub_runs",
+    "seconds",
+)
+"""The costs in the table of systems, unless the experiment names its metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +93,16 @@ class Report:
     shown: tuple[str, ...]
     """Metrics of ``systems`` shown in the table, in order."""
 
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Paired comparisons of the complete rows with the baseline; computed when first asked for, in seconds."""
+        return tuple(compare_systems(self.run, self.questions, baseline=self.baseline))
+
+    @cached_property
+    def split_comparisons(self) -> tuple[Comparison, ...]:
+        """The same on each kind of question; see ``compare.compare_splits``."""
+        return tuple(compare_splits(self.run, self.questions, baseline=self.baseline))
+
     def to_markdown(self) -> str:
         """Write the report in Markdown: the table of systems with 95 % intervals, then optional sections."""
         lines = [f"# {self.dataset}", "", *system_table(self.questions, self.systems, self.shown)]
@@ -97,6 +119,7 @@ class Report:
             f"Paid in all: {_paid_in_all(self.paid, self.asked_again)}; {_cached_in_all(self.questions)}.",
             *noise_lines(self.noise),
             *ragas_lines(self.questions, self.systems, self.common),
+            *own_lines(self.questions, self.systems),
             *self.conversation_lines,
             *(line for system, figures in self.judges.items() for line in ("", *judge_section(system, figures))),
             *_prompt_lines(self.prompts),
@@ -116,6 +139,7 @@ class Report:
             },
             "common": records_of(self.common),
             "splits": records_of(self.splits),
+            "comparisons": records_of(comparison_frame((*self.comparisons, *self.split_comparisons))),
             "failures": records_of(self.failures),
             "noise": records_of(self.noise),
             "conversation": records_of(self.conversation),
@@ -149,7 +173,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
     questions["failure"] = _failures(run)
     ks = ks_of(run.experiment.topk)
     metrics = [name for name in (*ANSWER_METRICS, *retrieval_metrics(ks), *COST_METRICS) if name in questions]
-    metrics += ragas_columns_in(questions)
+    metrics += [*ragas_columns_in(questions), *own_columns_in(questions)]
     conversation = conversation_frame(questions, ks=ks, seed=seed)
     return Report(
         run=run.folder,
@@ -200,8 +224,7 @@ def _shown_metrics(metrics: tuple[str, ...] | None, there: Collection[str], ks: 
             f"The experiment's metrics name {', '.join(unknown)}, which this run lacks. Allowed: {', '.join(there)}."
         )
     found = (f"all@{ks[0]}", "tree_all")
-    costs = ("chat_calls", "paid_chat_calls", "cost_usd", "sub_runs", "seconds")
-    return metrics or ("em", "f1", "cover_em", *found, *costs)
+    return metrics or ("em", "f1", "cover_em", *found, *SHOWN_COSTS)
 
 
 def _failures(run: LoadedRun) -> list[FailureKind | None]:

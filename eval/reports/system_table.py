@@ -19,6 +19,8 @@ _NAMES = {
     "tree_all": "all supporting in the tree",
     "chat_calls": "calls",
     "paid_chat_calls": "calls paid",
+    "prompt_tokens": "prompt tokens",
+    "completion_tokens": "completion tokens",
     "cost_usd": "cost",
     "paid_cost_usd": "cost paid",
     "sub_runs": "sub-runs",
@@ -101,17 +103,21 @@ def metric_name(metric: str) -> str:
 def _cells(means: pd.DataFrame, system: str, metrics: Sequence[str], asked: int | None) -> Iterator[str]:
     own = means[means["system"] == system].set_index("metric")
     for metric in metrics:
-        yield _cell(metric, own.loc[metric], asked) if metric in own.index else ""
+        yield mean_cell(metric, own.loc[metric], asked) if metric in own.index else ""
 
 
-def _cell(metric: str, row: pd.Series, asked: int | None) -> str:
+def mean_cell(metric: str, row: pd.Series, asked: int | None) -> str:
+    """Format a row of ``frames.system_frame``; a mean over another number than ``asked`` states it."""
     n = "" if row["n"] == asked else f"n {int(row['n']):,}"
     if pd.isna(row["mean"]):
         return f"unknown ({n})" if n else "unknown"
-    return with_interval(row["mean"], row["low"], row["high"], partial(_shown, metric), note=n)
+    return with_interval(row["mean"], row["low"], row["high"], partial(shown_value, metric), note=n)
 
 
-def _shown(metric: str, value: float) -> str:
+def shown_value(metric: str, value: float) -> str:
+    """Format a mean: a share in per cent, money in dollars, tokens as whole numbers."""
     if metric in ("cost_usd", "paid_cost_usd"):
         return dollars(value)
+    if metric.endswith("_tokens"):
+        return f"{value:,.0f}"
     return f"{value * 100:.1f}" if is_share(metric) else f"{value:.2f}"

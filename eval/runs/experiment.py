@@ -31,7 +31,9 @@ from ...modules.parts import check_name, remembered, remembered_as
 from ...modules.prompts.reading import GivenPrompts, load_prompts
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import Record, without_secrets
+from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
+from ..datasets.rows import with_digests
 
 SearchType = Literal["hybrid", "dense", "sparse"]
 RankerType = Literal["rrf", "weighted", "model"]
@@ -71,7 +73,7 @@ class Experiment(BaseModel):
 
     dataset: str = Field(
         description="NAME:PATH, such as hotpotqa:hotpot_dev_distractor_v1.json; questions:my.csv, or the key questions "
-        "with the path alone, for questions of one's own."
+        "with the path alone, for questions of one's own; or module:name of a function that loads a data set."
     )
     columns: Mapping[str, str] | None = Field(
         default=None,
@@ -161,9 +163,11 @@ class Experiment(BaseModel):
         default=None, min_length=1, description="Columns that the report shows, such as em, f1, all@3; its own choice."
     )
 
-    @field_validator("systems", "retriever", "judge", mode="before")
+    @field_validator("dataset", "systems", "retriever", "judge", mode="before")
     @classmethod
     def _name_objects(cls, given: object) -> object:
+        if isinstance(given, Dataset):
+            return remembered(with_digests(given))
         if not isinstance(given, list | tuple):
             return _name_of(given)
         names = [each if isinstance(each, str) else remembered(each) for each in given]
@@ -273,13 +277,21 @@ def load_experiment(path: Path | None = None, **overrides: object) -> Experiment
         SettingsError: The file cannot be read or is not a mapping, or a key or value is not allowed; the message names
             each fault and lists the allowed keys.
     """
-    given = {**(_mapping_in(path) if path else {}), **{k: v for k, v in overrides.items() if v is not None}}
     try:
-        return Experiment.model_validate(given)
+        return Experiment.model_validate(experiment_keys(path, **overrides))
     except ValidationError as error:
         where = f"The experiment {path}" if path else "The experiment"
         faults = "; ".join(faults_of(error))
         raise SettingsError(f"{where} is not usable: {faults}. Keys: {', '.join(_KEYS)}.") from error
+
+
+def experiment_keys(path: Path | None = None, **overrides: object) -> dict[str, object]:
+    """Return the keys of a YAML file as they stand there; keyword arguments that are not None win.
+
+    Raises:
+        SettingsError: The file cannot be read or is not a mapping.
+    """
+    return {**(_mapping_in(path) if path else {}), **{k: v for k, v in overrides.items() if v is not None}}
 
 
 def _mapping_in(path: Path) -> Mapping[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Protocol, Unpack
 
 from ...graphs.systems.registry import find_system, retrieves
 from ...modules.calls.completion import Completion
@@ -44,6 +44,25 @@ class Amount:
 _NOTHING = Amount()
 
 
+class SpendingLimits(Protocol):
+    """Protocol of what may be spent: an experiment, or the options of scoring; None is no limit."""
+
+    @property
+    def max_calls(self) -> int | None:
+        """Chat calls."""
+        ...
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Prompt and completion tokens of chat calls."""
+        ...
+
+    @property
+    def max_cost(self) -> float | None:
+        """US dollars."""
+        ...
+
+
 class Spending:
     """The ledger of a run: what its questions paid, and what the calls in flight are expected to cost.
 
@@ -53,12 +72,12 @@ class Spending:
     rows. Use it on judgetree's background loop.
     """
 
-    def __init__(self, experiment: Experiment, attempts: Iterable[RunRow] = (), *, prices: Prices) -> None:
+    def __init__(self, limits: SpendingLimits, attempts: Iterable[RunRow] = (), *, prices: Prices) -> None:
         """``attempts``: rows of earlier attempts, which count too."""
         self._limits = {
-            "max_calls": experiment.max_calls,
-            "max_tokens": experiment.max_tokens,
-            "max_cost": experiment.max_cost,
+            "max_calls": limits.max_calls,
+            "max_tokens": limits.max_tokens,
+            "max_cost": limits.max_cost,
         }
         self._prices = prices
         self._rows = _NOTHING
@@ -153,20 +172,28 @@ def uncached_cost_of_row(row: RunRow, prices: Prices) -> Cost:
 
 
 def refuse_unpriced(experiment: Experiment, settings: Settings, prices: Prices) -> None:
-    """Check that every model has a price if the experiment has a ``max_cost``.
+    """Check that every model has a price if the experiment has a ``max_cost``; see ``refuse_unpriced_models``.
 
     Embedding and rerank endpoints report no tokens, so their cost is unknown and not counted.
+    """
+    refuse_unpriced_models(experiment.max_cost, _models_of(experiment, settings), settings, prices)
+
+
+def refuse_unpriced_models(
+    max_cost: float | None, models: Iterable[tuple[CallKind, str]], settings: Settings, prices: Prices
+) -> None:
+    """Check that every model, of a kind and a spec, has a price if there is a ``max_cost``.
 
     Raises:
         SettingsError: ``max_cost`` cannot be enforced; the message names each model without a price.
     """
-    if experiment.max_cost is None:
+    if max_cost is None:
         return
-    unpriced = [(kind, spec) for kind, spec in _models_of(experiment, settings) if prices.of(spec, kind) is None]
+    unpriced = [(kind, spec) for kind, spec in models if prices.of(spec, kind) is None]
     if unpriced:
         named = ", ".join(dict.fromkeys(f"{kind} model {without_secrets(spec)!r}" for kind, spec in unpriced))
         raise SettingsError(
-            f"max_cost={experiment.max_cost:g} cannot be enforced, since the price of the {named} is unknown. "
+            f"max_cost={max_cost:g} cannot be enforced, since the price of the {named} is unknown. "
             f'Write it into {settings.home / FILE_NAME}, such as [{unpriced[0][0]}."MODEL"] and below it '
             "prompt = 0.5 and completion = 1.5 (dollars per million tokens), or leave out max_cost."
         )

@@ -8,6 +8,15 @@
         check_judge(LengthJudge())
 """
 
+from .evaluation.contracts import check_dataset, check_metric
 from .graphs.contracts import ContractError, check_chat_model, check_judge, check_retriever, check_system
 
-__all__ = ["ContractError", "check_chat_model", "check_judge", "check_retriever", "check_system"]
+__all__ = [
+    "ContractError",
+    "check_chat_model",
+    "check_dataset",
+    "check_judge",
+    "check_metric",
+    "check_retriever",
+    "check_system",
+]

@@ -11,7 +11,8 @@ from judgetree.evaluation.ragas.metrics import MetricName, metrics_named
 from judgetree.evaluation.ragas.scores import RagasScore, RagasStore
 from judgetree.evaluation.rows.store import FoundChunk, RunRow, RunStore
 from judgetree.evaluation.rows.trees import TreeStore
-from judgetree.evaluation.score_with_ragas import RagasOptions, RagasSummary, score_run
+from judgetree.evaluation.score_with_ragas import RagasOptions, score_run
+from judgetree.evaluation.scoring.run_scorer import ScoringSummary
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.settings import Settings
@@ -76,7 +77,7 @@ class RagasBench:
         TreeStore(self.folder).append(row.thread_id, tree_of(row, *chunks))
         RunStore(self.folder).append(RunRow(**{**vars(row), "chunks": found}))
 
-    def score(self, metrics: str | None = None, **options: object) -> RagasSummary:
+    def score(self, metrics: str | None = None, **options: object) -> ScoringSummary:
         chosen = RagasOptions(metrics=metrics_named(metrics), **options)  # type: ignore[arg-type]
         return score_run(self.folder, chosen, settings=self.settings)
 

@@ -44,7 +44,8 @@ def test_a_correction_can_take_a_difference_back() -> None:
     assert other.adjusted_p_value == pytest.approx(0.2)
     assert verdict_in_words(corrected, a="judge", b="naive") == (
         "No difference in EM was shown; judge less naive is +3.2 points "
-        "(95 % interval +0.4 to +6.0; exact McNemar test, p = 0.060 after Holm's correction; 500 questions). "
+        "(95 % interval +0.4 to +6.0; exact McNemar test, p = 0.060 after Holm's correction for 2 comparisons; "
+        "500 questions). "
         "A true difference of 4.0 points would be found four times out of five with so many questions."
     )
 
@@ -85,7 +86,7 @@ def test_the_floor_of_a_permutation_test_is_said() -> None:
     least = replace(SHOWN, test="permutation", p_value=floor, least_p_value=floor, resamples=10_000, b_better=0)
     [corrected, _] = adjust_comparisons([least, replace(SHOWN, p_value=0.5)])
     assert "p < 0.0002, the least that 10,000 random exchanges can give; 500" in verdict_in_words(least, a="a", b="b")
-    assert "p < 0.0004 after Holm's correction, the least that 10,000" in verdict_in_words(corrected, a="a", b="b")
+    assert "p < 0.0004 after Holm's correction for 2 comparisons, the l" in verdict_in_words(corrected, a="a", b="b")
 
 
 def test_few_differing_questions_are_said_to_be_unable_to_give_less() -> None:

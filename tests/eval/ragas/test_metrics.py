@@ -20,10 +20,11 @@ from judgetree.evaluation.ragas.metrics import (
     inputs_of,
     metrics_named,
 )
-from judgetree.evaluation.ragas.scores import RagasScore, Scorer, current_scores, finished, row_key
+from judgetree.evaluation.ragas.scores import RagasScore, Scorer
 from judgetree.evaluation.reports.frames import common_frame, question_frame, system_frame
 from judgetree.evaluation.reports.ragas import missing_counts, ragas_lines
 from judgetree.evaluation.rows.store import FoundChunk, RunRow
+from judgetree.evaluation.scoring.scores import current_scores, finished, row_key
 from judgetree.graphs.tree.nodes import QueryNode
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.reader.evidence import render_sub_answer

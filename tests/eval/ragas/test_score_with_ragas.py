@@ -16,9 +16,9 @@ from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.ragas.metrics import RAGAS_METRICS
 from judgetree.evaluation.ragas.models import RagasChat, RagasEmbeddings, build_scoring, prompts_version
-from judgetree.evaluation.ragas.replies import StructuredLLM
 from judgetree.evaluation.ragas.scores import RagasStore
 from judgetree.evaluation.reports.report import load_report
+from judgetree.evaluation.scoring.replies import StructuredLLM
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.embedding.embedder import create_embeddings
 from judgetree.modules.errors import CacheMiss, LoadingError, ModelSetupError, SettingsError

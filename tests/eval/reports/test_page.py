@@ -19,7 +19,7 @@ from judgetree.graphs.rag.result import RagResult
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import AnswerStatus, JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
-from tests.browser import elements_of, needs_browser
+from tests.browser import elements_of, needs_browser, width_of
 from tests.eval.dataset_files import hotpot_row, write_list
 from tests.html_pages import Elements, allow_own_script_and_style_alone, ask_nothing_outside, part, unpacked
 
@@ -219,11 +219,39 @@ def test_run_of_one_system_and_one_question_has_a_page(tmp_path: Path) -> None:
     assert "has no kinds of questions" in page
 
 
+def test_all_pairs_are_a_matrix_and_a_baseline_is_a_list(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path)
+    for number in range(3):
+        writer.answer("llm", number, "wrong")
+    against_one = writer.write().read_text(encoding="utf-8")
+    assert "row less column" not in against_one
+    write_report(tmp_path, baseline="all")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert re.findall(r"<th>(\w+), row less column</th><th>llm</th><th>naive</th><th>judge</th>", page) == ["EM", "F1"]
+    assert "<tr><td>judge</td><td>+66.7" in page
+    assert "after Holm&#x27;s correction for 6 comparisons" in page
+    assert "<summary>6 comparisons in words</summary>" in page
+
+
 def listed(dom: str) -> list[str]:
     """The questions that are not hidden."""
     items = re.findall(r'<details class="question"([^>]*)><summary><span class="asked">(.*?)</span>', dom)
     shown = [asked for attributes, asked in items if "hidden" not in attributes]
     return [html.unescape(asked.replace("<mark>", "").replace("</mark>", "")) for asked in shown]
+
+
+@needs_browser
+def test_tables_scroll_and_nothing_else_reaches_over_the_edge_of_a_narrow_window(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path)
+    for system in ("llm", "ircot", "iter_retgen", "self_ask"):
+        for number in range(3):
+            writer.answer(system, number, "wrong")
+    writer.write()
+    write_report(tmp_path, baseline="all")
+    fit = width_of(tmp_path / "report.html", tmp_path, window=400)
+    assert fit.over == []
+    assert fit.width <= 400
+    assert fit.scrolling >= 3
 
 
 @needs_browser

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
-from judgetree.evaluation.ragas.replies import StructuredLLM, parse_reply, schema_of
+from judgetree.evaluation.scoring.replies import StructuredLLM, parse_reply, schema_of
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.usage import CallMeter, total_usage
 from judgetree.modules.llm.json_reply import ReplyProblem

@@ -1,14 +1,14 @@
-"""Structured model replies for RAGAS: the JSON schema sent, and the checks on the reply."""
+"""Structured replies of a model that scores: the JSON schema sent, and the checks on the reply."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel
 
 from ...modules.calls.completion import Completion
-from ...modules.calls.messages import JSON_REPAIR, version_of
+from ...modules.calls.messages import JSON_REPAIR, Message, version_of
 from ...modules.calls.usage import CallMeter
 from ...modules.llm.endpoint import ChatLLM
 from ...modules.llm.json_reply import JsonChat, ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
@@ -25,7 +25,7 @@ _MAX_TOKENS = 4096
 
 
 class StructuredLLM:
-    """A chat model whose replies are pydantic models of RAGAS, constrained as far as the endpoint allows.
+    """A chat model whose replies are pydantic models, of RAGAS or our own, constrained as far as the endpoint allows.
 
     After an unusable reply it asks again and states the problem.
     """
@@ -44,6 +44,10 @@ class StructuredLLM:
         return version_of(_CHECKS, JSON_REPAIR, str(_MAX_REPAIRS), str(_MAX_TOKENS))
 
     async def ask(self, prompt: str, reply: type[Reply], *, meter: CallMeter) -> Reply:
+        """Ask for a reply to one prompt; see ``ask_messages``."""
+        return await self.ask_messages([("user", prompt)], reply, meter=meter)
+
+    async def ask_messages(self, messages: Sequence[Message], reply: type[Reply], *, meter: CallMeter) -> Reply:
         """Ask for a reply, in one to three calls.
 
         Raises:
@@ -56,7 +60,7 @@ class StructuredLLM:
             return parse_reply(completion.text, reply, cut_off=completion.finish_reason == "length")
 
         return await ask_until_usable(
-            self._chat, [("user", prompt)], schema_of(reply), read, meter=meter, max_repairs=_MAX_REPAIRS
+            self._chat, messages, schema_of(reply), read, meter=meter, max_repairs=_MAX_REPAIRS
         )
 
 

@@ -1,0 +1,110 @@
+"""The files of a run for a paper: tables in LaTeX and CSV, plots in SVG and PDF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...modules.disk import refusing_full_disk, write_whole
+from ...modules.errors import SettingsError
+from ..reports.compare import comparison_frame
+from ..reports.plots import plots_of
+from ..reports.report import Report
+from .latex import latex_document
+from .plot_files import save_plot
+from .tables import PaperTable, paper_tables
+
+_TEX = ".tex"
+
+
+def write_latex(report: Report, path: Path) -> tuple[Path, ...]:
+    r"""Write the tables of a report with booktabs, to be read with ``\input``; its comparisons take seconds.
+
+    ::
+
+        write_latex(load_report(Path("runs/a")), Path("paper/tables.tex"))
+
+    Args:
+        report: The report of a run.
+        path: A file, if it ends with ``.tex``, for all tables; else a folder, for a file each.
+
+    Returns:
+        The written files.
+
+    Raises:
+        SettingsError: ``path`` is a file where a folder is needed, or the other way round.
+        WritingError: A file could not be written; it is unchanged.
+    """
+    return write_tables(paper_tables(report), path)
+
+
+def write_tables(tables: Sequence[PaperTable], path: Path) -> tuple[Path, ...]:
+    """Write tables as ``write_latex`` does."""
+    if path.suffix == _TEX:
+        if path.is_dir():
+            raise SettingsError(f"{path} is a folder. Name a file that ends with {_TEX}, or another folder.")
+        files = {_folder(path.parent) / path.name: latex_document(tables)}
+    else:
+        folder = _folder(path)
+        files = {folder / f"{table.name}{_TEX}": latex_document([table]) for table in tables}
+    for file, text in files.items():
+        write_whole(file, text)
+    return tuple(files)
+
+
+def write_csv(report: Report, folder: Path) -> tuple[Path, ...]:
+    """Write the frames of a report that have a row, as CSV files with all digits: a file for each frame.
+
+    ``systems``, ``common``, ``splits``, ``failures``, ``noise`` and ``conversation`` are those of ``Report``;
+    ``comparisons`` has the paired tests on all questions and on each kind (``compare.comparison_frame``).
+
+    ::
+
+        write_csv(load_report(Path("runs/a")), Path("paper/csv"))
+
+    Returns:
+        The written files.
+
+    Raises:
+        SettingsError: ``folder`` is a file.
+        WritingError: A file could not be written; it is unchanged.
+    """
+    frames = {
+        "systems": report.systems,
+        "common": report.common,
+        "splits": report.splits,
+        "comparisons": comparison_frame((*report.comparisons, *report.split_comparisons)),
+        "failures": report.failures,
+        "noise": report.noise,
+        "conversation": report.conversation,
+    }
+    files = {_folder(folder) / f"{name}.csv": frame for name, frame in frames.items() if not frame.empty}
+    for file, frame in files.items():
+        write_whole(file, frame.to_csv(index=False))
+    return tuple(files)
+
+
+def write_plots(report: Report, folder: Path) -> tuple[Path, ...]:
+    """Write every plot of a report as ``NAME.svg`` and ``NAME.pdf``.
+
+    ::
+
+        write_plots(load_report(Path("runs/a")), Path("paper/plots"))
+
+    Returns:
+        The written files.
+
+    Raises:
+        SettingsError: ``folder`` is a file.
+        WritingError: A file could not be written.
+    """
+    _folder(folder)
+    return tuple(file for plot in plots_of(report) for file in save_plot(plot, folder))
+
+
+def _folder(path: Path) -> Path:
+    if path.exists() and not path.is_dir():
+        raise SettingsError(f"{path} is a file. Name a folder.")
+    with refusing_full_disk(path):
+        path.mkdir(parents=True, exist_ok=True)
+    return path

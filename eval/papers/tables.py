@@ -1,0 +1,248 @@
+"""The tables of a run for a paper: cells with intervals and significance marks, and captions that explain them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import pandas as pd
+
+from ..metrics.statistics import PairedComparison
+from ..reports.compare import Comparison
+from ..reports.contenders import ALL_PAIRS, baseline_of
+from ..reports.failures import FAILURE_KINDS, FAILURE_WORDS
+from ..reports.frames import COST_METRICS, is_share
+from ..reports.own_scores import PREFIX
+from ..reports.plots import SPLIT_WORDS
+from ..reports.report import SHOWN_COSTS, Report
+from ..reports.system_table import metric_name, shown_value
+
+T = TypeVar("T")
+
+_TESTS = {"mcnemar": "McNemar, exact", "permutation": "permutation"}
+_MOST_COLUMNS = 6
+"""Metrics in one table: what fits into the width of a column of text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A cell: a text or number, an interval below it, and marks of significance behind it."""
+
+    text: str
+    interval: str = ""
+    marks: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperTable:
+    """A table in plain text, which a format escapes."""
+
+    name: str
+    """Part of its label and its file, such as "systems"."""
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    """Rows of as many cells as ``head`` has."""
+    texts: int = 1
+    """Number of columns at the left that hold text; the others hold numbers."""
+
+
+def paper_tables(report: Report) -> list[PaperTable]:
+    """Build the tables of a report: answers, cost, other scores, comparisons, each split, failure kinds; no empty one.
+
+    Computes the report's comparisons, which takes seconds.
+    """
+    marks = _Marks(report)
+    return [
+        *_means(report, marks),
+        *_comparisons(report),
+        *_splits(report, marks),
+        *_failures(report.failures, marks.systems),
+    ]
+
+
+class _Marks:
+    """What marks a system as different: ``*`` from the baseline, or the letters of the others where all pairs meet."""
+
+    def __init__(self, report: Report) -> None:
+        self.systems = list(dict.fromkeys(str(system) for system in report.questions["system"]))
+        self.baseline = baseline_of(self.systems, report.baseline)
+        self.letters = dict(zip(self.systems, _letters(), strict=False))
+        self.compared = {each.paired.metric for each in report.comparisons}
+        self._shown: dict[tuple[str, str, str, str], list[str]] = {}
+        for each in (*report.comparisons, *report.split_comparisons):
+            if each.paired.is_shown:
+                for own, other in ((each.a, each.b), (each.b, each.a)):
+                    self._shown.setdefault((each.split, each.part, own, each.paired.metric), []).append(other)
+
+    def of(self, system: str, metric: str, split: str = "", part: str = "") -> str:
+        others = self._shown.get((split, part, system, metric), [])
+        if self.baseline == ALL_PAIRS:
+            return ",".join(sorted(self.letters[other] for other in others))
+        return "*" if others and system != self.baseline else ""
+
+    def name_of(self, system: str) -> Cell:
+        letter = self.letters[system] if self.baseline == ALL_PAIRS and len(self.systems) > 1 else ""
+        return Cell(text=system, marks=letter)
+
+    def explained(self, comparisons: Sequence[Comparison]) -> str:
+        if not comparisons:
+            return ""
+        of_what = (
+            "Letters behind a figure name the systems that it differs from"
+            if self.baseline == ALL_PAIRS
+            else f"* differs from {self.baseline}"
+        )
+        return (
+            f" {of_what} (paired tests, p < .05 after Holm's correction for {len(comparisons)} comparisons, and an "
+            "interval of the difference without 0)."
+        )
+
+
+def _letters() -> Iterator[str]:
+    for size in itertools.count(1):
+        yield from map("".join, itertools.product(string.ascii_lowercase, repeat=size))
+
+
+def _means(report: Report, marks: _Marks) -> Iterator[PaperTable]:
+    there = list(dict.fromkeys(str(metric) for metric in report.systems["metric"]))
+    scores = [metric for metric in report.shown if is_share(metric) and metric in there]
+    costs = [metric for metric in there if metric in {*SHOWN_COSTS, *report.shown} & {*COST_METRICS}]
+    others = [metric for metric in there if metric not in report.shown and metric.startswith(("ragas_", PREFIX))]
+    common = " Systems were asked different questions, so that means are not comparable." * (not report.common.empty)
+    population = f"{_data(report)}: means over questions with 95 % intervals."
+    for name, what, metrics in (("answers", "Answers", scores), ("cost", "Cost", costs), ("scores", "Scores", others)):
+        for number, part in enumerate(_groups(metrics), start=1):
+            unit = " Scores in per cent." if name == "answers" else ""
+            unit = " A question, as if no call had come out of a cache." if name == "cost" else unit
+            explained = marks.explained(report.comparisons) if marks.compared & {*part} else ""
+            yield PaperTable(
+                name=name if number == 1 else f"{name}-{number}",
+                caption=f"{what}. {population}{unit}{explained}{common}",
+                head=("System", "n", *map(_heading, part)),
+                rows=tuple(_mean_rows(report, marks, part)),
+            )
+
+
+def _mean_rows(report: Report, marks: _Marks, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
+    means = report.systems.set_index(["system", "metric"])
+    asked = report.questions.groupby("system", sort=False)["question_id"].nunique()
+    for system in marks.systems:
+        cells = (
+            _mean(means.loc[system, metric], metric, marks.of(system, metric), asked=int(asked[system]))
+            if (system, metric) in means.index
+            else Cell(text="")
+            for metric in metrics
+        )
+        yield (marks.name_of(system), Cell(text=f"{asked[system]:,}"), *cells)
+
+
+def _mean(row: pd.Series, metric: str, marks: str, *, asked: int) -> Cell:
+    if pd.isna(row["mean"]):
+        return Cell(text="unknown")
+    shown = partial(shown_value, metric)
+    bounds = "" if pd.isna(row["low"]) else f"[{shown(row['low'])}, {shown(row['high'])}]"
+    fewer = "" if row["n"] == asked else f"n = {int(row['n']):,}"
+    return Cell(text=shown(row["mean"]), interval=", ".join(filter(None, (bounds, fewer))), marks=marks)
+
+
+def _comparisons(report: Report) -> Iterator[PaperTable]:
+    if not report.comparisons:
+        return
+    yield PaperTable(
+        name="comparisons",
+        caption=f"{_data(report)}: paired differences, A less B (EM and F1 in points), with 95 % intervals. "
+        f"p values after Holm's correction for {len(report.comparisons)} comparisons; * marks differences that were "
+        "shown.",
+        head=("A", "B", "Score", "Test", "n", "Difference", "p"),
+        rows=tuple(map(_comparison, report.comparisons)),
+        texts=4,
+    )
+
+
+def _comparison(each: Comparison) -> tuple[Cell, ...]:
+    paired, shown = each.paired, "*" if each.paired.is_shown else ""
+    low, high = paired.difference.low, paired.difference.high
+    bounds = "" if low is None or high is None else f"[{_signed(paired, low)}, {_signed(paired, high)}]"
+    p_value = paired.p_value if paired.adjusted_p_value is None else paired.adjusted_p_value
+    texts = (each.a, each.b, _heading(paired.metric), _TESTS[paired.test], f"{paired.difference.n:,}")
+    return (
+        *(Cell(text=text) for text in texts),
+        Cell(text=_signed(paired, paired.difference.mean), interval=bounds, marks=shown),
+        Cell(text="< .001" if p_value < 0.001 else f"{p_value:.3f}"),
+    )
+
+
+def _splits(report: Report, marks: _Marks) -> Iterator[PaperTable]:
+    for split, rows in report.splits.groupby("split", sort=False):
+        columns = list(dict.fromkeys(zip(rows["system"], rows["metric"], strict=True)))
+        for number, part in enumerate(_groups(columns), start=1):
+            yield PaperTable(
+                name=f"split-{split}" if number == 1 else f"split-{split}-{number}",
+                caption=f"{_data(report)}, by {SPLIT_WORDS[str(split)]}: means in per cent with 95 % intervals, every "
+                f"system on the same n questions.{marks.explained(report.split_comparisons)}",
+                head=(SPLIT_WORDS[str(split)].capitalize(), "n", *(f"{s} {_heading(m)}" for s, m in part)),
+                rows=tuple(_split_rows(rows, str(split), part, marks)),
+            )
+
+
+def _split_rows(
+    rows: pd.DataFrame, split: str, columns: Iterable[tuple[str, str]], marks: _Marks
+) -> Iterator[tuple[Cell, ...]]:
+    by_place = rows.set_index(["part", "system", "metric"])
+    wanted = list(columns)
+    for part in dict.fromkeys(rows["part"]):
+        n = int(rows[rows["part"] == part]["n"].max())
+        cells = (
+            _mean(by_place.loc[part, system, metric], metric, marks.of(system, metric, split, part), asked=n)
+            if (part, system, metric) in by_place.index
+            else Cell(text="")
+            for system, metric in wanted
+        )
+        yield (Cell(text=part), Cell(text=f"{n:,}"), *cells)
+
+
+def _failures(failures: pd.DataFrame, systems: Sequence[str]) -> Iterator[PaperTable]:
+    counts: Mapping[tuple[str, str], int] = failures.set_index(["kind", "system"])["answers"].to_dict()
+    kinds = [kind for kind in FAILURE_KINDS if any((kind, system) in counts for system in systems)]
+    if kinds:
+        yield PaperTable(
+            name="failures",
+            caption="Wrong answers (exact match 0) by the first cause that explains them.",
+            head=("Cause", *systems),
+            rows=tuple(
+                (
+                    Cell(text=FAILURE_WORDS[kind][0]),
+                    *(Cell(text=f"{counts.get((kind, system), 0):,}") for system in systems),
+                )
+                for kind in kinds
+            ),
+        )
+
+
+def _data(report: Report) -> str:
+    """Name the data set by its file, without the folder."""
+    return Path(report.dataset.partition(":")[2]).stem or report.dataset
+
+
+def _groups(columns: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield the columns in groups of about equal size that fit into one table each."""
+    count = math.ceil(len(columns) / _MOST_COLUMNS)
+    for number in range(count):
+        yield columns[number * len(columns) // count : (number + 1) * len(columns) // count]
+
+
+def _signed(paired: PairedComparison, score: float) -> str:
+    return (f"{100 * score:+.1f}" if paired.unit == "points" else f"{score:+.3f}").replace("-", "\N{MINUS SIGN}")
+
+
+def _heading(metric: str) -> str:
+    if metric in ("em", "f1"):
+        return metric.upper()
+    return metric_name(metric).removeprefix("ragas_").removeprefix(PREFIX).replace("_", " ")

@@ -1,0 +1,122 @@
+"""The systems of a run as they are compared: the scores of chosen rows by question, and who meets whom."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from ...modules.errors import SettingsError
+from ..rows.store import Completeness
+from .failures import completeness_counts
+from .means import by_question, dialogues_of
+from .own_scores import own_columns_in, scored_by
+
+RowChoice = Literal["complete", "answered", "all"]
+"""complete: rows without damage. answered: degraded ones too. all: also failed ones, which score 0."""
+CHOSEN: Mapping[RowChoice, tuple[Completeness, ...]] = {
+    "complete": ("complete",),
+    "answered": ("complete", "degraded"),
+    "all": ("complete", "degraded", "failed"),
+}
+INCOMPLETE: tuple[Completeness, ...] = ("failed", "degraded")
+METRICS = ("em", "f1")
+"""What is always compared; metrics of one's own are compared too."""
+ALL_PAIRS = "all"
+USUAL_BASELINE = "naive"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """One system of one run."""
+
+    run: Path
+    system: str
+    scores: Mapping[str, Mapping[str, float]]
+    """Scores of the chosen rows by metric and question; the mean of a question's repeats."""
+    scored_by: Mapping[str, str]
+    """What scored, by metric of one's own."""
+    counts: Mapping[Completeness, int]
+    """Numbers of all rows."""
+    dialogues: Mapping[str, Hashable] | None
+    """Dialogue of each question; None if all stand alone."""
+
+
+def contenders_of(run: Path, frame: pd.DataFrame, rows: RowChoice) -> list[Contender]:
+    """Collect the systems of a ``frames.question_frame``, in its order, with the scores of the chosen rows."""
+    metrics = (*METRICS, *own_columns_in(frame))
+    counts = completeness_counts(frame)
+    contenders = []
+    for system, part in frame.groupby("system", sort=False):
+        chosen = part[part["completeness"].isin(CHOSEN[rows])]
+        contender = Contender(
+            run=run,
+            system=str(system),
+            scores={metric: by_question(chosen, metric) for metric in metrics},
+            scored_by={metric: scored_by(frame, metric) for metric in metrics if metric not in METRICS},
+            counts=counts[str(system)],
+            dialogues=_dialogues(chosen),
+        )
+        contenders.append(contender)
+    return contenders
+
+
+def _dialogues(part: pd.DataFrame) -> dict[str, Hashable] | None:
+    questions = [str(question) for question in part["question_id"].unique()]
+    dialogues = dialogues_of(part, questions)
+    return None if dialogues is None else dict(zip(questions, dialogues, strict=True))
+
+
+def against(contenders: Sequence[Contender], baseline: str | None) -> list[tuple[Contender, Contender]]:
+    """Pair each contender with the baseline, or all contenders for "all".
+
+    Raises:
+        SettingsError: There is no such baseline.
+    """
+    if baseline == ALL_PAIRS:
+        return list(itertools.combinations(contenders, 2))
+    systems = [contender.system for contender in contenders]
+    other = contenders[systems.index(baseline_of(systems, baseline))]
+    return [(contender, other) for contender in contenders if contender is not other]
+
+
+def baseline_of(systems: Sequence[str], baseline: str | None) -> str:
+    """Return the system that the others are compared with: None takes naive, or else the first; "all" stays.
+
+    Raises:
+        SettingsError: There is no such system.
+    """
+    chosen = baseline or (USUAL_BASELINE if USUAL_BASELINE in systems else systems[0])
+    if chosen != ALL_PAIRS:
+        refuse_unknown(chosen, systems)
+    return chosen
+
+
+def refuse_unknown(baseline: str, systems: Sequence[str]) -> None:
+    """Raise SettingsError if the baseline is none of the systems."""
+    if baseline not in systems:
+        raise SettingsError(
+            f"The baseline {baseline!r} is not a system of the run. Allowed: {', '.join(systems)}, or {ALL_PAIRS} for "
+            "every pair."
+        )
+
+
+def in_both(one: Contender, two: Contender, metric: str) -> list[str]:
+    """Return the questions on which both have a score, in the order of the first."""
+    return [question for question in one.scores[metric] if question in two.scores[metric]]
+
+
+def row_words(parts: Iterable[tuple[str, Mapping[Completeness, int]]], kinds: Sequence[Completeness]) -> str:
+    """Describe counts as "3 failed and 1 degraded of judge, 1 degraded of naive"; ``""`` without any."""
+    words = [(name, [f"{counts[kind]:,} {kind}" for kind in kinds if counts.get(kind)]) for name, counts in parts]
+    return ", ".join(f"{' and '.join(each)} of {name}" for name, each in words if each)
+
+
+def unused_words(one: Contender, two: Contender) -> str:
+    """Say which rows of both were left out, and what to do; ``""`` if all are complete."""
+    words = row_words([(each.system, each.counts) for each in (one, two)], INCOMPLETE)
+    return f" ({words}: ask them again with `eval run --retry incomplete`, or count them with --rows)" if words else ""

@@ -1,0 +1,106 @@
+"""Scores of metrics of one's own in frames and reports: a column for each metric, and what scored it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pandas as pd
+
+from ..rows.store import RunRow
+from ..scoring.own_metric import MetricScore, MetricScorer
+from ..scoring.scores import current_scores, row_key
+from .markdown_tables import markdown_table, with_interval
+
+PREFIX = "score_"
+_BY = "_by"
+_MISSING = "_missing"
+_HEAD = ("system", "metric", "mean", "n", "missing", "range", "scored by")
+
+
+class OwnScores:
+    """The newest scores of a run by metrics of one's own."""
+
+    def __init__(self, scores: Iterable[MetricScore]) -> None:
+        self._current = current_scores(scores)
+        self._short = _short_names(list(self._current))
+
+    def columns(self, row: RunRow) -> dict[str, float | str | None]:
+        """Build three columns for each metric: ``score_<name>``, why it is missing, and what scored it.
+
+        The name is that of the function or plug-in, or the whole import path where two metrics are named alike. A
+        failed question has the lowest score.
+        """
+        columns: dict[str, float | str | None] = {}
+        for metric, scores in self._current.items():
+            column, scorer = f"{PREFIX}{self._short[metric]}", next(iter(scores.values())).scorer
+            score, failed = scores.get(row_key(row)), row.status == "failed"
+            columns[column] = scorer.lowest if failed else score.value if score is not None else None
+            columns[f"{column}{_MISSING}"] = "" if failed else _why(score)
+            columns[f"{column}{_BY}"] = _words(scorer)
+        return columns
+
+
+def own_columns_in(frame: pd.DataFrame) -> list[str]:
+    """Return the score columns of a frame, in the order in which the metrics were first used."""
+    return [name for name in map(str, frame.columns) if name.startswith(PREFIX) and not name.endswith((_BY, _MISSING))]
+
+
+def scored_by(frame: pd.DataFrame, column: str) -> str:
+    """Say what gave the scores of a column: range, metric, version, source and model."""
+    return str(frame[f"{column}{_BY}"].iloc[0])
+
+
+def own_lines(frame: pd.DataFrame, means: pd.DataFrame) -> list[str]:
+    """Write a Markdown table of a frame's own scores; empty without any.
+
+    ``frame`` is a ``frames.question_frame``, ``means`` its ``frames.system_frame``.
+    """
+    columns = own_columns_in(frame)
+    if not columns:
+        return []
+    rows = []
+    for system, part in frame.groupby("system", sort=False):
+        for column in columns:
+            reasons = part[f"{column}{_MISSING}"].map(lambda text: text.partition(":")[0]).value_counts()
+            missing = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if reason)
+            bounds, _, by = scored_by(part, column).partition("; ")
+            own = means[(means["system"] == system) & (means["metric"] == column)]
+            shown = ["", "0"]
+            if not own.empty:
+                mean, low, high, n = own.iloc[0][["mean", "low", "high", "n"]]
+                shown = [with_interval(mean, low, high, "{:.3f}".format), str(int(n))]
+            rows.append([str(system), column.removeprefix(PREFIX), *shown, missing, bounds, by])
+    return [
+        "",
+        "## Own metrics",
+        "",
+        *markdown_table(_HEAD, rows),
+        "",
+        "Means over the n questions that have a score, with 95 % intervals; higher is better. A failed question has "
+        "the lowest score of the range; rows for which a metric has no score are left out.",
+    ]
+
+
+def _short_names(metrics: list[str]) -> Mapping[str, str]:
+    shorts = [metric.rpartition(":")[2] for metric in metrics]
+    return {
+        metric: short if shorts.count(short) == 1 else metric for metric, short in zip(metrics, shorts, strict=True)
+    }
+
+
+def _why(score: MetricScore | None) -> str:
+    if score is None:
+        return "not scored yet"
+    if score.problem:
+        return f"scoring failed: {score.problem}"
+    return "no score" if score.value is None else ""
+
+
+def _words(scorer: MetricScorer) -> str:
+    known = (
+        scorer.metric,
+        scorer.version,
+        f"source {scorer.source}" if scorer.source else "",
+        f"{scorer.model} at {scorer.endpoint}" if scorer.model else "",
+    )
+    return f"{scorer.lowest:g} to {scorer.highest:g}; {', '.join(filter(None, known))}"

@@ -1,0 +1,1 @@
+"""Sweeps: one experiment for each combination of listed values."""

@@ -1,0 +1,137 @@
+"""The grid of a sweep: an experiment for each combination of the values that some keys list."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...modules.errors import SettingsError
+from ...modules.parts import remembered
+from ...modules.settings import without_secrets
+from ..runs.experiment import Experiment, experiment_keys, load_experiment
+
+SWEPT = (
+    "corpus",
+    "llm",
+    "judge_llm",
+    "temperature",
+    "topk",
+    "search_type",
+    "ranker_type",
+    "strategy",
+    "prompts",
+    "retriever",
+    "judge",
+    "max_rec_depth",
+    "max_llm_calls",
+    "judge_leaves",
+    "history",
+)
+"""The keys of an experiment that may list values: each is one value of one run, and the questions stay the same."""
+_LISTS = ("systems", "ids", "metrics")
+"""The keys whose own value is a list."""
+_LONGEST_NAME = 80
+_LEFT_OUT = "default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One combination of a sweep."""
+
+    values: Mapping[str, object]
+    """By key, in the order of the file, without secrets; "default" for a key that is left out."""
+    experiment: Experiment
+
+    @property
+    def label(self) -> str:
+        """The combination in words, such as "topk 3, judge auto"."""
+        return ", ".join(f"{key} {value}" for key, value in self.values.items())
+
+    @property
+    def name(self) -> str:
+        """The name of its run directory, such as "topk=3,judge=auto", with a digest where a value is no plain word."""
+        plain = ",".join(f"{key}={value}" for key, value in self.values.items())
+        safe = re.sub(r"[^\w=,.-]+", "_", plain)[:_LONGEST_NAME]
+        if safe == plain:
+            return plain
+        return f"{safe}-{hashlib.sha256(json.dumps([*self.values.items()]).encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A grid of experiments over the same questions."""
+
+    axes: Mapping[str, tuple[object, ...]]
+    """The values of each swept key, in the order of the file."""
+    points: tuple[Point, ...]
+    """Every combination, the last key changing fastest."""
+
+
+def is_sweep(path: Path | None, **overrides: object) -> bool:
+    """Whether an experiment file with these keys lists values for a key that has one."""
+    return any(True for _ in _listed(experiment_keys(path, **overrides)))
+
+
+def load_sweep(path: Path | None = None, **overrides: object) -> Sweep:
+    """Read a sweep from a YAML file; keyword arguments that are not None win.
+
+    >>> sweep = load_sweep(dataset="hotpotqa:dev.json", topk=[3, 5], judge=["auto", "logprob"])
+    >>> [point.name for point in sweep.points][:2]
+    ['topk=3,judge=auto', 'topk=3,judge=logprob']
+
+    Raises:
+        SettingsError: No key lists values, one that does cannot be swept, or a combination is not allowed.
+    """
+    keys = experiment_keys(path, **overrides)
+    axes = {key: _values(key, listed) for key, listed in _listed(keys)}
+    if not axes:
+        raise SettingsError(
+            f"No key lists values. Give one or more of {', '.join(SWEPT)} as a list, as in topk: [3, 5]."
+        )
+    points = []
+    for values in itertools.product(*axes.values()):
+        chosen = dict(zip(axes, values, strict=True))
+        try:
+            experiment = load_experiment(None, **{**keys, **chosen})
+        except SettingsError as error:
+            shown = ", ".join(f"{key}: {_public(value)}" for key, value in chosen.items())
+            raise SettingsError(f"The combination {shown} cannot be run. {error}") from error
+        saved = experiment.model_dump(mode="json", include=set(axes))
+        saved |= {"prompts": chosen["prompts"]} if "prompts" in chosen else {}  # the file, not what stands in it
+        points.append(
+            Point(values={key: _LEFT_OUT if saved[key] is None else saved[key] for key in axes}, experiment=experiment)
+        )
+    if len({point.name for point in points}) < len(points):
+        raise SettingsError("Two combinations of the sweep are the same, but for secrets in addresses. Leave one out.")
+    return Sweep(axes=axes, points=tuple(points))
+
+
+def _listed(keys: Mapping[str, object]) -> Iterator[tuple[str, Sequence[object]]]:
+    for key, value in keys.items():
+        if key in Experiment.model_fields and key not in _LISTS and isinstance(value, list | tuple):
+            yield key, value
+
+
+def _values(key: str, listed: Sequence[object]) -> tuple[object, ...]:
+    shown = f"{key}: {[*map(_public, listed)]!r:.80}"
+    if key not in SWEPT:
+        raise SettingsError(f"{shown} cannot be swept. A list makes a grid for {', '.join(SWEPT)}.")
+    if not listed:
+        raise SettingsError(f"{key}: [] lists no value. Give one or more.")
+    if any(isinstance(value, list | tuple | dict) for value in listed):
+        raise SettingsError(f"{shown} lists something else than single values.")
+    values = tuple(
+        value if value is None or isinstance(value, str | int | float) else remembered(value) for value in listed
+    )
+    if len({json.dumps(value) for value in values}) < len(values):
+        raise SettingsError(f"{shown} lists a value twice. Leave one out.")
+    return values
+
+
+def _public(value: object) -> object:
+    return without_secrets(value) if isinstance(value, str) else value

@@ -1,0 +1,192 @@
+"""Running a sweep: a run directory for each combination, one budget and one cache of model calls over all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...modules.calls.prices import FREE, Cost, Prices, load_prices
+from ...modules.disk import refusing_full_disk, write_whole
+from ...modules.errors import LoadingError, SettingsError
+from ...modules.formats import FORMAT_KEY, format_of, refuse_other_format
+from ...modules.settings import Settings, load_settings
+from ..rows.store import RunRow, RunStore
+from ..runs.batch_run import RunOptions, run_experiment
+from ..runs.experiment import Experiment
+from ..runs.limits import cost_of_row
+from ..runs.pilot import RunEstimate, estimate_run
+from ..runs.runner import Progress, RunSummary
+from .grid import Point, Sweep
+
+FILE_NAME = "sweep.json"
+
+Watch = Callable[[Point, int, int], tuple[Callable[[int, int, str], None] | None, Callable[[Progress], None] | None]]
+"""Called with a point, its place from 1 and their number before it is run; returns ``on_setup`` and ``on_progress``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSummary:
+    """What came of one call of ``run_sweep``."""
+
+    runs: tuple[tuple[Point, RunSummary], ...]
+    """In the order of the grid; a sweep that reached a limit has fewer than its grid."""
+    cost: Cost
+    """Cost of all runs in the folder so far."""
+    stopped_by: str = ""
+    """The limit that ended it; ``""`` if every combination was run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedPoint:
+    """One combination of a sweep on disk."""
+
+    folder: Path
+    values: dict[str, object]
+
+
+def run_sweep(
+    sweep: Sweep,
+    out: Path,
+    *,
+    options: RunOptions | None = None,
+    settings: Settings | None = None,
+    watch: Watch | None = None,
+) -> SweepSummary:
+    """Run each combination into a folder of its own in ``out``; the same call continues after a stop.
+
+    ``max_calls``, ``max_tokens`` and ``max_cost`` are for the whole sweep. Replies are shared by the model cache, so
+    that a call which two combinations have in common is paid once.
+
+    Args:
+        sweep: The grid.
+        out: The folder of the sweep; combinations that it holds already are kept.
+        options: As for ``run_experiment``.
+        settings: As for ``run_experiment``.
+        watch: Gives the callbacks of each run.
+
+    Raises:
+        UserError: ``out`` holds a run or another sweep, or a run cannot be made.
+    """
+    _record(sweep, out)
+    runs: list[tuple[Point, RunSummary]] = []
+    prices = load_prices((settings or load_settings()).home)
+    stopped_by = ""
+    for place, point in enumerate(sweep.points, start=1):
+        experiment, stopped_by = _within_limits(point, sweep, out, prices)
+        if stopped_by:
+            break
+        on_setup, on_progress = watch(point, place, len(sweep.points)) if watch else (None, None)
+        summary = run_experiment(
+            experiment,
+            out / point.name,
+            options=options or RunOptions(),
+            settings=settings,
+            on_setup=on_setup,
+            on_progress=on_progress,
+        )
+        runs.append((point, summary))
+        if summary.stopped_by:
+            stopped_by = _whole_limit(summary.stopped_by, point.experiment)
+            break
+    return SweepSummary(runs=tuple(runs), cost=_cost(_attempts(sweep.points, out), prices), stopped_by=stopped_by)
+
+
+def estimate_sweep(
+    sweep: Sweep,
+    out: Path,
+    *,
+    pilot: int,
+    options: RunOptions | None = None,
+    settings: Settings | None = None,
+    watch: Watch | None = None,
+) -> list[tuple[Point, RunEstimate]]:
+    """Ask a pilot of each combination, and estimate its rest; see ``pilot.estimate_run``. The pilots are kept.
+
+    Raises:
+        UserError: As for ``run_sweep``, or a system has no answer to estimate from.
+    """
+    _record(sweep, out)
+    estimates = []
+    for place, point in enumerate(sweep.points, start=1):
+        on_setup, on_progress = watch(point, place, len(sweep.points)) if watch else (None, None)
+        estimate = estimate_run(
+            point.experiment,
+            out / point.name,
+            pilot=pilot,
+            options=options or RunOptions(),
+            settings=settings,
+            on_setup=on_setup,
+            on_progress=on_progress,
+        )
+        estimates.append((point, estimate))
+    return estimates
+
+
+def saved_points(out: Path) -> list[SavedPoint]:
+    """Read the combinations of a sweep's folder, in the order of its grid.
+
+    Raises:
+        LoadingError: The folder holds no sweep, or its file is damaged.
+    """
+    file = out / FILE_NAME
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        refuse_other_format(content.get(FORMAT_KEY), "sweep", where=str(file), remedy="Give another --out.")
+        return [SavedPoint(folder=out / name, values=dict(values)) for name, values in content["points"].items()]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise LoadingError(f"{file} cannot be read ({error}). Run the sweep into another --out.") from error
+
+
+def is_sweep_folder(out: Path) -> bool:
+    """Whether a folder holds a sweep."""
+    return (out / FILE_NAME).exists()
+
+
+def _record(sweep: Sweep, out: Path) -> None:
+    if RunStore(out).read_manifest() is not None:
+        raise SettingsError(f"{out} holds a run, and a sweep needs a folder of its own. Give another --out.")
+    known = {point.folder.name: point.values for point in saved_points(out)} if is_sweep_folder(out) else {}
+    keys = next((list(values) for values in known.values()), list(sweep.axes))
+    if keys != list(sweep.axes):
+        raise SettingsError(
+            f"{out} holds a sweep of {', '.join(keys)}, not of {', '.join(sweep.axes)}. Give another --out."
+        )
+    points = known | {point.name: dict(point.values) for point in sweep.points}
+    with refusing_full_disk(out):
+        out.mkdir(parents=True, exist_ok=True)
+    content = {FORMAT_KEY: format_of("sweep"), "points": points}
+    write_whole(out / FILE_NAME, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def _within_limits(point: Point, sweep: Sweep, out: Path, prices: Prices) -> tuple[Experiment, str]:
+    """Return the experiment with what the other combinations leave of the limits; or the limit that is reached."""
+    experiment = point.experiment
+    others = _attempts([each for each in sweep.points if each.name != point.name], out)
+    spent = {
+        "max_calls": sum(row.chat_calls for row in others),
+        "max_tokens": sum(row.tokens for row in others),
+        "max_cost": _cost(others, prices).known_usd,
+    }
+    left: dict[str, object] = {}
+    for name, used in spent.items():
+        limit = getattr(experiment, name)
+        if limit is not None:
+            if limit <= used:
+                return experiment, f"{name}={limit:g}"
+            left[name] = limit - used
+    return experiment.model_copy(update=left), ""
+
+
+def _whole_limit(stopped_by: str, experiment: Experiment) -> str:
+    name = stopped_by.partition("=")[0]
+    return f"{name}={getattr(experiment, name, None):g}" if hasattr(experiment, name) else stopped_by
+
+
+def _attempts(points: Sequence[Point], out: Path) -> list[RunRow]:
+    return [row for point in points for row in RunStore(out / point.name).read_attempts()]
+
+
+def _cost(rows: Sequence[RunRow], prices: Prices) -> Cost:
+    return sum((cost_of_row(row, prices) for row in rows), FREE)

@@ -1,0 +1,207 @@
+"""The report of a sweep: one table with the swept keys as columns, and each combination against the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from ...modules.calls.prices import FREE, Cost
+from ...modules.disk import write_whole
+from ...modules.errors import LoadingError
+from ...modules.settings import Settings
+from ..papers.tables import Cell, PaperTable
+from ..reports.compare import Comparison, compare_pairs, comparison_frame
+from ..reports.contenders import Contender, contenders_of
+from ..reports.frames import records_of
+from ..reports.markdown_tables import markdown_table
+from ..reports.page import write_report
+from ..reports.report import Report, load_report
+from ..reports.system_table import mean_cell, metric_name
+from ..runs.batch_run import RunOptions
+from ..runs.runner import Progress
+from .grid import load_sweep
+from .run_sweep import SavedPoint, Watch, run_sweep, saved_points
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepReport:
+    """Means of every system at every combination, and what differs from the first combination."""
+
+    folder: Path
+    keys: tuple[str, ...]
+    """The swept keys, columns of the frames."""
+    systems: pd.DataFrame
+    """A row for each combination, system and metric: the swept keys, then the columns of ``Report.systems``."""
+    questions: pd.DataFrame
+    """A row for each combination and row of its run: the swept keys, then the columns of ``Report.questions``."""
+    comparisons: tuple[Comparison, ...]
+    """Each system at each combination against itself at the first one, p values corrected together."""
+    shown: tuple[str, ...]
+    """Metrics in the table, in order."""
+    paid: Cost
+    """Cost of all runs, replaced attempts included."""
+    runs: tuple[Path, ...] = ()
+    """Run directories of the combinations that have answers."""
+    missing: tuple[str, ...] = ()
+    """Names of combinations without an answer yet."""
+    files: tuple[Path, ...] = ()
+    """Files that were written."""
+
+    def to_markdown(self) -> str:
+        """Write the report in Markdown."""
+        lines = [f"# {self.folder.name}", "", *markdown_table(self._head(), self._rows()), ""]
+        lines += [
+            "Means over n questions with 95 % intervals, as in the report of each run.",
+            f"Paid in all: {self.paid}.",
+        ]
+        if self.missing:
+            lines += ["", f"**Warning: no answer yet at {'; '.join(self.missing)}.**"]
+        lines += ["", f"Each run: {', '.join(f'[{run.name}]({run.name}/report.html)' for run in self.runs)}."]
+        if self.comparisons:
+            lines += ["", f"## Against the first combination ({len(self.comparisons)} comparisons)", ""]
+            lines += [f"- {each.verdict}" for each in self.comparisons]
+        return "\n".join(lines)
+
+    def to_document(self) -> dict[str, object]:
+        """Return the report as plain data for ``json.dumps``."""
+        return {
+            "sweep": str(self.folder),
+            "keys": list(self.keys),
+            "systems": records_of(self.systems),
+            "comparisons": records_of(comparison_frame(self.comparisons)),
+            "missing": list(self.missing),
+            "paid": {"cost_usd": self.paid.usd, "cost_known_usd": self.paid.known_usd},
+        }
+
+    def tables(self) -> list[PaperTable]:
+        """Return the table for a paper."""
+        rows = tuple(tuple(Cell(text=text) for text in row) for row in self._rows())
+        caption = f"{self.folder.name}: means over n questions with 95 % intervals."
+        return [
+            PaperTable(name="sweep", caption=caption, head=tuple(self._head()), rows=rows, texts=len(self.keys) + 1)
+        ]
+
+    def _head(self) -> list[str]:
+        return [*self.keys, "system", "n", *map(metric_name, self.shown)]
+
+    def _rows(self) -> Iterator[list[str]]:
+        places = [*self.keys, "system"]
+        for place, means in self.systems.groupby(places, sort=False):
+            asked = int(self.questions.groupby(places, sort=False)["question_id"].nunique()[place])
+            own = means.set_index("metric")
+            cells = (mean_cell(metric, own.loc[metric], asked) if metric in own.index else "" for metric in self.shown)
+            yield [*map(str, place), f"{asked:,}", *cells]
+
+
+def load_sweep_report(folder: Path) -> SweepReport:
+    """Score every run of a sweep; writes nothing. Takes seconds a combination.
+
+    Raises:
+        UserError: The folder holds no sweep, or a run cannot be read.
+    """
+    return _report(folder, load_report)
+
+
+def write_sweep_report(folder: Path) -> SweepReport:
+    """Write the report of each run, and report.md, systems.csv, comparisons.csv and results.csv of the sweep.
+
+    Raises:
+        WritingError: A file could not be written; it is unchanged.
+        UserError: The folder holds no sweep, or a run cannot be read.
+    """
+    report = _report(folder, write_report)
+    frames = {
+        "systems.csv": report.systems,
+        "comparisons.csv": comparison_frame(report.comparisons),
+        "results.csv": report.questions,
+    }
+    write_whole(folder / "report.md", report.to_markdown() + "\n")
+    for name, frame in frames.items():
+        write_whole(folder / name, frame.to_csv(index=False))
+    return replace(report, files=tuple(folder / name for name in ("report.md", *frames)))
+
+
+def sweep(
+    experiment: Path | str | None = None,
+    *,
+    out: Path | str,
+    options: RunOptions | None = None,
+    settings: Settings | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    **keys: object,
+) -> SweepReport:
+    """Run an experiment for each combination of the keys that list values, and report them together.
+
+    ::
+
+        sweep(dataset="hotpotqa:dev.json", topk=[3, 5, 10], judge=["auto", "logprob"], out="runs/sweep")
+
+    Args:
+        experiment: Its YAML file; None takes ``keys`` alone.
+        out: The folder of the sweep, a run directory for each combination in it; the same call continues it.
+        options: As for ``run``.
+        settings: As for ``run``.
+        on_progress: As for ``run``.
+        keys: Keys of ``Experiment``, one or more of them lists of values; they win over the file's. ``max_calls``,
+            ``max_tokens`` and ``max_cost`` are for the whole sweep.
+
+    Raises:
+        UserError: No key lists values, one that does cannot be swept, or a combination cannot be run.
+    """
+    watch: Watch | None = (lambda point, place, count: (None, on_progress)) if on_progress else None
+    grid = load_sweep(Path(experiment) if experiment is not None else None, **keys)
+    run_sweep(grid, Path(out), options=options, settings=settings, watch=watch)
+    return load_sweep_report(Path(out))
+
+
+def _report(folder: Path, report_of: Callable[[Path], Report]) -> SweepReport:
+    points = saved_points(folder)
+    reports: list[tuple[SavedPoint, Report]] = []
+    missing = []
+    for point in points:
+        if (point.folder / "rows.jsonl").exists():
+            reports.append((point, report_of(point.folder)))
+        else:
+            missing.append(point.folder.name)
+    if not reports:
+        raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
+    shown = dict.fromkeys(metric for _, report in reports for metric in report.shown)
+    there = {str(metric) for _, report in reports for metric in report.systems["metric"]}
+    return SweepReport(
+        folder=folder,
+        keys=tuple(points[0].values),
+        systems=pd.concat([_with_keys(point, report.systems) for point, report in reports], ignore_index=True),
+        questions=pd.concat([_with_keys(point, report.questions) for point, report in reports], ignore_index=True),
+        comparisons=tuple(compare_pairs(_pairs(reports))),
+        shown=tuple(metric for metric in shown if metric in there),
+        paid=sum((cost for _, report in reports for cost in report.paid.values()), FREE),
+        runs=tuple(point.folder for point, _ in reports),
+        missing=tuple(missing),
+    )
+
+
+def _with_keys(point: SavedPoint, frame: pd.DataFrame) -> pd.DataFrame:
+    keyed = frame.copy()
+    for place, (key, value) in enumerate(point.values.items()):
+        keyed.insert(place, key, [value] * len(frame))
+    return keyed
+
+
+def _pairs(reports: Sequence[tuple[SavedPoint, Report]]) -> list[tuple[Contender, Contender]]:
+    """Pair each system of each further combination with itself at the first, named by the combination."""
+    named = [
+        {
+            each.system: replace(each, system=f"{each.system} ({_words(point)})")
+            for each in contenders_of(point.folder, report.questions, "complete")
+        }
+        for point, report in reports
+    ]
+    first, *others = named
+    return [(contender, first[name]) for other in others for name, contender in other.items() if name in first]
+
+
+def _words(point: SavedPoint) -> str:
+    return ", ".join(f"{key} {value}" for key, value in point.values.items())

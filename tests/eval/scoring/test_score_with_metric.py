@@ -1,0 +1,194 @@
+"""Metrics of one's own over a finished run: what they get, what is kept and shown, and what a model's view costs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from judgetree import evaluation
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.evaluation.reports.compare import compare_runs
+from judgetree.evaluation.reports.page import write_report
+from judgetree.evaluation.reports.report import load_report
+from judgetree.evaluation.scoring.models import ScoringOptions
+from judgetree.evaluation.scoring.own_metric import MetricStore
+from judgetree.evaluation.scoring.run_scorer import ScoringSummary
+from judgetree.evaluation.scoring.sample import MetricSample
+from judgetree.modules.errors import SettingsError
+from judgetree.modules.settings import load_settings
+from tests.eval.ragas_bench import REFUSED, RagasBench, chunk, row
+
+WALL = (chunk("Norm A names the drum.", score=1, sub=("How thick is the drum?", "40 mm")), chunk("Odd.", score=0))
+MODULE = """
+def share_of_evidence(sample):
+    return sum(word in " ".join(sample.evidence) for word in sample.answer.split()) / len(sample.answer.split())
+"""
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[RagasBench]:
+    """A run of two systems over three questions; naive fails at one of them."""
+    with ScriptedServer() as server:
+        settings = load_settings(llm=f"{server.base_url}#scripted", home=tmp_path / "home", retries=0)
+        bench = RagasBench(server=server, settings=settings, folder=tmp_path / "run")
+        bench.begin()
+        bench.add(row("wall", "It is 40 mm."), *WALL)
+        bench.add(row("colour", "Blue"), chunk("Ladders are painted grey."))
+        bench.add(row("welder", REFUSED), chunk("Odd."))
+        bench.add(row("wall", "30 mm", "naive"), *WALL)
+        bench.add(row("colour", "", "naive", status="failed"))
+        bench.add(row("welder", "Ada", "naive"), chunk("Odd."))
+        yield bench
+
+
+def scored(bench: RagasBench, metric: object, **options: object) -> ScoringSummary:
+    return evaluation.score(
+        bench.folder,
+        metric,  # type: ignore[arg-type]
+        ScoringOptions(**options),  # type: ignore[arg-type]
+        settings=bench.settings,
+    )
+
+
+def values(bench: RagasBench) -> dict[tuple[str, str], float | None]:
+    return {(score.system, score.question_id): score.value for score in MetricStore(bench.folder).read()}
+
+
+def test_metric_gets_the_answer_its_evidence_and_its_tree(bench: RagasBench) -> None:
+    seen: list[MetricSample] = []
+
+    def told(sample: MetricSample) -> float | None:
+        seen.append(sample)
+        return None if sample.status == "refused" else len(sample.chunks) / 2
+
+    summary = scored(bench, told, concurrency=1)
+    assert (summary.scored, summary.failed, summary.calls, summary.not_applicable) == (5, 0, 0, 1)
+    assert bench.requests == sum(bench.server.requests.values()) == 0
+    wall = next(sample for sample in seen if (sample.system, sample.question_id) == ("judge", "wall"))
+    assert (wall.answer, wall.gold_answers, wall.hops) == ("It is 40 mm.", ("40 mm",), 1)
+    assert wall.evidence == (
+        "s.md\nNorm A names the drum.\nSupplementary question: How thick is the drum?\nAnswer: 40 mm",
+    )
+    assert [each.text for each in wall.chunks] == ["Norm A names the drum.", "Odd."]
+    assert wall.tree is not None
+    assert values(bench)["judge", "welder"] is None
+    frame = load_report(bench.folder).questions.set_index(["system", "question_id"])
+    [column] = [name for name in frame.columns if name.startswith("score_") and not name.endswith(("_by", "_missing"))]
+    assert frame.loc[("naive", "colour"), column] == 0.0, "a failed question has the lowest score"
+    assert frame.loc[("judge", "welder"), f"{column}_missing"] == "no score"
+
+
+def test_scores_are_kept_by_source_and_shown_everywhere(
+    bench: RagasBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_metrics_a.py").write_text(MODULE, encoding="utf-8")
+    first = scored(bench, "my_metrics_a:share_of_evidence")
+    assert (first.scored, first.kept) == (5, 0)
+    assert scored(bench, "my_metrics_a:share_of_evidence").kept == 5
+    (scorer,) = {score.scorer for score in MetricStore(bench.folder).read()}
+    assert (scorer.metric, len(scorer.source), scorer.model) == ("my_metrics_a:share_of_evidence", 12, "")
+
+    report = write_report(bench.folder)
+    assert "## Own metrics" in report.to_markdown()
+    assert f"source {scorer.source}" in report.to_markdown()
+    assert "score_share_of_evidence" in set(report.systems["metric"])
+    assert "share_of_evidence" in (bench.folder / "report.html").read_text(encoding="utf-8")
+    compared = [each for each in compare_runs(bench.folder) if each.paired.metric == "score_share_of_evidence"]
+    assert len(compared) == 1
+    assert "points" not in compared[0].verdict
+    (tables,) = evaluation.write_latex(report, tmp_path / "t.tex")
+    assert "share of evidence" in tables.read_text(encoding="utf-8")
+
+    del sys.modules["my_metrics_a"]
+    (tmp_path / "my_metrics_a.py").write_text(MODULE + "\n# better\n", encoding="utf-8")
+    again = scored(bench, "my_metrics_a:share_of_evidence")
+    assert (again.scored, again.kept) == (5, 0), "another source is another metric"
+
+
+def test_range_and_faults_of_a_metric(bench: RagasBench) -> None:
+    def stars(sample: MetricSample) -> float:
+        if sample.question_id == "welder":
+            raise KeyError("welder")
+        return 7 if sample.system == "naive" else 4
+
+    stars.range = (0, 5)  # type: ignore[attr-defined]
+    stars.version = "2"  # type: ignore[attr-defined]
+    summary = scored(bench, stars)
+    assert (summary.scored, summary.failed) == (5, 3)
+    problems = {(score.system, score.question_id): score.problem for score in MetricStore(bench.folder).read()}
+    assert "gave 7, which is no number from 0 to 5" in problems["naive", "wall"]
+    assert "KeyError" in problems["judge", "welder"]
+    assert scored(bench, stars).scored == 0, "failed ones are kept"
+    assert scored(bench, stars, retry_failed=True).scored == 3
+    stars.range = (5, 0)  # type: ignore[attr-defined]
+    with pytest.raises(SettingsError, match=r"The range of the metric .* is \(5, 0\)"):
+        scored(bench, stars)
+
+
+class Longer:
+    def __init__(self, than: int) -> None:
+        self.than = than
+
+    def __call__(self, sample: MetricSample) -> bool:
+        return len(sample.answer) > self.than
+
+
+def test_objects_that_hold_other_values_are_other_metrics(bench: RagasBench) -> None:
+    assert scored(bench, Longer(3)).scored == 5
+    assert scored(bench, Longer(3)).kept == 5
+    assert scored(bench, Longer(300)).scored == 5
+
+
+def test_metric_that_is_none_is_refused(bench: RagasBench) -> None:
+    with pytest.raises(SettingsError, match=r"Unknown metric 'nonsense'\. Allowed: llm_correctness"):
+        scored(bench, "nonsense")
+    with pytest.raises(SettingsError, match="leave out --llm"):
+        scored(bench, "builtins:len", llm="openai:gpt")
+    with pytest.raises(SettingsError, match="Name a function that takes a sample"):
+        scored(bench, "math:pi")
+
+
+def test_model_tells_which_answers_are_correct_at_a_price(bench: RagasBench) -> None:
+    bench.settings.home.mkdir(exist_ok=True)
+    prices = '[chat."scripted"]\nprompt = 1000\ncompletion = 1000\n'
+    (bench.settings.home / "prices.toml").write_text(prices, encoding="utf-8")
+    summary = scored(bench, "llm_correctness")
+    assert values(bench) == {
+        ("judge", "wall"): 1.0,
+        ("judge", "colour"): 0.0,
+        ("judge", "welder"): 1.0,  # nothing can be known, and it said so, at no call
+        ("naive", "wall"): 0.0,
+        ("naive", "welder"): 0.0,
+    }
+    assert (summary.calls, bench.server.requests["correctness"]) == (3, 3)
+    assert summary.cost.usd is not None
+    assert summary.cost.usd > 0
+    (scorer,) = {score.scorer for score in MetricStore(bench.folder).read()}
+    assert scorer.version.startswith("prompt ")
+    assert scorer.model == "scripted"
+    (bench.folder / "scores.jsonl").unlink()
+    again = scored(bench, "llm_correctness", cache="replay")
+    assert (again.calls, again.cached_calls) == (0, 3)
+
+
+def test_limit_stops_cleanly_and_the_rest_is_scored_later(bench: RagasBench) -> None:
+    stopped = scored(bench, "llm_correctness", max_calls=1, concurrency=1)
+    assert (stopped.calls, stopped.stopped_by) == (1, "max_calls=1")
+    assert stopped.failed == 0
+    rest = scored(bench, "llm_correctness")
+    assert stopped.scored + rest.scored == 5
+    assert bench.server.requests["correctness"] == 3
+    with pytest.raises(SettingsError, match="max_cost=1 cannot be enforced"):
+        scored(bench, "llm_correctness", max_cost=1.0)
+
+
+def test_lines_are_plain_data(bench: RagasBench) -> None:
+    scored(bench, "builtins:callable")
+    lines = [json.loads(line) for line in (bench.folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {line["scorer"]["metric"] for line in lines} == {"builtins:callable"}
+    assert {line["value"] for line in lines} == {0.0}, "False is 0"

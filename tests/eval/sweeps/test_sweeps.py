@@ -1,0 +1,126 @@
+"""Sweeps: the grid of a file, one cache and one budget over its runs, and the report with the swept keys as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from judgetree import evaluation
+from judgetree.app.scripted.server import ScriptedServer
+from judgetree.evaluation.sweeps.grid import is_sweep, load_sweep
+from judgetree.evaluation.sweeps.run_sweep import run_sweep
+from judgetree.evaluation.sweeps.sweep_report import write_sweep_report
+from judgetree.modules.errors import LoadingError, SettingsError
+from judgetree.modules.settings import Settings, load_settings
+from tests.app.conftest import CHAIN, CHINESE, write_corpus
+
+QUESTIONS = pd.DataFrame({"question": [CHAIN.question, CHINESE.question], "answer": [CHAIN.answer, CHINESE.answer]})
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer([CHAIN, CHINESE]) as server:
+        yield server
+
+
+@pytest.fixture
+def settings(tmp_path: Path, server: ScriptedServer) -> Settings:
+    write_corpus(tmp_path / "docs")
+    QUESTIONS.to_csv(tmp_path / "q.csv", index=False)
+    return load_settings(llm=f"{server.base_url}#scripted", home=tmp_path / "home", retries=0)
+
+
+def keys(tmp_path: Path, **others: object) -> dict[str, object]:
+    base = {"questions": f"{tmp_path}/q.csv", "corpus": f"{tmp_path}/docs", "search_type": "sparse"}
+    return {**base, "systems": ["naive", "judge"], "max_rec_depth": [0, 2], "topk": [1, 2], **others}
+
+
+def test_grid_has_every_combination_and_names_its_folders() -> None:
+    grid = load_sweep(dataset="hotpotqa:d.json", topk=[3, 5], retriever=["my.search:a", "my.search:b"])
+    names = [point.name for point in grid.points]
+    assert len(set(names)) == 4
+    assert names[0].startswith("topk=3,retriever=my.search_a-")
+    assert [point.experiment.topk for point in grid.points] == [3, 3, 5, 5]
+    assert grid.points[0].label == "topk 3, retriever my.search:a"
+    assert not is_sweep(None, dataset="hotpotqa:d.json", systems=["naive", "judge"], ids=["a"])
+
+
+def test_secrets_of_addresses_stay_out_of_names_and_messages(tmp_path: Path) -> None:
+    models = ["http://ada:lovelace@host/v1#a", "http://ada:lovelace@host/v1#b"]
+    grid = load_sweep(dataset="hotpotqa:d.json", llm=models, retriever=[None, "my.search:a"])
+    told = " ".join(f"{point.name} {point.label} {point.values}" for point in grid.points)
+    assert "lovelace" not in told
+    assert grid.points[0].label.endswith("host/v1#a, retriever default")
+    assert grid.points[0].experiment.retriever is None
+    with pytest.raises(SettingsError, match="cannot be swept") as refused:
+        load_sweep(dataset="hotpotqa:d.json", embeddings=models)
+    assert "lovelace" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        ({"seed": [1, 2]}, r"seed: \[1, 2\] cannot be swept\. A list makes a grid for corpus, llm, .*topk"),
+        ({"dataset": ["a:b", "c:d"]}, "dataset: .* cannot be swept"),
+        ({"topk": []}, r"topk: \[\] lists no value"),
+        ({"topk": [3, 3]}, "lists a value twice"),
+        ({"topk": [[3]]}, "something else than single values"),
+        ({"topk": [3, 0]}, r"The combination topk: 0 cannot be run\. .*topk"),
+        ({}, r"No key lists values\. Give one or more of corpus"),
+    ],
+)
+def test_lists_that_make_no_grid_are_refused(listed: dict[str, object], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        load_sweep(**{"dataset": "hotpotqa:d.json", **listed})
+
+
+def test_sweep_is_one_report_and_costs_nothing_again(
+    tmp_path: Path, settings: Settings, server: ScriptedServer
+) -> None:
+    out = tmp_path / "sweep"
+    report = evaluation.sweep(out=out, settings=settings, **keys(tmp_path))
+    assert report.keys == ("max_rec_depth", "topk")
+    em = report.systems.query("metric == 'em' and system == 'judge'").set_index(["max_rec_depth", "topk"])["mean"]
+    assert list(em.index) == [(0, 1), (0, 2), (2, 1), (2, 2)]
+    assert (em[0, 1], em[2, 1]) == (0.5, 1.0)
+    assert {(each.a, each.b) for each in report.comparisons} >= {
+        ("judge (max_rec_depth 2, topk 1)", "judge (max_rec_depth 0, topk 1)")
+    }
+    requests = sum(server.requests.values())
+    assert requests < report.questions["chat_calls"].sum(), "equal calls of two combinations are paid once"
+    written = write_sweep_report(out)
+    text = (out / "report.md").read_text(encoding="utf-8")
+    assert text.splitlines()[2].startswith("| max_rec_depth | topk | system | n | EM |")
+    assert text.count("| judge |") == 4
+    assert [file.name for file in written.files] == ["report.md", "systems.csv", "comparisons.csv", "results.csv"]
+    assert (out / "max_rec_depth=2,topk=1" / "report.html").exists()
+    evaluation.sweep(out=out, settings=settings, **keys(tmp_path))
+    wider = evaluation.sweep(out=out, settings=settings, **keys(tmp_path, topk=[2, 3]))
+    assert len(wider.systems.query("metric == 'em' and system == 'judge'")) == 6, "what was there stays"
+    with pytest.raises(SettingsError, match="holds a sweep of max_rec_depth, topk, not of topk"):
+        evaluation.sweep(out=out, settings=settings, **keys(tmp_path, max_rec_depth=2))
+
+
+def test_budget_is_that_of_the_whole_sweep(tmp_path: Path, settings: Settings) -> None:
+    out = tmp_path / "sweep"
+    stopped = run_sweep(load_sweep(**keys(tmp_path, max_calls=6, concurrency=1)), out, settings=settings)
+    assert stopped.stopped_by == "max_calls=6"
+    assert len(stopped.runs) < 4
+    report = evaluation.sweep(out=out, settings=settings, **keys(tmp_path, max_calls=500))
+    assert report.missing == ()
+    assert len(report.questions) == 4 * 2 * 2
+
+
+def test_folders_that_are_no_sweep(tmp_path: Path, settings: Settings) -> None:
+    evaluation.run(out=tmp_path / "run", settings=settings, **keys(tmp_path, topk=1, max_rec_depth=0, systems=["llm"]))
+    with pytest.raises(SettingsError, match="holds a run, and a sweep needs a folder of its own"):
+        evaluation.sweep(out=tmp_path / "run", settings=settings, **keys(tmp_path))
+    with pytest.raises(SettingsError, match=r"topk lists values: .*evaluation\.sweep"):
+        evaluation.run(out=tmp_path / "other", settings=settings, **keys(tmp_path, max_rec_depth=0))
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "sweep.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(LoadingError, match=r"has no format; this judgetree reads 'judgetree-sweep/"):
+        write_sweep_report(tmp_path / "old")
