@@ -12,6 +12,7 @@ from langgraph.runtime import Runtime
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.calls.usage import CallBudget
+from ...modules.errors import SettingsError
 from ...modules.judge.contract import Judge
 from ...modules.llm.endpoint import ChatLLM
 from ...modules.reader.strategies import AnswerStrategy
@@ -90,6 +91,10 @@ class RagContext:
     """How the reader takes in its evidence, in sub-runs too; unused by the closed-book graph."""
     prompts: Prompts = DEFAULT_PROMPTS
     """Prompts of the graph's own calls; a judge has those that it was made with."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prompts, Prompts):
+            raise SettingsError(f"The prompts are {self.prompts!r:.80}. Give RagContext(prompts=load_prompts(…)).")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,7 +77,7 @@ def _checked(given: Mapping[str, object], *, where: str) -> Prompts:
     declared = plain.pop(FORMAT_KEY, None)
     if declared is not None:
         refuse_other_format(declared, "prompts", where=where, error=SettingsError)
-    faults, prompts = list(_unknown(plain)), []
+    faults, prompts = [*_unknown(plain), *_flat(plain)], []
     if not faults:
         try:
             read = _FILE.validate_python(plain)
@@ -109,6 +109,12 @@ def _unknown(names: Iterable[str]) -> Iterator[str]:
     for name in names:
         if name not in PROMPTS:
             yield f"There is no prompt {name!r}.{_nearest(str(name), PROMPTS)} Allowed: {', '.join(PROMPTS)}."
+
+
+def _flat(plain: Mapping[str, object]) -> Iterator[str]:
+    for name, texts in plain.items():
+        if not isinstance(texts, Mapping):
+            yield f"{name} is {texts!r:.40}. Give it system, user or examples, each on a line below it."
 
 
 def _completed(default: Prompt, own: _OwnPrompt) -> Prompt:
