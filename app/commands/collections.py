@@ -68,7 +68,7 @@ def read_collections(settings: Settings) -> Iterator[CollectionSummary]:
                 yield CollectionSummary(name=name, problem=str(error))
                 continue
             client.load_collection(name)  # a reopened Lite folder has nothing loaded
-            files = stored_files(client, name).values()
+            files = stored_files(connection, name).values()
             yield CollectionSummary(
                 name=name,
                 files=len(files),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +19,7 @@ from .options import Json
 
 if TYPE_CHECKING:
     from ...modules.index.plan import IndexReport
+    from ...modules.index.schema import IndexParams
 
 _NAMES_SHOWN = 10
 
@@ -51,10 +54,22 @@ def index(  # noqa: PLR0913 - one parameter an option
     prefix: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What sources begin with; default: as the collection remembers.")
     ] = None,
+    index_params: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON",
+            help="Index of vector fields; builds those that change. Such as "
+            '\'{"dense": {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 32}}}\'.',
+        ),
+    ] = None,
+    rebuild_index: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD", help="Drop and build the index of a vector field; repeatable.")
+    ] = None,
     wait_s: Annotated[
         float, typer.Option("--wait", min=0, metavar="SECONDS", help="How long to wait for another writer.")
     ] = 600.0,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a file was skipped.")] = False,
+    list_skipped: Annotated[bool, typer.Option("--list-skipped", help="Name all skipped files, not ten.")] = False,
     as_json: Json = False,
 ) -> None:
     """Bring files into a collection; only what changed costs anything."""
@@ -64,8 +79,8 @@ def index(  # noqa: PLR0913 - one parameter an option
         from ...modules.index.writer_lock import LockOptions
         from ...modules.settings import load_settings
 
-    if not paths and not remove:
-        raise SettingsError("Give a file or folder to index, or --remove SOURCE.")
+    if not any((paths, remove, rebuild_index, index_params)):
+        raise SettingsError("Give a file or folder to index, --remove SOURCE, --rebuild-index FIELD or --index-params.")
     started = time.monotonic()
     with (
         progress_bar() as on_progress,
@@ -77,10 +92,12 @@ def index(  # noqa: PLR0913 - one parameter an option
             follow_links=follow_links,
             limits=LoadLimits(file_bytes=int(max_file_mb * 1e6), seconds=max_file_s),
             source_prefix=prefix,
+            index_params=parsed_index_params(index_params),
             lock=LockOptions(wait_s=wait_s),
             on_progress=on_progress,
         ) as opened,
     ):
+        report: IndexReport | None = None
         if paths:
             known = opened.chunk_sizes()
             size = known.size if chunk_size is None else chunk_size
@@ -88,20 +105,48 @@ def index(  # noqa: PLR0913 - one parameter an option
             report = opened.get_index_done(size, overlap, prune=prune, also=paths[1:])
         if remove:
             rest = opened.remove_files(*remove)
-            report = replace(report, removed=report.removed + rest.removed, chunks=rest.chunks) if paths else rest
+            report = replace(report, removed=report.removed + rest.removed, chunks=rest.chunks) if report else rest
+        indexes = opened.rebuild_indexes(*(rebuild_index or ())) if rebuild_index or index_params else {}
         embedders = opened.info().embedders
     seconds = time.monotonic() - started
     if as_json:
-        write_json(
-            {"collection": collection, **asdict(report), "embedders": dict(embedders), "seconds": round(seconds, 2)}
-        )
+        done = {**(asdict(report) if report else {}), **({"indexes": indexes} if indexes else {})}
+        write_json({"collection": collection, **done, "embedders": dict(embedders), "seconds": round(seconds, 2)})
     else:
-        write_result("\n".join(_summary(collection, report, embedders, seconds)))
-    if strict and report.skipped:
+        lines = _summary(collection, report, embedders, seconds, list_skipped=list_skipped) if report else ()
+        write_result("\n".join([*lines, *(_index_line(field, params) for field, params in indexes.items())]))
+    if strict and report and report.skipped:
         raise typer.Exit(FAILED)
 
 
-def _summary(collection: str, report: IndexReport, embedders: Mapping[str, str], seconds: float) -> Iterator[str]:
+def parsed_index_params(text: str | None) -> dict[str, IndexParams] | None:
+    """Return index parameters by vector field from JSON.
+
+    Raises:
+        SettingsError: It is no JSON object of objects.
+    """
+    if text is None:
+        return None
+    with suppress(ValueError):
+        given = json.loads(text)
+        if isinstance(given, dict) and all(isinstance(params, dict) for params in given.values()):
+            return given
+    raise SettingsError(
+        f"--index-params {text[:100]!r} is no JSON object of vector fields. Give one such as "
+        '{"dense": {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 32}}}.'
+    )
+
+
+def _index_line(field: str, params: IndexParams) -> str:
+    values = {key: value for key, value in params.items() if key not in ("index_type", "params")}
+    inner = params.get("params")
+    values |= inner if isinstance(inner, Mapping) else {}
+    return f"index of {field}: {params.get('index_type')}, " + ", ".join(f"{key} {values[key]}" for key in values)
+
+
+def _summary(
+    collection: str, report: IndexReport, embedders: Mapping[str, str], seconds: float, *, list_skipped: bool
+) -> Iterator[str]:
     from ...graphs.drawing.words import count_of
 
     names = ", ".join(sorted(set(embedders.values())))
@@ -111,7 +156,12 @@ def _summary(collection: str, report: IndexReport, embedders: Mapping[str, str],
         f"{len(report.removed)} removed, {len(report.skipped)} skipped, {report.ignored} of other types; "
         f"{seconds:.1f} s"
     )
-    for file in report.skipped[:_NAMES_SHOWN]:
+    for encoding in sorted(set(report.encodings.values())):
+        sources = [source for source, found in report.encodings.items() if found == encoding]
+        more = f" and {len(sources) - _NAMES_SHOWN} more" if len(sources) > _NAMES_SHOWN else ""
+        yield f"read as {encoding}: {', '.join(sources[:_NAMES_SHOWN])}{more}"
+    shown = report.skipped if list_skipped else report.skipped[:_NAMES_SHOWN]
+    for file in shown:
         yield f"skipped {file.source}: {file.reason}"
-    if len(report.skipped) > _NAMES_SHOWN:
-        yield f"and {len(report.skipped) - _NAMES_SHOWN} more; --json names all"
+    if len(report.skipped) > len(shown):
+        yield f"and {len(report.skipped) - len(shown)} more; --list-skipped names all"

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -34,13 +35,18 @@ STAGES: Mapping[str, str] = {
     "embed": "embedding chunks",
     "write": "writing chunks",
 }
+LINE_EVERY_S = 5.0
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
-    """Give a callback for (done, total, stage): one transient bar per stage in a terminal, nothing elsewhere."""
+def progress_bar(clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[[int, int, str], None]]:
+    """Give a callback for (done, total, stage).
+
+    In a terminal it draws one transient bar per stage; elsewhere it prints a line every ``LINE_EVERY_S`` seconds, and
+    none for what takes less.
+    """
     if not is_live(sys.stderr):
-        yield lambda done, total, stage: None
+        yield _lines_of_progress(clock)
         return
     columns = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     tasks: dict[str, TaskID] = {}
@@ -52,6 +58,18 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
             bars.update(tasks[stage], completed=done, total=total)
 
         yield show
+
+
+def _lines_of_progress(clock: Callable[[], float]) -> Callable[[int, int, str], None]:
+    printed = clock()
+
+    def report(done: int, total: int, stage: str) -> None:
+        nonlocal printed
+        if done < total and (now := clock()) - printed >= LINE_EVERY_S:
+            printed = now
+            say(f"{STAGES.get(stage, stage)}: {done:,} of {total:,}")
+
+    return report
 
 
 @contextmanager

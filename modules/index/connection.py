@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 import re
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,7 +15,8 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from ..addresses import Address
 from ..errors import CollectionError, MilvusFailure
 from ..redaction import starred
-from ..settings import load_settings, without_secrets
+from ..settings import load_settings
+from .lite_folder import WAITING, OpenFolder, open_folder, release_folder
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -84,7 +83,7 @@ def milvus_errors(action: str) -> Iterator[None]:
     Raises:
         MilvusFailure: Milvus refused the call, or did not answer.
     """
-    from grpc import RpcError  # type: ignore[import-untyped]  # noqa: PLC0415 - takes a second to import
+    from grpc import RpcError  # noqa: PLC0415 - takes a second to import
     from pymilvus.exceptions import MilvusException  # noqa: PLC0415
 
     try:
@@ -114,18 +113,13 @@ class _ExplainedClient:
 
 
 CONNECT_TIMEOUT_S = 10.0
-LITE_MEMTABLE_BYTES = 1 << 30
-_LOOPBACK = re.compile(r"^\w+://(localhost|127\.|\[::1\])", re.IGNORECASE)
+_LOOPBACK = re.compile(r"^(\w+://(localhost|127\.|\[::1\])|unix:)", re.IGNORECASE)
 _ADDRESS = re.compile(r"^(https?|tcp|unix):", re.IGNORECASE)
-
-_users: Counter[str] = Counter()
-"""Number of connections of this process by Lite folder: they share one embedded server, which the last one ends."""
-_users_lock = threading.Lock()
 
 
 @dataclass(kw_only=True)
 class MilvusConnection:
-    """An open connection. Close it, since an open one keeps a Lite folder locked for other processes."""
+    """An open connection. Close it, since an open one keeps a Lite folder open."""
 
     uri: str
     """Address of a server, or absolute path of a Lite folder."""
@@ -134,7 +128,19 @@ class MilvusConnection:
     """A client that raises ``MilvusFailure`` for every failed call."""
     is_lite: bool
     """True for Lite's engine, embedded or behind ``milvus-lite server``."""
+    opened: OpenFolder | None = None
+    """The Lite folder, served by this or another process of this user; None for a server."""
     closed: bool = False
+
+    @property
+    def folder(self) -> Path | None:
+        """The path of the Lite folder; None for a server."""
+        return None if self.opened is None else self.opened.path
+
+    @property
+    def address(self) -> str:
+        """The address for further clients."""
+        return self.uri if self.opened is None else self.opened.address
 
     def close(self) -> None:
         """Close the client; the last connection of this process to a Lite folder also frees its lock."""
@@ -142,13 +148,8 @@ class MilvusConnection:
             return
         self.closed = True
         self.client.close()
-        if is_address(self.uri):
-            return
-        with _users_lock:
-            _users[self.uri] -= 1
-            if _users[self.uri] <= 0:
-                del _users[self.uri]
-                _release_folder(self.uri)
+        if self.opened is not None:
+            release_folder(self.opened)
 
 
 def connect(uri: str | None, token: str | None = "") -> MilvusConnection:
@@ -157,7 +158,8 @@ def connect(uri: str | None, token: str | None = "") -> MilvusConnection:
     User and password in an address replace an empty token.
 
     Raises:
-        CollectionError: The address is malformed or does not answer, or the folder is locked or not Lite's.
+        CollectionError: The address is malformed or does not answer, or the folder is not Lite's, or held by a process
+            that does not share it.
     """
     from pymilvus import MilvusClient  # noqa: PLC0415 - takes a second to import
     from pymilvus.exceptions import MilvusException  # noqa: PLC0415
@@ -190,7 +192,7 @@ class ClientArguments(TypedDict, total=False):
 
     uri: str
     token: str
-    grpc_options: dict[str, int]
+    grpc_options: dict[str, int | str]
 
 
 def client_arguments(uri: str, token: str) -> ClientArguments:
@@ -198,7 +200,9 @@ def client_arguments(uri: str, token: str) -> ClientArguments:
     if is_address(uri) and not _LOOPBACK.match(uri):
         return {"uri": str(uri), "token": token}
     # pymilvus pings an idle connection every ten seconds, and Lite closes connections with frequent pings.
-    return {"uri": str(uri), "token": token, "grpc_options": {"grpc.keepalive_time_ms": 2**31 - 1}}
+    options: dict[str, int | str] = {"grpc.keepalive_time_ms": 2**31 - 1}
+    waiting = WAITING if uri.startswith("unix:") else {}
+    return {"uri": str(uri), "token": token, "grpc_options": {**options, **waiting}}
 
 
 def is_lite(client: MilvusClient) -> bool:
@@ -213,90 +217,14 @@ def is_address(uri: str) -> bool:
 
 def _open_folder(uri: str) -> MilvusConnection:
     from pymilvus import MilvusClient  # noqa: PLC0415 - takes a second to import
-    from pymilvus.exceptions import MilvusException  # noqa: PLC0415
 
-    folder = Path(uri).expanduser().resolve()
-    if folder.suffix != ".db":
-        raise CollectionError(
-            f"milvus_uri={uri!r} is neither an address (http://…, https://…, tcp://…, unix:…) nor a path ending in .db."
-        )
-    if folder.is_file():
-        raise CollectionError(
-            f"{folder} is a file of an old Milvus Lite (2.x), which cannot be read any more. "
-            "Name another path and index the documents again."
-        )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # Lite splits a collection into segments of this size, and BM25 counts words by segment. Read once, at its import.
-    os.environ.setdefault("MILVUS_LITE_MEMTABLE_MEMORY_LIMIT_BYTES", str(LITE_MEMTABLE_BYTES))
-    os.environ.setdefault("MILVUS_LITE_WAL_SIZE_LIMIT_BYTES", str(LITE_MEMTABLE_BYTES))
-    with _users_lock:
-        try:
-            with _quiet("milvus_lite.server_manager"):  # it logs a traceback for a lock held by another process
-                client = MilvusClient(**client_arguments(str(folder), ""))
-        except MilvusException as error:
-            raise CollectionError(_why_not_open(folder)) from error
-        _users[str(folder)] += 1
-    return MilvusConnection(uri=str(folder), token="", client=explained(client), is_lite=True)
-
-
-def _release_folder(folder: str) -> None:
-    from milvus_lite.server_manager import server_manager_instance  # noqa: PLC0415 - only there with Lite
-
-    # MilvusClient.close() leaves the embedded server running, which holds the lock.
-    server_manager_instance.release_server(folder)
-
-
-def _why_not_open(folder: Path) -> str:
-    holder = lock_holder(folder / "LOCK")
-    if holder is None and not _is_locked(folder / "LOCK"):
-        return f"Milvus Lite cannot open {folder}. Check that the folder is writable and was written by Milvus Lite 3."
-    return (
-        f"{folder} is in use by {holder or 'another process'}; Milvus Lite serves one process at a time. "
-        "Close it there (Index.close(), or restart the notebook's kernel), or let a server share it: "
-        f"milvus-lite server --data-dir {folder} --host 127.0.0.1 --port 19530, "
-        "and set JUDGETREE_MILVUS_URI=http://127.0.0.1:19530 for both."
-    )
-
-
-def lock_holder(lock: Path) -> str | None:
-    """Return the process that holds a lock on a file, as ``process 123 (python -m ipykernel_launcher)``.
-
-    None without a lock, and on systems other than Linux or across containers, where the holder is unknown.
-    """
+    folder = open_folder(uri)
     try:
-        inode = str(lock.stat().st_ino)
-        table = Path("/proc/locks").read_text(encoding="ascii")
-    except OSError:
-        return None
-    for line in table.splitlines():
-        # "1: FLOCK  ADVISORY  WRITE 4242 fd:01:131 0 EOF"; a waiting one has "->" behind its number
-        fields = line.split()
-        if len(fields) >= 6 and fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode and int(fields[4]) > 0:
-            return f"process {fields[4]}{_command_of(fields[4])}"
-    return None
-
-
-def _command_of(pid: str) -> str:
-    try:
-        words = Path("/proc", pid, "cmdline").read_text(encoding="utf-8", errors="replace").split("\x00")
-    except OSError:
-        return ""
-    # Three words distinguish a kernel from a script; further ones may be secrets.
-    command = without_secrets(" ".join([Path(words[0]).name, *words[1:3]]).strip())
-    return f" ({command[:80]})" if command else ""
-
-
-def _is_locked(lock: Path) -> bool:
-    try:
-        import fcntl  # noqa: PLC0415 - not on Windows
-
-        with lock.open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except (ImportError, OSError):
-        return False
-    return False
+        client = MilvusClient(**client_arguments(folder.address, ""))
+    except BaseException:
+        release_folder(folder)
+        raise
+    return MilvusConnection(uri=str(folder.path), token="", client=explained(client), is_lite=True, opened=folder)
 
 
 def _above_error(record: logging.LogRecord) -> bool:
@@ -305,14 +233,3 @@ def _above_error(record: logging.LogRecord) -> bool:
 
 def _above_debug(record: logging.LogRecord) -> bool:
     return record.levelno > logging.DEBUG
-
-
-@contextmanager
-def _quiet(name: str) -> Iterator[None]:
-    noisy = logging.getLogger(name)
-    level = noisy.level
-    noisy.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        noisy.setLevel(level)

@@ -89,6 +89,22 @@ def with_dimensions(
     return replace(info, dimensions=expected)
 
 
+def embed_chunks(
+    embedders: Embedders,
+    texts: Mapping[str, str],
+    known: Mapping[str, Mapping[str, Vector]],
+    on_progress: StageProgress,
+) -> dict[str, Mapping[str, Vector]]:
+    """Return vectors by chunk id and field: the known ones, and those of the other texts.
+
+    Raises:
+        ModelCallError: An embedding endpoint failed.
+    """
+    missing = [chunk_id for chunk_id in texts if chunk_id not in known]
+    found = embed_texts(embedders, [texts[chunk_id] for chunk_id in missing], on_progress)
+    return {**known, **dict(zip(missing, found, strict=True))}
+
+
 def embed_texts(embedders: Embedders, texts: Sequence[str], on_progress: StageProgress) -> list[dict[str, Vector]]:
     """Return vectors by field, one mapping a text, in the order of the texts.
 
@@ -131,7 +147,7 @@ def open_vector_store(connection: MilvusConnection, name: str, info: CollectionI
         primary_field=PK_FIELD,
         text_field=TEXT_FIELD,
         collection_name=name,
-        connection_args=dict(client_arguments(connection.uri, connection.token)),
+        connection_args=dict(client_arguments(connection.address, connection.token)),
         # Milvus Lite refuses langchain-milvus's defaults for both.
         index_params=params,
         search_params=[{"metric_type": index["metric_type"]} for index in indexes],

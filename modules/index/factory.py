@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..embedding.embedder import Embedder, create_embeddings, spec_for_language
@@ -10,6 +10,7 @@ from ..progress import StageProgress
 from ..settings import Settings
 from .file_parsers import LoadLimits
 from .index import Index
+from .schema import IndexParams
 from .writer_lock import LockOptions
 
 
@@ -22,6 +23,7 @@ def open_index(  # noqa: PLR0913 - one parameter an option
     follow_links: bool = False,
     limits: LoadLimits | None = None,
     source_prefix: str | None = None,
+    index_params: Mapping[str, IndexParams] | None = None,
     lock: LockOptions | None = None,
     on_progress: StageProgress | None = None,
 ) -> Index:
@@ -48,6 +50,7 @@ def open_index(  # noqa: PLR0913 - one parameter an option
         follow_links=follow_links,
         limits=limits,
         source_prefix=source_prefix,
+        index_params=index_params,
         lock=lock,
         on_progress=on_progress,
     )

@@ -28,7 +28,7 @@ RESERVED_METADATA = frozenset(
     {"pk", "id", "distance", "text", "source", "page", "row", "start_index", "chunk_id", "file_digest"}
     | {"retrieval_score", "rank", "verdict", "score", "score_confidence", "reason", "next_query"}
     | {"recursion_depth", "next_rag_thread_id", "sub_answer", "sub_run_error", "budget_spent"}
-    | {"shown_place", "round_answer"}
+    | {"shown_place", "round_answer", "also_in"}
 )
 """Names of judgetree's own metadata; those in JSON files get a trailing underscore."""
 
@@ -102,14 +102,8 @@ def _first_line(text: str) -> str:
     return clean_text(" ".join(text.split()))[:200]
 
 
-def _read_text(data: bytes) -> str:
-    # Windows tools save "Unicode" as UTF-16, recognisable only by its byte order mark.
-    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-    return data.decode(encoding)
-
-
 def _read_lines(data: bytes) -> str:
-    return _read_text(data).replace("\r\n", "\n")
+    return data.decode("utf-8-sig").replace("\r\n", "\n")
 
 
 def _titled(title: str) -> Metadata:
@@ -208,7 +202,7 @@ def _refuse_large_xml(data: bytes) -> None:
 
 def _parse_csv(data: bytes) -> Iterable[Parsed]:
     # newline="" leaves line ends to the csv module, which handles quoted ones.
-    rows = csv.reader(io.StringIO(_read_text(data), newline=""), strict=True)
+    rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
     header = next(rows, [])
     for number, row in enumerate(rows, start=1):
         if len(row) > len(header):
@@ -278,3 +272,5 @@ PARSERS: Mapping[str, Callable[[bytes], Iterable[Parsed]]] = {
     ".jsonl": _parse_jsonl,
 }
 """Parsers by suffix, in lower case with its dot."""
+UTF_8_SUFFIXES = frozenset({".md", ".markdown", ".txt", ".csv", ".json", ".jsonl"})
+"""Suffixes of files whose parsers take UTF-8; those of other files find the encoding."""

@@ -13,7 +13,6 @@ from typing import Self
 from langchain_milvus import Milvus
 
 from ..addresses import Address
-from ..embedding.cache import Vector
 from ..errors import LoadingError, MilvusFailure
 from ..progress import StageProgress
 from . import content
@@ -22,7 +21,7 @@ from .connection import MilvusConnection, OpenUses, connect
 from .dense_fields import (
     Embedders,
     EmbedderSource,
-    embed_texts,
+    embed_chunks,
     open_vector_store,
     plan_collection,
     refuse_other_embedders,
@@ -31,8 +30,16 @@ from .dense_fields import (
 )
 from .file_parsers import LoadLimits
 from .folder_scan import gone_sources, scan_folders
-from .plan import ChunkSizes, IndexReport, UpdatePlan, name_sources, none_readable, read_changes, to_row
-from .schema import CollectionInfo, IndexParams, check_name, list_collections, read_collection_info, revision
+from .plan import ChunkSizes, IndexReport, name_sources, none_readable, plan_removal, read_changes
+from .schema import (
+    CollectionInfo,
+    IndexParams,
+    all_index_params,
+    check_name,
+    list_collections,
+    read_collection_info,
+    revision,
+)
 from .writer_lock import Check, LockOptions, writer_lock
 
 logger = logging.getLogger(__name__)
@@ -41,8 +48,8 @@ logger = logging.getLogger(__name__)
 class Index:
     """One collection, indexed from the files of a folder.
 
-    The database is opened on demand. An open index of a Milvus Lite folder excludes other processes: use a ``with``
-    statement, or ``close``. A closed index reopens at its next use.
+    The database is opened on demand. An open index of a Milvus Lite folder serves it to other processes of this user,
+    until ``close`` or the end of its ``with`` statement. A closed index reopens at its next use.
 
     ::
 
@@ -62,7 +69,7 @@ class Index:
         limits: Limits on reading one file; a file that exceeds them is skipped and reported.
         source_prefix: Prefix of the sources of ``data_path``, overriding the saved one; ``""`` for none.
         index_params: Index type, metric and parameters by vector field; the defaults are HNSW with COSINE (dense) and
-            SPARSE_INVERTED_INDEX with BM25 (sparse). Other parameters than the saved ones rebuild all indexes.
+            SPARSE_INVERTED_INDEX with BM25 (sparse). Other parameters than the saved ones rebuild that field's index.
         lock: Waiting time for another process that writes to the collection.
         on_progress: Called with (done, total, stage): ``wait`` (for another writer), ``load``, ``embed``, ``write``.
     """
@@ -246,19 +253,26 @@ class Index:
             CollectionError: The collection does not exist.
         """
         with self._writing() as check:
-            info = self.info()
-            stored = self._stored()
-            unknown = sorted(set(sources) - stored.keys())
-            if unknown:
-                examples = ", ".join(sorted(stored)[:5]) or "none"
-                raise LoadingError(
-                    f"The collection {self.vector_store_name!r} holds nothing of {', '.join(unknown)}. "
-                    f"Its files are called like this: {examples}."
-                )
-            plan = UpdatePlan(removed=sorted(set(sources)), unchanged=len(stored) - len(set(sources)))
+            info, stored = self.info(), self._stored()
+            plan = plan_removal(self.vector_store_name, stored, sources)
             if plan.removed:
-                self._write(plan, stored, info, {}, check)
+                self._write(info, check, removed=plan.replaced_ids(stored))
             return plan.report(stored, ignored=0, embedded=0)
+
+    def rebuild_indexes(self, *fields: str) -> dict[str, IndexParams]:
+        """Drop and build the indexes of these vector fields, and those whose ``index_params`` changed.
+
+        Returns the parameters of all fields. Costs no embedding. Searches on a server fail meanwhile.
+
+        Raises:
+            CollectionError: The collection or a field does not exist, or Milvus refuses the parameters; then the
+                former indexes stay.
+        """
+        with self._writing() as check:
+            found = read_collection_info(self.connection.client, self.vector_store_name)
+            params = all_index_params(info := self._with_news(found, found.folders), fields)
+            self._write(info, check, rebuilt=frozenset(fields))
+            return params
 
     def close(self) -> None:
         """Wait for searches, then close the connection, which frees a Milvus Lite folder. May be called twice."""
@@ -275,7 +289,7 @@ class Index:
         return bool(self.connection.client.has_collection(self.vector_store_name))
 
     def _stored(self) -> dict[str, content.StoredFile]:
-        return content.stored_files(self.connection.client, self.vector_store_name)
+        return content.stored_files(self.connection, self.vector_store_name)
 
     def _open_collection(self) -> tuple[CollectionInfo, Embedders]:
         info = self.info()
@@ -293,7 +307,7 @@ class Index:
     def _update(self, paths: Sequence[Path | str], sizes: ChunkSizes, *, prune: bool) -> IndexReport:
         found = scan_folders(paths, file_type_wanted=self.file_type_wanted, follow_links=self.follow_links)
         with self._writing() as check:
-            content.drop_leftovers(self.connection.client, self.vector_store_name)
+            content.drop_leftovers(self.connection, self.vector_store_name)
             collection = self._open_collection() if self._exists() else None
             stored = self._stored() if collection else {}
             info = collection[0] if collection else None
@@ -306,9 +320,13 @@ class Index:
             embedded = 0
             if plan.chunks or plan.removed or (info and self._with_news(info, folders) != info):
                 info, embedders = collection or plan_collection(plan.chunks, self.embed_model)
-                vectors, embedded = self._vectors(plan, stored, embedders)
+                reused, client = plan.reused_ids(stored), self.connection.client
+                known = content.stored_vectors(client, self.vector_store_name, reused, list(embedders))
+                vectors = embed_chunks(embedders, plan.texts(), known, self.on_progress)
+                embedded = len(vectors) - len(known)
                 info = replace(self._with_news(info, folders), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
-                self._write(plan, stored, with_dimensions(self.vector_store_name, info, vectors), vectors, check)
+                info = with_dimensions(self.vector_store_name, info, vectors)
+                self._write(info, check, rows=plan.rows(vectors), removed=plan.replaced_ids(stored))
             elif not stored:
                 raise LoadingError(none_readable(plan.skipped))
             return plan.report(stored, ignored=scan.ignored, embedded=embedded)
@@ -316,33 +334,10 @@ class Index:
     def _with_news(self, info: CollectionInfo, folders: Mapping[str, str]) -> CollectionInfo:
         return replace(info, folders=folders, index_params={**info.index_params, **self.index_params})
 
-    def _vectors(
-        self, plan: UpdatePlan, stored: Mapping[str, content.StoredFile], embedders: Embedders
-    ) -> tuple[dict[str, dict[str, Vector]], int]:
-        """Return vectors by chunk id and field, and the number of newly embedded chunks."""
-        texts = {str(chunk.metadata["chunk_id"]): chunk.page_content for chunk in plan.chunks}
-        known = sorted(plan.replaced_ids(stored) & texts.keys())
-        client = self.connection.client
-        vectors = content.stored_vectors(client, self.vector_store_name, known, list(embedders)) if known else {}
-        missing = [chunk_id for chunk_id in texts if chunk_id not in vectors]
-        new = embed_texts(embedders, [texts[chunk_id] for chunk_id in missing], self.on_progress)
-        return {**vectors, **dict(zip(missing, new, strict=True))}, len(missing)
-
     def _write(
-        self,
-        plan: UpdatePlan,
-        stored: Mapping[str, content.StoredFile],
-        info: CollectionInfo,
-        vectors: Mapping[str, Mapping[str, Vector]],
-        check: Check,
+        self, info: CollectionInfo, check: Check, rows: Sequence[content.Row] = (), **ids: frozenset[str]
     ) -> None:
-        changes = content.Changes(
-            info=info,
-            rows=[to_row(chunk, vectors[str(chunk.metadata["chunk_id"])]) for chunk in plan.chunks],
-            removed=plan.replaced_ids(stored),
-            on_progress=self.on_progress,
-            check=check,
-        )
+        changes = content.Changes(info=info, rows=rows, on_progress=self.on_progress, check=check, **ids)
         with self._opening:
             self._state = ("", "")
             content.write(self.connection, self.vector_store_name, changes)

@@ -20,10 +20,11 @@ from ..errors import LoadingError
 from ..progress import StageProgress
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, split_documents
 from .content import DYNAMIC_FIELDS, FILE_DIGEST, SOURCE, Row, StoredFile
-from .file_parsers import PARSER_VERSION, LoadLimits
+from .file_parsers import PARSER_VERSION, UTF_8_SUFFIXES, LoadLimits
 from .folder_scan import FileScan, SkippedFile, SourceFile, merged
 from .parser_process import ParserProcess
 from .schema import PK_FIELD, SPARSE_FIELD, TEXT_FIELD, CollectionInfo
+from .text_encoding import UTF_8, decode
 
 logger = logging.getLogger(__name__)
 
@@ -133,6 +134,8 @@ class IndexReport:
     """Files and folders that could not be read; their earlier chunks stay in the collection."""
     ignored: int = 0
     """Number of files of other types."""
+    encodings: Mapping[str, str] = field(default_factory=dict)
+    """Encodings of added and changed text files that are not UTF-8, by source."""
     embedded: int = 0
     """Number of embedded chunks; the other new ones had stored vectors."""
     chunks: int = 0
@@ -149,11 +152,24 @@ class UpdatePlan:
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
+    encodings: dict[str, str] = field(default_factory=dict)
     unchanged: int = 0
 
     def replaced_ids(self, stored: Mapping[str, StoredFile]) -> frozenset[str]:
         """Return the ids of the stored chunks of changed and removed files."""
         return frozenset(chunk_id for source in (*self.changed, *self.removed) for chunk_id in stored[source].chunk_ids)
+
+    def reused_ids(self, stored: Mapping[str, StoredFile]) -> list[str]:
+        """Return the ids of the new chunks whose vectors are stored, sorted."""
+        return sorted(self.replaced_ids(stored) & self.texts().keys())
+
+    def texts(self) -> dict[str, str]:
+        """Return the texts of the new chunks by id."""
+        return {str(chunk.metadata["chunk_id"]): chunk.page_content for chunk in self.chunks}
+
+    def rows(self, vectors: Mapping[str, Mapping[str, Vector]]) -> list[Row]:
+        """Return the new chunks as rows, with their vectors by chunk id and field."""
+        return [_to_row(chunk, vectors[str(chunk.metadata["chunk_id"])]) for chunk in self.chunks]
 
     def report(self, stored: Mapping[str, StoredFile], *, ignored: int, embedded: int) -> IndexReport:
         """Return the report of the update, once the plan is carried out on ``stored``."""
@@ -165,6 +181,7 @@ class UpdatePlan:
             unchanged=self.unchanged,
             skipped=tuple(sorted(self.skipped)),
             ignored=ignored,
+            encodings=dict(sorted(self.encodings.items())),
             embedded=embedded,
             chunks=before - len(self.replaced_ids(stored)) + len(self.chunks),
         )
@@ -193,6 +210,21 @@ def read_changes(
                 plan.skipped.append(_skipped_file(file, error))
             on_progress(done, len(scan.files), "load")
     return plan
+
+
+def plan_removal(collection: str, stored: Mapping[str, StoredFile], sources: Collection[str]) -> UpdatePlan:
+    """Plan to remove files by source.
+
+    Raises:
+        LoadingError: The collection does not hold one of them.
+    """
+    if unknown := sorted(set(sources) - stored.keys()):
+        examples = ", ".join(sorted(stored)[:5]) or "none"
+        raise LoadingError(
+            f"The collection {collection!r} holds nothing of {', '.join(unknown)}. "
+            f"Its files are called like this: {examples}."
+        )
+    return UpdatePlan(removed=sorted(set(sources)), unchanged=len(stored) - len(set(sources)))
 
 
 def name_sources(
@@ -239,7 +271,7 @@ def none_readable(skipped: Sequence[SkippedFile]) -> str:
     return f"None of the {len(skipped)} files could be read. {reasons}{more}."
 
 
-def to_row(chunk: Document, vectors: Mapping[str, Vector]) -> Row:
+def _to_row(chunk: Document, vectors: Mapping[str, Vector]) -> Row:
     """Return a chunk as a row; metadata with the name of a field gets a trailing underscore."""
     fields = {PK_FIELD, TEXT_FIELD, SPARSE_FIELD, DYNAMIC_FIELDS, *vectors}
     metadata = {f"{key}_" if key in fields else key: value for key, value in chunk.metadata.items()}
@@ -253,11 +285,22 @@ def _plan_file(
     if known is not None and known.digest == digest:
         plan.unchanged += 1
         return
+    data, encoding = _as_utf_8(file, data)
     chunks = split_documents(to_documents(file, data, parser), chunk_size=sizes.size, chunk_overlap=sizes.overlap)
     for chunk in chunks:
         chunk.metadata |= {FILE_DIGEST: digest, SOURCE: file.source}
     plan.chunks.extend(chunks)
     (plan.added if known is None else plan.changed).append(file.source)
+    if encoding != UTF_8:
+        plan.encodings[file.source] = encoding
+
+
+def _as_utf_8(file: SourceFile, data: bytes) -> tuple[bytes, str]:
+    """Return a text file's bytes in UTF-8 and its encoding; other files, which know their own, as they are."""
+    if file.path.suffix.lower() not in UTF_8_SUFFIXES:
+        return data, UTF_8
+    decoded = decode(data)
+    return (data, UTF_8) if decoded.encoding == UTF_8 else (decoded.text.encode("utf-8", "replace"), decoded.encoding)
 
 
 def to_documents(file: SourceFile, data: bytes, parser: ParserProcess) -> list[Document]:

@@ -12,16 +12,18 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import CollectionError
 from ..formats import FORMAT_KEY, Thing, format_of, refuse_other_format
 from .chunking import CHUNK_OVERLAP, CHUNK_SIZE, MAX_TEXT_BYTES
+from .connection import is_lite
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
+    from pymilvus.milvus_client.index import IndexParams as MilvusIndexParams
 
 _ENGLISH = """
 a an the and or but if of in on at by to for from with as into than then that this these those there here
@@ -119,6 +121,12 @@ def physical_name(client: MilvusClient, name: str) -> str | None:
     return str(client.describe_collection(name)["collection_name"]) if client.has_collection(name) else None
 
 
+def primary_key(described: Mapping[str, Any]) -> tuple[str, str | int]:
+    """Return the name of the primary key of a described collection, and a value before all of its values."""
+    key = next(field for field in described["fields"] if field.get("is_primary"))
+    return str(key["name"]), -(2**63) if key["type"].name.startswith("INT") else ""
+
+
 def lock_alias(name: str, number: int) -> str:
     """Return the alias of a writer's lock on a collection."""
     return f"{name}__lock_{number}"
@@ -137,7 +145,7 @@ def new_lock_name(name: str) -> str:
 
 def lock_collections(client: MilvusClient, name: str) -> list[str]:
     """Return the collections of locks, with or without an alias."""
-    return _physical_of(client, f"{name}__lock")
+    return physical_of(client.list_collections(), f"{name}__lock")
 
 
 def revision(client: MilvusClient, name: str) -> str:
@@ -148,6 +156,12 @@ def revision(client: MilvusClient, name: str) -> str:
     """
     described = client.describe_collection(name)
     return f"{described['collection_name']} {(described.get('properties') or {}).get(REVISION, '')}"
+
+
+def physical_of(collections: Iterable[str], name: str) -> list[str]:
+    """Return those of the physical collections that are called like ones behind ``name``, in order."""
+    matches = ((physical, _PHYSICAL.fullmatch(physical)) for physical in collections)
+    return [physical for physical, match in matches if match and match["name"] == name]
 
 
 def list_collections(client: MilvusClient) -> list[str]:
@@ -163,7 +177,7 @@ def list_collections(client: MilvusClient) -> list[str]:
 def leftovers(client: MilvusClient, name: str) -> list[str]:
     """Return the physical collections that ``name`` does not point to, left by interrupted rewrites."""
     current = physical_name(client, name)
-    return [physical for physical in _physical_of(client, name) if physical != current]
+    return [physical for physical in physical_of(client.list_collections(), name) if physical != current]
 
 
 def read_collection_info(client: MilvusClient, name: str) -> CollectionInfo:
@@ -213,14 +227,23 @@ def create_physical(client: MilvusClient, physical: str, info: CollectionInfo) -
             output_field_names=[SPARSE_FIELD],
         )
     )
-    indexes = client.prepare_index_params()
-    for vector_field, params in all_index_params(info).items():
-        indexes.add_index(field_name=vector_field, **params)
     properties = {PROPERTY: info.to_json()}
     client.create_collection(physical, schema=schema, properties=properties, consistency_level="Strong")
     # pymilvus would wait half a second a field for the index of an empty collection.
-    client.create_index(physical, indexes, sync=False)
+    client.create_index(physical, prepared_indexes(client, all_index_params(info)), sync=False)
     client.load_collection(physical)
+
+
+def prepared_indexes(client: MilvusClient, params: Mapping[str, IndexParams]) -> MilvusIndexParams:
+    """Return index parameters by vector field as ``create_index`` takes them."""
+    indexes = client.prepare_index_params()
+    for vector_field, given in params.items():
+        sent: dict[str, object] = dict(given)
+        inner = given.get("params")
+        if isinstance(inner, Mapping) and is_lite(client):  # pymilvus sends one by one what Lite reads in one
+            sent["params"] = {**inner, "params": dict(inner)}
+        indexes.add_index(field_name=vector_field, **sent)
+    return indexes
 
 
 def analyzer_params(analyzer: Analyzer) -> dict[str, object]:
@@ -229,21 +252,14 @@ def analyzer_params(analyzer: Analyzer) -> dict[str, object]:
     return {"tokenizer": analyzer, "filter": ["lowercase", {"type": "stop", "stop_words": list(STOP_WORDS)}]}
 
 
-def all_index_params(info: CollectionInfo) -> dict[str, IndexParams]:
+def all_index_params(info: CollectionInfo, fields: Iterable[str] = ()) -> dict[str, IndexParams]:
     """Return the index parameters of all vector fields, in order: their own, else the default.
 
     Raises:
-        CollectionError: ``info.index_params`` names an unknown field.
+        CollectionError: ``info.index_params`` or ``fields`` name an unknown field.
     """
     defaults = {**dict.fromkeys(info.dimensions, DENSE_INDEX), SPARSE_FIELD: SPARSE_INDEX}
-    unknown = sorted(info.index_params.keys() - defaults.keys())
+    unknown = sorted({*info.index_params, *fields} - defaults.keys())
     if unknown:
-        raise CollectionError(
-            f"index_params names {', '.join(unknown)}, which is no vector field. Allowed: {', '.join(defaults)}."
-        )
+        raise CollectionError(f"There is no vector field {', '.join(unknown)}. Vector fields: {', '.join(defaults)}.")
     return {vector_field: info.index_params.get(vector_field, default) for vector_field, default in defaults.items()}
-
-
-def _physical_of(client: MilvusClient, name: str) -> list[str]:
-    matches = ((physical, _PHYSICAL.fullmatch(physical)) for physical in client.list_collections())
-    return [physical for physical, match in matches if match and match["name"] == name]

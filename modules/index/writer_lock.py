@@ -6,7 +6,7 @@ that another process has seen unchanged for its whole length is stale; clocks of
 creates the alias of the next number, again the only one, and then must see no alias of a live writer: of two successors
 the later one sees the other and gives up. A release removes the collection.
 
-A Milvus Lite folder belongs to one process, so that a lock of that process suffices.
+A Milvus Lite folder is on this machine, so that a lock on a file in it suffices; it ends with its process.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ import random
 import socket
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from filelock import FileLock, Timeout
+
 from ..errors import CollectionError, MilvusFailure
-from .connection import MilvusConnection, is_address
+from .connection import MilvusConnection
+from .lock_holder import lock_holder
 from .schema import lock_alias, lock_collections, lock_number, new_lock_name
 
 if TYPE_CHECKING:
@@ -39,9 +42,6 @@ PROPERTY = "judgetree_writer"
 _RENEWALS_A_LEASE = 4
 _LOOK_AGAIN_S = 0.25
 _STRAY_S = 3600.0
-
-_folder_locks: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
-"""Locks of this process by Lite folder and collection."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,20 +67,34 @@ def writer_lock(
     Raises:
         CollectionError: Another writer did not finish within ``options.wait_s``.
     """
-    if is_address(connection.uri):
+    if connection.folder is None:
         with _server_lock(connection.client, name, options, on_wait) as check:
             yield check
         return
-    lock = _folder_locks[connection.uri, name]
-    if not lock.acquire(blocking=False):
-        owner = "another thread of this process"
-        on_wait(owner)
-        if not lock.acquire(timeout=options.wait_s):
-            raise _busy(name, owner, options)
-    try:
+    with _file_lock(connection.folder, name, options, on_wait):
         for left_behind in lock_collections(connection.client, name):
             connection.client.drop_collection(left_behind)  # by a server that used this folder
-        yield lambda: None  # a Lite folder has one process, so that its lock needs no lease
+        yield lambda: None  # a process that is silent keeps the lock
+
+
+@contextmanager
+def _file_lock(folder: Path, name: str, options: LockOptions, on_wait: Callable[[str], None]) -> Iterator[None]:
+    file = folder / "writers" / f"{name}.lock"
+    file.parent.mkdir(exist_ok=True)
+    lock = FileLock(file, thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        owner = lock_holder(file) or "another process"
+        if f"{owner} ".startswith(f"process {os.getpid()} "):
+            owner = "another thread of this process"
+        on_wait(owner)
+        try:
+            lock.acquire(timeout=options.wait_s)
+        except Timeout as error:
+            raise _busy(name, owner, options) from error
+    try:
+        yield
     finally:
         lock.release()
 

@@ -42,8 +42,8 @@ class ConversationMemory:
     """A store of the turns of any number of conversations in one collection, separated by conversation.
 
     The database is opened on demand, and the first turn creates the collection. Methods block and are thread-safe. An
-    open Milvus Lite folder excludes other processes: use a ``with`` statement, or ``close``. A closed memory reopens at
-    its next use.
+    open Milvus Lite folder is shared with other processes of this user, until ``close`` or the end of the ``with``
+    statement. A closed memory reopens at its next use.
 
     Every method raises ``CollectionError`` if the database cannot be used, the collection is not a memory or belongs to
     another embedder, or an id is longer than 1,024 bytes; methods that embed also raise ``ModelCallError``.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from .refusals import is_refusal
@@ -153,9 +154,16 @@ def _opening(evidence: str, number: int, chunks: Iterable[Document]) -> tuple[st
 
 
 def _render(number: int, chunk: Document) -> str:
-    source = as_line(str(chunk.metadata.get("source", "")))
-    passage = f"[{number}] {source}\n{as_material(chunk.page_content)}"
+    passage = f"[{number}] {_place(chunk)}\n{as_material(chunk.page_content)}"
     sub_answer = str(chunk.metadata.get("sub_answer") or "")
     if is_refusal(sub_answer):
         return passage
     return f"{passage}\n{render_sub_answer(str(chunk.metadata.get('next_query', '')), sub_answer)}"
+
+
+def _place(chunk: Document) -> str:
+    """Return the source, with the title if it says more than the file's name and the passage."""
+    source, title = (as_line(str(chunk.metadata.get(key) or "")) for key in ("source", "title"))
+    if title in ("", PurePosixPath(source).stem) or title in as_line(chunk.page_content):
+        return source
+    return f"{source}: {title}" if source else title

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -25,13 +25,21 @@ from ..index.dense_fields import embedder_name
 from ..index.index import Index
 from ..settings import without_secrets
 from .rerank import RANKERS, RERANK_TIMEOUT_S, RankerParams, RerankModel, create_reranker
-from .search import Hits, Request, SearchParams, SearchTarget, VectorField, chosen_fields, describe_target, query_data
+from .search import (
+    Hits,
+    Request,
+    SearchParams,
+    SearchTarget,
+    VectorField,
+    as_documents,
+    best_hits,
+    chosen_fields,
+    describe_target,
+    query_data,
+)
 
 logger = logging.getLogger(__name__)
 
-FETCH_FACTOR, FETCH_AT_LEAST = 4, 12
-"""Every field returns max(4 * topk, 12) chunks before fusion and the ordering of equal scores. On 300 HotpotQA
-questions 20 or 100 gave no better top 3, and Milvus Lite decodes every column of each."""
 PRE_TOPK = 10
 _MODEL_PARAMS = ("model", "timeout_s", "pre_topk", "pre_ranker_type", "pre_ranker_params")
 _SEARCHES = frozenset({"get_similar_chunk_with_score", "_get_relevant_documents", "_aget_relevant_documents"})
@@ -61,6 +69,8 @@ class Retriever(BaseRetriever):
         score_threshold: Least score of a returned chunk.
         rerank_input_top_n: Most chunks of the coarse search for the rerank model; None for all.
         expr: Milvus filter for chunks, such as one of ``index.content.text_in``.
+        distinct_texts: Return one of several chunks with the same text, with the others' sources as ``also_in`` in its
+            metadata.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -75,6 +85,7 @@ class Retriever(BaseRetriever):
     score_threshold: float | None = None
     rerank_input_top_n: int | None = None
     expr: str = ""
+    distinct_texts: bool = True
 
     _target: tuple[Milvus, SearchTarget] | None = PrivateAttr(default=None)
     _revision: str = PrivateAttr(default="")
@@ -92,6 +103,8 @@ class Retriever(BaseRetriever):
         score_threshold: float | None = None,
         rerank_input_top_n: int | None = None,
         expr: str = "",
+        *,
+        distinct_texts: bool = True,
     ) -> None:
         super().__init__(  # type: ignore[call-arg]  # the type checker takes the base's fields for all
             vector_store=vector_store,
@@ -104,6 +117,7 @@ class Retriever(BaseRetriever):
             score_threshold=score_threshold,
             rerank_input_top_n=rerank_input_top_n,
             expr=expr,
+            distinct_texts=distinct_texts,
         )
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -153,7 +167,8 @@ class Retriever(BaseRetriever):
         fields = self._check_args("hybrid")
         target = self._open_target()
         requests = self._requests(fields, query, meter or _unread_meter())
-        return self._best(target.fused_search(requests, self._fusion(fields), self._fetched()))
+        fusion = self._fusion(fields)
+        return self._best(lambda fetched: target.fused_search(requests, fusion, fetched))
 
     def search_with_rerank_model(self, query: str, *, meter: CallMeter | None = None) -> Hits:
         """Search coarsely, then order the hits by the scores of the rerank model.
@@ -201,6 +216,7 @@ class Retriever(BaseRetriever):
             "score_threshold": self.score_threshold,
             "rerank_input_top_n": self.rerank_input_top_n,
             "expr": self.expr,
+            "distinct_texts": self.distinct_texts,
             "embedders": embedders,
             "indexes": {field.name: [field.metric, field.index_type] for field in fields},
         }
@@ -212,12 +228,12 @@ class Retriever(BaseRetriever):
         return {"collection": self._store().collection_name, "content": digest, **texts, **own_class}
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        return _as_documents(self.get_similar_chunk_with_score(query))
+        return as_documents(self.get_similar_chunk_with_score(query))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
-        return _as_documents(await self.asearch(query, meter=_unread_meter()))
+        return as_documents(await self.asearch(query, meter=_unread_meter()))
 
     def _search(self, query: str, meter: CallMeter) -> Hits:
         # A cancelled asearch leaves its thread running, which must neither use a closed index nor reopen it.
@@ -234,11 +250,11 @@ class Retriever(BaseRetriever):
 
     def _search_one(self, search_type: str, query: str, meter: CallMeter) -> Hits:
         fields = self._check_args(search_type)
-        return self._best(self._open_target().search(self._requests(fields, query, meter)[0]))
+        target, requests = self._open_target(), self._requests(fields, query, meter)
+        return self._best(lambda fetched: target.search(requests[0], fetched))
 
-    def _best(self, hits: Hits) -> Hits:
-        """Return the best hits. Equal scores, frequent with RRF, are ordered by chunk id: Milvus's order varies."""
-        return sorted(hits, key=lambda hit: (-hit[1], hit[0].metadata["chunk_id"]))[: self._limit()]
+    def _best(self, search: Callable[[int], Hits]) -> Hits:
+        return best_hits(search, self._limit(), distinct=self.distinct_texts)
 
     def _above_threshold(self, hits: Hits) -> Hits:
         return [hit for hit in hits if self.score_threshold is None or hit[1] >= self.score_threshold]
@@ -246,13 +262,7 @@ class Retriever(BaseRetriever):
     def _requests(self, fields: Sequence[VectorField], query: str, meter: CallMeter) -> list[Request]:
         params = self._params_by_field(fields)
         return [
-            Request(
-                field=field,
-                data=query_data(field, query, meter),
-                limit=self._fetched(),
-                params=params[field.name],
-                expr=self.expr,
-            )
+            Request(field=field, data=query_data(field, query, meter), params=params[field.name], expr=self.expr)
             for field in fields
         ]
 
@@ -266,9 +276,6 @@ class Retriever(BaseRetriever):
                 f"ranker_params pre_topk={pre_topk!r} is not allowed. Give a whole number from topk={self.topk} on."
             )
         return pre_topk
-
-    def _fetched(self) -> int:
-        return max(FETCH_FACTOR * self._limit(), FETCH_AT_LEAST)
 
     def _fusion(self, fields: Sequence[VectorField]) -> BaseRanker:
         ranker_type: object = self.ranker_type
@@ -322,7 +329,8 @@ class Retriever(BaseRetriever):
 
     def _content_digest(self) -> str:
         if not isinstance(self.vector_store, Index):
-            return content_digest(explained(self.vector_store.client), self.vector_store.collection_name)
+            store, text_field = self.vector_store, self._open_target().text_field
+            return content_digest(explained(store.client), store.collection_name, text_field=text_field)
         revision, digest = self.vector_store.content_state()
         if revision != self._revision:  # its indexes may have changed
             self._target, self._revision = None, revision
@@ -336,13 +344,6 @@ class Retriever(BaseRetriever):
         if self._target is None or self._target[0] is not store:
             self._target = (store, describe_target(store))
         return self._target[1]
-
-
-def _as_documents(hits: Hits) -> list[Document]:
-    return [
-        Document(page_content=chunk.page_content, metadata={**chunk.metadata, "retrieval_score": score, "rank": rank})
-        for rank, (chunk, score) in enumerate(hits)
-    ]
 
 
 def _unread_meter() -> CallMeter:

@@ -102,7 +102,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(home: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_a_database_that_another_process_holds_is_told_with_its_holder(cli: Cli, home: Path) -> None:
+def test_a_database_that_another_process_holds_is_shared(cli: Cli, home: Path) -> None:
     holding = "import sys; from judgetree.modules.index.connection import connect; connect(sys.argv[1]); "
     holder = subprocess.Popen(
         [sys.executable, "-c", f"{holding}print('held', flush=True); input()", str(home / "milvus.db")],
@@ -113,6 +113,6 @@ def test_a_database_that_another_process_holds_is_told_with_its_holder(cli: Cli,
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        cli("ask", CHAIN.question, "-c", COLLECTION).refused(f"process {holder.pid}", "milvus-lite server")
+        cli("ask", CHAIN.question, "-c", COLLECTION).ok()
     finally:
         holder.communicate("\n", timeout=TIMEOUT_S)

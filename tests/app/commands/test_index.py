@@ -32,7 +32,7 @@ def test_the_report_counts_files_and_names_what_was_skipped(cli: Cli, corpus: Pa
 def test_prune_keeps_what_could_not_be_read(cli: Cli, corpus: Path, tmp_path: Path) -> None:
     more = write_corpus(tmp_path / "more", {"c.md": "A third."})
     index(cli, corpus, more)
-    for file, reason in ((corpus / "b.txt", b"\xff"), (more / "c.md", b"")):
+    for file, reason in ((corpus / "b.txt", b"\x00\xff"), (more / "c.md", b"")):
         file.write_bytes(reason)
     (corpus / "a.md").unlink()
     (corpus / "a.md").symlink_to(tmp_path / "missing.md")
@@ -117,3 +117,25 @@ def test_an_embedder_that_does_not_fit_is_told(cli: Cli, home: Path, monkeypatch
     monkeypatch.setenv("JUDGETREE_EMBEDDINGS", "local:minilm")
     folder = write_corpus(home.parent / "more", {"new.md": "New."})
     cli("index", str(folder), "-c", COLLECTION).refused("local:use")
+
+
+def test_encodings_and_all_skipped_files_are_named(cli: Cli, corpus: Path) -> None:
+    (corpus / "old.txt").write_text("Die Prüfung der Flansche in München ist jährlich fällig.", encoding="latin-1")
+    for number in range(12):
+        (corpus / f"{number:02}.txt").write_bytes(b"\x00\xff")
+    some = cli("index", str(corpus), "-c", "c").ok().out
+    assert "read as cp1252: old.txt" in some
+    assert "skipped 09.txt: it is not text" in some
+    assert "skipped 10.txt" not in some
+    assert "and 2 more; --list-skipped names all" in some
+    assert "skipped 11.txt" in cli("index", str(corpus), "-c", "c", "--list-skipped").ok().out
+
+
+def test_an_index_is_built_again_with_other_parameters(cli: Cli, corpus: Path) -> None:
+    index(cli, corpus)
+    params = '{"dense": {"index_type": "HNSW", "metric_type": "IP", "params": {"M": 8}}}'
+    done = cli("index", "-c", "c", "--index-params", params).ok()
+    assert "index of dense: HNSW, metric_type IP, M 8" in done.out
+    assert "index of sparse" in cli("index", "-c", "c", "--rebuild-index", "dense").ok().out
+    for refused in (["--rebuild-index", "none"], ["--index-params", "[1]"], []):
+        assert cli("index", "-c", "c", *refused).status == 2

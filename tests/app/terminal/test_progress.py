@@ -29,10 +29,12 @@ def test_of_fewer_than_ten_each_is_told_and_of_none_nothing(capsys: pytest.Captu
     assert capsys.readouterr().err.splitlines() == ["1/3 samples", "2/3 samples", "3/3 samples"]
 
 
-def test_stages_are_not_told_outside_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_bar() as show:
-        show(1, 2, "embed")
-    assert capsys.readouterr() == ("", "")
+def test_down_a_pipe_a_stage_has_a_line_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    times = iter([0.0, 1.0, 5.0, 6.0, 10.5])
+    with progress_bar(clock=lambda: next(times)) as show:
+        for done, stage in ((1, "load"), (1000, "embed"), (1064, "embed"), (3, "asking")):
+            show(done, 2500, stage)
+    assert capsys.readouterr() == ("", "embedding chunks: 1,000 of 2,500\nasking: 3 of 2,500\n")
 
 
 @pytest.mark.parametrize(

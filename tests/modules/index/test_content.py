@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from judgetree.modules.errors import CollectionError
-from judgetree.modules.index.connection import MilvusConnection
+from judgetree.modules.index.connection import MilvusConnection, connect
 from judgetree.modules.index.content import (
     Changes,
     Row,
@@ -22,7 +27,15 @@ from judgetree.modules.index.content import (
     stored_vectors,
     write,
 )
-from judgetree.modules.index.schema import CollectionInfo, leftovers, physical_name, read_collection_info, revision
+from judgetree.modules.index.schema import (
+    CollectionInfo,
+    IndexParams,
+    leftovers,
+    new_physical_name,
+    physical_name,
+    read_collection_info,
+    revision,
+)
 from judgetree.modules.progress import StageProgress
 
 INFO = CollectionInfo(embedders={"dense": "fake:bag"}, dimensions={"dense": 2}, analyzer="standard", cjk_share=0.0)
@@ -62,10 +75,18 @@ def changes(
     removed: Collection[str] = (),
     *,
     info: CollectionInfo = INFO,
+    rebuilt: Collection[str] = (),
     on_progress: StageProgress = lambda done, total, stage: None,
     check: Callable[[], None] = lambda: None,
 ) -> Changes:
-    return Changes(info=info, rows=rows, removed=frozenset(removed), on_progress=on_progress, check=check)
+    return Changes(
+        info=info,
+        rows=rows,
+        removed=frozenset(removed),
+        rebuilt=frozenset(rebuilt),
+        on_progress=on_progress,
+        check=check,
+    )
 
 
 def put(way: MilvusConnection, name: str, rows: list[Row], removed: Collection[str] = ()) -> list[tuple[int, int]]:
@@ -91,7 +112,7 @@ def test_rows_are_put_replaced_and_removed(way: MilvusConnection, name: str) -> 
 
 def test_files_vectors_and_digest_can_be_read_back(way: MilvusConnection, name: str) -> None:
     put(way, name, [row("b", "two", angle=1.0), row("a", "one"), row("c", "three", 'odd "name".md')])
-    assert stored_files(way.client, name) == {
+    assert stored_files(way, name) == {
         "a.md": StoredFile(digest="digest of a.md", chunk_ids=frozenset("ab")),
         'odd "name".md': StoredFile(digest='digest of odd "name".md', chunk_ids=frozenset("c")),
     }
@@ -123,7 +144,7 @@ def test_a_writer_that_was_overtaken_changes_nothing(way: MilvusConnection, name
     assert leftovers(way.client, name) == []
 
 
-def test_other_indexes_are_made_by_a_rewrite(way: MilvusConnection, name: str) -> None:
+def test_other_indexes_replace_the_former(way: MilvusConnection, name: str) -> None:
     put(way, name, [row("a", "one")])
     info = replace(INFO, index_params={"dense": {"index_type": "HNSW", "metric_type": "IP", "params": {"M": 4}}})
     write(way, name, changes(info=info))
@@ -135,15 +156,121 @@ def test_a_collection_can_be_emptied(way: MilvusConnection, name: str) -> None:
     put(way, name, [row("a", "one")])
     put(way, name, [], removed={"a"})
     assert texts(way, name) == {}
-    assert stored_files(way.client, name) == {}
+    assert stored_files(way, name) == {}
     assert content_digest(way.client, name) == hashlib.sha256(b"").hexdigest()
 
 
-def test_more_rows_than_a_page_come_back_once_each(embedded: MilvusConnection, embedded_name: str) -> None:
+@pytest.mark.parametrize("connection", ["server"], indirect=True)
+def test_more_rows_than_a_page_come_back_once_each(connection: MilvusConnection, name: str) -> None:
     rows = [row(f"{number:05}", f"text {number}", f"{number % 7}.md") for number in range(2500)]
-    assert put(embedded, embedded_name, rows) == [(1000, 2500), (2000, 2500), (2500, 2500)]
-    assert put(embedded, embedded_name, [], removed={"00000"})[-1] == (2499, 2499)
-    assert texts(embedded, embedded_name) == {one["pk"]: one["text"] for one in rows[1:]}
+    assert put(connection, name, rows) == [(1000, 2500), (2000, 2500), (2500, 2500)]
+    assert put(connection, name, [], removed={"00000"})[-1] == (2499, 2499)
+    assert texts(connection, name) == {one["pk"]: one["text"] for one in rows[1:]}
+
+
+class TestEmbedded:
+    """An embedded collection changes by a copy of its files."""
+
+    def scores(self, connection: MilvusConnection, name: str, field: str, query: object) -> dict[str, float]:
+        hits = connection.client.search(name, data=[query], anns_field=field, limit=30, output_fields=["text"])
+        return {hit["pk"]: hit["distance"] for hit in hits[0]}
+
+    def test_only_the_new_rows_are_sent(self, embedded: MilvusConnection, embedded_name: str) -> None:
+        put(embedded, embedded_name, [row(f"{number:05}", f"text {number}") for number in range(100)])
+        assert put(embedded, embedded_name, [row("b", "two")]) == [(1, 1)]
+        assert put(embedded, embedded_name, [], removed={"00000"}) == []
+        assert len(texts(embedded, embedded_name)) == 100
+
+    @pytest.mark.parametrize("removed", [set(), {"0050", "1340"}])
+    def test_words_and_vectors_score_as_in_one_step(
+        self, embedded: MilvusConnection, embedded_name: str, removed: set[str]
+    ) -> None:
+        words = [f"text {number % 9} {'rare' if number % 50 == 0 else 'x'}" for number in range(1400)]
+        rows = [row(f"{number:04}", text, angle=number / 300) for number, text in enumerate(words)]
+        put(embedded, embedded_name, rows[:1000] + rows[1300:])
+        put(embedded, embedded_name, [])  # waits for the index
+        put(embedded, embedded_name, rows[1000:1300], removed)
+        for at_once in own_name(embedded):
+            put(embedded, at_once, [one for one in rows if one["pk"] not in removed])
+            for field, query in (("sparse", "rare text 3"), ("dense", [np.cos(3.7), np.sin(3.7)])):
+                expected = self.scores(embedded, at_once, field, query)
+                assert self.scores(embedded, embedded_name, field, query) == pytest.approx(expected)
+                assert len(expected) == 30
+
+    def test_rows_that_are_put_again_keep_their_vectors(self, embedded: MilvusConnection, embedded_name: str) -> None:
+        put(embedded, embedded_name, [row(pk, pk, angle=number) for number, pk in enumerate("abc")])
+        put(embedded, embedded_name, [row("b", "b", "new.md", angle=1), row("d", "d", angle=3)], removed={"b"})
+        found = self.scores(embedded, embedded_name, "dense", [np.cos(1), np.sin(1)])
+        assert found == pytest.approx({pk: np.cos(number - 1) for number, pk in enumerate("abcd")}, abs=1e-6)
+        assert stored_files(embedded, embedded_name)["new.md"].chunk_ids == {"b"}
+
+    def test_only_an_index_with_other_parameters_is_built(self, embedded: MilvusConnection, embedded_name: str) -> None:
+        def written() -> dict[str, bytes]:
+            assert embedded.folder is not None
+            home = embedded.folder / "collections" / str(physical_name(embedded.client, embedded_name))
+            return {path.name.split(".")[1]: path.read_bytes() for path in home.rglob("*.idx")}
+
+        info = replace(INFO, embedders={"dense": "a", "small": "b"}, dimensions={"dense": 2, "small": 2})
+        rows = [
+            {**row(f"{number:04}", f"text {number}", angle=number), "small": np.array([number, 1], dtype=np.float32)}
+            for number in range(1200)
+        ]
+        write(embedded, embedded_name, changes(rows, info=info))
+        write(embedded, embedded_name, changes(info=info, rebuilt={"dense", "small"}))  # waits for both
+        before = written()
+        other: dict[str, IndexParams] = {"small": {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 4}}}
+        write(embedded, embedded_name, changes(info=replace(info, index_params=other)))
+        after = written()
+        assert after["dense"] == before["dense"]
+        assert after["small"] != before["small"]
+        assert len(texts(embedded, embedded_name)) == 1200
+
+    def test_metadata_of_any_type_is_kept(self, embedded: MilvusConnection, embedded_name: str) -> None:
+        odd = {"title": 'a "b"\n汉', "nested": {"x": [1, None, 2.5]}, "flag": True}
+        put(embedded, embedded_name, [{**row("a", "one"), **odd}])
+        put(embedded, embedded_name, [row("b", "two")])
+        (found,) = embedded.client.get(embedded_name, ids=["a"], output_fields=["*"])
+        assert {key: found[key] for key in odd} == odd
+
+    def test_changes_of_other_programs_are_kept(self, embedded: MilvusConnection, embedded_name: str) -> None:
+        put(embedded, embedded_name, [row("a", "one"), row("b", "two")])
+        embedded.client.insert(embedded_name, [row("c", "three")])
+        embedded.client.delete(embedded_name, ids=["a"])
+        put(embedded, embedded_name, [row("d", "four")])
+        put(embedded, embedded_name, [row("e", "five")])
+        assert texts(embedded, embedded_name) == {"b": "two", "c": "three", "d": "four", "e": "five"}
+
+    @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
+    def test_a_kill_before_the_name_moves_leaves_the_former_collection(self, tmp_path: Path) -> None:
+        uri = str(tmp_path / "own.db")
+        for held in opened(uri):
+            put(held, "docs", [row("a", "one")])
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED_WRITING, uri],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+            check=False,
+        )
+        assert killed.returncode == -signal.SIGKILL
+        for held in opened(uri):
+            held.client.load_collection("docs")
+            assert texts(held, "docs") == {"a": "one"}
+            assert len(leftovers(held.client, "docs")) == 2
+            drop_leftovers(held, "docs")
+            put(held, "docs", [row("b", "two")])
+            assert texts(held, "docs") == {"a": "one", "b": "two"}
+            assert len(list((tmp_path / "own.db" / "collections").iterdir())) == 1
+
+    def test_a_copy_that_was_not_finished_is_removed(self, embedded: MilvusConnection, embedded_name: str) -> None:
+        put(embedded, embedded_name, [row("a", "one")])
+        assert embedded.folder is not None
+        unfinished = embedded.folder / "collections" / new_physical_name(embedded_name)
+        other = embedded.folder / "collections" / new_physical_name(f"{embedded_name}_2")
+        for folder in (unfinished, other):
+            (folder / "partitions").mkdir(parents=True)
+        drop_leftovers(embedded, embedded_name)
+        assert not unfinished.exists()
+        assert other.exists()
+        assert texts(embedded, embedded_name) == {"a": "one"}
 
 
 def test_long_texts_are_sent_in_several_messages(embedded: MilvusConnection, embedded_name: str) -> None:
@@ -158,5 +285,23 @@ def test_a_rewrite_leaves_no_old_collection(embedded: MilvusConnection, embedded
     put(embedded, embedded_name, [row("b", "two")])
     assert physical_name(embedded.client, embedded_name) != first
     assert not embedded.client.has_collection(first)
-    drop_leftovers(embedded.client, embedded_name)
+    drop_leftovers(embedded, embedded_name)
     assert texts(embedded, embedded_name) == {"a": "one", "b": "two"}
+
+
+def opened(uri: str) -> Iterator[MilvusConnection]:
+    held = connect(uri)
+    yield held
+    held.close()
+
+
+KILLED_WRITING = """
+import os, signal, sys
+from judgetree.modules.index.connection import connect
+from judgetree.modules.index.content import write
+from tests.modules.index.test_content import changes, row
+
+held = connect(sys.argv[1])
+held.client.load_collection("docs")
+write(held, "docs", changes([row("b", "two")], check=lambda: os.kill(os.getpid(), signal.SIGKILL)))
+"""

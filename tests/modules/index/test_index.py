@@ -356,10 +356,31 @@ class TestDescription:
             assert {key for key in after if after[key] != before[key]} == {"indexes"}
             assert retriever.get_similar_chunk_with_score("dogs bark")[0][1] == pytest.approx(1.0, abs=1e-5)
 
+    def test_one_index_is_dropped_and_built_again(
+        self, connection: MilvusConnection, index: Index, docs: Path, embedder: BagOfWordsEmbedder
+    ) -> None:
+        (docs / "a.txt").write_text("Cats sleep.")
+        index.get_index_done()
+        retriever = Retriever(index)
+        hits = retriever.get_similar_chunk_with_score("cats")
+        embedder.embedded.clear()
+        index.index_params = {"dense": {"index_type": "HNSW", "metric_type": "IP", "params": {"M": 4}}}
+        assert index.rebuild_indexes()["dense"]["metric_type"] == "IP"
+        assert connection.client.describe_index(index.vector_store_name, "dense")["metric_type"] == "IP"
+        assert index.rebuild_indexes("sparse", "dense").keys() == {"dense", "sparse"}
+        assert embedder.embedded == []
+        assert retriever.get_similar_chunk_with_score("cats")[0][0] == hits[0][0]
+        index.index_params = {"dense": {"index_type": "NONSENSE", "metric_type": "IP"}}
+        with pytest.raises(CollectionError, match="NONSENSE"):
+            index.rebuild_indexes()
+        assert retriever.get_similar_chunk_with_score("cats")[0][0] == hits[0][0]
+        with pytest.raises(CollectionError, match="no vector field other"):
+            Index(embedder, None, None, index.vector_store_name, uri=connection.uri, token="").rebuild_indexes("other")
+
     def test_index_parameters_of_no_field_are_refused(self, lite_index: Index, docs: Path) -> None:
         (docs / "a.txt").write_text("Cats sleep.")
         lite_index.index_params = {"sprase": {}}
-        with pytest.raises(CollectionError, match=r"sprase.*Allowed: dense, sparse"):
+        with pytest.raises(CollectionError, match=r"no vector field sprase.*: dense, sparse"):
             lite_index.get_index_done()
         assert lite_index.vector_store_name not in lite_index.collections()
 

@@ -68,6 +68,39 @@ def test_text_keeps_its_words_and_is_called_by_its_stem(docs: Path, encoding: st
     assert document.metadata == {"source": "notes.txt", "title": "notes"}
 
 
+GERMAN = "Grüße aus München: Die Prüfung der Flansche ist jährlich zu wiederholen. Ihre Größe beträgt 40 mm.\n"
+CHINESE = "第一条 为了规范阀门的检验,制定本标准。法兰的垫片应当每年更换一次。\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "found"),
+    [
+        (GERMAN, "latin-1", "cp1252"),
+        ("Le café est très agréable, déjà vu à l'été. " * 500, "latin-1", "cp1252"),
+        ("Proszę wymienić uszczelkę. Żółte zawory są sprawdzane co roku, zgodnie z normą.", "cp1250", "cp1250"),
+        (CHINESE, "gb18030", "gb18030"),
+        ("a line in ASCII\n" * 9000 + CHINESE * 3000, "gb18030", "gb18030"),
+        (CHINESE, "utf-16", "utf-16"),
+        (GERMAN, "utf-16-le", "utf-16-le"),
+        (GERMAN, "utf-16-be", "utf-16-be"),
+        (CHINESE, "utf-32", "utf-32"),
+    ],
+)
+def test_an_encoding_is_found_and_noted(docs: Path, text: str, written: str, found: str) -> None:
+    (docs / "a.jsonl").write_bytes(json.dumps({"text": text}, ensure_ascii=False).encode(written))
+    plan = read_changes(scan_files(docs), {}, ChunkSizes(size=10**6), lambda done, total, stage: None, LoadLimits())
+    assert "".join(chunk.page_content for chunk in plan.chunks) == text.strip()
+    assert plan.encodings == {"a.jsonl": found}
+    assert plan.report({}, ignored=0, embedded=0).encodings == {"a.jsonl": found}
+
+
+def test_a_broken_byte_does_not_make_utf_8_another_encoding(docs: Path) -> None:
+    (docs / "a.txt").write_bytes(GERMAN.encode() + b"\xff" + CHINESE.encode())
+    plan = read_changes(scan_files(docs), {}, ChunkSizes(), lambda done, total, stage: None, LoadLimits())
+    assert GERMAN + "\ufffd" + CHINESE.strip() == plan.chunks[0].page_content
+    assert plan.encodings == {"a.txt": "utf-8 (1 unreadable)"}
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [("a.md", "intro\n\n## The heading ##\n\ntext\n"), ("a.htm", "<h2>The heading</h2><p>text</p>")],
@@ -155,7 +188,9 @@ def test_json_metadata_can_be_stored_whatever_it_holds(docs: Path) -> None:
 
 
 BROKEN: dict[str, tuple[bytes, str]] = {
-    "latin.txt": ("Grüße".encode("latin-1"), "UTF-8"),
+    "program.txt": (b"\x7fELF\x02\x01\x01" + bytes(64) + b"\xff\xfe\x80" * 9, "it is not text"),
+    "noise.md": (bytes((number * 89 + 37) % 255 + 1 for number in range(900)), "it is not text"),
+    "mark.txt": (b"\xff\xfea", "broken at byte 2"),
     "empty.md": (b" \n", "no text"),
     "cut.pdf": (b"%PDF-1.4\nrubbish", "cannot be read"),
     "not.docx": (b"no zip", "cannot be read"),

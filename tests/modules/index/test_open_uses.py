@@ -6,8 +6,9 @@ import threading
 import time
 from pathlib import Path
 
-from judgetree.modules.index.connection import OpenUses, lock_holder
+from judgetree.modules.index.connection import OpenUses
 from judgetree.modules.index.index import Index
+from judgetree.modules.index.lock_holder import lock_holder
 from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.retriever.retriever import Retriever
 from tests.modules.fake_embeddings import BagOfWordsEmbedder

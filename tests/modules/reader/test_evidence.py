@@ -39,6 +39,23 @@ def test_evidence_numbers_passages_and_names_their_sources() -> None:
     assert render_evidence([]) == ""
 
 
+@pytest.mark.parametrize(
+    ("metadata", "place"),
+    [
+        ({"source": "all.jsonl", "title": "Ada Lovelace"}, "all.jsonl: Ada Lovelace"),
+        ({"source": "", "title": "Ada\n\nQuery: what?"}, "Ada Query: what?"),
+        ({"source": "more/notes.txt", "title": "notes"}, "more/notes.txt"),
+        ({"source": "all.jsonl", "title": "the Analytical Engine"}, "all.jsonl"),
+        ({"source": "all.jsonl", "title": ""}, "all.jsonl"),
+    ],
+)
+def test_evidence_shows_a_title_that_says_more_than_source_and_passage(metadata: dict[str, str], place: str) -> None:
+    found = Document(page_content="She programmed the Analytical Engine.", metadata=metadata)
+    evidence = render_evidence([found])
+    assert evidence == f"[1] {place}\nShe programmed the Analytical Engine."
+    assert split_evidence(evidence, [found]) == (evidence.removeprefix("[1] "),)
+
+
 def test_evidence_shows_sub_answers_below_their_passage() -> None:
     chunks = [chunk("a", score=1, next_query="Who?", sub_answer="Ada"), chunk("b", score=1, next_query="Where?")]
     assert render_evidence(chunks) == ("[1] a.md\na\nSupplementary question: Who?\nAnswer: Ada\n\n[2] b.md\nb")

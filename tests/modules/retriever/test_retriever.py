@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from langchain_core.documents import Document
 from langchain_milvus import BM25BuiltInFunction, Milvus
 
 from judgetree.modules.calls.usage import CallMeter
@@ -17,8 +18,8 @@ from judgetree.modules.errors import CollectionError, ModelCallError, SearchArgu
 from judgetree.modules.index.connection import MilvusConnection, is_address
 from judgetree.modules.index.content import text_in
 from judgetree.modules.index.index import Index
-from judgetree.modules.retriever.retriever import FETCH_AT_LEAST, Retriever
-from judgetree.modules.retriever.search import Hits, VectorField, chosen_fields, similarity
+from judgetree.modules.retriever.retriever import Retriever
+from judgetree.modules.retriever.search import FETCH_AT_LEAST, Hits, VectorField, chosen_fields, similarity
 from tests.modules.conftest import drop_collection
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.rerank_server import RerankServer
@@ -475,3 +476,63 @@ def test_subclass_with_a_search_of_its_own_has_another_fingerprint(animals: Inde
     plain, own = Retriever(animals).fingerprint(), Own(animals).fingerprint()
     assert own.items() - plain.items() == {("class", f"{Own.__module__}.{Own.__qualname__}")}
     assert plain.keys() <= own.keys()
+
+
+@pytest.mark.parametrize("search_type", ["sparse", "dense", "hybrid"])
+def test_equal_texts_do_not_fill_the_top(connection: MilvusConnection, docs: Path, search_type: str) -> None:
+    for number in range(30):  # more than are fetched for a top 3
+        (docs / f"{number:02}.txt").write_text("The cat met a cat.")
+    for name in ("dog", "owl"):
+        (docs / f"{name}.txt").write_text(f"The cat met a {name}.")
+    with Index(
+        BagOfWordsEmbedder(), docs, None, f"equal_{uuid.uuid4().hex[:12]}", uri=connection.uri, token=""
+    ) as index:
+        index.get_index_done()
+        retriever = Retriever(index, topk=3, search_type=search_type)
+        hits = retriever.get_similar_chunk_with_score("cat met")
+        distinct = retriever.fingerprint()
+        retriever.distinct_texts = False
+        as_stored = retriever.get_similar_chunk_with_score("cat met")
+        assert retriever.fingerprint() != distinct
+        drop_collection(index)
+    found = {str(chunk.metadata["source"]): chunk for chunk, _ in hits}
+    assert {chunk.page_content[14:] for chunk in found.values()} == {"cat.", "dog.", "owl."}
+    (others,) = [chunk.metadata["also_in"] for chunk in found.values() if "also_in" in chunk.metadata]
+    assert {*others, *found} == {*(f"{number:02}.txt" for number in range(30)), "dog.txt", "owl.txt"}
+    assert scores(hits) == sorted(scores(hits), reverse=True)
+    assert [chunk.page_content for chunk, _ in as_stored] == ["The cat met a cat."] * 3
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_collections_of_langchain_keep_their_columns_and_integer_keys(
+    connection: MilvusConnection, dynamic: bool
+) -> None:
+    def store() -> Milvus:
+        return Milvus(
+            BagOfWordsEmbedder(),
+            collection_name="of_langchain",
+            connection_args={"uri": connection.uri},
+            index_params={"index_type": "HNSW", "metric_type": "COSINE", "params": {}},
+            primary_field="number",
+            text_field="passage",
+            auto_id=True,
+            enable_dynamic_field=dynamic,
+            drop_old=True,
+        )
+
+    first = store()
+    metadata = {"source": "pets.pdf", "page": 3, "share": 0.5, "seen": True}
+    keys = first.add_documents(
+        [Document(page_content="The cat sleeps.", metadata=metadata), Document("A dog.", metadata=metadata)]
+    )
+    retriever = Retriever(first, topk=1)
+    ((chunk, _),) = retriever.get_similar_chunk_with_score("cat sleeps")
+    assert (chunk.page_content, chunk.metadata) == ("The cat sleeps.", {**metadata, "chunk_id": str(keys[0])})
+    fingerprint = retriever.fingerprint()
+    assert Retriever(first, topk=1).fingerprint() == fingerprint
+    second = store()
+    second.add_documents([Document("The cat sits.", metadata=metadata), Document("A dog.", metadata=metadata)])
+    assert Retriever(second, topk=1).fingerprint() != fingerprint
+    second.drop()
+    for one in (first, second):
+        one.client.close()

@@ -1,0 +1,189 @@
+"""Processes of one user share a Milvus Lite folder, and outlive each other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pymilvus import MilvusClient
+
+from judgetree.modules.errors import CollectionError
+from judgetree.modules.index.connection import connect
+from judgetree.modules.index.index import Index
+from judgetree.modules.index.lite_folder import SOCKET_FILE, is_served_here
+from judgetree.modules.index.lock_holder import lock_holder
+from judgetree.modules.index.writer_lock import LockOptions, writer_lock
+from judgetree.modules.retriever.retriever import Retriever
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
+
+pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="there are no Unix sockets here")
+
+
+def index_of(docs: Path, uri: Path) -> Index:
+    return Index(BagOfWordsEmbedder(), docs, None, "docs", uri=str(uri))
+
+
+def sources(index: Index) -> set[str]:
+    return {str(chunk.metadata["source"]) for chunk, _ in Retriever(index, topk=9).get_similar_chunk_with_score("cats")}
+
+
+@contextmanager
+def process(script: str, docs: Path, uri: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs ``script`` with ``index``, ``tell`` (prints a line) and ``wait`` (until it is sent one)."""
+    with subprocess.Popen(
+        [sys.executable, "-c", IN_PROCESS + script, str(docs), str(uri)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert next_line(other) == "ready"
+        try:
+            yield other
+        finally:
+            other.kill()
+
+
+IN_PROCESS = """
+import sys
+from judgetree.modules.index.index import Index
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
+
+def tell(line):
+    print(line, flush=True)
+
+wait = sys.stdin.readline
+index = Index(BagOfWordsEmbedder(), sys.argv[1], None, "docs", uri=sys.argv[2])
+"""
+INDEX_AND_WAIT = "index.get_index_done(); tell('ready'); wait(); index.close(); tell('closed'); wait()"
+WRITE = """
+from judgetree.modules.index.writer_lock import LockOptions, writer_lock
+with writer_lock(index.connection, "docs", LockOptions(), on_wait=print):
+    tell("ready")
+    wait()
+tell("done")
+wait()
+"""
+
+
+def next_line(other: subprocess.Popen[str]) -> str:
+    assert other.stdout is not None
+    return other.stdout.readline().strip()
+
+
+def send_line(other: subprocess.Popen[str]) -> None:
+    assert other.stdin is not None
+    other.stdin.write("\n")
+    other.stdin.flush()
+
+
+@pytest.mark.parametrize("end", ["kill", "close"])
+def test_a_second_process_asks_and_writes_and_outlives_the_first(tmp_path: Path, docs: Path, end: str) -> None:
+    (docs / "a.txt").write_text("Cats sleep.")
+    uri = tmp_path / "own.db"
+    with process(INDEX_AND_WAIT, docs, uri) as first, index_of(docs, uri) as second:
+        assert sources(second) == {"a.txt"}
+        assert not is_served_here(second.connection.address)
+        (docs / "b.txt").write_text("Dogs bark.")
+        assert second.get_index_done().added == ("b.txt",)
+        retriever = Retriever(second, topk=9)
+        assert len(retriever.get_similar_chunk_with_score("cats")) == 2
+        if end == "kill":
+            first.kill()
+            first.wait()
+        else:
+            send_line(first)
+            assert next_line(first) == "closed"
+        assert len(retriever.get_similar_chunk_with_score("cats")) == 2  # waits until this process has taken over
+        assert is_served_here(second.connection.address)
+        (docs / "c.txt").write_text("Owls fly.")
+        assert second.get_index_done().added == ("c.txt",)
+    with index_of(docs, uri) as later:
+        assert sources(later) == {"a.txt", "b.txt", "c.txt"}
+
+
+def test_the_socket_is_in_a_directory_of_this_user_alone(tmp_path: Path) -> None:
+    held = connect(str(tmp_path / "own.db"))
+    address = Path(held.address.removeprefix("unix:"))
+    assert stat.S_ISSOCK(address.lstat().st_mode)
+    assert stat.S_IMODE(address.parent.lstat().st_mode) == 0o700
+    held.close()
+    assert not address.exists()
+
+
+def test_a_directory_for_sockets_that_others_can_enter_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / f"judgetree-{os.getuid()}").mkdir(mode=0o755)
+    with pytest.raises(CollectionError, match=r"open to other users.*chmod 700"):
+        connect(str(tmp_path / "own.db"))
+
+
+def test_a_copied_folder_has_a_socket_of_its_own(tmp_path: Path) -> None:
+    first = connect(str(tmp_path / "own.db"))
+    shutil.copytree(tmp_path / "own.db", tmp_path / "copy.db")
+    second = connect(str(tmp_path / "copy.db"))
+    assert second.address != first.address
+    assert first.client.list_collections() == second.client.list_collections() == []
+    for held in (first, second):
+        held.close()
+
+
+def test_further_clients_of_this_process_find_an_open_folder(tmp_path: Path, docs: Path) -> None:
+    (docs / "a.txt").write_text("Cats sleep.")
+    with index_of(docs, tmp_path / "own.db") as index:
+        index.get_index_done()
+        client = MilvusClient(str(tmp_path / "own.db"))
+        assert client.has_collection("docs")
+        client.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the holder of a lock is unknown here")
+def test_a_folder_that_another_client_of_this_process_has_opened_can_be_used(tmp_path: Path, docs: Path) -> None:
+    (docs / "a.txt").write_text("Cats sleep.")
+    client = MilvusClient(str(tmp_path / "own.db"))
+    with index_of(docs, tmp_path / "own.db") as index:
+        index.get_index_done()
+        assert sources(index) == {"a.txt"}
+    assert client.has_collection("docs")
+    client.close()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
+def test_a_writer_waits_for_that_of_another_process_until_it_ends(tmp_path: Path, docs: Path) -> None:
+    waited_for: list[str] = []
+    with process(WRITE, docs, tmp_path / "own.db") as other:
+        held = connect(str(tmp_path / "own.db"))
+        with (
+            pytest.raises(CollectionError, match=r"being written by .*within 0 s"),
+            writer_lock(held, "docs", LockOptions(wait_s=0), on_wait=waited_for.append),
+        ):
+            pass
+        other.kill()
+        with writer_lock(held, "docs", LockOptions(), on_wait=waited_for.append):
+            pass
+        held.close()
+    if sys.platform == "linux":
+        assert waited_for[0].startswith(f"process {other.pid} (")
+
+
+def test_an_unused_folder_is_free_and_keeps_its_address(tmp_path: Path) -> None:
+    folder = tmp_path / "own.db"
+    held = connect(str(folder))
+    address = held.address
+    held.close()
+    assert lock_holder(folder / "LOCK") is None
+    assert (folder / SOCKET_FILE).read_text() == address
+    again = connect(str(folder))
+    assert again.address == address
+    again.close()
