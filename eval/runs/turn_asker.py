@@ -11,8 +11,7 @@ from ...graphs.rag.search_tree import SearchTree
 from ...graphs.threads.recording import Recording
 from ...modules.calls.prices import ModelUsage, usage_by_model
 from ...modules.calls.usage import CallRecord
-from ...modules.errors import UnknownThread
-from ...modules.memory.turns import PathSpans, QaPair, given_id, rag_thread_of
+from ...modules.memory.turns import PathSpans, QaPair, given_id
 from ...modules.settings import Settings
 from ..datasets.dialogue_turns import turn_of
 from ..datasets.questions import DialogueTurn
@@ -90,16 +89,13 @@ class TurnAsker:
                 request_id=thread_id,
                 chat_history=_unasked_history(turn, path),
             )
-        rag_thread_id = (
-            result.turn["rag_thread_id"] if result.turn else rag_thread_of(result.conversation_id, result.turn_id)
-        )
-        tree = await self._tree(rag_thread_id)
+        tree = result.tree
         facts = TurnFacts(
             dialogue_id=turn.dialogue_id,
             number=turn.number,
             conversation=name,
             turn_id=result.turn_id,
-            rag_thread_id=rag_thread_id if tree else "",
+            rag_thread_id=tree.root.thread_id if tree else "",
             path_length=1 + (before.path_length if before else len(turn.history)),
             own=_own_usage(result.turn, tree, calls, self._model),
         )
@@ -156,14 +152,6 @@ class TurnAsker:
             parent = self._turns[parent].parent
         # Turns outside the set come first: a dialogue with missing turns does not branch.
         return [*range(1, len(turn.history) - len(numbers) + 1), *reversed(numbers)]
-
-    async def _tree(self, rag_thread_id: str) -> SearchTree | None:
-        if not rag_thread_id:
-            return None
-        try:
-            return await SearchTree.afrom_history(self._conversations.rag, rag_thread_id)
-        except UnknownThread:
-            return None
 
 
 class NoMemory:

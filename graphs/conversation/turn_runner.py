@@ -12,13 +12,17 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from ...modules.calls.journal import thread_calls
+from ...modules.calls.usage import UsageTotals, sum_usage, total_usage
 from ...modules.errors import JudgetreeError, SettingsError, UserError
 from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
+from ..rag.search_tree import SearchTree
 from ..threads.snapshots import is_absent, is_finished
+from ..threads.state import merge_usage
 from . import branches
 from .record import ConversationRecord
 from .request import FIRST, Request
 from .services import ConversationServices, Opened
+from .tree import read_search_tree
 from .turn.context import turn_fingerprint
 from .turn.events import ConversationEvent, DoneEvent, ErrorEvent, Listener, SessionEvent, SourceEvent, Stream
 from .turn.history import chunks_of, load_history
@@ -42,6 +46,17 @@ class _StartedTurn:
     def branch(self) -> str:
         """Name of its branch."""
         return self.state["branches"][self.turn["branch_id"]]["name"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Outcome:
+    """What a turn came to: it is saved, or stays open with an error."""
+
+    saved: QaPair | None = None
+    error: str = ""
+    standalone_query: str
+    tree: SearchTree | None
+    usage: UsageTotals
 
 
 class TurnRunner:
@@ -75,35 +90,39 @@ class TurnRunner:
             async with self._services.hold(self._name) as opened:
                 started = await self._start(request, opened)
                 emit(self._session_event(started))
-                saved, error = await self._answer(started, request, opened, listener)
-                refs = saved["chunks"] if saved and needs_sources else []
+                outcome = await self._answer(started, request, opened, listener)
+                refs = outcome.saved["chunks"] if outcome.saved and needs_sources else []
                 sources = await chunks_of(refs, self._services.rag)
         except UserError as failure:
             emit(ErrorEvent(message=str(failure)))
             raise
         for number, chunk in enumerate(sources, start=1):
             emit(_source_event(number, chunk.page_content, chunk.metadata))
-        if error:
-            emit(ErrorEvent(message=error))
-        result = self._result(started, saved, error, sources, time.perf_counter() - began)
+        if outcome.error:
+            emit(ErrorEvent(message=outcome.error))
+        result = self._result(started, outcome, sources, time.perf_counter() - began)
         emit(DoneEvent(result=result))
         return result
 
     def _result(
-        self, started: _StartedTurn, saved: QaPair | None, error: str, sources: Sequence[Document], wall_s: float
+        self, started: _StartedTurn, outcome: _Outcome, sources: Sequence[Document], wall_s: float
     ) -> TurnResult:
-        options = self._services.options
+        options, saved = self._services.options, outcome.saved
         return TurnResult(
             name=self._name,
             conversation_id=started.state["conversation_id"],
             answer=saved["answer"] if saved else "",
             status=saved["status"] if saved else "failed",
             turn=saved,
+            answered_from=saved["answered_from"] if saved else "",
+            standalone_query=outcome.standalone_query,
+            tree=outcome.tree,
+            usage=outcome.usage,
             turn_id=started.turn["turn_id"],
             branch=started.branch,
             resumed=started.resumed,
             wall_s=wall_s,
-            error=error,
+            error=outcome.error,
             source_documents=tuple(sources) if options.return_source_documents else None,
             generated_question=saved["standalone_query"] if saved and options.return_generated_question else None,
         )
@@ -180,20 +199,43 @@ class TurnRunner:
 
     async def _answer(
         self, started: _StartedTurn, request: Request, opened: Opened, listener: Listener | None
-    ) -> tuple[QaPair | None, str]:
-        """Return the saved turn and ``""``, or None and the error of the failed turn."""
+    ) -> _Outcome:
+        """Run the turn unless an earlier call saved it; a failed model leaves it open."""
         if started.saved is not None:
-            return started.saved, ""
+            return await self._outcome(started.saved)
         try:
-            return await self._run(started, request.chat_history, opened, listener), ""
+            return await self._run(started, request.chat_history, opened, listener)
         except UserError:
             raise
         except JudgetreeError as failure:
-            return None, str(failure)
+            return await self._unfinished(started, opened, str(failure))
+
+    async def _outcome(self, turn: QaPair, tree: SearchTree | None = None) -> _Outcome:
+        """Return the outcome of a saved turn; the tree is read unless it is given."""
+        if tree is None and turn["rag_thread_id"]:
+            tree = await read_search_tree(turn["rag_thread_id"], self._services.rag)
+        return _Outcome(saved=turn, standalone_query=turn["standalone_query"], tree=tree, usage=turn["usage"])
+
+    async def _unfinished(self, started: _StartedTurn, opened: Opened, error: str) -> _Outcome:
+        """Return the outcome of a failed turn: what its checkpoints and the journal of calls have of it so far."""
+        root = rag_thread_of(started.state["conversation_id"], started.turn["turn_id"])
+        thread_id = turn_thread(root)
+        snapshot = await opened.graph.aget_state({"configurable": {"thread_id": thread_id}})
+        journal = await self._services.rag.aopen_journal()
+        calls = (await journal.calls_of(thread_id)).values() if journal else ()
+        journaled = [record for call in calls for record in call.records]
+        own = merge_usage(snapshot.values.get("usage", []), journaled)
+        tree = await read_search_tree(root, self._services.rag)
+        return _Outcome(
+            error=error,
+            standalone_query=snapshot.values.get("standalone_query") or started.turn["query"],
+            tree=tree,
+            usage=sum_usage([total_usage(own), tree.usage] if tree else [total_usage(own)]),
+        )
 
     async def _run(
         self, started: _StartedTurn, given: list[tuple[str, str]], opened: Opened, listener: Listener | None
-    ) -> QaPair:
+    ) -> _Outcome:
         turn, conversation_id = cast(OpenTurn, started.turn), started.state["conversation_id"]
         thread_id = _thread_of(started.state, turn["turn_id"])
         rag = self._services.rag
@@ -222,7 +264,8 @@ class TurnRunner:
             await transcripts.flush()
         await opened.store.delete_threads([thread_id])
         opened.finished_turns[conversation_id] = turn["turn_id"]
-        return cast(TurnState, final)["turn"]
+        saved = cast(TurnState, final)["turn"]
+        return await self._outcome(saved, context.trees.get(saved["rag_thread_id"]))
 
     def _session_event(self, started: _StartedTurn) -> SessionEvent:
         turn = started.turn

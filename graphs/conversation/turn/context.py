@@ -20,6 +20,7 @@ from ....modules.memory.turns import PathSpans, QaPair
 from ....modules.retriever.web import WebSearch
 from ....modules.settings import Settings
 from ...rag.graph import RagGraph
+from ...rag.search_tree import SearchTree
 from ...threads.context import RagContext, RunEvent
 from .events import Stream, TreeEvent
 from .state import ConversationState
@@ -172,6 +173,8 @@ class TurnContext:
     """Journal of the turn's own model calls; None for a store in memory."""
     stream: Stream | None = None
     """Receiver of answer, thinking and progress; None without a listener."""
+    trees: dict[str, SearchTree] = field(default_factory=dict)
+    """Search trees that the turn's nodes have read, by root thread."""
 
     @property
     def conversation_id(self) -> str:

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 from ....modules.calls.growing_text import Delta
 from ....modules.calls.messages import Message
 from ....modules.calls.tokens import beginning, shortened
-from ....modules.calls.usage import CallMeter, UsageTotals, total_usage
+from ....modules.calls.usage import CallMeter, UsageTotals
 from ....modules.errors import SettingsError, ThreadMismatch
 from ....modules.judge.contract import checked_verdict
 from ....modules.memory.kept_evidence import ranked_refs, within_tokens
@@ -301,11 +301,10 @@ async def _run_rag(given: RagInput, config: RunnableConfig, context: TurnContext
 
 async def _found_by(final: RagState, thread_id: str, context: TurnContext) -> tuple[list[ChunkRef], UsageTotals]:
     """Return the chunks that the answer of a search rests on, those of sub-runs included, and the search's usage."""
-    chunks = final.get("similar_chunks", [])
-    refs = [_ref_of(chunk.metadata, thread_id) for chunk in usable_chunks(chunks)]
-    if not any(chunk.metadata["next_rag_thread_id"] for chunk in chunks):
-        return refs, total_usage(final.get("usage", ()))
     tree = await SearchTree.afrom_history(context.rag, thread_id)
+    context.trees[thread_id] = tree
+    found = usable_chunks(final.get("similar_chunks", []))
+    refs = [_ref_of(chunk.metadata, thread_id) for chunk in found]
     below = [
         _ref_of(chunk.metadata, query.thread_id)
         for query, chunk in walk_chunks(tree.root)

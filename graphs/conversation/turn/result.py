@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import html
 import json
 from dataclasses import dataclass
+from typing import Literal
 
 from langchain_core.documents import Document
 
-from ....modules.memory.turns import QaPair
+from ....modules.calls.usage import UsageTotals
+from ....modules.formats import printable
+from ....modules.memory.turns import AnsweredFrom, QaPair
+from ...drawing.words import usage_words
+from ...rag.search_tree import SearchTree
 from ...threads.state import AnswerStatus
+from ..drawing.words import ANSWERED_WORDS, OPEN_WORDS
 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnResult:
-    """The answer to one turn."""
+    """The answer to one turn, and the search that led to it."""
 
     name: str
     """Name of the conversation."""
@@ -23,6 +30,14 @@ class TurnResult:
     status: AnswerStatus
     turn: QaPair | None
     """The saved turn; None for a failed turn, which stays open."""
+    answered_from: AnsweredFrom | Literal[""]
+    """Basis of the answer; ``""`` if the turn failed."""
+    standalone_query: str
+    """The question that is searched for; the user's words if they were not rewritten."""
+    tree: SearchTree | None
+    """The turn's search, as far as it came if the turn failed; None without one."""
+    usage: UsageTotals
+    """Usage of all model calls of the turn, search and earlier runs included; so far, if the turn failed."""
     turn_id: str
     branch: str
     """Name of the branch."""
@@ -41,6 +56,12 @@ class TurnResult:
     def __str__(self) -> str:
         return self.answer or f"({self.status}: {self.error})"
 
+    def _repr_html_(self) -> str:
+        basis = ANSWERED_WORDS[self.answered_from] if self.answered_from else OPEN_WORDS
+        shown = html.escape(printable(str(self)))
+        head = f"<p>{shown}<br><small>{basis} · {usage_words(self.usage)}</small></p>"
+        return head + (self.tree._repr_html_() if self.tree else "")
+
     def to_document(self) -> dict[str, object]:
         """Return the result as plain data for ``json.dumps``, without keys that the options did not ask for."""
         document: dict[str, object] = {
@@ -54,6 +75,10 @@ class TurnResult:
             "wall_s": round(self.wall_s, 3),
             "error": self.error,
             "turn": self.turn,
+            "answered_from": self.answered_from,
+            "standalone_query": self.standalone_query,
+            "usage": self.usage,
+            "tree": json.loads(self.tree.to_json()) if self.tree else None,
         }
         if self.source_documents is not None:
             # Metadata of a user's own collection may have any type.
