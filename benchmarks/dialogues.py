@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, load_dialogues
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.settings import Settings
 
 from .corpus import COLLECTION, DATA, scripted_standards

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, standalone_question
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.memory.turns import QaPair
 
 from .corpus import is_right

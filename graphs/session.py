@@ -26,6 +26,9 @@ from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.own import create_own_retriever, needs_index
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings, load_settings
+from .conversation.conversation import Conversation
+from .conversation.services import ConversationServices
+from .conversation.turn.context import ConversationOptions
 from .rag.model_calls import ModelCalls
 from .rag.result import RagResult
 from .rag.running_work import RunningWork
@@ -120,6 +123,7 @@ class RagSession:
             recording=recording or Recording.of(self.settings),
         )
         self.system = self.graph.system
+        self._conversations = ConversationServices(self)
 
     def __enter__(self) -> Self:
         return self
@@ -180,6 +184,27 @@ class RagSession:
 
     aask = async_twin(ask)
 
+    def chat(self, name: str, *, options: ConversationOptions | None = None) -> Conversation:
+        """Return the new or existing conversation of a name, for questions that follow each other.
+
+        Its turns search with the session's collection, models and limits, and are kept in its store; nothing is read
+        or written yet. ``Conversations`` lists and deletes conversations.
+
+        ::
+
+            monday = session.chat("monday")
+            print(monday.ask("Which gasket seals a Rating F40 flange?"))
+            print(monday.ask("And how hot may it become?"))
+
+        Args:
+            name: A name that is unique within the checkpoint store.
+            options: How the turns are answered.
+
+        Raises:
+            SettingsError: The name is empty, or ``web_or_rag`` is asked for without a web search.
+        """
+        return Conversation(self._conversations, name, options or ConversationOptions())
+
     @blocking
     async def calls(self, thread_id: str) -> ModelCalls:
         """Return the model calls of a thread and its sub-runs, with what was sent and what came, as far as recorded.
@@ -197,9 +222,10 @@ class RagSession:
 
         Running questions end with a ``SessionError``.
         """
-        if self._running.is_of_another_process:
+        if self._running.is_of_another_process or self._conversations.is_of_another_process:
             return
         await self._running.end()
+        await self._conversations.close()
         await self.graph.aclose()
         self._opened = self._given
         sender, self._sender = self._sender, None

@@ -61,8 +61,8 @@ def chat(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Ask questions and follow-up questions; a pipe contains one question per line. /help lists the commands."""
     with busy("starting"):
-        from ...graphs.conversation.conversations import Conversations
         from ...graphs.conversation.turn.context import ConversationOptions
+        from ...graphs.conversations import Conversations
         from ...graphs.threads.context import Limits
         from ...modules.settings import load_settings
         from ..chat.session import ChatInput, ChatSession

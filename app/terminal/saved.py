@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from ...graphs.conversation.conversation import Conversation
-from ...graphs.conversation.conversations import Conversations
 from ...graphs.conversation.turn.store import ConversationSummary
+from ...graphs.conversations import Conversations
 from ...graphs.rag.graph import RagGraph
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.rag.thread_runs import ThreadSummary

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...graphs.conversation.conversation import FIRST
-from ...graphs.conversation.conversations import Conversations
+from ...graphs.conversations import Conversations
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.threads.recording import Recording
 from ...modules.calls.prices import ModelUsage, usage_by_model

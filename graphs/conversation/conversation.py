@@ -15,6 +15,7 @@ from .record import ConversationRecord
 from .request import FIRST, Request
 from .services import ConversationServices
 from .tree import ConversationTree, read_conversation, read_search_tree
+from .turn.context import ConversationOptions
 from .turn.events import ConversationEvent, Listener
 from .turn.result import TurnResult
 from .turn_runner import TurnRunner
@@ -23,7 +24,7 @@ __all__ = ["FIRST", "Conversation"]
 
 
 class Conversation:
-    """One conversation, made by ``Conversations.conversation``.
+    """One conversation, made by ``Conversations.conversation`` or ``RagSession.chat``.
 
     All methods may be called from any thread, notebook cell or event loop. Turns of one conversation wait for each
     other; turns of different conversations run at the same time.
@@ -35,14 +36,15 @@ class Conversation:
             print(conversation.ask("How hot may the gasket become?").answer)
     """
 
-    def __init__(self, services: ConversationServices, name: str) -> None:
+    def __init__(self, services: ConversationServices, name: str, options: ConversationOptions) -> None:
         if not name.strip():
             raise SettingsError("A conversation needs a name: any text that is not empty.")
         check_id("The name of a conversation", name)
+        services.check_options(options)
         self.name = name
         self._services = services
         self._record = ConversationRecord(services, name)
-        self._runner = TurnRunner(services, self._record)
+        self._runner = TurnRunner(services, self._record, options)
 
     @blocking
     async def ask(

@@ -1,4 +1,4 @@
-"""Services that all conversations over one collection share: settings, search, store and memory, opened once."""
+"""Services that all conversations of a session share: settings, search, store and memory, opened once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from ...modules.calls.journal import ThreadCalls
+from ...modules.calls.prompts import Prompts
 from ...modules.embedding.embedder import create_embeddings
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import Judge
@@ -17,13 +19,12 @@ from ...modules.llm.json_reply import JsonChat
 from ...modules.locks.locks import Locks
 from ...modules.memory.memory import ConversationMemory
 from ...modules.retriever.web import SearxngSearch, WebSearch
-from ...modules.settings import Settings, load_settings
+from ...modules.settings import Settings
 from ..rag.graph import RagGraph
-from ..session import RagSession, SessionOptions
+from ..rag.running_work import RunningWork
 from ..systems.registry import retrieves
 from ..threads.checkpoints import locks_of, store_errors
 from ..threads.context import RagContext
-from ..threads.recording import Recording
 from .identity import StoreIdentity
 from .turn.context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
 from .turn.events import Stream
@@ -74,34 +75,45 @@ _MEMORY_EMBEDDINGS = "local:use"
 """Embeddings of the memory with the setting "auto": one memory serves collections of any language."""
 
 
+class SearchSession(Protocol):
+    """Protocol of the sessions whose search conversations use, such as ``RagSession``."""
+
+    settings: Settings
+    collection: str
+    system: str
+    prompts: Prompts
+    graph: RagGraph
+    """The graph that searches; its threads are the turns' search trees, and its store has the conversations."""
+
+    async def open_services(self) -> RagContext:
+        """Return the services of the search, opened at the first call."""
+        ...
+
+
 class ConversationServices:
-    """Services that the conversations over one collection share; its coroutines run on judgetree's own loop."""
+    """Services that the conversations of a session share; its coroutines run on judgetree's own loop."""
 
     def __init__(
         self,
-        collection: str,
+        session: SearchSession,
         *,
-        options: ConversationOptions | None,
-        limits_of_prompts: TurnLimits | None,
-        memory: TurnMemory | None,
-        web: WebSearch | None,
-        session: SessionOptions,
+        limits_of_prompts: TurnLimits | None = None,
+        memory: TurnMemory | None = None,
+        web: WebSearch | None = None,
     ) -> None:
-        """Keep the arguments, which ``Conversations`` explains; ``open`` opens what they describe."""
-        self.settings: Settings = session.setdefault("settings", load_settings())
-        self.options = options or ConversationOptions()
+        """Keep the arguments, which ``Conversations`` explains; ``open`` opens what they describe.
+
+        The session stays the caller's, who closes it after these services.
+        """
+        self.session = session
+        self.settings = session.settings
         self.limits = limits_of_prompts or TurnLimits.from_settings(self.settings)
         self._web = web or (SearxngSearch(self.settings.searxng_url) if self.settings.searxng_url else None)
-        if self.options.web_or_rag and self._web is None:
-            raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
-        # What is said in a conversation is recorded on request only.
-        session.setdefault("recording", replace(Recording.of(self.settings), record=self.settings.record or "none"))
-        self.session = RagSession(collection, **session)
-        """The search, whose graph has the turns' search trees."""
         self._given_memory = memory
         self._opening = asyncio.Lock()
         self._opened: Opened | None = None
         self._resources = AsyncExitStack()
+        self._running = RunningWork("session")
 
     @property
     def collection(self) -> str:
@@ -113,9 +125,23 @@ class ConversationServices:
         return f"{name} in {address if '://' in address else Path(address).resolve()}"
 
     @property
+    def is_of_another_process(self) -> bool:
+        """True in a process that was forked from the one that used these services first."""
+        return self._running.is_of_another_process
+
+    @property
     def rag(self) -> RagGraph:
         """The graph that searches, whose threads are the turns' search trees."""
         return self.session.graph
+
+    def check_options(self, options: ConversationOptions) -> None:
+        """Check that these services can lead a conversation with the options.
+
+        Raises:
+            SettingsError: ``web_or_rag`` without a web search.
+        """
+        if options.web_or_rag and self._web is None:
+            raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
 
     def store_errors(self) -> AbstractContextManager[None]:
         """Turn errors of the checkpoint store into a ``SettingsError``."""
@@ -130,14 +156,24 @@ class ConversationServices:
 
     @asynccontextmanager
     async def hold(self, name: str) -> AsyncIterator[Opened]:
-        """Hold the lock of a conversation inside; errors of the checkpoint store become a ``SettingsError``."""
-        opened = await self.open()
-        async with opened.locks.hold(name):
-            with self.store_errors():
-                yield opened
+        """Hold the lock of a conversation inside; errors of the checkpoint store become a ``SettingsError``.
+
+        Raises:
+            SessionError: The services were closed inside, or belong to the process that this one was forked from.
+        """
+        async with self._running.entered():
+            opened = await self.open()
+            async with opened.locks.hold(name):
+                with self.store_errors():
+                    yield opened
 
     async def turn_context(
-        self, conversation: ConversationState, *, stream: Stream | None, calls: ThreadCalls | None
+        self,
+        conversation: ConversationState,
+        *,
+        options: ConversationOptions,
+        stream: Stream | None,
+        calls: ThreadCalls | None,
     ) -> TurnContext:
         """Make the context of one turn; opens the services at the first call."""
         opened = await self.open()
@@ -150,7 +186,7 @@ class ConversationServices:
             judge=opened.judge_of(services),
             memory=opened.memory,
             store=opened.store,
-            options=self.options,
+            options=options,
             limits=self.limits,
             web=self._web,
             calls=calls,
@@ -186,7 +222,9 @@ class ConversationServices:
         return memory
 
     async def close(self) -> None:
-        """Close store, memory and search; ``open`` opens them again."""
+        """Close locks and memory; ``open`` opens them again. Running turns end with a ``SessionError``."""
+        if self.is_of_another_process:
+            return
+        await self._running.end()
         self._opened = None
         await self._resources.aclose()
-        await self.session.aclose()

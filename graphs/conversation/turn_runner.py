@@ -23,7 +23,7 @@ from .record import ConversationRecord
 from .request import FIRST, Request
 from .services import ConversationServices, Opened
 from .tree import read_search_tree
-from .turn.context import turn_fingerprint
+from .turn.context import ConversationOptions, turn_fingerprint
 from .turn.events import ConversationEvent, DoneEvent, ErrorEvent, Listener, SessionEvent, SourceEvent, Stream
 from .turn.history import chunks_of, load_history
 from .turn.result import TurnResult
@@ -62,8 +62,11 @@ class _Outcome:
 class TurnRunner:
     """Asks the questions of one conversation, one after the other; use it on judgetree's own loop."""
 
-    def __init__(self, services: ConversationServices, record: ConversationRecord) -> None:
+    def __init__(
+        self, services: ConversationServices, record: ConversationRecord, options: ConversationOptions
+    ) -> None:
         self._services = services
+        self._options = options
         self._record = record
         self._name = record.name
 
@@ -84,7 +87,7 @@ class TurnRunner:
         """Answer one question, see ``Conversation.ask``."""
         began = time.perf_counter()
         emit = listener or (lambda event: None)
-        needs_sources = listener is not None or self._services.options.return_source_documents
+        needs_sources = listener is not None or self._options.return_source_documents
         try:
             request.check()
             async with self._services.hold(self._name) as opened:
@@ -107,7 +110,7 @@ class TurnRunner:
     def _result(
         self, started: _StartedTurn, outcome: _Outcome, sources: Sequence[Document], wall_s: float
     ) -> TurnResult:
-        options, saved = self._services.options, outcome.saved
+        options, saved = self._options, outcome.saved
         return TurnResult(
             name=self._name,
             conversation_id=started.state["conversation_id"],
@@ -135,10 +138,10 @@ class TurnRunner:
         if (saved := await self._saved_turn(state, request, opened)) is not None:
             return _StartedTurn(turn=saved, resumed=True, state=state, saved=saved)
         collection = services.collection
-        if not services.options.switch_collection:
+        if not self._options.switch_collection:
             branches.refuse_other_collection(state, collection)
         parent = await self._parent(state, request.parent_turn_id)
-        fingerprint = turn_fingerprint(services.options, services.limits, services.session.prompts)
+        fingerprint = turn_fingerprint(self._options, services.limits, services.session.prompts)
         turn = branches.resumable(state, request, parent, collection=collection, fingerprint=fingerprint)
         if turn is not None:
             return _StartedTurn(turn=turn, resumed=True, state=state)
@@ -243,6 +246,7 @@ class TurnRunner:
         transcripts = rag.transcripts_of(rag_thread_of(conversation_id, turn["turn_id"]), owner=conversation_id)
         context = await self._services.turn_context(
             started.state,
+            options=self._options,
             stream=Stream(listener) if listener else None,
             calls=await thread_calls(journal, thread_id, is_new=not started.resumed, transcripts=transcripts),
         )

@@ -232,8 +232,11 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         return self.recording.place_for(self._checkpointer if isinstance(self._checkpointer, str) else "")
 
     def transcripts_of(self, root: str, *, owner: str) -> ThreadTranscripts | None:
-        """Return the recorder of the calls of a root thread; None where none are recorded, or the store is closed."""
-        if self._transcripts is None:
+        """Return the recorder of the calls of a root thread; None where none are recorded, or the store is closed.
+
+        Another ``owner`` than the thread itself is a conversation.
+        """
+        if self._transcripts is None or (owner != root and not self.recording.conversations):
             return None
         return ThreadTranscripts(writer=self._transcripts, root=root, owner=owner)
 

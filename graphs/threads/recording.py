@@ -30,13 +30,16 @@ class Recording:
     file: Path | None = None
     """SQLite file of the transcripts; None keeps them beside the checkpoints: in a file of their own, or in the same
     PostgreSQL database."""
+    conversations: bool = True
+    """Whether turns of conversations are recorded too."""
     secrets: tuple[str, ...] | None = field(default=None, repr=False)
     """Keys and passwords, which are starred out of every text; None takes those of settings and environment."""
 
     @classmethod
     def of(cls, settings: Settings, *, file: Path | None = None) -> Recording:
-        """Return the recording that settings describe; one that is not set is full."""
-        return cls(record=settings.record or "full", file=file, secrets=settings.secrets())
+        """Return the recording that settings describe; one that is not set is full, without conversations."""
+        wanted = settings.record
+        return cls(record=wanted or "full", file=file, conversations=bool(wanted), secrets=settings.secrets())
 
     def place_for(self, checkpoints: str) -> TranscriptPlace | None:
         """Return the place of the transcripts of a checkpoint store, which need not exist; None for one in memory."""

@@ -1,8 +1,8 @@
 """The exports of ``judgetree``; each is imported when it is first used."""
 
 from .graphs.conversation.conversation import Conversation as Conversation
-from .graphs.conversation.conversations import Conversations as Conversations
 from .graphs.conversation.turn.context import ConversationOptions as ConversationOptions
+from .graphs.conversations import Conversations as Conversations
 from .graphs.rag.graph import RagGraph as RagGraph
 from .graphs.rag.model_calls import ModelCall as ModelCall
 from .graphs.rag.model_calls import ModelCalls as ModelCalls

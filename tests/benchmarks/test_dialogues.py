@@ -12,8 +12,8 @@ from benchmarks.dialogues import TOPK, Asked, ask_turns, own_store
 from benchmarks.played import chunk_ids, play, saved
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.datasets.standards_dialogues import load_dialogues
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.result import TurnResult
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.settings import Settings
 
 CHOSEN = ("en-dialogue-03", "en-dialogue-06", "en-dialogue-18", "zh-dialogue-01", "zh-dialogue-04", "zh-dialogue-05")

@@ -15,7 +15,7 @@ import pytest
 import judgetree
 from judgetree.graphs import session as front_door
 from judgetree.graphs.conversation.conversation import FIRST, Conversation
-from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.rag.graph import RagGraph
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.systems.naive_rag import build_naive_rag

@@ -12,8 +12,9 @@ import pytest
 from langchain_core.documents import Document
 
 from judgetree import Verdict
-from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversation.conversation import Conversation
 from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits, turn_fingerprint
+from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.systems.registry import SYSTEMS
 from judgetree.graphs.threads.context import RagContext
@@ -197,8 +198,7 @@ def test_every_call_of_a_turn_uses_them(tmp_path: Path) -> None:
         for number in range(4):
             assert talks.conversation("s").ask(f"Which class is KS-{number}?").status == "answered"
         never = ConversationOptions(answer_from_history="never")
-        talks.services.options = never
-        talks.conversation("s").ask("Which class is KS-9?")
+        Conversation(talks.services, "s", never).ask("Which class is KS-9?")
     assert llm.names == {
         *("direct_answer", "select_turns", "assess_history", "answer_from_knowledge", "fold_summary", "condense"),
         "reader",

@@ -13,7 +13,7 @@ from judgetree.evaluation.runs.batch_run import RunOptions
 from judgetree.evaluation.runs.pilot import estimate_run
 from judgetree.evaluation.runs.runner import Progress
 from judgetree.evaluation.runs.turn_asker import memory_of
-from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.errors import SettingsError, UserError
 from tests.app.talks import DRUM, FIRST, STANDALONE_THICKNESS, THICKNESS
 from tests.eval.dataset_files import write_list

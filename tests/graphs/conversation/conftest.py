@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversations import Conversations
 from tests.graphs.conversation.talk import TalkingLLM, open_conversations
 from tests.graphs.fakes import FakeLLM
 

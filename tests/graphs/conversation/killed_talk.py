@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
 
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.context import TurnLimits
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.memory.turns import QaPair

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judgetree.graphs.conversation.conversation import Conversation
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits, TurnMemory
 from judgetree.graphs.conversation.turn.result import TurnResult
+from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.errors import ModelCallError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from judgetree.graphs.conversation.conversation import FIRST, Conversation
-from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.memory.turns import QaPair
 from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, saved

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.graphs.conversation.turn.context import ConversationOptions
+from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.memory.memory import ConversationMemory

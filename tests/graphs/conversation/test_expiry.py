@@ -14,12 +14,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.expiry import ExpiryReport
 from judgetree.graphs.conversation.identity import new_conversation_id
-from judgetree.graphs.conversation.turn.context import turn_fingerprint
+from judgetree.graphs.conversation.turn.context import ConversationOptions, turn_fingerprint
 from judgetree.graphs.conversation.turn.state import new_conversation
 from judgetree.graphs.conversation.turn.store import ConversationStore
+from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import CollectionError, SettingsError
@@ -246,7 +246,7 @@ def test_a_turn_that_failed_again_leaves_no_thread(
 ) -> None:
     """Going on with an open turn writes threads, but not the time, before the turn is saved."""
     open_turn = {"turn_id": "t", "parent_turn_id": "", "branch_id": "main", "turn_number": 1, "query": CLASS}
-    open_turn["fingerprint"] = turn_fingerprint(talks.services.options, talks.services.limits)
+    open_turn["fingerprint"] = turn_fingerprint(ConversationOptions(), talks.services.limits)
     for name in "ab":
         write(talks, name, LONG_AGO, open_turn={**open_turn, "request_id": "", "collection": ""})
     llm.broken = {"read": DOWN}

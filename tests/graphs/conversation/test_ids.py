@@ -11,9 +11,9 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.identity import is_of_store
 from judgetree.graphs.conversation.tree import ConversationTree
+from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.threads.checkpoints import open_checkpointer, record_graph
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.memory.memory import ConversationMemory

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits
 from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.graphs.conversation.turn.store import conversation_thread, turn_thread
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import Message

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.settings import Settings
 from tests.graphs.conversation.talk import CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations, settings_in
 

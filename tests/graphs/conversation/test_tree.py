@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.graphs.conversation.conversation import FIRST, Conversation
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.tree import ConversationTree
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import LoadingError
 from judgetree.modules.memory.turns import MAIN_BRANCH, QaPair, new_branch, rag_thread_of

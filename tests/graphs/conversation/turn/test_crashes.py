@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.graphs.conversation.conversation import FIRST
-from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.errors import CollectionError, ModelCallError, SettingsError
 from judgetree.modules.memory.memory import ConversationMemory

@@ -7,7 +7,6 @@ import json
 
 import pytest
 
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.events import (
     ContentEvent,
     ConversationEvent,
@@ -15,6 +14,7 @@ from judgetree.graphs.conversation.turn.events import (
     ThinkingEvent,
     event_document,
 )
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.errors import SettingsError
 from tests.graphs.conversation.talk import CLASS, DOWN, TalkingLLM, after_first_turn
 

@@ -9,9 +9,9 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.record import ConversationRecord
 from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.tokens import message_tokens
 from judgetree.modules.errors import SettingsError

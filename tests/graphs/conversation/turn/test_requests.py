@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.background_loop import background_loop

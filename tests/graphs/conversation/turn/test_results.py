@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversations import Conversations
 from tests.graphs.conversation.talk import CLASS, DOWN, OIL, TalkingLLM, after_first_turn, saved
 
 

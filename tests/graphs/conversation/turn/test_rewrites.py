@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from judgetree.graphs.conversation.conversations import Conversations
 from judgetree.graphs.conversation.turn.context import ConversationOptions, TurnLimits
+from judgetree.graphs.conversations import Conversations
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.tokens import message_tokens

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judgetree.graphs.conversation.conversations import Conversations
+from judgetree.graphs.conversations import Conversations
 from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TalkingLLM, after_first_turn, saved
 
 

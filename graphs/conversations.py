@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Self, Unpack
 
-from ...modules.background_loop import async_twin, blocking
-from ...modules.errors import SettingsError
-from ...modules.memory.memory import ConversationMemory
-from ...modules.retriever.web import WebSearch
-from ..rag.graph import RagGraph
-from ..session import SessionOptions
-from .conversation import Conversation
-from .expiry import ExpiryReport, delete_old, now_utc
-from .identity import is_conversation_id
-from .record import ConversationRecord
-from .services import ConversationServices
-from .turn.context import ConversationOptions, TurnLimits, TurnMemory
-from .turn.store import ConversationSummary
+from ..modules.background_loop import async_twin, blocking
+from ..modules.errors import SettingsError
+from ..modules.memory.memory import ConversationMemory
+from ..modules.retriever.web import WebSearch
+from ..modules.settings import load_settings
+from .conversation.conversation import Conversation
+from .conversation.expiry import ExpiryReport, delete_old, now_utc
+from .conversation.identity import is_conversation_id
+from .conversation.record import ConversationRecord
+from .conversation.services import ConversationServices
+from .conversation.turn.context import ConversationOptions, TurnLimits, TurnMemory
+from .conversation.turn.store import ConversationSummary
+from .rag.graph import RagGraph
+from .session import RagSession, SessionOptions
+from .threads.recording import Recording
 
 
 class Conversations:
@@ -51,10 +54,14 @@ class Conversations:
         web: WebSearch | None = None,
         **session: Unpack[SessionOptions],
     ) -> None:
-        self.services = ConversationServices(
-            collection, options=options, limits_of_prompts=limits_of_prompts, memory=memory, web=web, session=session
-        )
+        # What is said in a conversation is recorded on request only.
+        settings = session.setdefault("settings", load_settings())
+        session.setdefault("recording", replace(Recording.of(settings), record=settings.record or "none"))
+        self._session = RagSession(collection, **session)
+        self._options = options or ConversationOptions()
+        self.services = ConversationServices(self._session, limits_of_prompts=limits_of_prompts, memory=memory, web=web)
         """Services that the conversations share."""
+        self.services.check_options(self._options)
 
     def __enter__(self) -> Self:
         return self
@@ -80,7 +87,7 @@ class Conversations:
         Raises:
             SettingsError: The name is empty.
         """
-        return Conversation(self.services, name)
+        return Conversation(self.services, name, self._options)
 
     @blocking
     async def prepare(self) -> None:
@@ -90,7 +97,7 @@ class Conversations:
             UserError: The settings, collection, API key or model name need a correction.
         """
         await self.services.open()
-        await self.services.session.open_services()
+        await self._session.open_services()
 
     aprepare = async_twin(prepare)
 
@@ -205,5 +212,6 @@ class Conversations:
     async def close(self) -> None:
         """Close store and memory and free the collection; the next question opens them again."""
         await self.services.close()
+        await self._session.aclose()
 
     aclose = async_twin(close)
