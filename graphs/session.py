@@ -11,6 +11,7 @@ from typing import Self, TypedDict, Unpack, get_args
 
 from langchain_core.runnables import RunnableConfig
 
+from ..modules.addresses import Address
 from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
@@ -18,7 +19,7 @@ from ..modules.index.factory import open_index
 from ..modules.index.index import Index
 from ..modules.judge.contract import Judge
 from ..modules.judge.factory import create_judge
-from ..modules.llm.endpoint import CallGate, EndpointLLM
+from ..modules.llm.endpoint import CallGate, ChatLLM, EndpointLLM
 from ..modules.llm.factory import create_judge_llm, create_llm, sampled
 from ..modules.prompts.reading import GivenPrompts, load_prompts
 from ..modules.reader.strategies import AnswerStrategy
@@ -37,6 +38,7 @@ from .rag.telemetry import TelemetrySender
 from .rag.thread_runs import thread_runs
 from .systems.registry import GraphBuilder, find_system
 from .threads.context import Limits, RagContext, RunEvent
+from .threads.overrides import Overrides, overridden
 from .threads.recording import Recording
 from .threads.snapshots import is_new_thread
 
@@ -116,6 +118,8 @@ class RagSession:
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
         self._running = RunningWork("session")
+        self._gate = CallGate(self.settings.max_concurrency)
+        self._llms: dict[str, ChatLLM] = {}
         self._sender: TelemetrySender | None = None
         self.graph = self._system.build(
             checkpointer=self.settings.checkpoint_url,
@@ -140,6 +144,7 @@ class RagSession:
         resume: bool = False,
         repeat: int = 0,
         on_event: Callable[[RunEvent], None] | None = None,
+        **overrides: Unpack[Overrides],
     ) -> RagResult:
         """Answer one question. If the model fails, the result has status "failed" and the thread can be resumed.
 
@@ -150,6 +155,7 @@ class RagSession:
             resume: Refuse a thread that does not exist.
             repeat: Number that distinguishes repeats of one question in fingerprints.
             on_event: Called, on judgetree's own thread, with each live event of the run and its sub-runs.
+            **overrides: What this question has otherwise than the session: llm, topk, rerank, … (``Overrides``).
 
         Raises:
             UserError: The settings, collection, thread, API key or model name need a correction.
@@ -166,7 +172,7 @@ class RagSession:
             if known is None and (resume or question is None):
                 raise UnknownThread(f"Thread {thread_id!r} does not exist. Give a question without resume to start it.")
             config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
-            context, error = await self.open_services(), ""
+            context, error = await self.open_services(overrides), ""
             sender = self._open_sender()  # a missing extra is reported before the question is paid for
             try:
                 lease.check()
@@ -281,8 +287,10 @@ class RagSession:
         calls = await journal.calls_of(thread_id) if journal else {}
         return {record["call_id"] for call in calls.values() for record in call.records}
 
-    async def open_services(self) -> RagContext:
+    async def open_services(self, overrides: Overrides | None = None) -> RagContext:
         """Return the services, opened at the first call. Await it on judgetree's own loop.
+
+        ``overrides`` are those of one question.
 
         Raises:
             UserError: See ``ask``.
@@ -290,19 +298,30 @@ class RagSession:
         async with self._opening:
             if self._opened is None:
                 self._opened = await asyncio.to_thread(self._open_services)
-            return self._opened
+            return await overridden(self._opened, overrides, self.open_llm) if overrides else self._opened
+
+    async def open_llm(self, spec: str) -> ChatLLM:
+        """Return the model of a spec, opened at the first call, at the temperature of the settings.
+
+        Raises:
+            UserError: The model cannot be created, as in ``create_llm``.
+        """
+        key = Address(spec).revealed()
+        if key not in self._llms:
+            llm = await asyncio.to_thread(create_llm, spec, self.settings, self._gate, on_progress=self._on_progress)
+            self._llms[key] = sampled(llm, self.settings.temperature)
+        return self._llms[key]
 
     def _open_services(self) -> RagContext:
         settings = self.settings
         retriever: ChunkRetriever | None = None
         if self._system.retrieves:
             retriever = self._open_retriever()  # a missing collection is reported before a model is downloaded
-        gate = CallGate(settings.max_concurrency)
-        reader = create_llm(settings.llm_spec, settings, gate, on_progress=self._on_progress)
+        reader = create_llm(settings.llm_spec, settings, self._gate, on_progress=self._on_progress)
         return RagContext(
             reader=sampled(reader, settings.temperature),
             retriever=retriever,
-            judge=self._create_judge(reader, gate),
+            judge=self._create_judge(reader),
             limits=self._limits,
             strategy=self._strategy,
             prompts=self.prompts,
@@ -322,10 +341,10 @@ class RagSession:
     def _open_index(self) -> Index:
         return self._resources.enter_context(open_index(self.collection, self.settings))
 
-    def _create_judge(self, reader: EndpointLLM, gate: CallGate) -> Judge | None:
+    def _create_judge(self, reader: EndpointLLM) -> Judge | None:
         if not self._system.judges:
             return None
-        llm = create_judge_llm(reader, self.settings, gate, on_progress=self._on_progress)
+        llm = create_judge_llm(reader, self.settings, self._gate, on_progress=self._on_progress)
         settings = self.settings
         return create_judge(self._judge, llm, spec=settings.judge_spec, settings=settings, prompts=self.prompts)
 

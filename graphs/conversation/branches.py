@@ -10,6 +10,7 @@ from typing import cast
 from ...modules.errors import SettingsError
 from ...modules.formats import check_id
 from ...modules.memory.turns import MAIN_BRANCH, Branch, Branches, OpenTurn, QaPair, new_branch
+from ..threads.overrides import described
 from .request import FIRST, Request
 from .turn.state import ConversationState
 
@@ -78,6 +79,8 @@ def opened(
         collection=collection,
         fingerprint=fingerprint,
     )
+    if overrides := described(request.overrides):
+        turn["overrides"] = overrides
     if request.chat_history:
         turn["given_history"] = request.history_digest
     searched = collection or state["collection"]

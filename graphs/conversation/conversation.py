@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Unpack
 
 from ...modules.background_loop import async_twin, background_loop, blocking
 from ...modules.errors import SettingsError
@@ -10,6 +11,7 @@ from ...modules.formats import check_id
 from ...modules.memory.messages import GivenHistory, pairs_of
 from ...modules.memory.turns import MAIN_BRANCH, Branch, OpenTurn, QaPair, is_on_path, path_spans
 from ..rag.search_tree import SearchTree
+from ..threads.overrides import Overrides
 from . import branches
 from .record import ConversationRecord
 from .request import FIRST, Request
@@ -56,6 +58,7 @@ class Conversation:
         regenerate: bool = False,
         chat_history: GivenHistory = (),
         on_event: Listener | None = None,
+        **overrides: Unpack[Overrides],
     ) -> TurnResult:
         """Answer one question of the conversation. If the model fails, the result has status "failed".
 
@@ -71,12 +74,14 @@ class Conversation:
             regenerate: Start a new turn even if the same question is open.
             chat_history: Earlier turns that the caller keeps, used instead of the conversation's own.
             on_event: Called, on judgetree's own thread, with each event of the turn.
+            **overrides: What this turn has otherwise than the session: llm, topk, rerank, … (``Overrides``). The same
+                question with others is another turn; the turn names them.
 
         Raises:
             UserError: The settings, collection, parent, API key or model name need a correction.
             LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
         """
-        request = _request(query, parent_turn_id, request_id, regenerate, chat_history)
+        request = _request(query, parent_turn_id, request_id, regenerate, chat_history, overrides)
         return await self._runner.ask(request, on_event)
 
     aask = async_twin(ask)
@@ -90,18 +95,19 @@ class Conversation:
         request_id: str = "",
         regenerate: bool = False,
         chat_history: GivenHistory = (),
+        **overrides: Unpack[Overrides],
     ) -> AsyncIterator[ConversationEvent]:
         """Yield the events of ``ask`` as they happen; the last is a ``DoneEvent``, which holds the result.
 
         Raises:
             UserError: See ``ask``; an ``ErrorEvent`` precedes it.
         """
-        return self._runner.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history))
+        return self._runner.stream(_request(query, parent_turn_id, request_id, regenerate, chat_history, overrides))
 
     astream = async_twin(stream)
 
     @blocking
-    async def regenerate(self, *, on_event: Listener | None = None) -> TurnResult:
+    async def regenerate(self, *, on_event: Listener | None = None, **overrides: Unpack[Overrides]) -> TurnResult:
         """Ask the newest question of the active branch again, in a new turn on a new branch.
 
         Raises:
@@ -111,7 +117,9 @@ class Conversation:
         if not history:
             raise SettingsError(f"The conversation {self.name!r} has no turn yet.")
         last = history[-1]
-        return await self.aask(last["query"], parent_turn_id=last["parent_turn_id"], regenerate=True, on_event=on_event)
+        return await self.aask(
+            last["query"], parent_turn_id=last["parent_turn_id"], regenerate=True, on_event=on_event, **overrides
+        )
 
     aregenerate = async_twin(regenerate)
 
@@ -239,7 +247,12 @@ class Conversation:
 
 
 def _request(
-    query: str, parent_turn_id: str | None, request_id: str, regenerate: bool, chat_history: GivenHistory
+    query: str,
+    parent_turn_id: str | None,
+    request_id: str,
+    regenerate: bool,
+    chat_history: GivenHistory,
+    overrides: Overrides,
 ) -> Request:
     return Request(
         query=query,
@@ -247,4 +260,5 @@ def _request(
         request_id=request_id,
         regenerate=regenerate,
         chat_history=pairs_of(chat_history),
+        overrides=overrides,
     )

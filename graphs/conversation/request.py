@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...modules.errors import SettingsError
 from ...modules.formats import check_id, check_text
 from ...modules.memory.turns import QaPair
+from ..threads.overrides import Overrides, described
 from .turn.state import ConversationState
 
 FIRST = ""
@@ -24,16 +25,19 @@ class Request:
     request_id: str
     regenerate: bool
     chat_history: list[tuple[str, str]]
+    overrides: Overrides = field(default_factory=Overrides)
 
     def check(self) -> None:
         """Check that the stores can keep all texts of the request.
 
         Raises:
-            SettingsError: The question is empty, or a text is too long, or holds NUL or half a surrogate pair.
+            SettingsError: The question is empty, an override is not allowed, or a text is too long, or holds NUL or
+                half a surrogate pair.
         """
         check_text("The question", self.query)
         if not self.query.strip():
             raise SettingsError("The question is empty.")
+        described(self.overrides)
         check_id("request_id", self.request_id)
         check_id("parent_turn_id", self.parent_turn_id or "")
         for text in (text for pair in self.chat_history for text in pair):
@@ -65,6 +69,8 @@ class Request:
         """Return whether a saved turn has the same question in the same place, without an id that says otherwise."""
         has_ids = bool(self.request_id and turn["request_id"])
         if self.regenerate or self.chat_history or turn["query"] != self.query or has_ids:
+            return False
+        if turn.get("overrides", {}) != described(self.overrides):
             return False
         if self.parent_turn_id is None:
             return turn["turn_id"] == state["branches"][state["active_branch"]]["head_turn_id"]

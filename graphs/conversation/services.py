@@ -25,6 +25,7 @@ from ..rag.running_work import RunningWork
 from ..systems.registry import retrieves
 from ..threads.checkpoints import locks_of, store_errors
 from ..threads.context import RagContext
+from ..threads.overrides import Overrides
 from .identity import StoreIdentity
 from .turn.context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
 from .turn.events import Stream
@@ -47,7 +48,7 @@ class Opened:
     graph: CompiledTurn
     finished_turns: dict[str, str] = field(default_factory=dict)
     """Last turn of each conversation whose thread this process has deleted, by conversation id."""
-    _chat: JsonChat | None = None
+    _chats: dict[int, JsonChat] = field(default_factory=dict)
     _judge: Judge | None = None
     _store_id: str = ""
 
@@ -60,9 +61,12 @@ class Opened:
 
     def chat_of(self, services: RagContext, max_tokens: int) -> JsonChat:
         """Return the reader for JSON replies, one for all turns, so that it probes the endpoint's formats once."""
-        if self._chat is None:
-            self._chat = JsonChat(services.reader, max_tokens=max_tokens)
-        return self._chat
+        key = id(services.reader)  # the chat keeps the reader alive
+        if key not in self._chats:
+            if len(self._chats) >= _MOST_CHATS:
+                self._chats.clear()
+            self._chats[key] = JsonChat(services.reader, max_tokens=max_tokens)
+        return self._chats[key]
 
     def judge_of(self, services: RagContext) -> Judge:
         """Return the judge of the search; for a search without one, a judge that lets the reader write verdicts."""
@@ -71,6 +75,8 @@ class Opened:
         return self._judge
 
 
+_MOST_CHATS = 16
+"""Models whose formats are remembered; a caller may give each question a new one."""
 _MEMORY_EMBEDDINGS = "local:use"
 """Embeddings of the memory with the setting "auto": one memory serves collections of any language."""
 
@@ -85,8 +91,8 @@ class SearchSession(Protocol):
     graph: RagGraph
     """The graph that searches; its threads are the turns' search trees, and its store has the conversations."""
 
-    async def open_services(self) -> RagContext:
-        """Return the services of the search, opened at the first call."""
+    async def open_services(self, overrides: Overrides | None = None) -> RagContext:
+        """Return the services of the search, opened at the first call; with ``overrides``, those of one question."""
         ...
 
 
@@ -172,18 +178,21 @@ class ConversationServices:
         conversation: ConversationState,
         *,
         options: ConversationOptions,
+        overrides: Overrides,
         stream: Stream | None,
         calls: ThreadCalls | None,
     ) -> TurnContext:
         """Make the context of one turn; opens the services at the first call."""
         opened = await self.open()
-        services = replace(await self.session.open_services(), context_tokens=self.limits.max_tokens)
+        usual = await self.session.open_services()
+        services = await self.session.open_services(overrides) if overrides else usual
+        services = replace(services, context_tokens=self.limits.max_tokens)
         return TurnContext(
             conversation=conversation,
             rag=self.rag,
             services=services,
             chat=opened.chat_of(services, self.limits.max_json_tokens),
-            judge=opened.judge_of(services),
+            judge=opened.judge_of(usual),
             memory=opened.memory,
             store=opened.store,
             options=options,

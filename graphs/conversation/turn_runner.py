@@ -16,6 +16,7 @@ from ...modules.calls.usage import UsageTotals, sum_usage, total_usage
 from ...modules.errors import JudgetreeError, SettingsError, UserError
 from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
 from ..rag.search_tree import SearchTree
+from ..threads.overrides import described
 from ..threads.snapshots import is_absent, is_finished
 from ..threads.state import merge_usage
 from . import branches
@@ -141,12 +142,13 @@ class TurnRunner:
         if not self._options.switch_collection:
             branches.refuse_other_collection(state, collection)
         parent = await self._parent(state, request.parent_turn_id)
-        fingerprint = turn_fingerprint(self._options, services.limits, services.session.prompts)
+        changed = described(request.overrides)
+        fingerprint = turn_fingerprint(self._options, services.limits, services.session.prompts, changed)
         turn = branches.resumable(state, request, parent, collection=collection, fingerprint=fingerprint)
         if turn is not None:
             return _StartedTurn(turn=turn, resumed=True, state=state)
         turn, changes = branches.opened(state, request, parent, collection=collection, fingerprint=fingerprint)
-        await services.session.open_services()  # a mistake in the settings leaves no open turn
+        await services.session.open_services(request.overrides)  # a mistake leaves no open turn
         now_open = cast(ConversationState, {**state, **changes})
         if saved_state is None:
             await store.begin(now_open)
@@ -207,7 +209,7 @@ class TurnRunner:
         if started.saved is not None:
             return await self._outcome(started.saved)
         try:
-            return await self._run(started, request.chat_history, opened, listener)
+            return await self._run(started, request, opened, listener)
         except UserError:
             raise
         except JudgetreeError as failure:
@@ -237,7 +239,7 @@ class TurnRunner:
         )
 
     async def _run(
-        self, started: _StartedTurn, given: list[tuple[str, str]], opened: Opened, listener: Listener | None
+        self, started: _StartedTurn, request: Request, opened: Opened, listener: Listener | None
     ) -> _Outcome:
         turn, conversation_id = cast(OpenTurn, started.turn), started.state["conversation_id"]
         thread_id = _thread_of(started.state, turn["turn_id"])
@@ -247,6 +249,7 @@ class TurnRunner:
         context = await self._services.turn_context(
             started.state,
             options=self._options,
+            overrides=request.overrides,
             stream=Stream(listener) if listener else None,
             calls=await thread_calls(journal, thread_id, is_new=not started.resumed, transcripts=transcripts),
         )
@@ -262,7 +265,7 @@ class TurnRunner:
             start: TurnState | None = None
             if known is None or is_absent(known):
                 context.emit("load_history")
-                start = await load_history(context, turn, given)
+                start = await load_history(context, turn, request.chat_history)
             final = await opened.graph.ainvoke(start, config, context=context, durability="sync")
         if transcripts is not None:
             await transcripts.flush()

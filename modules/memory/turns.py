@@ -76,6 +76,8 @@ class QaPair(TypedDict):
     """Summary of the path up to this turn; ``""`` if none was made here."""
     usage: UsageTotals
     """Usage of all its model calls, search tree included."""
+    overrides: NotRequired[dict[str, str]]
+    """What the question had otherwise than its session, such as its model; missing without any."""
 
 
 class OpenTurn(TypedDict):
@@ -90,7 +92,9 @@ class OpenTurn(TypedDict):
     collection: str
     """Name and address of the searched collection; ``""`` for none."""
     fingerprint: NotRequired[str]
-    """Digest of the turn's options, limits and prompts; another digest is another turn."""
+    """Digest of the turn's options, limits, prompts and overrides; another digest is another turn."""
+    overrides: NotRequired[dict[str, str]]
+    """What the question has otherwise than its session; missing without any."""
     given_history: NotRequired[str]
     """Digest of a history that the caller keeps; ``""`` or missing for the conversation's own history."""
 

@@ -23,6 +23,7 @@ from .graphs.systems.self_ask import build_self_ask as build_self_ask
 from .graphs.threads.context import Limits as Limits
 from .graphs.threads.context import RagContext as RagContext
 from .graphs.threads.context import RunContext as RunContext
+from .graphs.threads.overrides import Overrides as Overrides
 from .graphs.threads.recording import Recording as Recording
 from .graphs.threads.state import RagState as RagState
 from .modules.calls.completion import Completion as Completion

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -143,9 +143,16 @@ class TurnLimits:
         return self.max_thinking_tokens + 2 * self.max_rewrite_tokens
 
 
-def turn_fingerprint(options: ConversationOptions, limits: TurnLimits, prompts: Prompts = DEFAULT_PROMPTS) -> str:
-    """Compute a digest of options, limits and prompts, which determine a turn together with the models."""
+def turn_fingerprint(
+    options: ConversationOptions,
+    limits: TurnLimits,
+    prompts: Prompts = DEFAULT_PROMPTS,
+    overrides: Mapping[str, str] | None = None,
+) -> str:
+    """Compute a digest of options, limits, prompts and overrides, which determine a turn together with the models."""
     parts = {**vars(options), **vars(limits), "prompts": prompts.version(CONVERSATION_PROMPTS)}
+    if overrides:
+        parts["overrides"] = dict(overrides)
     if (render := options.get_chat_history) is not None:
         parts["get_chat_history"] = getattr(render, "__qualname__", type(render).__qualname__)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -74,7 +74,7 @@ def _folded_into(state: TurnState) -> dict[str, QaPair]:
 
 def _pair_of(state: TurnState) -> QaPair:
     open_turn = state["open_turn"]
-    return QaPair(
+    turn = QaPair(
         turn_id=open_turn["turn_id"],
         parent_turn_id=open_turn["parent_turn_id"],
         branch_id=open_turn["branch_id"],
@@ -95,6 +95,9 @@ def _pair_of(state: TurnState) -> QaPair:
         summary="",
         usage=sum_usage(filter(None, [total_usage(state.get("usage", ())), state.get("rag_usage")])),
     )
+    if overrides := open_turn.get("overrides"):
+        turn["overrides"] = overrides
+    return turn
 
 
 def _needed(state: TurnState) -> list[str] | None:

@@ -1,0 +1,102 @@
+"""What one question may have otherwise than its session: model and search, for that question alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TypedDict, cast
+
+from ...modules.addresses import Address
+from ...modules.errors import SettingsError
+from ...modules.llm.endpoint import ChatLLM
+from ...modules.retriever.rerank import RerankModel
+from ...modules.retriever.retriever import Retriever
+from .context import RagContext
+
+
+class Overrides(TypedDict, total=False):
+    """Keyword arguments of one question; what is missing or None is as in the session."""
+
+    llm: str | ChatLLM | None
+    """Model that answers, and understands follow-ups: a spec such as ``openai:gpt-4o``, or a model. Judges stay."""
+    topk: int | None
+    """Chunks that each query retrieves."""
+    search_type: str | None
+    """``dense``, ``sparse`` or ``hybrid``."""
+    rerank: str | RerankModel | None
+    """Model that reorders the hits: ``dashscope:MODEL``, ``URL#MODEL``, or a model."""
+    rerank_input_top_n: int | None
+    """Most hits that the rerank model sees."""
+    score_threshold: float | None
+    """Least score of a retrieved chunk."""
+
+
+OpenLLM = Callable[[str], Awaitable[ChatLLM]]
+"""Opens the model of a spec."""
+_SEARCH = ("topk", "search_type", "rerank", "rerank_input_top_n", "score_threshold")
+
+_NUMBERS = (
+    ("topk", int, "a whole number from 1 on"),
+    ("rerank_input_top_n", int, "a whole number from 1 on"),
+    ("score_threshold", int | float, "a number"),
+)
+
+
+def described(given: Overrides) -> dict[str, str]:
+    """Describe the overrides by name, without secrets; empty without any.
+
+    Raises:
+        SettingsError: A name is unknown, or a value is no number where one is needed.
+    """
+    values = cast(Mapping[str, object], given)
+    unknown = sorted(values.keys() - Overrides.__annotations__.keys())
+    if unknown:
+        allowed = ", ".join(Overrides.__annotations__)
+        raise SettingsError(f"A question takes no {', '.join(map(repr, unknown))}. Allowed: {allowed}.")
+    for name, kinds, allowed in _NUMBERS:
+        value = values.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+            raise SettingsError(f"{name}={value!r} is not allowed. Give {allowed}.")
+    return {name: _text(value) for name, value in values.items() if value is not None}
+
+
+async def overridden(services: RagContext, given: Overrides, open_llm: OpenLLM) -> RagContext:
+    """Return the services with the overrides of one question.
+
+    Raises:
+        UserError: The model cannot be opened, an argument does not fit the collection, or the search is one's own.
+    """
+    if not described(given):
+        return services
+    llm = given.get("llm")
+    reader = services.reader if llm is None else await open_llm(llm) if isinstance(llm, str) else llm
+    retriever = services.retriever
+    values = cast(Mapping[str, object], given)
+    search = {name: value for name in _SEARCH if (value := values.get(name)) is not None}
+    if search:
+        retriever = await asyncio.to_thread(_searching, retriever, search)
+    return replace(services, reader=reader, retriever=retriever)
+
+
+def _searching(retriever: object, search: Mapping[str, object]) -> Retriever:
+    if not isinstance(retriever, Retriever):
+        what = "a retriever of your own" if retriever is not None else "a system without a search"
+        raise SettingsError(f"{', '.join(search)} cannot be set for one question of {what}: leave it out.")
+    changes = dict(search)
+    if (model := changes.pop("rerank", None)) is not None:
+        known = retriever.ranker_params or {} if retriever.ranker_type == "model" else {}
+        changes |= {"ranker_type": "model", "ranker_params": {**known, "model": _address(model)}}
+    changed = retriever.model_copy(update=changes)
+    changed.check_args()
+    return changed
+
+
+def _address(model: object) -> object:
+    return Address(model) if isinstance(model, str) else model
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return str(Address(value))
+    return str(getattr(value, "model", None) or getattr(value, "name", None) or value)

@@ -1,0 +1,71 @@
+"""What one question has otherwise than its session, over a real index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from judgetree.graphs.session import RagSession
+from judgetree.graphs.threads.context import RagContext
+from judgetree.modules.errors import SearchArgumentError, SettingsError, ThreadMismatch
+from judgetree.modules.index.index import Index
+from judgetree.modules.retriever.retriever import Retriever
+from judgetree.modules.settings import load_settings
+from tests.graphs.fakes import FakeLLM
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
+
+QUESTION = "Which oil does class Delta need?"
+
+
+class LastFirst:
+    """Gives the last document the best score: 2, 1, 0."""
+
+    name = "test:last_first"
+
+    def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[tuple[int, float]]:
+        return [(place, float(place)) for place in reversed(range(len(documents)))][:top_n]
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[RagSession]:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name in ("Delta", "Omega", "Sigma", "Theta"):
+        (docs / f"{name}.txt").write_text(f"Class {name} needs the oil Vellin. {'Delta ' * (name == 'Delta')}")
+    settings = load_settings(checkpoints=f"sqlite:///{tmp_path / 'c.sqlite'}", home=tmp_path)
+    with Index({"dense": BagOfWordsEmbedder()}, docs, None, "oils", uri=str(tmp_path / "m.db"), token="") as index:
+        index.get_index_done()
+        services = RagContext(reader=FakeLLM(lambda messages: "Vellin"), retriever=Retriever(index, topk=3))
+        with RagSession(system="naive", context=services, settings=settings) as opened:
+            yield opened
+
+
+def test_search_of_one_question_leaves_the_others_as_they_are(session: RagSession) -> None:
+    usual = [chunk.chunk_id for chunk in session.ask(QUESTION).tree.chunk_nodes()]
+    assert len(usual) == 3
+    few = session.ask(QUESTION, topk=1, thread_id="few")
+    assert [chunk.chunk_id for chunk in few.tree.chunk_nodes()] == usual[:1]
+    asked = session.ask(QUESTION, rerank=LastFirst(), rerank_input_top_n=3, score_threshold=1).tree
+    assert [chunk.chunk_id for chunk in asked.chunk_nodes()] == [usual[2], usual[1]], "the third has the score 0"
+    assert asked.fingerprint["retriever.ranker_params"] == '{"model": "test:last_first"}'
+    assert [chunk.chunk_id for chunk in session.ask(QUESTION).tree.chunk_nodes()] == usual
+    with pytest.raises(ThreadMismatch, match=r"retriever\.topk: '1' then, '3' now"):
+        session.ask(thread_id="few")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error"),
+    [
+        ({"topk": 0}, SearchArgumentError),
+        ({"search_type": "best"}, SearchArgumentError),
+        ({"score_threshold": "high"}, SettingsError),
+        ({"temperature": 1}, SettingsError),
+    ],
+)
+def test_overrides_that_do_not_fit_are_refused(
+    session: RagSession, overrides: dict[str, object], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=next(iter(overrides))):
+        session.ask(QUESTION, **overrides)  # type: ignore[arg-type]
