@@ -14,20 +14,23 @@ from ...modules.calls.prompts import Prompts
 from ...modules.calls.tokens import message_tokens, shortened
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import ModelCallError, ModelSetupError, SettingsError
-from ...modules.llm.endpoint import CallOptions, ChatLLM
+from ...modules.llm.endpoint import CallGate, CallOptions, ChatLLM
+from ...modules.llm.factory import create_llm
 from ...modules.memory.messages import GivenHistory, pairs_of
 from ...modules.memory.prompts import condense_messages, render_pairs
 from ...modules.memory.rewrites import read_rewrite
 from ...modules.prompts.reading import GivenPrompts, load_prompts
+from ...modules.settings import Settings, load_settings
 from .turn.context import TurnLimits
 
 logger = logging.getLogger(__name__)
 
 
 def create_history_aware_retriever(
-    llm: ChatLLM,
+    llm: str | ChatLLM,
     retriever: Runnable[str, Sequence[Document]],
     *,
+    settings: Settings | None = None,
     get_chat_history: Callable[[GivenHistory], str] | None = None,
     limits: TurnLimits | None = None,
     prompts: GivenPrompts = None,
@@ -39,34 +42,39 @@ def create_history_aware_retriever(
     loop: the model is called on judgetree's own loop, the retriever on the caller's.
 
     Args:
-        llm: Model that condenses.
+        llm: Model that condenses: a spec such as ``openai:gpt-4o-mini`` or ``local:``, or a model.
         retriever: A ``Retriever``, any LangChain retriever, or another runnable from a question to documents.
+        settings: None reads environment and ``.env``.
         get_chat_history: Converts the value of ``chat_history`` to text, ``""`` for none; without it the value has a
             form that ``GivenHistory`` allows.
-        limits: Tokens of the prompt, the rewrite and thinking; None takes the defaults. A rewrite that is longer, or
-            not a question, is not used.
+        limits: Tokens of the prompt, the rewrite and thinking; None takes those of the settings. A rewrite that is
+            longer, or not a question, is not used.
         prompts: Prompts of one's own, as for ``RagSession``; ``condense`` is used.
 
     Raises:
-        SettingsError: The prompts are not usable.
+        UserError: The model cannot be opened, as in ``create_llm``, or the prompts are not usable.
 
     Invoking raises:
         SettingsError: The input has another form.
         ModelSetupError: The endpoint refuses the key, the model's name or the request.
         LoopReentryError: ``invoke`` with history on judgetree's own loop; use ``ainvoke`` there.
     """
-    render, own, most = get_chat_history or _rendered, load_prompts(prompts), limits or TurnLimits()
+    settings = settings or load_settings()
+    model = create_llm(llm, settings, CallGate(settings.max_concurrency)) if isinstance(llm, str) else llm
+    bounds = limits or TurnLimits.from_settings(settings)
+    own = load_prompts(settings.prompts if prompts is None else prompts)
+    render = get_chat_history or _rendered
 
     def search(given: Mapping[str, object], config: RunnableConfig) -> list[Document]:
         query, history = _read(given, render)
         if history:
-            query = background_loop().run(_condensed(llm, history, query, most, own))
+            query = background_loop().run(_condensed(model, history, query, bounds, own))
         return list(retriever.invoke(query, config))
 
     async def asearch(given: Mapping[str, object], config: RunnableConfig) -> list[Document]:
         query, history = _read(given, render)
         if history:
-            query = await background_loop().arun(_condensed(llm, history, query, most, own))
+            query = await background_loop().arun(_condensed(model, history, query, bounds, own))
         return list(await retriever.ainvoke(query, config))
 
     return RunnableLambda(search, asearch, name="history_aware_retriever")

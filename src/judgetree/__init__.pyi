@@ -1,6 +1,7 @@
 """The exports of ``judgetree``; each is imported when it is first used."""
 
 from .graphs.conversation.conversation import Conversation as Conversation
+from .graphs.conversation.history_aware import create_history_aware_retriever as create_history_aware_retriever
 from .graphs.conversation.turn.context import ConversationOptions as ConversationOptions
 from .graphs.conversations import Conversations as Conversations
 from .graphs.rag.graph import RagGraph as RagGraph

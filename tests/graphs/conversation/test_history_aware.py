@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
@@ -12,6 +13,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda
 
+import judgetree
+from judgetree.app.scripted.answers import ChatReply
+from judgetree.app.scripted.server import ScriptedServer
 from judgetree.graphs.conversation.history_aware import create_history_aware_retriever
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.messages import Message
@@ -21,8 +25,10 @@ from judgetree.modules.index.index import Index
 from judgetree.modules.memory.prompts import condense_messages
 from judgetree.modules.reader.prompts import REFUSAL
 from judgetree.modules.retriever.retriever import Retriever
+from judgetree.modules.settings import load_settings
 from tests.graphs.fakes import FakeLLM
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
+from tests.modules.model_endpoints import saying
 
 PAIRS = [("How thick is plate AX7?", "12 mm")]
 MESSAGES = [SystemMessage("Be brief."), HumanMessage("How thick is plate AX7?"), AIMessage("12 mm")]
@@ -68,6 +74,17 @@ def sources(documents: Sequence[Document]) -> list[str]:
 
 
 # --- what is searched for ---
+
+
+def test_model_may_be_named_by_its_spec(tmp_path: Path) -> None:
+    settings = load_settings(home=tmp_path)
+    with ScriptedServer(responses=saying(ChatReply(text=CONDENSED))) as server:
+        chain = judgetree.create_history_aware_retriever(
+            f"{server.base_url}#scripted", EchoRetriever(), settings=settings
+        )
+        assert chain.invoke(FOLLOW_UP)[0].page_content == CONDENSED
+    with pytest.raises(SettingsError, match="Unknown model 'gpt'"):
+        judgetree.create_history_aware_retriever("gpt", EchoRetriever(), settings=settings)
 
 
 def test_follow_up_finds_what_the_condensed_question_finds(retriever: Retriever) -> None:
