@@ -1,4 +1,4 @@
-"""Answers questions with services from the settings: ``ask`` for one question, ``RagSession`` for several."""
+"""A session: collection, models and graph, opened once for several questions and conversations."""
 
 from __future__ import annotations
 
@@ -364,32 +364,3 @@ class SessionOptions(TypedDict, total=False):
     settings: Settings
     recording: Recording | None
     on_progress: Callable[[int, int, str], None]
-
-
-@blocking
-async def ask(
-    question: str | None = None,
-    *,
-    collection: str = "",
-    thread_id: str | None = None,
-    resume: bool = False,
-    on_event: Callable[[RunEvent], None] | None = None,
-    **options: Unpack[SessionOptions],
-) -> RagResult:
-    """Answer one question and close all services again; use a ``RagSession`` for several questions.
-
-    Arguments and errors: see ``RagSession`` and ``RagSession.ask``.
-
-    ::
-
-        result = ask("How long is the pressure held?", collection="standards", system="naive")
-        print(result.answer, result.usage["llm_calls"])
-    """
-    session = RagSession(collection, **options)
-    try:
-        return await session.aask(question, thread_id=thread_id, resume=resume, on_event=on_event)
-    finally:
-        await session.aclose()
-
-
-aask = async_twin(ask)

@@ -1,5 +1,7 @@
 """The exports of ``judgetree``; each is imported when it is first used."""
 
+from .graphs.asking import aask as aask
+from .graphs.asking import ask as ask
 from .graphs.conversation.conversation import Conversation as Conversation
 from .graphs.conversation.history_aware import create_history_aware_retriever as create_history_aware_retriever
 from .graphs.conversation.turn.context import ConversationOptions as ConversationOptions
@@ -11,8 +13,6 @@ from .graphs.rag.result import RagResult as RagResult
 from .graphs.rag.search_tree import SearchTree as SearchTree
 from .graphs.rag.telemetry import send_tree as send_tree
 from .graphs.session import RagSession as RagSession
-from .graphs.session import aask as aask
-from .graphs.session import ask as ask
 from .graphs.systems import nodes as nodes
 from .graphs.systems.closed_book import build_closed_book as build_closed_book
 from .graphs.systems.ircot import build_ircot as build_ircot
