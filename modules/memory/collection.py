@@ -173,7 +173,7 @@ class MemoryCollection:
         except MilvusFailure as error:
             # The server may have restarted, or the collection been dropped: the next use opens it again.
             self._info = None
-            raise CollectionError(f"The memory {self.name!r} cannot {action}. {error}") from error
+            raise MilvusFailure(f"The memory {self.name!r} cannot {action}. {error}") from error
 
 
 def _characters_of(row: Row) -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
 
 from langchain_core.documents import Document
 
+from ....modules.errors import MilvusFailure, ModelCallError, ModelSetupError
 from ....modules.memory.turns import (
     ChunkRef,
     OpenTurn,
@@ -21,6 +24,10 @@ from ....modules.memory.turns import (
 from ...rag.graph import RagGraph
 from .context import TurnContext, TurnLimits
 from .state import TurnState
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 async def chunks_of(refs: Sequence[ChunkRef], rag: RagGraph) -> list[Document]:
@@ -44,12 +51,20 @@ async def chunks_of(refs: Sequence[ChunkRef], rag: RagGraph) -> list[Document]:
 async def load_history(context: TurnContext, turn: OpenTurn, given: Sequence[tuple[str, str]]) -> TurnState:
     """Make the initial state of a turn: its question, and its history from the path or as ``given`` by the caller.
 
-    It first adds turns that the memory is missing.
+    It first adds turns that the memory is missing. If the memory or its embedder cannot be reached, the turn is
+    answered from what the state of the conversation has, which then keeps all its turns.
 
     Raises:
-        CollectionError: The memory cannot be read or written.
+        CollectionError: The memory is not one, or comes from another embedder.
+        ModelSetupError: The embedder's key, model or address is wrong.
     """
-    await _keep_in_memory(context)
+    is_there = await _unless_down(_keep_in_memory(context), if_down=False)
+    loaded = await _load(context, turn, given, is_there=is_there)
+    return loaded if is_there else {**loaded, "unremembered": True}
+
+
+async def _load(context: TurnContext, turn: OpenTurn, given: Sequence[tuple[str, str]], *, is_there: bool) -> TurnState:
+    """Make the initial state, from the conversation's state alone if the memory is not there."""
     if given:
         return TurnState(open_turn=turn, history=_given_turns(given), summary="", to_fold=[])
     state = context.conversation
@@ -60,8 +75,9 @@ async def load_history(context: TurnContext, turn: OpenTurn, given: Sequence[tup
     limits, folds = context.limits, context.options.summary_memory
     wanted = turns_of_state(limits, folds=folds)
     path = {pair["turn_number"]: pair for pair in state["chat_history"] if is_on_path(pair, spans)}
-    if len(path) < min(wanted, last):
-        older = await asyncio.to_thread(context.memory.get_recent_history, context.conversation_id, wanted, spans=spans)
+    if is_there and len(path) < min(wanted, last):
+        reading = asyncio.to_thread(context.memory.get_recent_history, context.conversation_id, wanted, spans=spans)
+        older = await _unless_down(reading, if_down=[])
         path = {pair["turn_number"]: pair for pair in older} | path  # the state is newer than the memory
     ordered = [path[number] for number in sorted(path)][-wanted:]
     summary, recent = _after_summary(ordered) if folds else ("", ordered)
@@ -69,7 +85,8 @@ async def load_history(context: TurnContext, turn: OpenTurn, given: Sequence[tup
     if folds and len(recent) >= 2 * limits.max_recent_turns:
         to_fold = first_within(recent[: -limits.max_recent_turns], limits.max_tokens // 2)
     recent = newest_within(recent[-limits.max_recent_turns :] if to_fold else recent, limits.max_tokens // 4)
-    relevant = await _relevant(context, turn["query"], spans, recent[0]["turn_number"] if recent else last + 1)
+    below = recent[0]["turn_number"] if recent else last + 1
+    relevant = await _unless_down(_relevant(context, turn["query"], spans, below), if_down=[]) if is_there else []
     return TurnState(open_turn=turn, history=[*relevant, *recent], summary=summary, to_fold=to_fold)
 
 
@@ -82,13 +99,28 @@ def _given_turns(pairs: Sequence[tuple[str, str]]) -> list[QaPair]:
     return turns
 
 
-async def _keep_in_memory(context: TurnContext) -> None:
-    """Add the turns of the state that the memory is missing, since a crash may fall between saving and remembering."""
+async def _unless_down(reading: Awaitable[T], *, if_down: T) -> T:
+    """Return what the memory gives, or ``if_down``, with a warning, if it or its embedder cannot be reached."""
+    try:
+        return await reading
+    except ModelSetupError:
+        raise
+    except (MilvusFailure, ModelCallError) as error:
+        logger.warning("The memory cannot be reached, and the turn is answered without it (%s)", error)
+        return if_down
+
+
+async def _keep_in_memory(context: TurnContext) -> bool:
+    """Add the turns of the state that the memory is missing, since a crash may fall between saving and remembering.
+
+    Returns True.
+    """
     by_id = {turn["turn_id"]: turn for turn in context.conversation["chat_history"]}
     missing = await asyncio.to_thread(context.memory.missing, context.conversation_id, list(by_id))
     if missing:
         late = [turn for turn_id, turn in by_id.items() if turn_id in missing]
         await asyncio.to_thread(context.memory.add_turns, context.conversation_id, late)
+    return True
 
 
 def _after_summary(path: list[QaPair]) -> tuple[str, list[QaPair]]:

@@ -25,14 +25,15 @@ async def save_answered(state: TurnState, context: TurnContext) -> tuple[QaPair,
         return known, [known]
     turn = _pair_of(state)
     folded = _folded_into(state)
-    history = [folded.get(each["turn_id"], each) for each in conversation["chat_history"]]
+    turns = [*(folded.get(each["turn_id"], each) for each in conversation["chat_history"]), turn]
+    limits, folds = context.limits, context.options.summary_memory
     branch = conversation["branches"][turn["branch_id"]]
     head: Branch = branch | {"head_turn_id": turn["turn_id"], "head_number": turn["turn_number"]}
     await context.store.save(
         conversation,
         ConversationState(
             title=conversation["title"] or turn["query"],
-            chat_history=within_limits([*history, turn], context.limits, folds=context.options.summary_memory),
+            chat_history=turns if state.get("unremembered") else within_limits(turns, limits, folds=folds),
             branches={**conversation["branches"], turn["branch_id"]: head},
             active_branch=turn["branch_id"],
             open_turn=None,

@@ -50,6 +50,8 @@ class TurnState(TypedDict, total=False):
     open_turn: OpenTurn
     history: list[QaPair]
     """Earlier turns of its path that a prompt shows, oldest first."""
+    unremembered: bool
+    """True if the memory could not be reached, so that it may lack turns of the conversation's state."""
     summary: str
     """Summary of the turns before ``history``; ``""`` without one."""
     to_fold: list[QaPair]

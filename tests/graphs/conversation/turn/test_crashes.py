@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from judgetree.graphs.conversation.conversation import FIRST
+from judgetree.graphs.conversation.turn.context import TurnLimits
 from judgetree.graphs.conversations import Conversations
 from judgetree.modules.background_loop import background_loop
-from judgetree.modules.errors import CollectionError, ModelCallError, SettingsError
+from judgetree.modules.errors import CollectionError, MilvusFailure, ModelCallError, SettingsError
 from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.memory.turns import QaPair
 from tests.graphs.conversation.killed_talk import kill_turns
-from tests.graphs.conversation.talk import ANSWERS, CLASS, DOWN, OIL, TalkingLLM, open_conversations, settings_in
+from tests.graphs.conversation.talk import ANSWERS, CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations, settings_in
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 FOLLOW_UP, CALLS = "And its oil?", ["select", "assess", "read"]
@@ -207,6 +208,24 @@ def test_an_unreadable_memory_leaves_the_turn_open(
     assert talk.ask(FOLLOW_UP).resumed
     assert answers(talk.turns()) == BOTH
     assert llm.asked() == ["read", *CALLS]
+
+
+def test_a_turn_is_answered_without_a_memory_that_cannot_be_reached(
+    tmp_path: Path, memory: FailingMemory, llm: TalkingLLM, caplog: pytest.LogCaptureFixture
+) -> None:
+    limits = TurnLimits(max_recent_turns=1)
+    with open_conversations(tmp_path, llm, memory=memory, limits=limits) as talks:
+        talk = talks.conversation("s")
+        down = MilvusFailure("Milvus is gone")
+        memory.broken = {"missing": down, "add_turns": down}
+        questions = [CLASS, FOLLOW_UP, CLASS, SCREW]
+        given = [talk.ask(question).answer for question in questions]
+        assert given == [*BOTH, ANSWERS[CLASS], ANSWERS[SCREW]]
+        assert caplog.text.count("is answered without it (Milvus is gone)") == 4
+        memory.broken = {}
+        talk.ask(CLASS)
+        assert answers(memory.turns_of(talk.conversation_id)) == [*given, ANSWERS[CLASS]], "no turn is lost"
+        assert answers(talk.history()) == [*given, ANSWERS[CLASS]]
 
 
 def test_a_question_that_is_asked_again_on_purpose_is_a_turn_of_its_own(talks: Conversations) -> None:
