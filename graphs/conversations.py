@@ -61,7 +61,7 @@ class Conversations:
         self._options = options or ConversationOptions()
         self.services = ConversationServices(self._session, limits_of_prompts=limits_of_prompts, memory=memory, web=web)
         """Services that the conversations share."""
-        self.services.check_options(self._options)
+        self.services.complete_options(self._options)  # reports mistakes now
 
     def __enter__(self) -> Self:
         return self

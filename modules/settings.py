@@ -82,6 +82,9 @@ class Settings(BaseSettings):
     prompts: Path | None = Field(
         default=None, description="YAML file of your own prompts (judgetree prompts copy); empty: judgetree's."
     )
+    condense_llm: Address = Field(
+        default=Address(), description="Model that understands follow-up questions; empty: the same as llm."
+    )
     endpoint_names: dict[Address, str] = Field(
         default_factory=dict,
         description='Names under which the model cache keeps endpoints that move, such as {"10.0.0.7:8000/v1": "lab"}.',
@@ -143,6 +146,7 @@ class Settings(BaseSettings):
     )
     max_relevant_turns: int = Field(default=3, ge=0, description="Older turns, by meaning, that it may show besides.")
     conversation_collection: str = Field(default="conversations", description="Collection that remembers the turns.")
+    qa_log: str = Field(default="", description="File for answered turns, one JSON line each; empty: none.")
     conversation_expire_days: int = Field(default=30, ge=1, description="Days after which an unused conversation goes.")
     llm_max_tokens: int = Field(
         default=8192, ge=512, description="Tokens that one prompt of the model may have: its context, less an answer."
@@ -172,7 +176,15 @@ class Settings(BaseSettings):
         return home.expanduser()
 
     @field_serializer(
-        "llm", "llm_base_url", "judge_llm", "embeddings", "milvus_uri", "checkpoints", "searxng_url", when_used="json"
+        "llm",
+        "llm_base_url",
+        "judge_llm",
+        "condense_llm",
+        "embeddings",
+        "milvus_uri",
+        "checkpoints",
+        "searxng_url",
+        when_used="json",
     )
     def _serialize_address(self, address: str) -> str:
         return without_secrets(address)
@@ -186,13 +198,14 @@ class Settings(BaseSettings):
         *,
         llm: str | None = None,
         judge_llm: str | None = None,
+        condense_llm: str | None = None,
         embeddings: str | None = None,
         temperature: float | None = None,
         prompts: Path | None = None,
         record: Record | None = None,
     ) -> Settings:
         """Return the settings with other models, prompts, temperature or recording; None keeps the present value."""
-        specs = {"llm": llm, "judge_llm": judge_llm, "embeddings": embeddings}
+        specs = {"llm": llm, "judge_llm": judge_llm, "condense_llm": condense_llm, "embeddings": embeddings}
         chosen: dict[str, object] = {name: Address(spec) for name, spec in specs.items() if spec is not None}
         if prompts is not None:
             chosen["prompts"] = prompts

@@ -12,7 +12,20 @@ import typer
 
 from ...modules.errors import SettingsError
 from ..terminal.terminal import busy, say, write_result
-from .options import Collection, JudgeKind, JudgeLlm, Llm, MaxDepth, Prompts, Record, Retriever, Strategy, System, TopK
+from .options import (
+    Collection,
+    CondenseLlm,
+    JudgeKind,
+    JudgeLlm,
+    Llm,
+    MaxDepth,
+    Prompts,
+    Record,
+    Retriever,
+    Strategy,
+    System,
+    TopK,
+)
 
 # Copied, as in ``options``.
 FromHistoryName = Literal["assessed", "never", "trust"]
@@ -31,6 +44,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
     judge: JudgeKind = None,
     llm: Llm = None,
     judge_llm: JudgeLlm = None,
+    condense_llm: CondenseLlm = None,
     topk: TopK = None,
     max_depth: MaxDepth = None,
     strategy: Strategy = None,
@@ -69,7 +83,9 @@ def chat(  # noqa: PLR0913 - one parameter an option
         from ..chat.slash_commands import ChatCommands
         from ..chat.turn_view import JsonTurn, ShownTurn, StatusLine
 
-    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm, prompts=prompts, record=record)
+    settings = load_settings().with_models(
+        llm=llm, judge_llm=judge_llm, condense_llm=condense_llm, prompts=prompts, record=record
+    )
     if not collection and system != "llm" and retriever is None:
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
     name = new_name() if conversation is None else conversation

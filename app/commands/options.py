@@ -21,6 +21,10 @@ Llm = Annotated[
     typer.Option(metavar="MODEL", help="Model that answers: openai:NAME, dashscope:NAME, URL#NAME or local:."),
 ]
 JudgeLlm = Annotated[str | None, typer.Option(metavar="MODEL", help="Model that judges; else the one that answers.")]
+CondenseLlm = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="Model that understands follow-up questions; else the one that answers."),
+]
 TopK = Annotated[int | None, typer.Option(min=1, metavar="N", help="Chunks that each query retrieves; default 3.")]
 MaxDepth = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Levels of questions, or further rounds; default 3.")

@@ -9,6 +9,7 @@ from ...graphs.conversation.conversation import FIRST
 from ...graphs.conversations import Conversations
 from ...graphs.rag.search_tree import SearchTree
 from ...graphs.threads.recording import Recording
+from ...modules.addresses import Address
 from ...modules.calls.prices import ModelUsage, usage_by_model
 from ...modules.calls.usage import CallRecord
 from ...modules.memory.turns import PathSpans, QaPair, given_id
@@ -64,7 +65,7 @@ class TurnAsker:
                 reader=NotedLLM(context.reader),
                 judge=NotedJudge(context.judge) if context.judge else None,
             ),
-            settings=settings.model_copy(update={"conversation_collection": memory_of(run_id)}),
+            settings=settings.model_copy(update=_measured(run_id)),
             recording=recording,
             options=services.experiment.conversation.to_options(),
             memory=None if self._leads else NoMemory(),
@@ -191,6 +192,11 @@ class NoMemory:
     def delete_turns(self, conversation_id: str, turn_ids: Collection[str] | None = None) -> int:
         """Return 0."""
         return 0
+
+
+def _measured(run_id: str) -> dict[str, object]:
+    """Settings of a run's conversations: a memory of its own, no log, and the measured model for all calls."""
+    return {"conversation_collection": memory_of(run_id), "qa_log": "", "condense_llm": Address()}
 
 
 def memory_of(run_id: str) -> str:

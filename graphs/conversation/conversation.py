@@ -42,11 +42,10 @@ class Conversation:
         if not name.strip():
             raise SettingsError("A conversation needs a name: any text that is not empty.")
         check_id("The name of a conversation", name)
-        services.check_options(options)
         self.name = name
         self._services = services
         self._record = ConversationRecord(services, name)
-        self._runner = TurnRunner(services, self._record, options)
+        self._runner = TurnRunner(services, self._record, services.complete_options(options))
 
     @blocking
     async def ask(

@@ -15,6 +15,7 @@ from ...modules.embedding.embedder import create_embeddings
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import Judge
 from ...modules.judge.generated import GeneratedJudge
+from ...modules.llm.endpoint import ChatLLM
 from ...modules.llm.json_reply import JsonChat
 from ...modules.locks.locks import Locks
 from ...modules.memory.memory import ConversationMemory
@@ -30,6 +31,7 @@ from .identity import StoreIdentity
 from .turn.context import ConversationOptions, TurnContext, TurnLimits, TurnMemory
 from .turn.events import Stream
 from .turn.graph import CompiledTurn, build_turn_graph
+from .turn.result import TAKEN_KEYS
 from .turn.state import ConversationState
 from .turn.store import ConversationStore
 
@@ -59,13 +61,13 @@ class Opened:
                 self._store_id = await self.identity.make()
         return self._store_id
 
-    def chat_of(self, services: RagContext, max_tokens: int) -> JsonChat:
-        """Return the reader for JSON replies, one for all turns, so that it probes the endpoint's formats once."""
-        key = id(services.reader)  # the chat keeps the reader alive
+    def chat_of(self, llm: ChatLLM, max_tokens: int) -> JsonChat:
+        """Return a model for JSON replies, one for all turns, so that it probes the endpoint's formats once."""
+        key = id(llm)  # the chat keeps the model alive
         if key not in self._chats:
             if len(self._chats) >= _MOST_CHATS:
                 self._chats.clear()
-            self._chats[key] = JsonChat(services.reader, max_tokens=max_tokens)
+            self._chats[key] = JsonChat(llm, max_tokens=max_tokens)
         return self._chats[key]
 
     def judge_of(self, services: RagContext) -> Judge:
@@ -93,6 +95,10 @@ class SearchSession(Protocol):
 
     async def open_services(self, overrides: Overrides | None = None) -> RagContext:
         """Return the services of the search, opened at the first call; with ``overrides``, those of one question."""
+        ...
+
+    async def open_llm(self, spec: str) -> ChatLLM:
+        """Return the model of a spec, opened at the first call."""
         ...
 
 
@@ -140,14 +146,18 @@ class ConversationServices:
         """The graph that searches, whose threads are the turns' search trees."""
         return self.session.graph
 
-    def check_options(self, options: ConversationOptions) -> None:
-        """Check that these services can lead a conversation with the options.
+    def complete_options(self, options: ConversationOptions) -> ConversationOptions:
+        """Return the options with what they leave to the settings.
 
         Raises:
-            SettingsError: ``web_or_rag`` without a web search.
+            SettingsError: ``web_or_rag`` without a web search, or ``output_key`` is empty or the key of something else.
         """
         if options.web_or_rag and self._web is None:
             raise SettingsError("web_or_rag needs a web search: set JUDGETREE_SEARXNG_URL, or give web=….")
+        if not options.output_key or options.output_key in TAKEN_KEYS:
+            taken = ", ".join(TAKEN_KEYS)
+            raise SettingsError(f"output_key={options.output_key!r} is not allowed. Give a key besides {taken}.")
+        return replace(options, condense_llm=options.condense_llm or self.settings.condense_llm or None)
 
     def store_errors(self) -> AbstractContextManager[None]:
         """Turn errors of the checkpoint store into a ``SettingsError``."""
@@ -173,6 +183,16 @@ class ConversationServices:
                 with self.store_errors():
                     yield opened
 
+    async def open_models(self, options: ConversationOptions, overrides: Overrides) -> tuple[RagContext, ChatLLM]:
+        """Return the services of one turn's search, and the model that understands follow-ups.
+
+        Raises:
+            UserError: The settings, the collection, a key, a model or an override needs a correction.
+        """
+        services = await self.session.open_services(overrides)
+        llm = options.condense_llm or services.reader
+        return services, await self.session.open_llm(llm) if isinstance(llm, str) else llm
+
     async def turn_context(
         self,
         conversation: ConversationState,
@@ -184,15 +204,16 @@ class ConversationServices:
     ) -> TurnContext:
         """Make the context of one turn; opens the services at the first call."""
         opened = await self.open()
-        usual = await self.session.open_services()
-        services = await self.session.open_services(overrides) if overrides else usual
+        services, condenser = await self.open_models(options, overrides)
         services = replace(services, context_tokens=self.limits.max_tokens)
         return TurnContext(
             conversation=conversation,
             rag=self.rag,
             services=services,
-            chat=opened.chat_of(services, self.limits.max_json_tokens),
-            judge=opened.judge_of(usual),
+            chat=opened.chat_of(services.reader, self.limits.max_json_tokens),
+            condenser=condenser,
+            condensing=opened.chat_of(condenser, self.limits.max_json_tokens),
+            judge=opened.judge_of(await self.session.open_services()),
             memory=opened.memory,
             store=opened.store,
             options=options,

@@ -20,6 +20,7 @@ from ..threads.overrides import described
 from ..threads.snapshots import is_absent, is_finished
 from ..threads.state import merge_usage
 from . import branches
+from .qa_log import log_turn
 from .record import ConversationRecord
 from .request import FIRST, Request
 from .services import ConversationServices, Opened
@@ -127,6 +128,7 @@ class TurnRunner:
             resumed=started.resumed,
             wall_s=wall_s,
             error=outcome.error,
+            output_key=options.output_key,
             source_documents=tuple(sources) if options.return_source_documents else None,
             generated_question=saved["standalone_query"] if saved and options.return_generated_question else None,
         )
@@ -148,7 +150,7 @@ class TurnRunner:
         if turn is not None:
             return _StartedTurn(turn=turn, resumed=True, state=state)
         turn, changes = branches.opened(state, request, parent, collection=collection, fingerprint=fingerprint)
-        await services.session.open_services(request.overrides)  # a mistake leaves no open turn
+        await services.open_models(self._options, request.overrides)  # a mistake leaves no open turn
         now_open = cast(ConversationState, {**state, **changes})
         if saved_state is None:
             await store.begin(now_open)
@@ -269,9 +271,10 @@ class TurnRunner:
             final = await opened.graph.ainvoke(start, config, context=context, durability="sync")
         if transcripts is not None:
             await transcripts.flush()
+        saved = cast(TurnState, final)["turn"]
+        await log_turn(self._services.settings.qa_log, self._name, saved)
         await opened.store.delete_threads([thread_id])
         opened.finished_turns[conversation_id] = turn["turn_id"]
-        saved = cast(TurnState, final)["turn"]
         return await self._outcome(saved, context.trees.get(saved["rag_thread_id"]))
 
     def _session_event(self, started: _StartedTurn) -> SessionEvent:

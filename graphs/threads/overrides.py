@@ -36,10 +36,10 @@ OpenLLM = Callable[[str], Awaitable[ChatLLM]]
 """Opens the model of a spec."""
 _SEARCH = ("topk", "search_type", "rerank", "rerank_input_top_n", "score_threshold")
 
-_NUMBERS = (
-    ("topk", int, "a whole number from 1 on"),
-    ("rerank_input_top_n", int, "a whole number from 1 on"),
-    ("score_threshold", int | float, "a number"),
+_NUMBERS: tuple[tuple[str, tuple[type, ...], str], ...] = (
+    ("topk", (int,), "a whole number from 1 on"),
+    ("rerank_input_top_n", (int,), "a whole number from 1 on"),
+    ("score_threshold", (int, float), "a number"),
 )
 
 

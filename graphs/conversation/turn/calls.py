@@ -12,8 +12,8 @@ from ....modules.calls.completion import Completion
 from ....modules.calls.messages import Message
 from ....modules.calls.usage import CallMeter
 from ....modules.errors import ModelCallError, ModelSetupError
-from ....modules.llm.endpoint import CallOptions
-from ....modules.llm.json_reply import ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
+from ....modules.llm.endpoint import CallOptions, ChatLLM
+from ....modules.llm.json_reply import JsonChat, ReplyProblem, ask_until_usable, closed_schema, parse_json_reply
 from .context import TurnContext
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ MAX_REPAIRS = 1
 
 
 async def ask_json(
-    context: TurnContext, messages: Sequence[Message], reply: type[Reply], *, meter: CallMeter
+    chat: JsonChat, messages: Sequence[Message], reply: type[Reply], *, meter: CallMeter
 ) -> Reply | None:
     """Ask for a reply as JSON; None if the call failed, or the second reply was unusable too.
 
@@ -37,9 +37,7 @@ async def ask_json(
         return parse_json_reply(completion.text, reply)
 
     try:
-        return await ask_until_usable(
-            context.chat, messages, closed_schema(reply), read, meter=meter, max_repairs=MAX_REPAIRS
-        )
+        return await ask_until_usable(chat, messages, closed_schema(reply), read, meter=meter, max_repairs=MAX_REPAIRS)
     except ModelSetupError:
         raise
     except (ReplyProblem, ModelCallError) as error:
@@ -48,9 +46,14 @@ async def ask_json(
 
 
 async def ask_text(
-    context: TurnContext, messages: Sequence[Message], *, meter: CallMeter, max_tokens: int
+    context: TurnContext,
+    messages: Sequence[Message],
+    *,
+    meter: CallMeter,
+    max_tokens: int,
+    llm: ChatLLM | None = None,
 ) -> Completion | None:
-    """Ask for a reply of ``max_tokens`` besides thinking; None if the call failed.
+    """Ask ``llm``, or else the reader, for a reply of ``max_tokens`` besides thinking; None if the call failed.
 
     A model that thinks little may write a longer reply.
 
@@ -59,7 +62,7 @@ async def ask_text(
     """
     options = CallOptions(max_tokens=max_tokens + context.limits.max_thinking_tokens)
     try:
-        return await context.services.reader.complete(messages, meter=meter, options=options)
+        return await (llm or context.services.reader).complete(messages, meter=meter, options=options)
     except ModelSetupError:
         raise
     except ModelCallError as error:

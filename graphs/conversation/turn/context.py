@@ -13,6 +13,7 @@ from ....modules.calls.journal import ThreadCalls
 from ....modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ....modules.calls.usage import CallMeter
 from ....modules.judge.contract import Judge
+from ....modules.llm.endpoint import ChatLLM
 from ....modules.llm.json_reply import JsonChat
 from ....modules.memory.messages import HistoryRenderer
 from ....modules.memory.prompts import CONVERSATION_PROMPTS
@@ -69,7 +70,7 @@ class TurnMemory(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationOptions:
-    """How turns are answered. The first five options are those of LangChain's ``ConversationalRetrievalChain``.
+    """How turns are answered. The first six options are those of LangChain's ``ConversationalRetrievalChain``.
 
     >>> ConversationOptions(answer_from_history="never").answer_without_evidence
     False
@@ -83,12 +84,18 @@ class ConversationOptions:
     """Return the stand-alone question."""
     get_chat_history: HistoryRenderer | None = None
     """Renders the history for prompts; None uses judgetree's own format."""
+    output_key: str = "answer"
+    """Key of the answer in ``TurnResult.to_document``."""
     response_if_no_docs_found: str | None = None
     """The answer if a search finds no chunk; None leaves it to the reader."""
     answer_from_history: FromHistory = "assessed"
     """``assessed``: earlier turns answer if the model proposes an answer with kept evidence, and the judge scores that
     evidence 2 for the question. ``never``: every follow-up is condensed and searched for, as in LangChain's chain.
     ``trust``: a proposed answer needs no confirmation. An empty answer or a refusal always leads to a search."""
+    condense_llm: str | ChatLLM | None = None
+    """Model that understands follow-ups: it chooses the turns that matter, assesses them and rewrites the question, so
+    that answers from earlier turns are its own. A spec, or a model; None takes the setting ``condense_llm``, else the
+    model that answers."""
     answer_without_evidence: bool = False
     """After a refusal, answer from history and general knowledge, and mark the turn accordingly."""
     direct_answer: bool = False
@@ -143,6 +150,10 @@ class TurnLimits:
         return self.max_thinking_tokens + 2 * self.max_rewrite_tokens
 
 
+_SHOWN_ONLY = ("return_source_documents", "return_generated_question", "output_key")
+"""Options that change what is returned of a turn, and not the turn."""
+
+
 def turn_fingerprint(
     options: ConversationOptions,
     limits: TurnLimits,
@@ -151,6 +162,10 @@ def turn_fingerprint(
 ) -> str:
     """Compute a digest of options, limits, prompts and overrides, which determine a turn together with the models."""
     parts = {**vars(options), **vars(limits), "prompts": prompts.version(CONVERSATION_PROMPTS)}
+    for name in _SHOWN_ONLY:
+        del parts[name]
+    if options.condense_llm is not None and not isinstance(options.condense_llm, str):
+        parts["condense_llm"] = options.condense_llm.model
     if overrides:
         parts["overrides"] = dict(overrides)
     if (render := options.get_chat_history) is not None:
@@ -169,6 +184,10 @@ class TurnContext:
     """Services of the search; its reader also makes the turn's own calls."""
     chat: JsonChat
     """The reader, for replies as JSON."""
+    condenser: ChatLLM
+    """Model that understands follow-ups."""
+    condensing: JsonChat
+    """The same, for replies as JSON."""
     judge: Judge
     """Judge that confirms evidence of earlier turns."""
     memory: TurnMemory

@@ -60,7 +60,7 @@ async def load_history(context: TurnContext, turn: OpenTurn, given: Sequence[tup
     """
     is_there = await _unless_down(_keep_in_memory(context), if_down=False)
     loaded = await _load(context, turn, given, is_there=is_there)
-    return loaded if is_there else {**loaded, "unremembered": True}
+    return loaded if is_there else loaded | {"unremembered": True}
 
 
 async def _load(context: TurnContext, turn: OpenTurn, given: Sequence[tuple[str, str]], *, is_there: bool) -> TurnState:

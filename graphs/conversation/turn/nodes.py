@@ -71,7 +71,7 @@ async def direct_answer(state: TurnState, runtime: Runtime[TurnContext]) -> Upda
     context = runtime.context
     meter = context.start("direct_answer")
     messages = small_talk_messages(shown_query(state, context), context.services.prompts)
-    reply = await ask_json(context, messages, SmallTalkReply, meter=meter)
+    reply = await ask_json(context.chat, messages, SmallTalkReply, meter=meter)
     update: Update = {"usage": meter.records}
     if reply is None or not reply.small_talk or not reply.reply.strip():
         return update
@@ -83,7 +83,7 @@ async def select_turns(state: TurnState, runtime: Runtime[TurnContext]) -> Updat
     """Ask which earlier turns the question needs, and read the best chunks that those turns rest on."""
     context = runtime.context
     meter = context.start("select_turns")
-    reply = await ask_json(context, selection_prompt(state, context), SelectionReply, meter=meter)
+    reply = await ask_json(context.condensing, selection_prompt(state, context), SelectionReply, meter=meter)
     known = {turn["turn_number"] for turn in state["history"]} | ({0} if state["summary"] else set())
     if reply is None:
         return {"selected": None, "usage": meter.records}
@@ -125,7 +125,7 @@ async def assess_history(state: TurnState, runtime: Runtime[TurnContext]) -> Upd
     """Ask for an answer from the earlier turns, and for the stand-alone question."""
     context = runtime.context
     meter = context.start("assess_history")
-    reply = await ask_json(context, assessment_prompt(state, context), AssessmentReply, meter=meter)
+    reply = await ask_json(context.condensing, assessment_prompt(state, context), AssessmentReply, meter=meter)
     if reply is None:
         return {"kept_chunks": [], "usage": meter.records}
     kept = [chunk for number, chunk in enumerate(state["kept_chunks"], start=1) if number in reply.useful]
@@ -170,7 +170,8 @@ async def condense(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     context = runtime.context
     meter = context.start("condense")
     limit = context.limits.max_rewrite_tokens
-    reply = await ask_text(context, condensation_prompt(state, context), meter=meter, max_tokens=limit)
+    messages = condensation_prompt(state, context)
+    reply = await ask_text(context, messages, meter=meter, max_tokens=limit, llm=context.condenser)
     if reply is None:
         rewrite = Rewrite(text="", problem="the model failed")
     else:
@@ -188,7 +189,7 @@ async def web_or_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
     context = runtime.context
     meter = context.start("web_or_rag")
     query = shortened(_standalone(state), context.limits.max_tokens // 2)
-    reply = await ask_json(context, route_messages(query, context.services.prompts), RouteReply, meter=meter)
+    reply = await ask_json(context.chat, route_messages(query, context.services.prompts), RouteReply, meter=meter)
     to_web = reply is not None and reply.route == "web"
     return {"answered_from": "web" if to_web else "search", "usage": meter.records}
 

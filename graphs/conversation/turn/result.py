@@ -17,6 +17,12 @@ from ...rag.search_tree import SearchTree
 from ...threads.state import AnswerStatus
 from ..drawing.words import ANSWERED_WORDS, OPEN_WORDS
 
+TAKEN_KEYS = (
+    "name", "conversation_id", "turn_id", "branch", "status", "resumed", "wall_s", "error", "turn", "answered_from",
+    "standalone_query", "usage", "tree", "source_documents", "generated_question",
+)  # fmt: skip
+"""Keys of ``to_document`` besides that of the answer."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TurnResult:
@@ -47,6 +53,8 @@ class TurnResult:
     """Duration of this call in seconds."""
     error: str = ""
     """Error of a failed turn; ``""`` otherwise."""
+    output_key: str = "answer"
+    """Key of the answer in ``to_document``."""
     source_documents: tuple[Document, ...] | None = None
     """Chunks of the collection that the answer rests on, best first; None without ``return_source_documents``.
     Web pages are not included; their addresses are in the turn's ``chunks``."""
@@ -69,7 +77,7 @@ class TurnResult:
             "conversation_id": self.conversation_id,
             "turn_id": self.turn_id,
             "branch": self.branch,
-            "answer": self.answer,
+            self.output_key: self.answer,
             "status": self.status,
             "resumed": self.resumed,
             "wall_s": round(self.wall_s, 3),

@@ -26,6 +26,7 @@ from tests.graphs.conversation.talk import (
     after_first_turn,
     open_conversations,
     saved,
+    settings_in,
 )
 from tests.graphs.fakes import TableRetriever, chunk
 
@@ -93,6 +94,29 @@ def test_sources_and_question_come_back_only_if_asked_for(opened: Open) -> None:
     assert [chunk.page_content for chunk in full.source_documents] == ["KS-1 is class Delta, and is green."]
     assert full.generated_question == CLASS
     assert full.to_document()["generated_question"] == CLASS
+
+
+def test_answer_may_have_the_key_that_a_chain_expects(opened: Open) -> None:
+    document = opened(options=ConversationOptions(output_key="result")).conversation("s").ask(CLASS).to_document()
+    assert (document["result"], "answer" in document) == ("Delta", False)
+    for key in ("", "turn"):
+        with pytest.raises(SettingsError, match="output_key"):
+            opened(options=ConversationOptions(output_key=key))
+
+
+def test_model_of_its_own_understands_follow_ups(opened: Open, llm: TalkingLLM, tmp_path: Path) -> None:
+    small = TalkingLLM()
+    after_first_turn(opened(), llm)
+    result = opened(options=ConversationOptions(condense_llm=small)).conversation("s").ask("And its oil?")
+    assert (result.answer, result.standalone_query, result.usage["llm_calls"]) == ("Vellin", OIL, 3)
+    assert (small.asked(), llm.asked()) == (["select", "assess"], ["read"])
+    never = ConversationOptions(condense_llm=small, answer_from_history="never")
+    opened(options=never).conversation("s").ask("And its oil?")
+    assert (small.asked(), llm.asked()) == (["condense"], ["read"])
+    mistaken = opened(settings=settings_in(tmp_path, condense_llm="nonsense")).conversation("t")
+    with pytest.raises(SettingsError, match="Unknown model 'nonsense'"):
+        mistaken.ask(CLASS)
+    assert mistaken.open_turn is None
 
 
 def test_own_rendering_of_the_history_stands_in_the_prompts(opened: Open, llm: TalkingLLM) -> None:
