@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 import judgetree
-from judgetree.graphs import session as front_door
+from judgetree.graphs import asking as front_door
 from judgetree.graphs.conversation.conversation import FIRST, Conversation
 from judgetree.graphs.conversations import Conversations
 from judgetree.graphs.rag.graph import RagGraph
@@ -23,7 +23,7 @@ from judgetree.graphs.threads.context import RagContext
 from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TABLE, TalkingLLM, open_conversations, settings_in
 from tests.graphs.fakes import TableRetriever
 
-WITHOUT_WORK: Final = {"conversation", "thread_key"}
+WITHOUT_WORK: Final = {"chat", "conversation", "thread_key", "transcripts_of"}
 """Verbs that read and write nothing."""
 CLASSES = (Conversation, Conversations, RagSession, RagGraph)
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -113,6 +113,7 @@ VERBS: dict[type, dict[str, tuple[Call, See]]] = {
     },
     RagSession: {
         "ask": (lambda verb, session: verb(CLASS), answer),
+        "calls": (lambda verb, session: verb(session.ask(CLASS).thread_id), lambda calls, session: len(calls)),
         "close": (lambda verb, session: verb(), asked_again),
     },
     RagGraph: {
