@@ -14,7 +14,7 @@ from judgetree.modules.settings import Record, Settings
 from .corpus import COLLECTION, ask_all, questions, scripted_standards
 from .measurement import Row
 
-ROUNDS = 5
+ROUNDS = 3
 """Times that each setting is measured, in turn with the others."""
 
 
