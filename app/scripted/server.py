@@ -2,8 +2,7 @@
 
 It replaces a language model, an embedding model and a rerank model in the demo, the notebooks and the tests::
 
-    questions = load_standards_qa("data/standards_qa.jsonl")
-    with ScriptedServer(questions, dialogues=load_dialogues("data/standards_dialogues.jsonl")) as server:
+    with ScriptedServer("data/standards_qa.jsonl", dialogues=load_dialogues("data/standards_dialogues.jsonl")) as server:
         ...  # point a client at server.base_url
 
 As a process it prints one line ``{"base_url": …, "pid": …}`` once it listens, and knows the dialogues beside the
@@ -46,7 +45,7 @@ class ScriptedServer:
     """The scripted model server in a thread of this process; a context manager.
 
     Args:
-        questions: The known questions; without any it judges every passage 0 and refuses every question.
+        questions: The known questions, or their file; without any it judges every passage 0 and refuses every question.
         dialogues: The known dialogues, with their stand-alone questions.
         behaviour: Latency, refused features and faults; none by default.
         responses: Hook for chat requests, called in a thread of its own; it returns the reply, or None to leave the
@@ -57,7 +56,7 @@ class ScriptedServer:
 
     def __init__(
         self,
-        questions: Iterable[Question] = (),
+        questions: Iterable[Question] | Path | str = (),
         *,
         dialogues: Sequence[Dialogue] = (),
         behaviour: Behaviour | None = None,
@@ -66,6 +65,8 @@ class ScriptedServer:
         prompts: GivenPrompts = None,
     ) -> None:
         own = load_prompts(prompts)
+        if isinstance(questions, Path | str):
+            questions = load_standards_qa(questions)
         self._endpoints = Endpoints(
             questions, dialogues=dialogues, behaviour=behaviour, responses=responses, prompts=own
         )

@@ -1,4 +1,4 @@
-"""Checks of parts of one's own against what judgetree relies on, for tests.
+"""Checks of parts of one's own against what judgetree relies on, and a scripted model for tests and examples.
 
 ::
 
@@ -6,13 +6,19 @@
 
     def test_my_judge_keeps_the_contract():
         check_judge(LengthJudge())
+
+    def test_my_judge_finds_an_answer():
+        with ScriptedServer("data/standards_qa.jsonl") as server:  # a model over HTTP that knows the answers
+            settings = load_settings(llm=f"{server.base_url}#scripted")
 """
 
+from .app.scripted.server import ScriptedServer
 from .evaluation.contracts import check_dataset, check_metric
 from .graphs.contracts import ContractError, check_chat_model, check_judge, check_retriever, check_system
 
 __all__ = [
     "ContractError",
+    "ScriptedServer",
     "check_chat_model",
     "check_dataset",
     "check_judge",
