@@ -2,7 +2,7 @@
 
 It replaces a language model, an embedding model and a rerank model in the demo, the notebooks and the tests::
 
-    with ScriptedServer("data/standards_qa.jsonl", dialogues=load_dialogues("data/standards_dialogues.jsonl")) as server:
+    with ScriptedServer("data/standards_qa.jsonl") as server:
         ...  # point a client at server.base_url
 
 As a process it prints one line ``{"base_url": …, "pid": …}`` once it listens, and knows the dialogues beside the

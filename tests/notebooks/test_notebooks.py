@@ -23,6 +23,7 @@ NAMES = (
     "05_conversation",
     "06_retrieval",
     "07_graph_by_hand",
+    "08_your_own_parts",
 )
 CELL_TIMEOUT_S = 240
 
@@ -228,3 +229,14 @@ def test_graph_by_hand_when_run(run: Callable[[str], Outputs]) -> None:
     two_hops = [row[1] for row in by_depth]
     assert two_hops[0] == 0
     assert two_hops[1] == 1
+
+
+def test_your_own_parts_when_run(run: Callable[[str], Outputs]) -> None:
+    said = run("08_your_own_parts")
+
+    given, judged, noded, prompted = (_table(said[cell], columns=2) for cell in ("given", "judge", "node", "prompt"))
+    assert given["em"] == judged["em"] == prompted["em"] == [1.0, 0.55]
+    assert judged["chat_calls"][0] < given["chat_calls"][0] == prompted["chat_calls"][0]
+    assert noded == {name: [naive, naive] for name, (_, naive) in given.items()}
+    assert said["compare"].count("judge is better than naive") == 2
+    assert "The prompts differ: reader." in said["compare"]
