@@ -35,3 +35,6 @@ nitpick_ignore_regex = [
     # Types that a signature names and api.md leaves to the code.
     (r"py:.*", r"judgetree\.(modules|graphs|evaluation)\..*"),
 ]
+
+# The built-in ``type`` in a signature matches attributes of that name.
+suppress_warnings = ["ref.python"]

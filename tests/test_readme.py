@@ -60,7 +60,11 @@ def test_the_make_targets_exist(target: str) -> None:
 
 
 COMMANDS = every_command()
-OPTIONS = {option for command in COMMANDS.values() for part in command.params for option in part.opts}
+OPTIONS_OF = {
+    name: {option for part in command.params for option in (*part.opts, *part.secondary_opts)}
+    for name, command in COMMANDS.items()
+}
+OPTIONS = {option for options in OPTIONS_OF.values() for option in options}
 OTHER_PROGRAMS = {"--help", "--questions", "--port", "--data-dir", "--host", "--data", "--n", "--llm"}
 """Options of the scripted server, ``milvus-lite`` and benchmarks, which stand beside those of ``judgetree``."""
 PROSE = re.sub(r"^```.*?^```", "", README, flags=re.MULTILINE | re.DOTALL)
@@ -75,8 +79,7 @@ def test_the_options_exist() -> None:
 def test_each_example_takes_the_options_that_it_is_given(line: str) -> None:
     words = line.split()[1:]
     name = next(name for name in (" ".join(words[:2]), words[0]) if name in COMMANDS)
-    taken = {option for part in COMMANDS[name].params for option in part.opts}
-    assert {word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)} - taken == set()
+    assert {word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)} - OPTIONS_OF[name] == set()
 
 
 def test_the_settings_exist() -> None:
