@@ -7,20 +7,23 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Self, TypedDict, Unpack, get_args
+from typing import Any, Self, TypedDict, Unpack, get_args
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command, Interrupt
 
 from ..modules.addresses import Address
 from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
+from ..modules.from_langchain import from_langchain
 from ..modules.index.factory import open_index
 from ..modules.index.index import Index
 from ..modules.judge.contract import Judge
 from ..modules.judge.factory import create_judge
-from ..modules.llm.endpoint import CallGate, ChatLLM, EndpointLLM
-from ..modules.llm.factory import create_judge_llm, create_llm, sampled
+from ..modules.llm.endpoint import CallGate, ChatLLM
+from ..modules.llm.factory import create_llm, sampled
 from ..modules.prompts.reading import GivenPrompts, load_prompts
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.contract import ChunkRetriever
@@ -38,6 +41,7 @@ from .rag.telemetry import TelemetrySender
 from .rag.thread_runs import thread_runs
 from .systems.registry import GraphBuilder, find_system
 from .threads.context import Limits, RagContext, RunEvent
+from .threads.interrupts import interrupts_in, waiting_words
 from .threads.overrides import Overrides, overridden
 from .threads.recording import Recording
 from .threads.snapshots import is_new_thread
@@ -65,6 +69,8 @@ class RagSession:
             ``retriever.own``), or a class or function that makes it and may take ``index``, ``topk`` and ``settings``.
         judge: "auto", "generated" or "logprob", or one of your own: ``module:name``, a plug-in's name, a ``Judge``, or
             a class or function that makes it and may take ``llm``, ``settings`` and ``prompts``.
+        llm: The model that answers, and judges unless the settings name another for that: a ``ChatLLM``, or a chat
+            model of LangChain (see ``from_langchain``). None takes that of the settings.
         strategy: How the reader takes in its evidence: "stuff" (at once), "map_reduce", "refine" or "map_rerank"; see
             ``modules.reader.strategies.read_evidence``. Closed book has none.
         prompts: Prompts of your own: a YAML file, or a mapping of names to texts (see ``load_prompts``). None takes
@@ -85,6 +91,7 @@ class RagSession:
         search_type: str = "hybrid",
         retriever: str | object | None = None,
         judge: str | object = "auto",
+        llm: ChatLLM | BaseChatModel | None = None,
         strategy: AnswerStrategy = "stuff",
         prompts: GivenPrompts = None,
         limits: Limits | None = None,
@@ -110,6 +117,7 @@ class RagSession:
         self._topk = topk
         self._search_type = search_type
         self._judge = judge
+        self._llm: ChatLLM | None = from_langchain(llm) if isinstance(llm, BaseChatModel) else llm
         self._strategy: AnswerStrategy = strategy
         self._limits = limits or Limits()
         self._on_progress = on_progress
@@ -138,7 +146,7 @@ class RagSession:
     @blocking
     async def ask(
         self,
-        question: str | None = None,
+        question: str | Command[Any] | None = None,
         *,
         thread_id: str | None = None,
         resume: bool = False,
@@ -148,8 +156,11 @@ class RagSession:
     ) -> RagResult:
         """Answer one question. If the model fails, the result has status "failed" and the thread can be resumed.
 
+        Where a node or judge calls LangGraph's ``interrupt``, the status is "interrupted".
+
         Args:
-            question: The question; None takes the thread's own and needs ``thread_id``.
+            question: The question; None takes the thread's own and needs ``thread_id``, as does LangGraph's
+                ``Command(resume=…)``, which answers an interrupt.
             thread_id: Thread of the run; None makes a new one. An open thread is resumed, a finished one is returned
                 without a model call. If this process is running the thread already, ``ask`` waits for its result.
             resume: Refuse a thread that does not exist.
@@ -163,27 +174,30 @@ class RagSession:
             LoopReentryError: Called from judgetree's own loop; use ``aask`` there.
         """
         started = time.perf_counter()
-        if not thread_id and (resume or question is None):
+        continues = resume or not isinstance(question, str)
+        if not thread_id and continues:
             raise UnknownThread("No thread to resume: give a question, or the thread_id of a thread that exists.")
         is_new, thread_id = not thread_id, thread_id or str(uuid.uuid4())
         async with self._running.entered(), thread_runs().held(self.graph.thread_key(thread_id)) as lease:
             known = None if is_new else await self._calls_of(thread_id)
             before = set() if is_new else (known or set()) | await self._journaled_calls(thread_id)
-            if known is None and (resume or question is None):
+            if known is None and continues:
                 raise UnknownThread(f"Thread {thread_id!r} does not exist. Give a question without resume to start it.")
             config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
             context, error = await self.open_services(overrides), ""
             sender = self._open_sender()  # a missing extra is reported before the question is paid for
+            interrupts: tuple[Interrupt, ...] = ()
             try:
                 lease.check()
-                await self._run(question, config, context, on_event)
+                interrupts = await self._run(question, config, context, on_event)
             except JudgetreeError as failure:
                 if isinstance(failure, ModelCallError):
                     lease.fail(failure)
                 if isinstance(failure, UserError):
                     raise
                 error = str(failure)
-            result = await self._result(thread_id, before, error, started)
+            waiting = error or waiting_words(interrupts)
+            result = await self._result(thread_id, before, waiting, interrupts, started)
             if sender is not None:
                 sender.send(result.tree)
             return result
@@ -246,12 +260,14 @@ class RagSession:
             self._sender = TelemetrySender()
         return self._sender
 
-    async def _result(self, thread_id: str, before: set[str], error: str, started: float) -> RagResult:
+    async def _result(
+        self, thread_id: str, before: set[str], error: str, interrupts: tuple[Interrupt, ...], started: float
+    ) -> RagResult:
         tree = await SearchTree.afrom_history(self.graph, thread_id)
         new = [r for node in tree.query_nodes() for r in node.usage if r["call_id"] not in before]
         return RagResult(
             answer="" if error else tree.root.answer,
-            status="failed" if error else tree.root.answer_status or "failed",
+            status="interrupted" if interrupts else "failed" if error else tree.root.answer_status or "failed",
             thread_id=thread_id,
             system=self.system,
             tree=tree,
@@ -259,20 +275,22 @@ class RagSession:
             usage_this_run=total_usage(new),
             wall_s=time.perf_counter() - started,
             error=error,
+            interrupts=interrupts,
         )
 
     async def _run(
         self,
-        question: str | None,
+        question: str | Command[Any] | None,
         config: RunnableConfig,
         context: RagContext,
         on_event: Callable[[RunEvent], None] | None,
-    ) -> None:
+    ) -> tuple[Interrupt, ...]:
+        """Run to the end, or to the interrupts that are returned."""
         if on_event is None:
-            await self.graph.ainvoke(question, config, context=context)
-            return
+            return interrupts_in(await self.graph.ainvoke(question, config, context=context))
         async for event in self.graph.astream(question, config, context=context, stream_mode="custom"):
             on_event(event)
+        return (await self.graph.aget_state(config)).interrupts
 
     async def _calls_of(self, thread_id: str) -> set[str] | None:
         """Return the ids of the model calls in the thread's tree; None for a new thread."""
@@ -317,11 +335,15 @@ class RagSession:
         retriever: ChunkRetriever | None = None
         if self._system.retrieves:
             retriever = self._open_retriever()  # a missing collection is reported before a model is downloaded
-        reader = create_llm(settings.llm_spec, settings, self._gate, on_progress=self._on_progress)
+        if self._llm is not None:
+            llm = reader = self._llm
+        else:
+            llm = create_llm(settings.llm_spec, settings, self._gate, on_progress=self._on_progress)
+            reader = sampled(llm, settings.temperature)
         return RagContext(
-            reader=sampled(reader, settings.temperature),
+            reader=reader,
             retriever=retriever,
-            judge=self._create_judge(reader),
+            judge=self._create_judge(llm),
             limits=self._limits,
             strategy=self._strategy,
             prompts=self.prompts,
@@ -341,12 +363,16 @@ class RagSession:
     def _open_index(self) -> Index:
         return self._resources.enter_context(open_index(self.collection, self.settings))
 
-    def _create_judge(self, reader: EndpointLLM) -> Judge | None:
+    def _create_judge(self, llm: ChatLLM) -> Judge | None:
         if not self._system.judges:
             return None
-        llm = create_judge_llm(reader, self.settings, self._gate, on_progress=self._on_progress)
         settings = self.settings
-        return create_judge(self._judge, llm, spec=settings.judge_spec, settings=settings, prompts=self.prompts)
+        spec: str = settings.judge_spec
+        if spec != settings.llm_spec:
+            llm = create_llm(spec, settings, self._gate, on_progress=self._on_progress)
+        elif self._llm is not None:
+            spec = ""
+        return create_judge(self._judge, llm, spec=spec, settings=settings, prompts=self.prompts)
 
 
 class SessionOptions(TypedDict, total=False):
@@ -357,6 +383,7 @@ class SessionOptions(TypedDict, total=False):
     search_type: str
     retriever: str | object | None
     judge: str | object
+    llm: ChatLLM | BaseChatModel | None
     strategy: AnswerStrategy
     prompts: GivenPrompts
     limits: Limits

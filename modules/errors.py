@@ -19,6 +19,7 @@
     ├── ModelCallError            a model endpoint failed after the last attempt
     │   ├── ModelSetupError       (also a UserError) it can serve no request: key, model, account or address are wrong
     │   └── ModelRequestError     it refused one request for good; others may succeed
+    ├── QuestionInterrupted       a question waits for a person's answer, where none can be given
     └── BudgetSpent               the tree's allowance of model calls is used up (caught inside the graphs)
 
 A message says what failed, which value, what is allowed and what to do. Errors of other libraries are wrapped once,
@@ -27,6 +28,7 @@ where they are called, with ``raise … from``.
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -127,6 +129,14 @@ class ModelRequestError(ModelCallError):
 
 class BudgetSpent(JudgetreeError):
     """The search tree's allowance of model calls is used up."""
+
+
+class QuestionInterrupted(JudgetreeError):
+    """A question waits for the answer to an interrupt; its thread stays open."""
+
+
+class NoFailure(ABC):  # noqa: B024 - exceptions of other libraries are registered here
+    """Any exception that ends a step without an error, such as an interrupt; handlers of all errors let it pass."""
 
 
 def error_class_of(status: int | None, code: str = "") -> type[ModelCallError]:

@@ -59,7 +59,7 @@ def part_of(kind: PartKind, given: object) -> Part:
     """
     if isinstance(given, str):
         return find_part(kind, given)
-    return Part(name=_name_of(given), value=given, source=_source_of(given))
+    return Part(name=_name_of(given), value=given, source=source_of(given))
 
 
 def remembered(given: object) -> str:
@@ -82,12 +82,14 @@ def remembered_as(name: str) -> object:
     return _GIVEN.get(name)
 
 
-def digest_of_fields(value: object) -> str:
+def digest_of_fields(value: object, *, besides: type = object) -> str:
     """Return 8 digits that change with the fields of a pydantic object, as ``lasting_text`` shows them.
 
-    Another object has no fields.
+    Fields of the class ``besides`` are left out. Another object has no fields.
     """
-    return _digest({name: getattr(value, name, None) for name in getattr(type(value), "model_fields", ())})
+    known = getattr(besides, "model_fields", {})
+    names = [name for name in getattr(type(value), "model_fields", ()) if name not in known]
+    return _digest({name: getattr(value, name, None) for name in names})
 
 
 def _name_of(value: object) -> str:
@@ -146,7 +148,7 @@ def find_part(kind: PartKind, name: str) -> Part:
         SettingsError: There is no such part, or its module cannot be imported.
     """
     if name in _GIVEN:
-        return Part(name=name, value=_GIVEN[name], source=_source_of(_GIVEN[name]))
+        return Part(name=name, value=_GIVEN[name], source=source_of(_GIVEN[name]))
     if name.endswith(")"):
         raise SettingsError(f"The {kind} {name!r} was given as an object. Give it again, or name a class or function.")
     path = point.value if (point := plug_ins(kind).get(name)) else name
@@ -159,7 +161,7 @@ def find_part(kind: PartKind, name: str) -> Part:
         raise SettingsError(f"The {kind} {name!r} cannot be imported: {error}. Write module:name.") from error
     except (Exception, SystemExit) as error:  # a script without a guard exits
         raise SettingsError(f"The module of the {kind} {name!r} failed: {type(error).__name__}: {error}.") from error
-    return Part(name=name, value=value, source=_source_of(value))
+    return Part(name=name, value=value, source=source_of(value))
 
 
 def made(part: Part, **offered: object) -> object:
@@ -229,7 +231,14 @@ def _imported(module: str) -> object:
     return importlib.import_module(module)
 
 
-def _source_of(value: object) -> str:
+def source_of(value: object) -> str:
+    """Return the first 12 digits of the SHA-256 of the file that defines a class or function, or an object's class.
+
+    A class of a notebook has its own code for a file; ``""`` if there is none.
+
+    Raises:
+        SettingsError: The file has changed since its import.
+    """
     while isinstance(value, functools.partial):
         value = value.func
     named = value if hasattr(value, "__qualname__") else type(value)

@@ -138,8 +138,12 @@ def ask(  # noqa: PLR0913 - one parameter an option
         write_json(result.to_document())
     say_outcome(result, options)
     files.write(result.tree)
-    if result.status == "failed":
+    if result.status in UNANSWERED:
         raise typer.Exit(FAILED)
+
+
+UNANSWERED = ("failed", "interrupted")
+"""Statuses of results whose thread is open."""
 
 
 def ask_and_watch(
@@ -185,7 +189,7 @@ def ask_and_watch(
             watcher.stop()
             _say_how_to_resume(session, thread_id, options)
             raise
-    if shows_answer and result.status != "failed":
+    if shows_answer and result.status not in UNANSWERED:
         answer.finish(result.answer)
     return result
 
@@ -222,7 +226,7 @@ def say_outcome(result: RagResult, options: AskOptions = AskOptions()) -> None:
     say(f"{result.status} · {cost} · {result.wall_s:.1f} s in all", style="dim")
     if result.tree.budget_spent:
         say("The budget of model calls was spent: the answer rests on part of the evidence.", style="yellow")
-    if result.status == "failed":
+    if result.status in UNANSWERED:
         say(f"resume: {resume_command(result.thread_id, options)}")
     say(f"tree:   judgetree tree {result.thread_id} · calls: judgetree calls {result.thread_id}", style="dim")
 

@@ -128,7 +128,7 @@ def _judge(result: RagResult, question: Question) -> bool:
     """Print the number of sub-runs and whether the answer is right; returns whether it is."""
     from ...graphs.drawing.words import count_of
 
-    if result.status == "failed":
+    if not result.answer:
         return False
     sub_runs = result.tree.sub_runs
     say(f"It asked {count_of(sub_runs, 'further question')}." if sub_runs else "It did not ask on.", style="bold")

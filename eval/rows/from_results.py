@@ -53,7 +53,7 @@ def row_of(
         attempt=attempt,
         question=question.question,
         prediction=result.answer if result else "",
-        status=result.status if result else "failed",
+        status=result.status if result and result.status != "interrupted" else "failed",
         error=error,
         thread_id=thread_id,
         seconds=round(seconds, 3),

@@ -13,9 +13,10 @@ from langchain_core.runnables import RunnableConfig
 
 from ...modules.calls.journal import thread_calls
 from ...modules.calls.usage import UsageTotals, sum_usage, total_usage
-from ...modules.errors import JudgetreeError, SettingsError, UserError
+from ...modules.errors import JudgetreeError, QuestionInterrupted, SettingsError, UserError
 from ...modules.memory.turns import OpenTurn, QaPair, rag_thread_of
 from ..rag.search_tree import SearchTree
+from ..threads.interrupts import interrupts_in, waiting_words
 from ..threads.overrides import described
 from ..threads.snapshots import is_absent, is_finished
 from ..threads.state import merge_usage
@@ -269,6 +270,8 @@ class TurnRunner:
                 context.emit("load_history")
                 start = await load_history(context, turn, request.chat_history)
             final = await opened.graph.ainvoke(start, config, context=context, durability="sync")
+            if waiting := waiting_words(interrupts_in(final)):
+                raise QuestionInterrupted(f"{waiting} Conversations take no answers: the turn stays open.")
         if transcripts is not None:
             await transcripts.flush()
         saved = cast(TurnState, final)["turn"]

@@ -1,4 +1,4 @@
-"""SVG pictures of search trees and of any DOT text; only this module runs a Graphviz program."""
+"""Pictures of search trees and of any DOT text; only this module runs a Graphviz program."""
 
 from __future__ import annotations
 
@@ -49,25 +49,34 @@ def render_svg(dot: str, *, title: str) -> str:
     Raises:
         DependencyError: Neither ``dot`` nor ``graphviz-pure`` is installed, or the program fails.
     """
-    return _finish(_render(dot), title)
+    return _finish(_render(dot, "svg"), title)
 
 
-def _render(dot: str) -> bytes:
+def render_png(dot: str) -> bytes:
+    """Render DOT text as a PNG.
+
+    Raises:
+        DependencyError: Neither ``dot`` nor ``graphviz-pure`` is installed, or the program fails.
+    """
+    return _render(dot, "png")
+
+
+def _render(dot: str, form: str) -> bytes:
     renderer = find_renderer()
     if renderer is None:
         raise DependencyError(
-            'SVG pictures need the Graphviz command "dot" on the PATH or the Python package graphviz-pure: '
+            'Pictures need the Graphviz command "dot" on the PATH or the Python package graphviz-pure: '
             "pip install graphviz-pure. to_dot(), to_text() and to_html() work without."
         )
     try:
         # Graphviz prints many harmless warnings, such as for Chinese text without metrics.
         done = subprocess.run(
-            [renderer, "-Tsvg"], input=dot.encode(), capture_output=True, check=True, timeout=RENDER_TIMEOUT_S
+            [renderer, f"-T{form}"], input=dot.encode(), capture_output=True, check=True, timeout=RENDER_TIMEOUT_S
         )
     except (OSError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()[-300:]
         raise DependencyError(
-            f"{renderer} could not draw the tree ({error}{': ' if said else ''}{said}). "
+            f"{renderer} could not draw the picture ({error}{': ' if said else ''}{said}). "
             "Try another Graphviz, or to_html()."
         ) from error
     return done.stdout

@@ -2,55 +2,58 @@
 
 from __future__ import annotations
 
-import asyncio
-import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, TypedDict, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.schema import StreamEvent
-from langgraph.graph.state import StateGraph
 from langgraph.types import StateSnapshot
 
-from ...modules.addresses import Address
 from ...modules.background_loop import async_twin, background_loop, blocking
-from ...modules.calls.journal import CallJournal, forget_calls, thread_calls
-from ...modules.calls.record import INTERRUPTED
-from ...modules.calls.transcript_writer import ThreadTranscripts, TranscriptWriter
+from ...modules.calls.journal import CallJournal
+from ...modules.calls.transcript_writer import ThreadTranscripts
 from ...modules.calls.transcripts import TranscriptPlace
-from ...modules.calls.usage import CallBudget
-from ...modules.errors import ModelCallError, SettingsError
+from ...modules.errors import DependencyError, ModelCallError, SettingsError
 from ...modules.settings import Durability
-from ..threads.checkpoints import Saver, open_call_journal, open_checkpointer
-from ..threads.context import Compiled, RagContext, RunContext
-from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
-from ..threads.recording import Recording, open_recorder
-from ..threads.snapshots import is_finished, is_new_thread
+from ..drawing.picture import SystemPicture
+from ..threads.checkpoints import Saver
+from ..threads.context import Compiled, RagContext
+from ..threads.given_savers import Checkpointer
+from ..threads.interrupts import INTERRUPTS, raise_interrupts
+from ..threads.recording import Recording
 from ..threads.state import RagState
-from .run_start import Options, RagInput, Run, extra_inputs_of, start_of
+from .compiled import Builder, StoredGraph
+from .preparation import Asked, prepare_run, update_thread
+from .run_start import Given, Options, Run
 from .running_work import RunningWork
-from .search_tree import SearchTree
+from .served import ServedGraph, served_graph
 from .thread_runs import ThreadKey, ThreadSummary, check_thread, list_root_threads, thread_runs
-
-CheckpointerFactory = Callable[[], AbstractAsyncContextManager[Saver]]
 
 
 class GraphOptions(TypedDict, total=False):
     """Keyword arguments of the functions that build a ``RagGraph``, which explains them."""
 
-    checkpointer: str | CheckpointerFactory | None
+    checkpointer: Checkpointer | None
     context: RagContext | None
     durability: Durability
     recording: Recording | None
 
 
-class RagGraph(Runnable[RagInput | str | None, RagState]):
+class RagGraph(Runnable[Given, RagState]):
     """A search graph with its checkpoints.
 
     The input is ``{"query": …}``, the query itself, or None to resume a thread. The thread id stands in
     ``config={"configurable": {"thread_id": …}}``; without one, the run gets a new thread. An open thread is resumed. A
     finished thread is returned without a model call. Another question or other settings on a known thread are refused.
+
+    A node or judge may call LangGraph's ``interrupt``, in sub-runs too. The state that is returned then has the key
+    ``__interrupt__``; ``Command(resume=…)`` as the next input gives the answer. No model call is made twice.
+
+    It can be a node of another graph, whose state has the key ``query``, and takes ``answer`` and other keys of
+    ``RagState`` if it declares them. Each task of the node is a thread in this graph's own store, whose id the outer
+    state may take as ``rag_thread_id``. Interrupts and items of ``subgraphs=True`` pass through the outer graph.
 
     ::
 
@@ -60,10 +63,10 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
 
     def __init__(
         self,
-        builder: StateGraph[RagState, RunContext, RagState, RagState],
+        builder: Builder,
         *,
         system: str,
-        checkpointer: str | CheckpointerFactory | None = "memory:",
+        checkpointer: Checkpointer | None = "memory:",
         context: RagContext | None = None,
         durability: Durability = "async",
         recording: Recording | None = None,
@@ -73,7 +76,8 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         Args:
             builder: The graph, not compiled.
             system: Name of the system in fingerprints.
-            checkpointer: A URL (see ``threads.checkpoints``), a factory for judgetree's own loop, or None.
+            checkpointer: A URL (see ``threads.checkpoints``); a saver of LangGraph such as ``InMemorySaver()``, which
+                the caller closes; a function that makes one on judgetree's own loop, as an async saver needs; or None.
             context: Services and limits of calls without a ``context`` of their own.
             durability: When checkpoints are written: every step ("sync", "async") or once a run ("exit").
             recording: Which texts of model calls are kept; None keeps none. Stores in memory keep none.
@@ -81,17 +85,11 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         self.system = system
         self.source = ""
         self.name = f"{system}_rag"
-        self._builder = builder
-        self._checkpointer = Address(checkpointer) if isinstance(checkpointer, str) else checkpointer
+        self._stored = StoredGraph(builder, name=self.name, checkpointer=checkpointer)
         self._context = context
         self._durability: Durability = durability
-        self._compiled: Compiled | None = None
         self.recording = recording or Recording(record="none")
         """Which texts of model calls are kept; to be set before the first call."""
-        self._journal: CallJournal | None = None
-        self._transcripts: TranscriptWriter | None = None
-        self._resources = AsyncExitStack()
-        self._opening = asyncio.Lock()
         self._running = RunningWork("graph")
 
     # --- the Runnable interface; every public method may be called from any thread or event loop ---
@@ -99,7 +97,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
     @blocking
     async def invoke(
         self,
-        input: RagInput | str | None,
+        input: Given,
         config: RunnableConfig | None = None,
         *,
         context: RagContext | None = None,
@@ -109,15 +107,22 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
 
         Raises:
             ThreadMismatch: The thread holds another question or was run with other settings.
-            UnknownThread: ``input`` is None and the thread does not exist.
+            UnknownThread: ``input`` is None or a ``Command``, and the thread does not exist.
+            SettingsError: ``Command(resume=…)`` does not fit the interrupts of the thread.
             ModelCallError: The reader failed after its last attempt; the thread stays open and can be resumed.
             LoopReentryError: Called on judgetree's own loop.
         """
         async with self._started(input, config, context, kwargs) as run:
             if run.finished is not None:
-                return run.finished
+                return run.returned(run.finished)
             graph = run.context.graph
-            return cast(RagState, await graph.ainvoke(run.start, run.config, context=run.context, **run.options))
+            done = await graph.ainvoke(run.start, run.config, context=run.context, **run.options)
+            final = cast(dict[str, object], done)
+            if INTERRUPTS not in final:
+                await run.forget()
+            elif run.outer is not None:
+                raise_interrupts(final)
+            return run.returned(cast(RagState, final))
 
     _ainvoke = async_twin(invoke)  # a name that Runnable does not declare: mypy would infer the type from there
     ainvoke = _ainvoke
@@ -125,7 +130,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
     @blocking
     async def stream(
         self,
-        input: RagInput | str | None,
+        input: Given,
         config: RunnableConfig | None = None,
         *,
         context: RagContext | None = None,
@@ -139,13 +144,14 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
                 return
             async for item in run.context.graph.astream(run.start, run.config, context=run.context, **run.options):
                 yield item
+            await run.forget_if_finished()
 
     _astream = async_twin(stream)
     astream = _astream
 
     async def astream_events(  # type: ignore[override]
         self,
-        input: RagInput | str | None,
+        input: Given,
         config: RunnableConfig | None = None,
         *,
         context: RagContext | None = None,
@@ -175,6 +181,29 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
     aget_state_history = async_twin(get_state_history)
 
     @blocking
+    async def update_state(
+        self,
+        config: RunnableConfig,
+        values: Mapping[str, object] | None,
+        as_node: str | None = None,
+        *,
+        context: RagContext | None = None,
+    ) -> RunnableConfig:
+        """Write values into a thread as if ``as_node``, or else its last node, had returned them.
+
+        The next call with None goes on after that node. Returns the config of the new checkpoint. Routes after the node
+        have the limits of ``context``, or of the builder's.
+
+        Raises:
+            SettingsError: The thread id cannot be kept, or there is no context.
+            InvalidUpdateError: ``as_node`` is no node, or is needed to tell who wrote last.
+        """
+        check_thread(config)
+        return await update_thread(await self._graph(), config, values, as_node, self._services(context))
+
+    aupdate_state = async_twin(update_state)
+
+    @blocking
     async def list_threads(self, limit: int = 100) -> list[ThreadSummary]:
         """List the root threads of the store, newest first; at most ``limit``."""
         return await list_root_threads(graph, limit) if (graph := await self._graph()).checkpointer else []
@@ -191,8 +220,7 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         if self._running.is_of_another_process:
             return
         await self._running.end()
-        self._compiled = None
-        await self._resources.aclose()
+        await self._stored.aclose()
 
     aclose = async_twin(close)
 
@@ -202,51 +230,68 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
+    def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """Return nodes and edges for drawing: ``draw_mermaid()``, ``draw_mermaid_png()``. No store is opened.
+
+        ``xray`` shows the inside of nodes that are graphs, so many levels deep. Sub-runs of the judge graph are runs of
+        the whole graph, and no level.
+        """
+        drawn = self._stored.compile_alone().get_graph(config, xray=xray)
+        return SystemPicture(nodes=drawn.nodes, edges=drawn.edges)
+
+    def as_state_graph(self, context: RagContext | None = None) -> ServedGraph:
+        """Return a plain compiled graph of LangGraph, which runs on the loop and with the checkpoints of its caller.
+
+        For ``langgraph.json``, and for other graphs that shall hold its steps in their own store. Sub-runs are
+        subgraphs there, so that ``SearchTree`` does not find them. Without a call journal, a step that is run again
+        pays again.
+
+        Args:
+            context: Services and limits; None takes the builder's. They are used on the caller's loop.
+        """
+        inner = self._stored.compile_alone()
+        return served_graph(inner, self._services(context), system=self.system, source=self.source)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
+        """Show the picture of nodes and edges in a notebook; only the name where no Graphviz is installed."""
+        with suppress(DependencyError):
+            return {"text/plain": repr(self), "image/png": self.get_graph(xray=True).draw_mermaid_png()}
+        return {"text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.system!r})"
+
     # --- on the loop ---
 
     async def _graph(self) -> Compiled:
         self._running.check_process()
-        async with self._opening:
-            if self._compiled is None:
-                saver = await self._open_saver()
-                self._compiled = self._builder.compile(checkpointer=saver, name=self.name)
-            return self._compiled
-
-    async def _open_saver(self) -> Saver | None:
-        if self._checkpointer is None:
-            return None
-        if not isinstance(self._checkpointer, str):
-            return await self._resources.enter_async_context(self._checkpointer())
-        self._journal = await self._resources.enter_async_context(open_call_journal(self._checkpointer))
-        self._transcripts = await self._resources.enter_async_context(open_recorder(self.recording, self._checkpointer))
-        return await self._resources.enter_async_context(open_checkpointer(self._checkpointer))
+        return await self._stored.opened(self.recording)
 
     async def aopen_journal(self) -> CallJournal | None:
         """Return the journal of model calls, for use on judgetree's own loop; None for a store in memory."""
         await self._graph()
-        return self._journal
+        return self._stored.journal
 
     @property
     def transcripts(self) -> TranscriptPlace | None:
         """Where the transcripts of this store's calls are, recorded now or before; None for a store in memory."""
-        return self.recording.place_for(self._checkpointer if isinstance(self._checkpointer, str) else "")
+        return self.recording.place_for(self._stored.url)
 
     def transcripts_of(self, root: str, *, owner: str) -> ThreadTranscripts | None:
         """Return the recorder of the calls of a root thread; None where none are recorded, or the store is closed.
 
         Another ``owner`` than the thread itself is a conversation.
         """
-        if self._transcripts is None or (owner != root and not self.recording.conversations):
+        if owner != root and not self.recording.conversations:
             return None
-        return ThreadTranscripts(writer=self._transcripts, root=root, owner=owner)
+        return self._stored.transcripts_of(root, owner=owner)
 
     def thread_key(self, thread_id: str) -> ThreadKey:
         """Return the key of a thread that is unique among all stores of this process."""
-        shared = isinstance(self._checkpointer, str) and self._checkpointer != "memory:"
-        return (str(self._checkpointer) if shared else f"{id(self)}", thread_id)
+        return self._stored.thread_key(thread_id)
 
     async def _astream_events(
-        self, given: RagInput | str | None, config: RunnableConfig | None, context: RagContext | None, options: Options
+        self, given: Given, config: RunnableConfig | None, context: RagContext | None, options: Options
     ) -> AsyncIterator[StreamEvent]:
         async with self._started(given, config, context, options) as run:
             if run.finished is not None:
@@ -254,11 +299,12 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
             events = run.context.graph.astream_events(run.start, run.config, context=run.context, **run.options)
             async for event in events:
                 yield event
+            await run.forget_if_finished()
 
     @asynccontextmanager
     async def _started(
         self,
-        given: RagInput | str | None,
+        given: Given,
         config: RunnableConfig | None,
         context: RagContext | None,
         options: Options,
@@ -266,13 +312,20 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
         streams: bool = False,
     ) -> AsyncIterator[Run]:
         """Yield the prepared run while holding its thread's lease."""
-        base = config or {}
-        is_new = not base.get("configurable", {}).get("thread_id")
-        thread_id = str(uuid.uuid4() if is_new else base["configurable"]["thread_id"])
-        base = {**base, "configurable": {**base.get("configurable", {}), "thread_id": thread_id}}
-        check_thread(base)
-        async with self._running.entered(), thread_runs().leased(self.thread_key(thread_id)) as lease:
-            run = await self._prepare(given, base, context, options, is_new=is_new, streams=streams)
+        services = self._services(context)
+        asked = Asked.of(given, config or {}, services, options, streams=streams)
+        check_thread(asked.config)
+        async with self._running.entered(), thread_runs().leased(self.thread_key(asked.thread_id)) as lease:
+            graph = await self._graph()
+            run = await prepare_run(
+                asked,
+                graph,
+                self._stored.journal,
+                self.transcripts_of(asked.thread_id, owner=asked.conversation_id or asked.thread_id),
+                system=self.system,
+                source=self.source,
+                durability=self._durability,
+            )
             if run.finished is None:
                 lease.check()
             try:
@@ -281,72 +334,10 @@ class RagGraph(Runnable[RagInput | str | None, RagState]):
                 lease.fail(failure)
                 raise
             finally:
-                # Before the journal forgets the calls: a killed process could not take them from there any more.
-                if run.context.calls is not None and run.context.calls.transcripts is not None:
-                    await run.context.calls.transcripts.flush()
-            if run.finished is None:
-                await forget_calls(run.context.calls)
+                await run.flush()
 
-    # --- preparing a run ---
-
-    async def _prepare(
-        self,
-        given: RagInput | str | None,
-        base: RunnableConfig,
-        services: RagContext | None,
-        options: Options,
-        *,
-        is_new: bool,
-        streams: bool,
-    ) -> Run:
-        services = services or self._context
+    def _services(self, given: RagContext | None) -> RagContext:
+        services = given or self._context
         if services is None:
             raise SettingsError("No services: give context=RagContext(…) to this call or to the graph's builder.")
-        graph, thread_id = await self._graph(), str(base["configurable"]["thread_id"])
-        snapshot = await graph.aget_state(base) if graph.checkpointer else None
-        known = None if snapshot is None or is_new_thread(snapshot) else snapshot
-        start = start_of(given, thread_id, known)
-        repeat = int(base["configurable"].get("repeat", 0))
-        fingerprint = await asyncio.to_thread(
-            fingerprint_of,
-            query=start["query"],
-            system=self.system,
-            source=self.source,
-            services=services,
-            repeat=repeat,
-            extra=extra_inputs_of(given, start, known),
-        )
-        if known is not None:
-            refuse_mismatch(thread_id, known.values.get("fingerprint") or {}, fingerprint)
-        durability: Durability = options.get("durability") or self._durability
-        conversation_id = str(base["configurable"].get("conversation_id", ""))
-        transcripts = self.transcripts_of(thread_id, owner=conversation_id or thread_id)
-        calls = await thread_calls(self._journal, thread_id, is_new=is_new, transcripts=transcripts)
-        context = RunContext(
-            services=services,
-            budget=CallBudget(limit=services.limits.max_llm_calls),
-            graph=graph,
-            fingerprint=digest_of(fingerprint),
-            durability=durability,
-            thread_id=thread_id,
-            root_thread_id=thread_id,
-            conversation_id=conversation_id,
-            stream_answer=streams and "custom" in options.get("stream_mode", ()),
-            calls=calls,
-        )
-        made = await self._calls_made(thread_id) if known is not None else set()
-        context.budget.used = len(made | (calls.known_ids if calls else set()))
-        context.budget.hold(thread_id)
-        return Run(
-            context=context,
-            config={**base, "metadata": {**base.get("metadata", {}), **context.metadata()}},
-            options={**options, "durability": durability if graph.checkpointer else None},
-            start=cast(RagState, {**start, "fingerprint": fingerprint}) if known is None else None,
-            finished=cast(RagState, known.values) if known is not None and is_finished(known) else None,
-        )
-
-    async def _calls_made(self, thread_id: str) -> set[str]:
-        tree = await SearchTree.afrom_history(self, thread_id)
-        records = (record for node in tree.query_nodes() for record in node.usage)
-        # Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again.
-        return {record["call_id"] for record in records if record["kind"] == "chat" and record["error"] != INTERRUPTED}
+        return services

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Literal
+
+from langgraph.types import Interrupt
 
 from ...modules.calls.usage import UsageTotals
 from ..threads.state import AnswerStatus
 from .search_tree import SearchTree
+
+ResultStatus = AnswerStatus | Literal["interrupted"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,8 +20,9 @@ class RagResult:
     """The answer to one question, and the search that led to it."""
 
     answer: str
-    """``""`` if the run failed."""
-    status: AnswerStatus
+    """``""`` if the run failed or was interrupted."""
+    status: ResultStatus
+    """"interrupted" for a run that waits for an answer to its ``interrupts``; its thread is open."""
     thread_id: str
     system: str
     tree: SearchTree
@@ -27,7 +33,9 @@ class RagResult:
     wall_s: float
     """Duration of this run in seconds."""
     error: str = ""
-    """Error of a failed run; ``""`` otherwise."""
+    """Error of a failed run, or what an interrupted one waits for; ``""`` otherwise."""
+    interrupts: tuple[Interrupt, ...] = ()
+    """What the run asks; answered by ``session.ask(Command(resume=…), thread_id=…)``."""
 
     def __str__(self) -> str:
         return self.answer or f"({self.status}: {self.error})"
@@ -37,12 +45,14 @@ class RagResult:
 
     def to_document(self) -> dict[str, object]:
         """Return the result as plain data for ``json.dumps``."""
+        asked = [{"id": each.id, "value": each.value} for each in self.interrupts]
         return {
             "answer": self.answer,
             "status": self.status,
             "thread_id": self.thread_id,
             "system": self.system,
             "error": self.error,
+            "interrupts": json.loads(json.dumps(asked, default=str)),
             "usage": self.usage,
             "usage_this_run": self.usage_this_run,
             "wall_s": round(self.wall_s, 3),

@@ -20,8 +20,10 @@ from ...modules.formats import check_id
 from ..threads.branches import Branches
 from ..threads.checkpoints import Saver
 from ..threads.context import Compiled, RunContext, utc_now
+from ..threads.interrupts import own_answers, raise_interrupts
 from ..threads.snapshots import ThreadStatus, is_finished, is_new_thread, status_of
 from ..threads.state import AnswerStatus, RagState
+from .nested import own_stream_share
 
 
 def check_thread(config: RunnableConfig) -> None:
@@ -75,6 +77,7 @@ async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext
 
     Raises:
         BudgetSpent: No model call is left for the answer.
+        GraphInterrupt: The sub-run waits for an answer, and so do the runs above it.
         ModelCallError: The answer failed after its last attempt; the thread stays open and can be resumed.
     """
     parent = runtime.context
@@ -88,8 +91,13 @@ async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext
         calls=parent.calls.of_thread(thread_id) if parent.calls else None,
         emit_to=parent.emit_to or runtime.stream_writer,
     )
+    if parent.is_served:
+        return await _run_subgraph(query, child)
     # Nothing is copied from the parent's config: its namespace would hide the sub-run from its thread's history.
-    config: RunnableConfig = {"configurable": {"thread_id": thread_id}, "metadata": dict(child.metadata())}
+    config: RunnableConfig = {
+        "configurable": {"thread_id": thread_id, **own_stream_share()},
+        "metadata": dict(child.metadata()),
+    }
     snapshot = await parent.graph.aget_state(config) if parent.graph.checkpointer else None
     is_new = snapshot is None or is_new_thread(snapshot)
     if snapshot is not None and not is_new and is_finished(snapshot):
@@ -97,15 +105,28 @@ async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext
         return cast(RagState, snapshot.values)
     if not parent.budget.hold(thread_id):
         raise BudgetSpent(f"not asked: the budget of {parent.budget.limit} model calls is spent")
+    resumed = None if snapshot is None else own_answers(snapshot, parent.answers)
     try:
         final = await parent.graph.ainvoke(
-            RagState(query=query) if is_new else None,
+            RagState(query=query) if is_new else resumed,
             config,
             context=child,
             durability=parent.durability if parent.graph.checkpointer else None,
         )
     finally:
         parent.budget.release(thread_id)
+    raise_interrupts(final)
+    return cast(RagState, final)
+
+
+async def _run_subgraph(query: str, child: RunContext) -> RagState:
+    """Run a sub-question as a subgraph of the current node: LangGraph resumes it and raises its interrupts."""
+    if not child.budget.hold(child.thread_id):
+        raise BudgetSpent(f"not asked: the budget of {child.budget.limit} model calls is spent")
+    try:
+        final = await child.graph.ainvoke(RagState(query=query), {"metadata": dict(child.metadata())}, context=child)
+    finally:
+        child.budget.release(child.thread_id)
     return cast(RagState, final)
 
 

@@ -1,7 +1,8 @@
 """The nodes of the graphs. A node's name in events and pictures is the name of its function.
 
 A node reached by ``Send`` raises only ``UserError``, after its siblings have finished (see ``threads.branches``): an
-exception cancels the siblings, and their results would be paid for and lost.
+exception cancels the siblings, and their results would be paid for and lost. An interrupt (``GraphBubbleUp``) cancels
+none and is raised at once.
 
 Routes are coroutines, because LangGraph runs plain functions in a thread, where they would queue behind searches.
 """
@@ -15,6 +16,7 @@ from dataclasses import replace
 from typing import Literal
 
 from langchain_core.documents import Document
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 
@@ -29,6 +31,7 @@ from ...modules.reader.evidence import render_evidence, render_sub_answer, split
 from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.refusals import is_refusal
 from ...modules.reader.strategies import digested, read_evidence
+from ...modules.retriever.callbacks import search_heard
 from ..rag.thread_runs import run_sub_thread
 from ..threads.context import RunContext, emit
 from ..threads.fingerprint import sub_thread_id
@@ -107,7 +110,7 @@ async def search(query: str, context: RunContext, meter: CallMeter) -> list[tupl
     retriever = context.services.retriever
     if retriever is None:
         raise TypeError("this graph retrieves: give RagContext a retriever")
-    return await retriever.asearch(query, meter=meter)
+    return await search_heard(retriever, query, meter)
 
 
 def searched(query: str, started: float, hits: Sequence[tuple[Document, float]]) -> Search:
@@ -149,7 +152,7 @@ async def _verdict(query: str, chunk: Document, meter: CallMeter, context: RunCo
     own = Document(page_content=chunk.page_content, metadata=dict(chunk.metadata))  # a judge may modify its chunk
     try:
         return checked_verdict(await judge.judge(query, own, meter=meter, expand=expand))
-    except UserError:
+    except (UserError, GraphBubbleUp):
         raise
     except BudgetSpent as spent:
         return Verdict(status="cancelled", problem=str(spent), budget_spent=True)
@@ -228,7 +231,7 @@ async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> 
 async def _sub_answer(query: str, thread_id: str, runtime: Runtime[RunContext]) -> dict[str, JsonScalar]:
     try:
         final = await run_sub_thread(query, thread_id, runtime)
-    except UserError:
+    except (UserError, GraphBubbleUp):
         raise
     except (BudgetSpent, ModelCallError) as error:
         return {"sub_run_error": str(error), "budget_spent": isinstance(error, BudgetSpent)}

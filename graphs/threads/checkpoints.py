@@ -17,7 +17,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from ...modules.addresses import Address
-from ...modules.calls.call_files import PostgresCallFile, SqliteCallFile
+from ...modules.calls.call_files import MemoryCallFile, PostgresCallFile, SqliteCallFile
 from ...modules.calls.journal import JOURNAL_TABLES, CallJournal
 from ...modules.errors import DependencyError, SettingsError
 from ...modules.locks.files import FileLocks
@@ -196,8 +196,8 @@ def _unknown_url(url: str) -> SettingsError:
 
 
 @asynccontextmanager
-async def open_call_journal(url: str) -> AsyncIterator[CallJournal | None]:
-    """Open the journal of the store at ``url``, at its first call; None for a store in memory.
+async def open_call_journal(url: str) -> AsyncIterator[CallJournal]:
+    """Open the journal of the store at ``url``, at its first call; in memory for any other than a URL's.
 
     The journal of a SQLite store is a file beside that of the checkpoints.
     """
@@ -207,7 +207,9 @@ async def open_call_journal(url: str) -> AsyncIterator[CallJournal | None]:
         path = Path(url.removeprefix(_SQLITE))
         journal = CallJournal(lambda: SqliteCallFile(path.with_name(f"{path.stem}-calls.sqlite"), JOURNAL_TABLES))
     else:
-        yield None
+        journal = CallJournal(lambda: MemoryCallFile(JOURNAL_TABLES))
+        yield journal
+        await journal.aclose()  # not in ``finally``: a graph that is left open ends with the process without a word
         return
     try:
         yield journal

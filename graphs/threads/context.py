@@ -19,6 +19,7 @@ from ...modules.reader.strategies import AnswerStrategy
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.settings import Durability
 from .branches import Branches
+from .interrupts import Answers
 from .state import JsonScalar, RagState
 
 
@@ -113,14 +114,18 @@ class RunContext:
     parent_thread_id: str = ""
     conversation_id: str = ""
     depth: int = 0
+    is_served: bool = False
+    """Whether sub-runs are subgraphs in the checkpoints of an outer graph instead of threads of their own."""
     stream_answer: bool = False
     """Whether to emit the root's answer as it grows."""
     branches: Branches = field(default_factory=Branches)
     """Branches of this thread."""
     calls: ThreadCalls | None = None
-    """Journal of the thread's model calls; None for a store in memory."""
+    """Journal of the thread's model calls; None without checkpoints."""
     started_at: str = field(default_factory=utc_now)
     """Start of this run of the thread: ISO 8601, UTC."""
+    answers: Answers = field(default_factory=dict)
+    """Answers to interrupts of the whole tree, by their ids."""
     emit_to: Callable[[RunEvent], None] | None = None
     """Receiver of a sub-run's events; None for the root, which has its own stream."""
 

@@ -11,8 +11,14 @@ from langchain_core.documents import Document
 
 from ...modules.errors import ThreadMismatch
 from ...modules.llm.factory import temperature_of
+from ...modules.llm.wrapper import model_fingerprint
 from ...modules.reader.multistep_prompts import STEP_PROMPTS
-from ...modules.reader.prompts import CLOSED_BOOK_PROMPTS, DIGEST, READER_PROMPTS, STRATEGY_PROMPTS
+from ...modules.reader.prompts import (
+    CLOSED_BOOK_PROMPTS,
+    DIGEST,
+    READER_PROMPTS,
+    STRATEGY_PROMPTS,
+)
 from .context import RagContext
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
@@ -36,8 +42,8 @@ def fingerprint_of(
     ``repeat`` distinguishes repeats of one question, and ``extra`` describes further inputs (``extra_inputs``).
     """
     limits, prompts = services.limits, services.prompts
-    parts = {"query": query, "system": system, "reader.model": services.reader.model, "repeat": str(repeat)}
-    parts |= extra or {}
+    parts = {"query": query, "system": system, "repeat": str(repeat), **(extra or {})}
+    parts |= {f"reader.{key}": value for key, value in model_fingerprint(services.reader).items()}
     if source:
         parts["system.source"] = source
         if prompts:  # its nodes may use any of them

@@ -1,21 +1,21 @@
-"""LangGraph's SQLite saver for async graphs, with one trip to its thread for each operation."""
+"""LangGraph's SQLite saver for async graphs, in files that processes share."""
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from filelock import FileLock
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
+
+from .threaded_saver import ThreadedSaver
 
 T = TypeVar("T")
 
@@ -30,39 +30,21 @@ _QUICK_COMMITS = "PRAGMA synchronous=NORMAL"
 waits for the disk at every verdict."""
 
 
-class ThreadedSqliteSaver(SqliteSaver):
-    """Runs the synchronous saver in a thread of its own.
+class ThreadedSqliteSaver(ThreadedSaver):
+    """LangGraph's synchronous saver in a thread of its own.
 
     ``AsyncSqliteSaver`` needs three to six trips to its thread for one checkpoint, each several times as slow as
     SQLite's own work.
     """
 
-    def __init__(
-        self, path: Path, connection: sqlite3.Connection, *, serde: SerializerProtocol, errors: StoreErrors
-    ) -> None:
+    inner: SqliteSaver
+
+    def __init__(self, path: Path, inner: SqliteSaver, *, errors: StoreErrors) -> None:
         """Use ``open_sqlite`` instead, which also creates the tables."""
-        super().__init__(connection, serde=serde)
+        super().__init__(inner)
         self._path = path.resolve()
         self._file = _identity_of(self._path)
         self._errors = errors
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint."""
-        return await self._in_thread(partial(self.get_tuple, config))
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """Yield checkpoints; all are read before the first is returned."""
-        found = partial(self.list, config, filter=filter, before=before, limit=limit)
-        for each in await self._in_thread(lambda: list(found())):
-            yield each
 
     async def aput(
         self,
@@ -72,26 +54,21 @@ class ThreadedSqliteSaver(SqliteSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Save a checkpoint; returns its config."""
-        return await self._in_thread(partial(self._put, config, checkpoint, metadata, new_versions))
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Save the writes of a task on top of a checkpoint."""
-        await self._in_thread(partial(self.put_writes, config, writes, task_id, task_path))
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete all checkpoints of a thread."""
-        await self._in_thread(partial(self.delete_thread, thread_id))
+        return await self.in_thread(partial(self._put, config, checkpoint, metadata, new_versions))
 
     async def akeep_latest(self, thread_id: str) -> None:
         """Delete all checkpoints of a thread but the newest, which LangGraph's saver for SQLite cannot do."""
-        await self._in_thread(partial(self._keep_latest, thread_id))
+        await self.in_thread(partial(self._keep_latest, thread_id))
 
     async def aclose(self) -> None:
         """Close the file once everything is written."""
-        await self._in_thread(self.conn.close)
-        self._thread.shutdown(wait=False)
+        await self.in_thread(self.inner.conn.close)
+        self.end_thread()
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Run work in the saver's thread."""
+        with self._errors():
+            return await super().in_thread(work)
 
     def _put(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, versions: ChannelVersions
@@ -100,18 +77,14 @@ class ThreadedSqliteSaver(SqliteSaver):
             raise sqlite3.OperationalError(
                 "its file was deleted or replaced while it was open; close the session or graph to start a new one"
             )
-        return self.put(config, checkpoint, metadata, versions)
+        return self.inner.put(config, checkpoint, metadata, versions)
 
     def _keep_latest(self, thread_id: str) -> None:
         newest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
-        with self.cursor() as cursor:
+        with self.inner.cursor() as cursor:
             for table in ("checkpoints", "writes"):
                 where = f"thread_id = :thread AND checkpoint_ns = '' AND checkpoint_id < {newest}"
                 cursor.execute(f"DELETE FROM {table} WHERE {where}", {"thread": thread_id})
-
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        with self._errors():
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
 def open_sqlite(path: Path, *, serde: SerializerProtocol, errors: StoreErrors) -> ThreadedSqliteSaver:
@@ -122,7 +95,7 @@ def open_sqlite(path: Path, *, serde: SerializerProtocol, errors: StoreErrors) -
     """
     connection = sqlite3.connect(path, check_same_thread=False, timeout=_BUSY_TIMEOUT_S)
     try:
-        saver = ThreadedSqliteSaver(path, connection, serde=serde, errors=errors)
+        saver = SqliteSaver(connection, serde=serde)
         # Switching to WAL fails at once if another process does it, whatever the busy timeout.
         with FileLock(path.with_name(path.name + ".lock")):
             saver.setup()
@@ -130,7 +103,7 @@ def open_sqlite(path: Path, *, serde: SerializerProtocol, errors: StoreErrors) -
     except BaseException:
         connection.close()
         raise
-    return saver
+    return ThreadedSqliteSaver(path, saver, errors=errors)
 
 
 def _identity_of(path: Path) -> tuple[int, int] | None:

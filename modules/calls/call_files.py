@@ -1,4 +1,4 @@
-"""Databases of model calls, such as their journal: a file in SQLite, or tables in PostgreSQL."""
+"""Databases of model calls, such as their journal: a file in SQLite, tables in PostgreSQL, or in memory."""
 
 from __future__ import annotations
 
@@ -144,6 +144,35 @@ class SqliteCallFile:
     def close(self) -> None:
         """Close both connections."""
         self._at_once.close()
+        self._connection.close()
+
+
+class MemoryCallFile:
+    """Tables that live as long as their graph is open, like checkpoints in memory."""
+
+    name = "in memory"
+
+    def __init__(self, tables: Tables) -> None:
+        """Create the tables."""
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self.write(tables.statements(prefix="", binary="BLOB"))
+
+    def write_at_once(self, statement: Statement) -> bool:
+        """Execute one statement."""
+        self._connection.execute(*statement)
+        return True
+
+    def write(self, statements: Iterable[Statement]) -> None:
+        """Execute the statements."""
+        for statement in statements:
+            self._connection.execute(*statement)
+
+    def read(self, statement: Statement) -> list[tuple[object, ...]]:
+        """Return all rows of a query."""
+        return self._connection.execute(*statement).fetchall()
+
+    def close(self) -> None:
+        """Delete everything."""
         self._connection.close()
 
 

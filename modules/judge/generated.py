@@ -13,6 +13,7 @@ from ..errors import BudgetSpent, ModelCallError, ModelSetupError
 from ..formats import storable
 from ..llm.endpoint import ChatLLM
 from ..llm.json_reply import JsonChat, ReplyProblem, asked_again, parse_json_reply
+from ..llm.wrapper import model_fingerprint
 from .contract import Score, Verdict, sub_question_problem
 from .prompts import GENERATED_JUDGE, JUDGE_SCHEMA, judge_messages
 
@@ -73,6 +74,7 @@ class GeneratedJudge:
         self, llm: ChatLLM, *, max_repairs: int = 2, max_tokens: int = 2048, prompts: Prompts = DEFAULT_PROMPTS
     ) -> None:
         """Allow ``max_repairs`` further calls after an unusable reply, each of at most ``max_tokens`` tokens."""
+        self._llm = llm
         self._chat = JsonChat(llm, max_tokens=max_tokens)
         self._max_repairs = max_repairs
         self._max_tokens = max_tokens
@@ -82,7 +84,7 @@ class GeneratedJudge:
         """Return kind, model, prompt version and the limits of a reply."""
         return {
             "kind": "generated",
-            "model": self._chat.model,
+            **model_fingerprint(self._llm),
             "prompt": self._prompts.version(GENERATED_JUDGE),
             "max_repairs": str(self._max_repairs),
             "max_tokens": str(self._max_tokens),

@@ -17,6 +17,7 @@ from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
 from ..errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
 from ..llm.endpoint import CallOptions, ChatLLM
+from ..llm.wrapper import model_fingerprint
 from .contract import Judge, Verdict, sub_question_problem
 from .prompts import LOGPROB_JUDGE, alone_messages, needed_messages, sub_question_messages
 from .thresholds import LogprobThresholds, thresholds_for
@@ -91,7 +92,7 @@ class LogprobJudge:
         alone = self._thresholds.alone
         own = {
             "kind": "logprob",
-            "model": self._llm.model,
+            **model_fingerprint(self._llm),
             "prompt": self._prompts.version(LOGPROB_JUDGE),
             "threshold_needed": str(self._thresholds.needed),
             "threshold_alone": "" if alone is None else str(alone),

@@ -31,6 +31,9 @@ class LangChainRetriever:
         RagContext(reader=llm, judge=judge, retriever=LangChainRetriever(retriever, version="2026-11"))
     """
 
+    calls_back = True
+    """LangChain's callbacks hear of its searches."""
+
     def __init__(self, inner: BaseRetriever, *, version: str = "") -> None:
         """``version`` is part of the fingerprint: change it with what the retriever searches or how."""
         self._inner = inner
@@ -58,6 +61,7 @@ class OwnRetriever:
     def __init__(self, inner: ChunkRetriever, part: Part, made_with: Mapping[str, str]) -> None:
         """``made_with``: what else the retriever was made with, for the fingerprint."""
         self._inner = inner
+        self.calls_back = bool(getattr(inner, "calls_back", False))
         self._part = part
         self._made_with = made_with
 
@@ -84,7 +88,7 @@ def needs_index(given: object) -> bool:
     """
     part = part_of("retriever", given)
     wanted = wanted_by(part) if needs_making(part) else frozenset()
-    return wanted is None or "index" in wanted
+    return wanted is None or not wanted.isdisjoint(("index", "vector_store"))
 
 
 def create_own_retriever(given: object, *, index: Index | None, topk: int, settings: Settings) -> ChunkRetriever:
@@ -101,7 +105,8 @@ def create_own_retriever(given: object, *, index: Index | None, topk: int, setti
         SettingsError: It cannot be imported or made, or is no retriever.
     """
     part = part_of("retriever", given)
-    retriever = made(part, index=index, topk=topk, settings=settings)
+    # A subclass of Retriever has the index for its vector store.
+    retriever = made(part, index=index, vector_store=index, topk=topk, settings=settings)
     if not all(callable(getattr(retriever, method, None)) for method in ("fingerprint", "asearch")):
         if not isinstance(retriever, BaseRetriever):
             raise SettingsError(

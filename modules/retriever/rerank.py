@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ..addresses import Address
+from ..addresses import Address, with_addresses
 from ..errors import ModelCallError, SearchArgumentError, SettingsError, error_class_of
 from ..llm.attempts import endpoint_failure
 from ..redaction import starred
@@ -257,3 +257,38 @@ def _refuse_unknown(params: RankerParams, allowed: set[str], ranker: str) -> Non
             f"ranker_params {', '.join(unknown)} are unknown to ranker_type={ranker!r}. "
             f"Allowed: {', '.join(sorted(allowed))}."
         )
+
+
+def fusion_of(ranker_type: object, params: object, fields: Sequence[str]) -> BaseRanker:
+    """Return the ranker that fuses the hits of fields, also those of a coarse search before a rerank model.
+
+    Raises:
+        SearchArgumentError: There is no such ranker, or its parameters do not fit.
+    """
+    if ranker_type == "model" and isinstance(params, Mapping):
+        ranker_type, params = params.get("pre_ranker_type", "rrf"), params.get("pre_ranker_params", {})
+    if not isinstance(ranker_type, str) or ranker_type not in RANKERS or not isinstance(params, Mapping):
+        raise SearchArgumentError(
+            f"ranker_type={ranker_type!r} with parameters {without_secrets(repr(params))} is not allowed. "
+            f"Allowed types: {', '.join(RANKERS)} and, after one of these, model; parameters are a mapping."
+        )
+    return RANKERS[ranker_type](params, fields)
+
+
+_MODEL_PARAMS = ("model", "timeout_s", "pre_topk", "pre_ranker_type", "pre_ranker_params")
+
+
+def model_of(params: RankerParams) -> tuple[str | RerankModel, float]:
+    """Return the rerank model, or its spec, and its time-out in seconds from the parameters of ``model``.
+
+    Raises:
+        SearchArgumentError: They name no model, or something else than is allowed.
+    """
+    unknown = sorted(params.keys() - set(_MODEL_PARAMS))
+    model, timeout_s = params.get("model"), params.get("timeout_s", RERANK_TIMEOUT_S)
+    if unknown or not isinstance(model, str | RerankModel) or not isinstance(timeout_s, int | float):
+        raise SearchArgumentError(
+            f"ranker_params {with_addresses(params)!r} do not fit ranker_type='model'. Needed: model, such as "
+            f"'dashscope:gte-rerank-v2' or 'URL#MODEL'. Allowed besides: {', '.join(_MODEL_PARAMS[1:])}."
+        )
+    return model, timeout_s

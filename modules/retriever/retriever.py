@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -18,13 +19,12 @@ from pymilvus.client.abstract import BaseRanker
 
 from ..addresses import with_addresses
 from ..calls.usage import CallMeter
-from ..errors import SearchArgumentError
+from ..errors import NoFailure, SearchArgumentError
 from ..index.connection import explained
 from ..index.content import content_digest
 from ..index.dense_fields import embedder_name
 from ..index.index import Index
-from ..settings import without_secrets
-from .rerank import RANKERS, RERANK_TIMEOUT_S, RankerParams, RerankModel, create_reranker
+from .rerank import RankerParams, RerankModel, create_reranker, fusion_of, model_of
 from .search import (
     Hits,
     Request,
@@ -35,15 +35,15 @@ from .search import (
     best_hits,
     chosen_fields,
     describe_target,
+    params_by_field,
     query_data,
 )
+from .subclasses import check_overrides, subclass_fingerprint
 
 logger = logging.getLogger(__name__)
 
 PRE_TOPK = 10
-_MODEL_PARAMS = ("model", "timeout_s", "pre_topk", "pre_ranker_type", "pre_ranker_params")
-_SEARCHES = frozenset({"get_similar_chunk_with_score", "_get_relevant_documents", "_aget_relevant_documents"})
-"""Search methods besides ``asearch``."""
+_PLAIN_ATTRIBUTES = ("search_type", "topk", "ranker_type", "score_threshold", "rerank_input_top_n", "expr")
 
 
 class Retriever(BaseRetriever):
@@ -53,6 +53,17 @@ class Retriever(BaseRetriever):
 
         retriever = Retriever(index, topk=5, search_type="hybrid")
         documents = retriever.invoke("gasket of a Rating F40 flange")
+
+    A subclass overrides ``search``, through which every search goes, and may have fields of its own::
+
+        class NewestFirst(Retriever):
+            field: str = "year"
+
+            def search(self, query, *, meter):
+                hits = super().search(query, meter=meter)
+                return sorted(hits, key=lambda hit: -hit[0].metadata.get(self.field, 0))
+
+        retriever = NewestFirst(index, topk=5, field="edition")
 
     Args:
         vector_store: An ``Index``, or the LangChain vector store of a collection (``index.vector_store``).
@@ -105,7 +116,10 @@ class Retriever(BaseRetriever):
         expr: str = "",
         *,
         distinct_texts: bool = True,
+        **own: Any,
     ) -> None:
+        if unknown := sorted(own.keys() - type(self).model_fields):
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(unknown)}.")
         super().__init__(  # type: ignore[call-arg]  # the type checker takes the base's fields for all
             vector_store=vector_store,
             topk=topk,
@@ -118,14 +132,25 @@ class Retriever(BaseRetriever):
             rerank_input_top_n=rerank_input_top_n,
             expr=expr,
             distinct_texts=distinct_texts,
+            **own,
         )
 
     def __init_subclass__(cls, **kwargs: object) -> None:
-        """Refuse a subclass whose own search graphs would not call."""
+        """Refuse a subclass of which some searches would be its own and others not."""
         super().__init_subclass__(**kwargs)
-        own = sorted(_SEARCHES.intersection(vars(cls)))
-        if own and cls.asearch is Retriever.asearch:
-            raise TypeError(f"{cls.__name__} overrides {', '.join(own)}, but graphs search by asearch: override that.")
+        check_overrides(cls)
+
+    def search(self, query: str, *, meter: CallMeter) -> Hits:
+        """Return what every search returns, and a subclass overrides; see ``get_similar_chunk_with_score``.
+
+        Graphs call it in a thread. Embedding and rerank calls are recorded by ``meter``.
+        """
+        # A cancelled asearch leaves its thread running, which must neither use a closed index nor reopen it.
+        with self.vector_store.searches.entered() if isinstance(self.vector_store, Index) else nullcontext():
+            self.check_args()
+            if self.ranker_type == "model":
+                return self.search_with_rerank_model(query, meter=meter)
+            return self._above_threshold(self._coarse_search(query, meter))
 
     def get_similar_chunk_with_score(self, query: str) -> Hits:
         """Return the best chunks with their scores, best first; higher is better for every backend and metric.
@@ -139,11 +164,11 @@ class Retriever(BaseRetriever):
             CollectionError: The collection cannot be searched.
             ModelCallError: The query could not be embedded.
         """
-        return self._search(query, _unread_meter())
+        return self.search(query, meter=_unread_meter())
 
     async def asearch(self, query: str, *, meter: CallMeter) -> Hits:
         """Search in a thread; embedding and rerank calls are recorded by ``meter``."""
-        return await asyncio.to_thread(self._search, query, meter)
+        return await asyncio.to_thread(self.search, query, meter=meter)
 
     def check_args(self) -> list[VectorField]:
         """Return the fields of a search, in order.
@@ -186,7 +211,9 @@ class Retriever(BaseRetriever):
         try:
             order = model.rerank(query, [chunk.page_content for chunk, _ in candidates], self.topk)
             hits = [(candidates[position][0], float(score)) for position, score in order]
-        except Exception as error:  # noqa: BLE001 - a rerank model of any kind must not end a run
+        except Exception as error:
+            if isinstance(error, NoFailure):
+                raise
             logger.warning("The rerank model %s failed, the coarse order is kept: %s", model.name, error)
             meter.record(kind="rerank", model=model.name, started=started, error=f"{type(error).__name__}: {error}")
             return coarse[: self.topk]
@@ -195,6 +222,9 @@ class Retriever(BaseRetriever):
 
     def fingerprint(self) -> dict[str, str]:
         """Return all that determines a query's hits: collection, content, embedders, attributes; no secret.
+
+        A subclass has its class path, the digests of its source and of its own fields besides; what else changes its
+        hits, it adds to this.
 
         Raises:
             SearchArgumentError: An attribute does not fit.
@@ -206,16 +236,10 @@ class Retriever(BaseRetriever):
         if isinstance(model := params.get("model"), RerankModel):
             params["model"] = model.name
         embedders = {field.name: embedder_name(field.embedder) for field in fields if field.embedder is not None}
-        attributes = {
-            "search_type": self.search_type,
+        attributes = {name: getattr(self, name) for name in _PLAIN_ATTRIBUTES} | {
             "search_fields": [field.name for field in fields],
             "search_params": self._params_by_field(fields),
-            "topk": self.topk,
-            "ranker_type": self.ranker_type,
             "ranker_params": params,
-            "score_threshold": self.score_threshold,
-            "rerank_input_top_n": self.rerank_input_top_n,
-            "expr": self.expr,
             "distinct_texts": self.distinct_texts,
             "embedders": embedders,
             "indexes": {field.name: [field.metric, field.index_type] for field in fields},
@@ -224,8 +248,12 @@ class Retriever(BaseRetriever):
             name: json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
             for name, value in attributes.items()
         }
-        own_class = {} if type(self) is Retriever else {"class": f"{type(self).__module__}.{type(self).__qualname__}"}
-        return {"collection": self._store().collection_name, "content": digest, **texts, **own_class}
+        return {
+            "collection": self._store().collection_name,
+            "content": digest,
+            **texts,
+            **subclass_fingerprint(self, base=Retriever),
+        }
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         return as_documents(self.get_similar_chunk_with_score(query))
@@ -234,14 +262,6 @@ class Retriever(BaseRetriever):
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
         return as_documents(await self.asearch(query, meter=_unread_meter()))
-
-    def _search(self, query: str, meter: CallMeter) -> Hits:
-        # A cancelled asearch leaves its thread running, which must neither use a closed index nor reopen it.
-        with self.vector_store.searches.entered() if isinstance(self.vector_store, Index) else nullcontext():
-            self.check_args()
-            if self.ranker_type == "model":
-                return self.search_with_rerank_model(query, meter=meter)
-            return self._above_threshold(self._coarse_search(query, meter))
 
     def _coarse_search(self, query: str, meter: CallMeter) -> Hits:
         if self.search_type == "hybrid":
@@ -278,26 +298,10 @@ class Retriever(BaseRetriever):
         return pre_topk
 
     def _fusion(self, fields: Sequence[VectorField]) -> BaseRanker:
-        ranker_type: object = self.ranker_type
-        params: object = self.ranker_params or {}
-        if ranker_type == "model" and isinstance(params, Mapping):
-            ranker_type, params = params.get("pre_ranker_type", "rrf"), params.get("pre_ranker_params", {})
-        if not isinstance(ranker_type, str) or ranker_type not in RANKERS or not isinstance(params, Mapping):
-            raise SearchArgumentError(
-                f"ranker_type={ranker_type!r} with parameters {without_secrets(repr(params))} is not allowed. "
-                f"Allowed types: {', '.join(RANKERS)} and, after one of these, model; parameters are a mapping."
-            )
-        return RANKERS[ranker_type](params, [field.name for field in fields])
+        return fusion_of(self.ranker_type, self.ranker_params or {}, [field.name for field in fields])
 
     def _rerank_model(self) -> RerankModel:
-        params = self.ranker_params or {}
-        unknown = sorted(params.keys() - set(_MODEL_PARAMS))
-        model, timeout_s = params.get("model"), params.get("timeout_s", RERANK_TIMEOUT_S)
-        if unknown or not isinstance(model, str | RerankModel) or not isinstance(timeout_s, int | float):
-            raise SearchArgumentError(
-                f"ranker_params {with_addresses(params)!r} do not fit ranker_type='model'. Needed: model, such as "
-                f"'dashscope:gte-rerank-v2' or 'URL#MODEL'. Allowed besides: {', '.join(_MODEL_PARAMS[1:])}."
-            )
+        model, timeout_s = model_of(self.ranker_params or {})
         if not isinstance(model, str):
             return model
         if self._model is None or self._model[0] != (model, timeout_s):
@@ -305,13 +309,7 @@ class Retriever(BaseRetriever):
         return self._model[1]
 
     def _params_by_field(self, fields: Sequence[VectorField]) -> dict[str, SearchParams | None]:
-        given = [self.search_params] if isinstance(self.search_params, Mapping) else self.search_params
-        if given is not None and len(given) != len(fields):
-            raise SearchArgumentError(
-                f"There are {len(given)} search_params for {len(fields)} fields "
-                f"({', '.join(field.name for field in fields)}). Give one mapping a field, in their order, or None."
-            )
-        return {field.name: given[position] if given else None for position, field in enumerate(fields)}
+        return params_by_field(self.search_params, [field.name for field in fields])
 
     def _check_args(self, search_type: str) -> list[VectorField]:
         if not isinstance(self.topk, int) or self.topk < 1:

@@ -301,3 +301,20 @@ def query_data(field: VectorField, query: str, meter: CallMeter) -> QueryData:
         raise
     meter.record(kind="embedding", model=name, started=started)
     return vector
+
+
+def params_by_field(
+    given: Sequence[SearchParams] | SearchParams | None, fields: Sequence[str]
+) -> dict[str, SearchParams | None]:
+    """Return the search parameters of each field; None for defaults.
+
+    Raises:
+        SearchArgumentError: There are not as many parameters as fields.
+    """
+    each = [given] if isinstance(given, Mapping) else given
+    if each is not None and len(each) != len(fields):
+        raise SearchArgumentError(
+            f"There are {len(each)} search_params for {len(fields)} fields ({', '.join(fields)}). "
+            "Give one mapping a field, in their order, or None."
+        )
+    return {field: each[position] if each else None for position, field in enumerate(fields)}

@@ -37,6 +37,7 @@ from .modules.errors import ModelCallError as ModelCallError
 from .modules.errors import ThreadMismatch as ThreadMismatch
 from .modules.errors import UnknownThread as UnknownThread
 from .modules.errors import UserError as UserError
+from .modules.from_langchain import from_langchain as from_langchain
 from .modules.index.factory import open_index as open_index
 from .modules.index.index import Index as Index
 from .modules.index.plan import IndexReport as IndexReport

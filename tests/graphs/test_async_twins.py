@@ -23,7 +23,7 @@ from judgetree.graphs.threads.context import RagContext
 from tests.graphs.conversation.talk import CLASS, OIL, SCREW, TABLE, TalkingLLM, open_conversations, settings_in
 from tests.graphs.fakes import TableRetriever
 
-WITHOUT_WORK: Final = {"chat", "conversation", "thread_key", "transcripts_of"}
+WITHOUT_WORK: Final = {"as_state_graph", "chat", "conversation", "get_graph", "thread_key", "transcripts_of"}
 """Verbs that read and write nothing."""
 CLASSES = (Conversation, Conversations, RagSession, RagGraph)
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -121,6 +121,10 @@ VERBS: dict[type, dict[str, tuple[Call, See]]] = {
         "stream": (lambda verb, graph: verb(OIL, stream_mode="updates"), lambda found, graph: [*map(list, found)]),
         "get_state": (lambda verb, graph: verb(THREAD), lambda found, graph: found == graph.get_state(THREAD)),
         "get_state_history": (lambda verb, graph: verb(THREAD, limit=2), lambda found, graph: [s.next for s in found]),
+        "update_state": (
+            lambda verb, graph: verb(THREAD, {"answer": "M8"}),
+            lambda config, graph: (graph.get_state(THREAD).values["answer"], list(config["configurable"])),
+        ),
         "list_threads": (lambda verb, graph: verb(limit=5), lambda found, graph: found == graph.list_threads()),
         "close": (lambda verb, graph: verb(), result_itself),
     },

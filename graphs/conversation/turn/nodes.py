@@ -32,6 +32,7 @@ from ....modules.reader.refusals import is_refusal
 from ....modules.reader.strategies import digested
 from ...rag.run_start import RagInput
 from ...rag.search_tree import SearchTree
+from ...threads.interrupts import INTERRUPTS, raise_interrupts
 from ...threads.state import RagState
 from ...tree.nodes import walk_chunks
 from .calls import answer_live, ask_json, ask_text
@@ -218,6 +219,7 @@ async def call_rag(state: TurnState, runtime: Runtime[TurnContext]) -> Update:
         final = await _run_rag(_rag_input(state, context), config, context)
     except ThreadMismatch as error:
         raise ThreadMismatch(f"{error} In a conversation: ask again with regenerate=True, for a new turn.") from error
+    raise_interrupts(final)
     answer, status = final["answer"], final["status"]
     nothing_found = context.services.retriever is not None and not final.get("similar_chunks")
     if nothing_found and context.options.response_if_no_docs_found is not None:
@@ -297,7 +299,7 @@ async def _run_rag(given: RagInput, config: RunnableConfig, context: TurnContext
         else:
             context.emit(event["node"], event)
     snapshot = await context.rag.aget_state(config)
-    return cast(RagState, snapshot.values)
+    return cast(RagState, {**snapshot.values, INTERRUPTS: snapshot.interrupts})
 
 
 async def _found_by(final: RagState, thread_id: str, context: TurnContext) -> tuple[list[ChunkRef], UsageTotals]:

@@ -10,6 +10,7 @@ import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langgraph.types import interrupt
 
 from judgetree import Verdict, evaluation
 from judgetree.app.scripted.server import ScriptedServer
@@ -81,6 +82,16 @@ class Ladders(BaseRetriever):
         return [Document(page_content="Ladders are painted grey.", metadata={"source": "deep/ladders.txt"})]
 
 
+class AskingJudge:
+    """A judge that wants to ask a person."""
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"kind": "asking"}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        return Verdict(status="judged", score=interrupt(f"Does {chunk.page_content[:9]!r} help?"))
+
+
 class NoJudge:
     """A judge that finds nothing useful."""
 
@@ -118,7 +129,7 @@ def test_parts_by_import_path_are_measured_like_the_built_in_ones(tmp_path: Path
         {"systems": ("naive",), "retriever": "mine:OneRung"},
     ],
 )
-def test_another_source_of_a_part_is_another_run(tmp_path: Path, settings: Settings, part: dict[str, object]) -> None:
+def test_anothersource_of_a_part_is_another_run(tmp_path: Path, settings: Settings, part: dict[str, object]) -> None:
     keys = {**KEYS, **part}
     evaluation.run(out=tmp_path / "run", settings=settings, **keys)
     Path("mine.py").write_text(f"{PARTS}\n# another version\n", encoding="utf-8")
@@ -169,3 +180,11 @@ def test_a_part_that_is_none_is_refused_before_anything_is_asked(
 ) -> None:
     with pytest.raises(SettingsError, match=problem):
         evaluation.run(out=tmp_path / "run", settings=settings, **{**KEYS, "corpus": "./docs", **keys})
+
+
+def test_a_question_that_is_interrupted_is_a_failed_row_that_says_so(tmp_path: Path, settings: Settings) -> None:
+    keys = {**KEYS, "systems": ("naive", "judge"), "judge": AskingJudge(), "retriever": "mine:OneRung"}
+    report = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    rows = report.questions.set_index("system")
+    assert rows["status"].tolist() == ["refused", "failed"]
+    assert "waits for an answer to: \"Does 'Ladders a' help?\"" in rows.loc["judge", "error"]

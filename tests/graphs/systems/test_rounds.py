@@ -44,8 +44,10 @@ Reply = Callable[[Sequence[Message]], str]
 def test_nodes_and_routes_stay_on_the_loop(system: str) -> None:
     """LangGraph runs plain functions in a thread, where they wait behind searches."""
     with SYSTEMS[system].build() as graph:
-        nodes = {name: node.runnable for name, node in graph._builder.nodes.items()}
-        routes = {name: branch.path for routes in graph._builder.branches.values() for name, branch in routes.items()}
+        nodes = {name: node.runnable for name, node in graph._stored.builder.nodes.items()}
+        routes = {
+            name: branch.path for routes in graph._stored.builder.branches.values() for name, branch in routes.items()
+        }
     assert [name for name, work in (nodes | routes).items() if getattr(work, "func", None) is not None] == []
 
 

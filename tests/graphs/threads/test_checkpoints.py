@@ -208,7 +208,7 @@ def test_a_file_that_another_program_has_locked_is_waited_for(tmp_path: Path) ->
     async def wait_s() -> float:
         async with open_checkpointer(f"sqlite:///{tmp_path / 'c.sqlite'}") as saver:
             assert isinstance(saver, ThreadedSqliteSaver)
-            return float(saver.conn.execute("PRAGMA busy_timeout").fetchone()[0]) / 1000
+            return float(saver.inner.conn.execute("PRAGMA busy_timeout").fetchone()[0]) / 1000
 
     assert asyncio.run(wait_s()) == 30
 

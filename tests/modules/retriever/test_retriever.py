@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
@@ -18,8 +19,10 @@ from judgetree.modules.errors import CollectionError, ModelCallError, SearchArgu
 from judgetree.modules.index.connection import MilvusConnection, is_address
 from judgetree.modules.index.content import text_in
 from judgetree.modules.index.index import Index
+from judgetree.modules.retriever.own import create_own_retriever, needs_index
 from judgetree.modules.retriever.retriever import Retriever
 from judgetree.modules.retriever.search import FETCH_AT_LEAST, Hits, VectorField, chosen_fields, similarity
+from judgetree.modules.settings import load_settings
 from tests.modules.conftest import drop_collection
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 from tests.modules.rerank_server import RerankServer
@@ -460,22 +463,72 @@ class TestFingerprint:
         assert '"test:broken"' in retriever.fingerprint()["ranker_params"]
 
 
-def test_subclass_whose_search_graphs_would_not_call_is_refused() -> None:
-    with pytest.raises(TypeError, match="Deaf overrides get_similar_chunk_with_score, but graphs search by asearch"):
-
-        class Deaf(Retriever):
-            def get_similar_chunk_with_score(self, query: str) -> Hits:
-                return []
+# --- subclasses ---
 
 
-def test_subclass_with_a_search_of_its_own_has_another_fingerprint(animals: Index) -> None:
-    class Own(Retriever):
-        async def asearch(self, query: str, *, meter: CallMeter) -> Hits:
-            return []
+class Shouting(Retriever):
+    """Finds what the base finds, louder."""
 
-    plain, own = Retriever(animals).fingerprint(), Own(animals).fingerprint()
-    assert own.items() - plain.items() == {("class", f"{Own.__module__}.{Own.__qualname__}")}
-    assert plain.keys() <= own.keys()
+    mark: str = "!"
+    words: frozenset[str] = frozenset()
+
+    def search(self, query: str, *, meter: CallMeter) -> Hits:
+        hits = super().search(query, meter=meter)
+        return [
+            (chunk.model_copy(update={"page_content": chunk.page_content.upper() + self.mark}), score)
+            for chunk, score in hits
+        ]
+
+
+def test_every_search_of_a_subclass_is_its_own(animals: Index) -> None:
+    retriever = Shouting(animals, 1, mark="?")
+    meter = CallMeter(node="retrieve")
+    [(plain, _)] = Retriever(animals, 1).get_similar_chunk_with_score("cat")
+    found = [
+        retriever.invoke("cat")[0],
+        asyncio.run(retriever.ainvoke("cat"))[0],
+        retriever.get_similar_chunk_with_score("cat")[0][0],
+        asyncio.run(retriever.asearch("cat", meter=meter))[0][0],
+    ]
+    assert {chunk.page_content for chunk in found} == {plain.page_content.upper() + "?"}
+
+
+def test_subclasses_that_differ_have_other_fingerprints(animals: Index) -> None:
+    class Other(Shouting):
+        pass
+
+    made = [
+        Retriever(animals),
+        Shouting(animals),
+        Shouting(animals, mark="?"),
+        Shouting(animals, words=frozenset("ab")),
+        Other(animals),
+    ]
+    prints = [each.fingerprint() for each in made]
+    assert len({tuple(sorted(each.items())) for each in prints}) == len(made)
+    assert Shouting(animals, words=frozenset("ba")).fingerprint() == prints[3]
+    assert prints[1].items() - prints[0].items() >= {("class", f"{Shouting.__module__}.Shouting")}
+    assert prints[0].keys() <= prints[1].keys()
+
+
+@pytest.mark.parametrize("name", ["asearch", "get_similar_chunk_with_score", "_get_relevant_documents"])
+def test_a_subclass_of_which_some_searches_would_be_the_bases_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"Half overrides {name}\. Override search\(self, query, \*, meter\)"):
+        type("Half", (Retriever,), {name: lambda self, query: []})
+
+
+def test_a_field_that_a_subclass_lacks_is_refused(animals: Index) -> None:
+    with pytest.raises(TypeError, match="Shouting has no field marks"):
+        Shouting(animals, marks="?")
+
+
+@pytest.mark.parametrize("given", [Shouting, functools.partial(Shouting, mark="?")])
+def test_a_subclass_is_made_for_a_session_from_its_index(animals: Index, given: object) -> None:
+    assert needs_index(given)
+    retriever = create_own_retriever(given, index=animals, topk=1, settings=load_settings())
+    [(chunk, _)] = asyncio.run(retriever.asearch("cat", meter=CallMeter(node="retrieve")))
+    assert chunk.page_content == chunk.page_content.upper()
+    assert retriever.fingerprint()["own.topk"] == "1"
 
 
 @pytest.mark.parametrize("search_type", ["sparse", "dense", "hybrid"])

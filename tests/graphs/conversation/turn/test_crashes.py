@@ -8,16 +8,31 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from langchain_core.documents import Document
+from langgraph.types import interrupt
 
 from judgetree.graphs.conversation.conversation import FIRST
 from judgetree.graphs.conversation.turn.context import TurnLimits
+from judgetree.graphs.conversation.turn.events import Listener
 from judgetree.graphs.conversations import Conversations
 from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import CollectionError, MilvusFailure, ModelCallError, SettingsError
 from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.memory.turns import QaPair
 from tests.graphs.conversation.killed_talk import kill_turns
-from tests.graphs.conversation.talk import ANSWERS, CLASS, DOWN, OIL, SCREW, TalkingLLM, open_conversations, settings_in
+from tests.graphs.conversation.talk import (
+    ANSWERS,
+    CLASS,
+    DOWN,
+    OIL,
+    SCREW,
+    TABLE,
+    TalkingLLM,
+    open_conversations,
+    settings_in,
+)
+from tests.graphs.fakes import TableRetriever
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 FOLLOW_UP, CALLS = "And its oil?", ["select", "assess", "read"]
@@ -261,3 +276,28 @@ def test_turns_whose_process_is_killed_are_there_once(tmp_path: Path) -> None:
     assert talk.kills == 4
     assert talk.is_whole, talk
     assert talk.calls_made_twice <= talk.kills, "one at most was in flight at each"
+
+
+class AskingRetriever(TableRetriever):
+    """A retriever that wants to ask a person, as long as it is in doubt."""
+
+    in_doubt = True
+
+    async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+        if self.in_doubt:
+            interrupt("Sure?")
+        return await super().asearch(query, meter=meter)
+
+
+@pytest.mark.parametrize("listener", [None, lambda event: None])
+def test_an_interrupted_turn_fails_clearly_and_stays_open(
+    opened: Callable[..., Conversations], listener: Listener | None
+) -> None:
+    retriever = AskingRetriever(TABLE)
+    talk = opened(retriever=retriever).conversation("t")
+    result = talk.ask(CLASS, on_event=listener)
+    assert (result.status, result.answer) == ("failed", "")
+    assert "waits for an answer to: 'Sure?'" in result.error
+    retriever.in_doubt = False
+    again = talk.ask(CLASS, on_event=listener)
+    assert (again.answer, again.turn_id, again.resumed) == ("Delta", result.turn_id, True)

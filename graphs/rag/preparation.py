@@ -1,0 +1,181 @@
+"""Prepares a run: checks its input against the thread, makes its context and counts the calls it has made."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph._internal._constants import CONFIG_KEY_RUNTIME
+from langgraph.runtime import Runtime
+from langgraph.types import Command, StateSnapshot
+
+from ...modules.calls.journal import CallJournal, thread_calls
+from ...modules.calls.record import INTERRUPTED
+from ...modules.calls.transcript_writer import ThreadTranscripts
+from ...modules.calls.usage import CallBudget
+from ...modules.settings import Durability
+from ..threads.context import Compiled, RagContext, RunContext
+from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
+from ..threads.interrupts import answers_of, own_answers
+from ..threads.snapshots import is_finished, is_new_thread
+from ..threads.state import RagState
+from .nested import Outer, inner_config, inner_input, outer_answers, outer_of
+from .run_start import Given, Options, Run, extra_inputs_of, start_of
+from .search_tree import SearchTree
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A call of a graph."""
+
+    given: Given
+    config: RunnableConfig
+    """With a thread id, which is new where ``is_new`` says so."""
+    services: RagContext
+    options: Options
+    """Keyword arguments for LangGraph."""
+    is_new: bool
+    streams: bool
+    outer: Outer | None = None
+
+    @classmethod
+    def of(
+        cls, given: Given, config: RunnableConfig, services: RagContext, options: Options, *, streams: bool
+    ) -> Asked:
+        """Read a call; inside the node of another graph, its thread is that of the node's task."""
+        outer = outer_of(config)
+        if outer is not None:
+            config = inner_config(config, outer)
+        configurable = config.get("configurable", {})
+        thread_id = configurable.get("thread_id")
+        return cls(
+            given=given,
+            config={**config, "configurable": {**configurable, "thread_id": str(thread_id or uuid.uuid4())}},
+            services=services,
+            options=options,
+            is_new=not thread_id,
+            streams=streams,
+            outer=outer,
+        )
+
+    @property
+    def conversation_id(self) -> str:
+        """Id of the conversation that asks; empty without one."""
+        return str(self.config["configurable"].get("conversation_id", ""))
+
+    @property
+    def thread_id(self) -> str:
+        """Id of the thread."""
+        return str(self.config["configurable"]["thread_id"])
+
+
+async def prepare_run(
+    asked: Asked,
+    graph: Compiled,
+    journal: CallJournal | None,
+    transcripts: ThreadTranscripts | None,
+    *,
+    system: str,
+    source: str,
+    durability: Durability,
+) -> Run:
+    """Return the run that a call asks for.
+
+    ``system`` and ``source`` are those of the fingerprint, ``durability`` holds where the call names none.
+
+    Raises:
+        UserError: The input does not fit the thread.
+    """
+    snapshot = await graph.aget_state(asked.config) if graph.checkpointer else None
+    known = None if snapshot is None or is_new_thread(snapshot) else snapshot
+    if asked.outer is not None:
+        asked = replace(asked, given=inner_input(asked.given, graph))
+    start = start_of(asked.given, asked.thread_id, known)
+    fingerprint = await asyncio.to_thread(
+        fingerprint_of,
+        query=start["query"],
+        system=system,
+        source=source,
+        services=asked.services,
+        repeat=int(asked.config["configurable"].get("repeat", 0)),
+        extra=extra_inputs_of(asked.given, start, known),
+    )
+    durability = asked.options.get("durability") or durability
+    context = _context_of(asked, graph, fingerprint, durability)
+    calls = await thread_calls(journal, asked.thread_id, is_new=asked.is_new, transcripts=transcripts)
+    context = replace(context, calls=calls)
+    if known is not None:
+        refuse_mismatch(asked.thread_id, known.values.get("fingerprint") or {}, fingerprint)
+        context = await _continued(context, asked, known)
+    context.budget.hold(asked.thread_id)
+    return Run(
+        context=context,
+        config={**asked.config, "metadata": {**asked.config.get("metadata", {}), **context.metadata()}},
+        options={**asked.options, "durability": durability if graph.checkpointer else None},
+        start=cast(RagState, {**start, "fingerprint": fingerprint})
+        if known is None
+        else own_answers(known, context.answers),
+        finished=cast(RagState, known.values) if known is not None and is_finished(known) else None,
+        outer=asked.outer,
+    )
+
+
+def _context_of(asked: Asked, graph: Compiled, fingerprint: Mapping[str, str], durability: Durability) -> RunContext:
+    return RunContext(
+        services=asked.services,
+        budget=CallBudget(limit=asked.services.limits.max_llm_calls),
+        graph=graph,
+        fingerprint=digest_of(fingerprint),
+        durability=durability,
+        thread_id=asked.thread_id,
+        root_thread_id=asked.thread_id,
+        conversation_id=asked.conversation_id,
+        stream_answer=asked.streams and "custom" in asked.options.get("stream_mode", ()),
+    )
+
+
+async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) -> RunContext:
+    """Return the context with the calls that a known thread has made, and the answers to its interrupts."""
+    made = await _calls_made(context.graph, asked.thread_id)
+    context.budget.used = len(made | (context.calls.known_ids if context.calls else set()))
+    if is_finished(known):
+        return context
+    if isinstance(asked.given, Command):
+        return replace(context, answers=answers_of(asked.given, known, asked.thread_id))
+    return replace(context, answers=outer_answers(asked.outer, known)) if asked.outer is not None else context
+
+
+async def _calls_made(graph: Compiled, thread_id: str) -> set[str]:
+    tree = await SearchTree.afrom_history(graph, thread_id)
+    records = (record for node in tree.query_nodes() for record in node.usage)
+    # Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again.
+    return {record["call_id"] for record in records if record["kind"] == "chat" and record["error"] != INTERRUPTED}
+
+
+async def update_thread(
+    graph: Compiled,
+    config: RunnableConfig,
+    values: Mapping[str, object] | None,
+    as_node: str | None,
+    services: RagContext,
+) -> RunnableConfig:
+    """Write values into a thread; its routes run with the thread's depth and the limits of ``services``."""
+    snapshot = await graph.aget_state(config)
+    thread_id = str(config["configurable"]["thread_id"])
+    context = RunContext(
+        services=services,
+        budget=CallBudget(limit=services.limits.max_llm_calls),
+        graph=graph,
+        fingerprint="",
+        durability="sync",
+        thread_id=thread_id,
+        root_thread_id=thread_id,
+        depth=cast(Mapping[str, int], snapshot.metadata or {}).get("depth", 0),
+    )
+    # LangGraph runs the routes but makes them no runtime.
+    with_runtime = {**config["configurable"], CONFIG_KEY_RUNTIME: Runtime(context=context)}
+    return await graph.aupdate_state({**config, "configurable": with_runtime}, values, as_node)

@@ -1,0 +1,161 @@
+"""Chat models of LangChain as models of judges and readers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata, add_usage
+
+from ..calls.completion import Completion, StreamedMessage, completion_of, refuse_too_long
+from ..calls.growing_text import Listeners, TextListener
+from ..calls.journaled import complete_journaled
+from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
+from ..calls.usage import CallMeter
+from ..errors import JudgetreeError, ModelCallError, NoFailure
+from ..parts import digest_of_fields
+from .attempts import endpoint_failure, redacted_line
+from .endpoint import CallGate
+
+_CALLS_AT_ONCE = 8
+_MAX_REPLY_BYTES = 200_000
+_CUT_OFF = {"max_tokens", "MAX_TOKENS", "length"}
+"""Words of providers for a reply that was cut off for its length."""
+
+
+class LangChainChat:
+    """A chat model of LangChain, which keeps its own temperature, retries and time-outs.
+
+    Its calls are journaled, metered and counted like any other; tokens that it does not report are estimated. Of a
+    call's options it gets ``max_tokens`` and ``top_logprobs`` where it has fields of these names. JSON is asked for in
+    the prompt alone.
+    """
+
+    def __init__(self, chat: BaseChatModel, *, version: str = "", gate: CallGate | None = None) -> None:
+        """See ``from_langchain``."""
+        self._chat = chat
+        self._gate = gate or CallGate(_CALLS_AT_ONCE)
+        self._taken = _field_names(chat)
+        self.model = _name_of(chat)
+        self.temperature = float(getattr(chat, "temperature", None) or 0.0)
+        kind = type(chat)
+        digest = digest_of_fields(chat, besides=BaseChatModel)  # whose metadata name the versions of libraries
+        self.fields = " ".join(filter(None, (f"{kind.__module__}.{kind.__qualname__}", digest, version)))
+        """Class, digest of the settings and version, for fingerprints."""
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
+    ) -> Completion:
+        """Return the journal's reply to the call, or make the call, as ``ChatLLM.complete`` says; one attempt of ours.
+
+        An empty answer is an error, unless ``top_logprobs`` are requested.
+        """
+        listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
+        return await complete_journaled(
+            lambda own: self._call(list(messages), own, options, listeners),
+            messages,
+            options,
+            model=self.model,
+            request=call_key(f"langchain:{self.fields}", self.model, messages, options),
+            meter=meter,
+            listeners=listeners,
+        )
+
+    async def _call(
+        self, messages: list[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
+    ) -> Completion:
+        async with self._gate:
+            started = time.perf_counter()
+            await meter.about_to_send()
+            try:
+                message = await self._message(messages, self._params(options), listeners)
+                completion = completion_of(message)
+                if not completion.text and options.top_logprobs is None:
+                    raise ValueError("the answer is empty")
+            except Exception as error:
+                if isinstance(error, NoFailure | JudgetreeError):
+                    raise
+                failure = self._failure(error)
+                meter.record(kind="chat", model=self.model, started=started, error=str(failure)[:300])
+                raise failure from error
+        listeners.settle(text=completion.text, thinking=completion.thinking)
+        used = message.usage_metadata
+        meter.record(
+            kind="chat",
+            model=self.model,
+            started=started,
+            prompt_tokens=used["input_tokens"] if used else 0,
+            completion_tokens=used["output_tokens"] if used else 0,
+            cut_off=completion.is_cut_off and options.top_logprobs is None,
+        )
+        return completion
+
+    async def _message(self, messages: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
+        if listeners.present:
+            return await self._streamed(messages, params, listeners)
+        message = _normal(await self._chat.ainvoke(messages, **params))
+        refuse_too_long(message, _MAX_REPLY_BYTES)
+        return message
+
+    async def _streamed(self, messages: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
+        if "stream_usage" in self._taken:
+            params = {**params, "stream_usage": True}
+        streamed = StreamedMessage(_MAX_REPLY_BYTES)
+        used: UsageMetadata | None = None
+        async for piece in self._chat.astream(messages, **params):
+            streamed.feed(_normal(piece))
+            used = add_usage(used, piece.usage_metadata) if piece.usage_metadata else used
+            listeners.add(text=streamed.new_text(), thinking=streamed.new_thinking())
+        message = streamed.message()
+        message.usage_metadata = used  # pieces count what they add
+        return message
+
+    def _params(self, options: CallOptions) -> dict[str, Any]:
+        params: dict[str, Any] = {}
+        if options.max_tokens is not None and "max_tokens" in self._taken:
+            params["max_tokens"] = options.max_tokens
+        if options.top_logprobs is not None and "top_logprobs" in self._taken:
+            params |= {"logprobs": True, "top_logprobs": options.top_logprobs}
+        return params
+
+    def _failure(self, error: Exception) -> ModelCallError:
+        found = endpoint_failure(error)
+        what = found.what or redacted_line(error, ())
+        where = f"Model {self.model!r} ({type(self._chat).__name__})"
+        return found.error_class(f"{where} failed: {what}{found.to_do}", status=found.status)
+
+
+def _name_of(chat: BaseChatModel) -> str:
+    names = (getattr(chat, field, None) for field in ("model_name", "model", "model_id", "deployment_name"))
+    return next((name for name in names if isinstance(name, str) and name), type(chat).__name__)
+
+
+def _field_names(chat: BaseChatModel) -> frozenset[str]:
+    fields = type(chat).model_fields
+    return frozenset(fields) | {field.alias for field in fields.values() if field.alias}
+
+
+def _normal(message: AIMessage) -> AIMessage:
+    """Return a message with its reasoning and the reason for its end under the names that OpenAI's have."""
+    metadata, extra = message.response_metadata, message.additional_kwargs
+    ended = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
+    reasoning = extra.get("reasoning_content") or "".join(
+        str(block.get("reasoning", ""))
+        for block in (message.content_blocks if isinstance(message.content, list) else ())
+        if block["type"] == "reasoning"
+    )
+    update: dict[str, Any] = {}
+    if (ended and ended != metadata.get("finish_reason")) or ended in _CUT_OFF:
+        update["response_metadata"] = {**metadata, "finish_reason": "length" if ended in _CUT_OFF else ended}
+    if reasoning and "reasoning" not in extra:
+        update["additional_kwargs"] = {**extra, "reasoning": reasoning}
+    return message.model_copy(update=update) if update else message

@@ -1,0 +1,29 @@
+"""Searches that LangChain's callbacks hear of, as they do of searches by LangChain's own retrievers."""
+
+from __future__ import annotations
+
+from langchain_core.callbacks import AsyncCallbackManager
+from langchain_core.documents import Document
+from langchain_core.runnables.config import var_child_runnable_config
+
+from ..calls.usage import CallMeter
+from .contract import ChunkRetriever
+
+
+async def search_heard(retriever: ChunkRetriever, query: str, meter: CallMeter) -> list[tuple[Document, float]]:
+    """Search, between ``on_retriever_start`` and ``on_retriever_end`` of the handlers of the current run.
+
+    Without handlers it costs nothing. A retriever with a true ``calls_back`` tells them itself.
+    """
+    config = var_child_runnable_config.get() or {}
+    manager = config.get("callbacks")
+    if not isinstance(manager, AsyncCallbackManager) or not manager.handlers or getattr(retriever, "calls_back", False):
+        return await retriever.asearch(query, meter=meter)
+    run = await manager.on_retriever_start(None, query, name=type(retriever).__name__)
+    try:
+        hits = await retriever.asearch(query, meter=meter)
+    except Exception as error:
+        await run.on_retriever_error(error)
+        raise
+    await run.on_retriever_end([chunk for chunk, _ in hits])
+    return hits
