@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Unpack
+from typing import Any, Unpack
+
+from langgraph.types import Command
 
 from ..modules.background_loop import async_twin, blocking
 from .rag.result import RagResult
@@ -13,7 +15,7 @@ from .threads.context import RunEvent
 
 @blocking
 async def ask(
-    question: str | None = None,
+    question: str | Command[Any] | None = None,
     *,
     collection: str = "",
     thread_id: str | None = None,

@@ -17,7 +17,6 @@ from ..modules.addresses import Address
 from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
-from ..modules.from_langchain import from_langchain
 from ..modules.index.factory import open_index
 from ..modules.index.index import Index
 from ..modules.judge.contract import Judge
@@ -33,6 +32,7 @@ from ..modules.settings import Settings, load_settings
 from .conversation.conversation import Conversation
 from .conversation.services import ConversationServices
 from .conversation.turn.context import ConversationOptions
+from .from_langchain import from_langchain
 from .rag.model_calls import ModelCalls
 from .rag.result import RagResult
 from .rag.running_work import RunningWork

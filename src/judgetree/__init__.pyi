@@ -6,6 +6,7 @@ from .graphs.conversation.conversation import Conversation as Conversation
 from .graphs.conversation.history_aware import create_history_aware_retriever as create_history_aware_retriever
 from .graphs.conversation.turn.context import ConversationOptions as ConversationOptions
 from .graphs.conversations import Conversations as Conversations
+from .graphs.from_langchain import from_langchain as from_langchain
 from .graphs.rag.graph import RagGraph as RagGraph
 from .graphs.rag.model_calls import ModelCall as ModelCall
 from .graphs.rag.model_calls import ModelCalls as ModelCalls
@@ -37,7 +38,6 @@ from .modules.errors import ModelCallError as ModelCallError
 from .modules.errors import ThreadMismatch as ThreadMismatch
 from .modules.errors import UnknownThread as UnknownThread
 from .modules.errors import UserError as UserError
-from .modules.from_langchain import from_langchain as from_langchain
 from .modules.index.factory import open_index as open_index
 from .modules.index.index import Index as Index
 from .modules.index.plan import IndexReport as IndexReport

@@ -7,10 +7,10 @@ from typing import overload
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 
-from .errors import SettingsError
-from .llm.endpoint import CallGate
-from .llm.langchain_chat import LangChainChat
-from .retriever.own import LangChainRetriever
+from ..modules.errors import SettingsError
+from ..modules.llm.endpoint import CallGate
+from ..modules.llm.langchain_chat import LangChainChat
+from ..modules.retriever.own import LangChainRetriever
 
 
 @overload
