@@ -6,43 +6,34 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any, Self, TypedDict, Unpack, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Interrupt
 
-from ..modules.addresses import Address
 from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
-from ..modules.index.factory import open_index
-from ..modules.index.index import Index
-from ..modules.judge.contract import Judge
-from ..modules.judge.factory import create_judge
-from ..modules.llm.endpoint import CallGate, ChatLLM
-from ..modules.llm.factory import create_llm, sampled
+from ..modules.llm.endpoint import ChatLLM
 from ..modules.prompts.reading import GivenPrompts, load_prompts
 from ..modules.reader.strategies import AnswerStrategy
-from ..modules.retriever.contract import ChunkRetriever
-from ..modules.retriever.own import create_own_retriever, needs_index
-from ..modules.retriever.retriever import Retriever
+from ..modules.retriever.own import needs_index
 from ..modules.settings import Settings, load_settings
 from .conversation.conversation import Conversation
 from .conversation.services import ConversationServices
 from .conversation.turn.context import ConversationOptions
-from .from_langchain import from_langchain
 from .rag.model_calls import ModelCalls
 from .rag.result import RagResult
 from .rag.running_work import RunningWork
 from .rag.search_tree import SearchTree
 from .rag.telemetry import TelemetrySender
 from .rag.thread_runs import thread_runs
+from .services import SessionServices
 from .systems.registry import GraphBuilder, find_system
 from .threads.context import Limits, RagContext, RunEvent
 from .threads.interrupts import interrupts_in, waiting_words
-from .threads.overrides import Overrides, overridden
+from .threads.overrides import Overrides
 from .threads.recording import Recording
 from .threads.snapshots import is_new_thread
 
@@ -100,12 +91,12 @@ class RagSession:
         recording: Recording | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> None:
-        self._system = find_system(system)
+        chosen = find_system(system)
         if strategy not in get_args(AnswerStrategy):
             allowed = ", ".join(get_args(AnswerStrategy))
             raise SettingsError(f"Unknown strategy {strategy!r}. Allowed: {allowed}.")
-        self._retriever = retriever
-        if not collection and context is None and self._system.retrieves and self._needs_index():
+        has_to_search = context is None and chosen.retrieves and (retriever is None or needs_index(retriever))
+        if not collection and has_to_search:
             raise SettingsError(f"The system {system!r} retrieves: name a collection.")
         if context is not None and prompts is not None:
             raise SettingsError("Give the prompts to the context: RagContext(prompts=load_prompts(…), …).")
@@ -114,22 +105,24 @@ class RagSession:
         self.prompts = context.prompts if context else load_prompts(given)
         """The prompts of one's own, by name."""
         self.collection = collection
-        self._topk = topk
-        self._search_type = search_type
-        self._judge = judge
-        self._llm: ChatLLM | None = from_langchain(llm) if isinstance(llm, BaseChatModel) else llm
-        self._strategy: AnswerStrategy = strategy
-        self._limits = limits or Limits()
-        self._on_progress = on_progress
-        self._given = context
-        self._opened = context
-        self._resources = ExitStack()
-        self._opening = asyncio.Lock()
+        self._services = SessionServices(
+            collection,
+            system=chosen,
+            topk=topk,
+            search_type=search_type,
+            retriever=retriever,
+            judge=judge,
+            llm=llm,
+            strategy=strategy,
+            prompts=self.prompts,
+            limits=limits,
+            context=context,
+            settings=self.settings,
+            on_progress=on_progress,
+        )
         self._running = RunningWork("session")
-        self._gate = CallGate(self.settings.max_concurrency)
-        self._llms: dict[str, ChatLLM] = {}
         self._sender: TelemetrySender | None = None
-        self.graph = self._system.build(
+        self.graph = chosen.build(
             checkpointer=self.settings.checkpoint_url,
             durability=self.settings.durability,
             recording=recording or Recording.of(self.settings),
@@ -247,11 +240,10 @@ class RagSession:
         await self._running.end()
         await self._conversations.close()
         await self.graph.aclose()
-        self._opened = self._given
         sender, self._sender = self._sender, None
         if sender is not None:
             await asyncio.to_thread(sender.close)
-        await asyncio.to_thread(self._resources.close)
+        await self._services.close()
 
     aclose = async_twin(close)
 
@@ -313,10 +305,7 @@ class RagSession:
         Raises:
             UserError: See ``ask``.
         """
-        async with self._opening:
-            if self._opened is None:
-                self._opened = await asyncio.to_thread(self._open_services)
-            return await overridden(self._opened, overrides, self.open_llm) if overrides else self._opened
+        return await self._services.open(overrides)
 
     async def open_llm(self, spec: str) -> ChatLLM:
         """Return the model of a spec, opened at the first call, at the temperature of the settings.
@@ -324,55 +313,7 @@ class RagSession:
         Raises:
             UserError: The model cannot be created, as in ``create_llm``.
         """
-        key = Address(spec).revealed()
-        if key not in self._llms:
-            llm = await asyncio.to_thread(create_llm, spec, self.settings, self._gate, on_progress=self._on_progress)
-            self._llms[key] = sampled(llm, self.settings.temperature)
-        return self._llms[key]
-
-    def _open_services(self) -> RagContext:
-        settings = self.settings
-        retriever: ChunkRetriever | None = None
-        if self._system.retrieves:
-            retriever = self._open_retriever()  # a missing collection is reported before a model is downloaded
-        if self._llm is not None:
-            llm = reader = self._llm
-        else:
-            llm = create_llm(settings.llm_spec, settings, self._gate, on_progress=self._on_progress)
-            reader = sampled(llm, settings.temperature)
-        return RagContext(
-            reader=reader,
-            retriever=retriever,
-            judge=self._create_judge(llm),
-            limits=self._limits,
-            strategy=self._strategy,
-            prompts=self.prompts,
-        )
-
-    def _needs_index(self) -> bool:
-        return self._retriever is None or needs_index(self._retriever)
-
-    def _open_retriever(self) -> ChunkRetriever:
-        if self._retriever is not None:
-            index = self._open_index() if needs_index(self._retriever) else None
-            return create_own_retriever(self._retriever, index=index, topk=self._topk, settings=self.settings)
-        retriever = Retriever(self._open_index(), topk=self._topk, search_type=self._search_type)
-        retriever.check_args()
-        return retriever
-
-    def _open_index(self) -> Index:
-        return self._resources.enter_context(open_index(self.collection, self.settings))
-
-    def _create_judge(self, llm: ChatLLM) -> Judge | None:
-        if not self._system.judges:
-            return None
-        settings = self.settings
-        spec: str = settings.judge_spec
-        if spec != settings.llm_spec:
-            llm = create_llm(spec, settings, self._gate, on_progress=self._on_progress)
-        elif self._llm is not None:
-            spec = ""
-        return create_judge(self._judge, llm, spec=spec, settings=settings, prompts=self.prompts)
+        return await self._services.open_llm(spec)
 
 
 class SessionOptions(TypedDict, total=False):

@@ -1,0 +1,128 @@
+"""The services of a session: collection, models, judge and prompts, opened at the first question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from langchain_core.language_models import BaseChatModel
+
+from ..modules.addresses import Address
+from ..modules.calls.prompts import Prompts
+from ..modules.index.factory import open_index
+from ..modules.index.index import Index
+from ..modules.judge.contract import Judge
+from ..modules.judge.factory import create_judge
+from ..modules.llm.endpoint import CallGate, ChatLLM
+from ..modules.llm.factory import create_llm, sampled
+from ..modules.reader.strategies import AnswerStrategy
+from ..modules.retriever.contract import ChunkRetriever
+from ..modules.retriever.own import create_own_retriever, needs_index
+from ..modules.retriever.retriever import Retriever
+from ..modules.settings import Settings
+from .from_langchain import from_langchain
+from .systems.registry import System
+from .threads.context import Limits, RagContext
+from .threads.overrides import Overrides, overridden
+
+
+class SessionServices:
+    """The services that a session's arguments describe; its coroutines run on judgetree's own loop."""
+
+    def __init__(  # noqa: PLR0913 - the arguments of RagSession
+        self,
+        collection: str,
+        *,
+        system: System,
+        topk: int,
+        search_type: str,
+        retriever: str | object | None,
+        judge: str | object,
+        llm: ChatLLM | BaseChatModel | None,
+        strategy: AnswerStrategy,
+        prompts: Prompts,
+        limits: Limits | None,
+        context: RagContext | None,
+        settings: Settings,
+        on_progress: Callable[[int, int, str], None] | None,
+    ) -> None:
+        """Keep the arguments, which ``RagSession`` explains."""
+        self._collection = collection
+        self._system = system
+        self._topk = topk
+        self._search_type = search_type
+        self._retriever = retriever
+        self._judge = judge
+        self._llm: ChatLLM | None = from_langchain(llm) if isinstance(llm, BaseChatModel) else llm
+        self._strategy: AnswerStrategy = strategy
+        self._prompts = prompts
+        self._limits = limits or Limits()
+        self._settings = settings
+        self._on_progress = on_progress
+        self._given = self._opened = context
+        self._resources = ExitStack()
+        self._opening = asyncio.Lock()
+        self._gate = CallGate(settings.max_concurrency)
+        self._llms: dict[str, ChatLLM] = {}
+
+    async def open(self, overrides: Overrides | None = None) -> RagContext:
+        """Return the services, opened at the first call, with the overrides of one question."""
+        async with self._opening:
+            if self._opened is None:
+                self._opened = await asyncio.to_thread(self._open)
+            return await overridden(self._opened, overrides, self.open_llm) if overrides else self._opened
+
+    async def open_llm(self, spec: str) -> ChatLLM:
+        """Return the model of a spec, opened at the first call, at the temperature of the settings."""
+        key = Address(spec).revealed()
+        if key not in self._llms:
+            llm = await asyncio.to_thread(create_llm, spec, self._settings, self._gate, on_progress=self._on_progress)
+            self._llms[key] = sampled(llm, self._settings.temperature)
+        return self._llms[key]
+
+    async def close(self) -> None:
+        """Free the collection; ``open`` opens it again."""
+        self._opened = self._given
+        await asyncio.to_thread(self._resources.close)
+
+    def _open(self) -> RagContext:
+        settings = self._settings
+        retriever: ChunkRetriever | None = None
+        if self._system.retrieves:
+            retriever = self._open_retriever()  # a missing collection is reported before a model is downloaded
+        if self._llm is not None:
+            llm = reader = self._llm
+        else:
+            llm = create_llm(settings.llm_spec, settings, self._gate, on_progress=self._on_progress)
+            reader = sampled(llm, settings.temperature)
+        return RagContext(
+            reader=reader,
+            retriever=retriever,
+            judge=self._create_judge(llm),
+            limits=self._limits,
+            strategy=self._strategy,
+            prompts=self._prompts,
+        )
+
+    def _open_retriever(self) -> ChunkRetriever:
+        if self._retriever is not None:
+            index = self._open_index() if needs_index(self._retriever) else None
+            return create_own_retriever(self._retriever, index=index, topk=self._topk, settings=self._settings)
+        retriever = Retriever(self._open_index(), topk=self._topk, search_type=self._search_type)
+        retriever.check_args()
+        return retriever
+
+    def _open_index(self) -> Index:
+        return self._resources.enter_context(open_index(self._collection, self._settings))
+
+    def _create_judge(self, llm: ChatLLM) -> Judge | None:
+        if not self._system.judges:
+            return None
+        settings = self._settings
+        spec: str = settings.judge_spec
+        if spec != settings.llm_spec:
+            llm = create_llm(spec, settings, self._gate, on_progress=self._on_progress)
+        elif self._llm is not None:
+            spec = ""
+        return create_judge(self._judge, llm, spec=spec, settings=settings, prompts=self._prompts)
