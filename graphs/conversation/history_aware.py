@@ -41,6 +41,11 @@ def create_history_aware_retriever(
     gives no usable rewrite, the question is searched for as it was asked. It may be invoked from any thread or event
     loop: the model is called on judgetree's own loop, the retriever on the caller's.
 
+    ::
+
+        search = create_history_aware_retriever("local:", retriever)
+        search.invoke({"input": "And how hot?", "chat_history": [("Which gasket seals it?", "A Dorsan gasket.")]})
+
     Args:
         llm: Model that condenses: a spec such as ``openai:gpt-4o-mini`` or ``local:``, or a model.
         retriever: A ``Retriever``, any LangChain retriever, or another runnable from a question to documents.

@@ -64,6 +64,7 @@ def test_user_errors_are_those_that_the_caller_can_mend() -> None:
         "ModelCallError",
         "ModelRequestError",
         "BudgetSpent",
+        "QuestionInterrupted",
     }
 
 

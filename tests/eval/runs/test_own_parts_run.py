@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -163,11 +164,19 @@ def test_objects_are_parts_too_and_a_retriever_of_langchain_needs_no_collection(
     assert not (settings.home / "milvus.db").exists()
 
 
+def build_by(_plan: object, **options: object) -> None:
+    """Build nothing, by a plan whose kind says nothing about it."""
+
+
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
         ({"systems": ["mine"]}, "Unknown system 'mine'. Allowed: llm, naive"),
-        ({"systems": [lambda **options: None, lambda **options: 1]}, "two parts are both named .*<lambda>"),
+        ({"systems": [lambda **options: None]}, "is None. Name a function that builds"),
+        (
+            {"systems": [partial(build_by, object()), partial(build_by, object())]},
+            "two parts are both named .*build_by",
+        ),
         ({"systems": ["mine:nothing"]}, "has no attribute 'nothing'"),
         ({"systems": ["mine:WordJudge"]}, "cannot be made: .*missing 1 required positional argument: 'llm'"),
         ({"systems": ["judge"], "judge": "mine:START"}, "methods judge and fingerprint of a Judge"),
