@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...modules.settings import Settings
     from ..terminal.files import TreeFiles
 
-QUESTION_ID = "en-2hop-01"
+QUESTION_ID = "en-2hop-02"
 COLLECTION = "judgetree_demo"
 CORPUS, QUESTIONS = "standards", "standards_qa.jsonl"
 

@@ -19,13 +19,21 @@ from ...evaluation.scoring.prompts import correctness_messages
 from ...modules.calls.messages import Message
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.judge.oracle import GoldFact, oracle_verdict
-from ...modules.judge.prompts import alone_messages, judge_messages, needed_messages, sub_question_messages
+from ...modules.judge.prompts import (
+    alone_messages,
+    judge_messages,
+    look_up_messages,
+    needed_messages,
+    sub_question_messages,
+)
 from ...modules.memory.prompts import UNDERSTOOD
 from ...modules.reader.prompts import REFUSAL, closed_book_messages, reader_messages
 from .ragas import correctness_reply, is_ragas, ragas_reply
 from .templates import QUERY, Template, find_script, scripts_for, template_of
 
-PromptKind = Literal["judge", "needed", "alone", "sub_question", "read", "closed_book", "correctness", "ragas", "other"]
+PromptKind = Literal[
+    "judge", "needed", "alone", "sub_question", "look_up", "read", "closed_book", "correctness", "ragas", "other"
+]
 RequestKind = Literal[PromptKind, "embeddings", "rerank"]
 REQUEST_KINDS: tuple[RequestKind, ...] = (*get_args(PromptKind), "embeddings", "rerank")
 
@@ -62,9 +70,9 @@ class ChatReply:
     """False for an endpoint that reports no usage."""
 
 
-_PASSAGE, _REJECTED, _GOLD = "FIELDpassageFIELD", "FIELDrejectedFIELD", "FIELDgoldFIELD"
+_PASSAGE, _GOLD = "FIELDpassageFIELD", "FIELDgoldFIELD"
 # The query matches as little as possible, the passage as much as possible.
-_GROUPS = {QUERY: "(?P<query>.*?)", _PASSAGE: "(?P<passage>.*)", _REJECTED: ".*", _GOLD: "(?P<gold>.*?)"}
+_GROUPS = {QUERY: "(?P<query>.*?)", _PASSAGE: "(?P<passage>.*)", _GOLD: "(?P<gold>.*?)"}
 _BUILDERS = "judgetree.modules.judge.prompts or judgetree.modules.reader.prompts"
 
 
@@ -74,9 +82,8 @@ def _kinds(prompts: Prompts) -> list[tuple[Template, PromptKind]]:
         ("judge", judge_messages(QUERY, _PASSAGE, prompts)),
         ("needed", needed_messages(QUERY, _PASSAGE, prompts)),
         ("alone", alone_messages(QUERY, _PASSAGE, prompts)),
-        # The second attempt has more fixed text, so it must be matched before the first.
-        ("sub_question", sub_question_messages(QUERY, _PASSAGE, rejected=_REJECTED, prompts=prompts)),
-        ("sub_question", sub_question_messages(QUERY, _PASSAGE, prompts=prompts)),
+        ("sub_question", sub_question_messages(QUERY, _PASSAGE, prompts)),
+        ("look_up", look_up_messages(QUERY, _PASSAGE, prompts)),
         ("read", reader_messages(QUERY, _PASSAGE, prompts)),
         ("closed_book", closed_book_messages(QUERY, prompts)),
         ("correctness", correctness_messages(QUERY, (_GOLD,), _PASSAGE)),
@@ -185,6 +192,9 @@ class ScriptedAnswers:
                 question = _Known(answer=found.answer, facts=found.facts)
                 if question not in known[_key(found.question)]:
                     known[_key(found.question)].append(question)
+                for fact in question.facts:
+                    left = tuple(each for each in question.facts if each != fact)
+                    known[_key(f"{found.question} ({fact.answer})")].append(_Known(answer=found.answer, facts=left))
         self._known = dict(known)
 
     def judge(self, query: str, passage: str) -> tuple[int, str]:
@@ -195,6 +205,10 @@ class ScriptedAnswers:
         squashed = _squash(passage)
         verdicts = [known.judge(squashed) for known in self._known.get(_key(query), ())]
         return max(verdicts, key=lambda verdict: verdict[0], default=(0, ""))
+
+    def name_in(self, query: str, passage: str) -> str:
+        """Return the answer of the first needed fact in the passage; ``""`` if it has none."""
+        return next((answer for _, answer in self.facts_in(query, passage)), "")
 
     def read(self, query: str, evidence: str) -> str:
         """Return the gold answer if the evidence contains every needed fact, else the refusal."""
@@ -232,6 +246,8 @@ class ScriptedAnswers:
         return ChatReply(text=REFUSAL) if prompt.kind == "other" else self._reply_as_judge(prompt)
 
     def _reply_as_judge(self, prompt: Prompt) -> ChatReply:
+        if prompt.kind == "look_up":
+            return ChatReply(text=self.name_in(prompt.query, prompt.passage))
         score, next_query = self.judge(prompt.query, prompt.passage)
         if prompt.kind == "sub_question":
             return ChatReply(text=next_query)

@@ -30,6 +30,7 @@ _GARBLINGS: dict[RequestKind, frozenset[Fault]] = {
     "needed": _YES_NO,
     "alone": _YES_NO,
     "sub_question": _TEXT,
+    "look_up": _TEXT,
     "read": _TEXT,
     "closed_book": _TEXT,
     "ragas": _ALL,

@@ -40,8 +40,6 @@ class Prompt:
     """Few-shot examples, sent as messages between system message and last message."""
     about: str = field(default="", compare=False)
     """What the call asks for, and the form that its reply must have; one line."""
-    optional: frozenset[str] = field(default=frozenset(), compare=False)
-    """Placeholders that a prompt of one's own may leave out."""
     is_json: bool = field(default=False, compare=False)
     """Whether the reply is read as JSON."""
 

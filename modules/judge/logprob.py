@@ -19,7 +19,7 @@ from ..errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupE
 from ..llm.endpoint import CallOptions, ChatLLM
 from ..llm.wrapper import model_fingerprint
 from .contract import Judge, Verdict, sub_question_problem
-from .prompts import LOGPROB_JUDGE, alone_messages, needed_messages, sub_question_messages
+from .prompts import LOGPROB_JUDGE, alone_messages, look_up_messages, needed_messages, sub_question_messages
 from .thresholds import LogprobThresholds, thresholds_for
 
 logger = logging.getLogger(__name__)
@@ -32,13 +32,13 @@ NO_WORDS = frozenset({"no", "否", "不", "不是", "没有", "不能"})
 _AROUND_A_WORD = " \t\r\n.,:;!*_`\"'“”‘’。，！▁Ġ"
 _NO_LOGPROBS = "The endpoint gives no log probabilities"
 _BEFORE_A_QUESTION = re.compile(
-    r"(?:[-*•]\s+|\d{1,2}[.)]\s+)?(?:\W{0,2}(?:[\w-]+ ){0,2}(?:question|query|fact|问题|子问题)\W{0,2}[:：])?",
+    r"(?:[-*•]\s+|\d{1,2}[.)]\s+)?(?:\W{0,2}(?:[\w-]+ ){0,2}(?:question|query|fact|name|名称|子?问题)\W{0,2}[:：])?",
     re.IGNORECASE,
 )
 _AROUND_A_QUESTION = " \t\r\n\"'“”*`"
 _ONE_WORD = CallOptions(max_tokens=1, top_logprobs=TOP_LOGPROBS)
 _ONE_QUESTION = CallOptions(max_tokens=64)
-_SUB_QUESTION_TRIES = 2
+_ONE_NAME = CallOptions(max_tokens=24)
 
 
 def yes_probability(alternatives: Sequence[TokenLogprob]) -> float | None:
@@ -189,22 +189,25 @@ class LogprobJudge:
         return f"{_NO_LOGPROBS} of model {self._llm.model!r}; use the judge 'generated' with it."
 
     async def _with_sub_question(self, verdict: Verdict, query: str, passage: str, meter: CallMeter) -> Verdict:
-        """Return the verdict with its sub-question, or with the problem of finding one; the score stays."""
-        rejected = problem = ""
+        """Return the verdict with its sub-question, or with the problem of finding one; the score stays.
+
+        Small models find a name in a passage, and seldom write a question. So the sub-question is the query with that
+        name, and a written one where no name is usable.
+        """
         try:
-            for _ in range(_SUB_QUESTION_TRIES):
-                messages = sub_question_messages(query, passage, rejected=rejected, prompts=self._prompts)
+            messages = look_up_messages(query, passage, self._prompts)
+            completion = await self._llm.complete(messages, meter=meter, options=_ONE_NAME)
+            question = query_with_name(query, name=question_in(completion.text), passage=passage)
+            if not question or sub_question_problem(question, query):
+                messages = sub_question_messages(query, passage, self._prompts)
                 completion = await self._llm.complete(messages, meter=meter, options=_ONE_QUESTION)
                 question = question_in(completion.text)
-                problem = sub_question_problem(question, query)
-                if not problem:
-                    return replace(verdict, next_query=question)
-                rejected = question or completion.text
+            problem = sub_question_problem(question, query)
+            return replace(verdict, problem=problem) if problem else replace(verdict, next_query=question)
         except ModelSetupError:
             raise
         except (ModelCallError, BudgetSpent) as error:
             return replace(verdict, problem=str(error), budget_spent=isinstance(error, BudgetSpent))
-        return replace(verdict, problem=problem)
 
 
 class _WithoutLogprobs(Exception):
@@ -219,6 +222,23 @@ def question_in(reply: str) -> str:
     """
     first = next((line for line in reply.splitlines() if line.strip()), "")
     return _BEFORE_A_QUESTION.sub("", first.strip(), count=1).strip(_AROUND_A_QUESTION)
+
+
+def query_with_name(query: str, *, name: str, passage: str) -> str:
+    """Return the query with a name that the passage adds to it; ``""`` for what it does not add.
+
+    >>> query_with_name("Where was the founder of Orvane born?", name="Ada Korm.", passage="Ada Korm founded Orvane.")
+    'Where was the founder of Orvane born? (Ada Korm)'
+    >>> query_with_name("Where was the founder of Orvane born?", name="Orvane", passage="Ada Korm founded Orvane.")
+    ''
+    """
+    name = name.strip(_AROUND_A_WORD)
+    is_added = _folded(name) in _folded(passage) and _folded(name) not in _folded(query)
+    return f"{query} ({name})" if is_added and any(each.isalpha() for each in name) else ""
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _unknown(question: str) -> Verdict:

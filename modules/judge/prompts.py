@@ -11,7 +11,7 @@ import json
 
 from ..calls.messages import JSON_REPAIR, Message, texts_of, version_of, version_of_prompts
 from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
-from ..reader.evidence import as_line, as_material
+from ..reader.evidence import as_material
 
 SCALE = """\
 2 = the passage alone answers the query
@@ -43,6 +43,9 @@ NEEDED_SYSTEM = "You check whether a passage helps to answer a query. Reply with
 NEEDED_QUESTION = 'Is the passage about something that must be known to answer "{query}"?'
 ALONE_QUESTION = "Can the query be answered from this passage alone?"
 
+LOOK_UP_SYSTEM = "You read a passage for a query. Reply with one name only, as the passage writes it."
+LOOK_UP_QUESTION = 'Which name in the passage, not in the query, must be looked up next to answer "{query}"?'
+
 SUB_QUESTION_SYSTEM = """\
 A query needs several facts. The passage gives one of them. Write one short question that asks for the fact that is
 still missing. It must be understood without the passage: name things as the passage names them, use no pronoun, and
@@ -71,10 +74,15 @@ ALONE = Prompt(
 )
 SUB_QUESTION = Prompt(
     name="judge_sub_question",
-    about="judge logprob: supplementary question; {rejected} is empty, or says which question was not usable",
+    about="judge logprob: supplementary question, where no name is usable",
     system=SUB_QUESTION_SYSTEM,
-    user=f"{_QUERY_AND_PASSAGE}{{rejected}}",
-    optional=frozenset({"rejected"}),
+    user=_QUERY_AND_PASSAGE,
+)
+LOOK_UP = Prompt(
+    name="judge_look_up",
+    about="judge logprob: a name of the passage, which the query gets as its supplementary question",
+    system=LOOK_UP_SYSTEM,
+    user=f"{_QUERY_AND_PASSAGE}\n\n{LOOK_UP_QUESTION}",
 )
 
 
@@ -93,12 +101,14 @@ def alone_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS)
     return prompts.messages(ALONE, query=query, passage=as_material(passage))
 
 
-def sub_question_messages(
-    query: str, passage: str, *, rejected: str = "", prompts: Prompts = DEFAULT_PROMPTS
-) -> list[Message]:
-    """Ask for a question about the missing fact; ``rejected`` is an earlier, unusable question."""
-    again = f"\n\nNot usable, write another one: {as_line(rejected)}" if rejected else ""
-    return prompts.messages(SUB_QUESTION, query=query, passage=as_material(passage), rejected=again)
+def sub_question_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
+    """Ask for a question about the missing fact."""
+    return prompts.messages(SUB_QUESTION, query=query, passage=as_material(passage))
+
+
+def look_up_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
+    """Ask for the name in the passage that leads on to the missing fact."""
+    return prompts.messages(LOOK_UP, query=query, passage=as_material(passage))
 
 
 GENERATED_JUDGE_VERSION = version_of(
@@ -107,7 +117,8 @@ GENERATED_JUDGE_VERSION = version_of(
 LOGPROB_JUDGE_VERSION = version_of_prompts(
     needed_messages("{query}", "{passage}"),
     alone_messages("{query}", "{passage}"),
-    sub_question_messages("{query}", "{passage}", rejected="{rejected}"),
+    sub_question_messages("{query}", "{passage}"),
+    look_up_messages("{query}", "{passage}"),
 )
 GENERATED_JUDGE = PromptGroup(prompts=(JUDGE,), version=GENERATED_JUDGE_VERSION)
-LOGPROB_JUDGE = PromptGroup(prompts=(NEEDED, ALONE, SUB_QUESTION), version=LOGPROB_JUDGE_VERSION)
+LOGPROB_JUDGE = PromptGroup(prompts=(NEEDED, ALONE, SUB_QUESTION, LOOK_UP), version=LOGPROB_JUDGE_VERSION)

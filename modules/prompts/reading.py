@@ -137,7 +137,7 @@ def _faults(own: Prompt, default: Prompt) -> Iterator[str]:
                 f"{own.name}.user: {{{word}}} is no placeholder.{_nearest(word, allowed)} Allowed: {shown}; write "
                 f"{{{{{word}}}}} for the text {{{word}}}."
             )
-    if missing := [f"{{{word}}}" for word in allowed if word not in (*own.placeholders, *default.optional)]:
+    if missing := [f"{{{word}}}" for word in allowed if word not in own.placeholders]:
         yield f"{own.name}.user lacks {' and '.join(missing)}: put the placeholder where its text belongs."
     for place, text in (("system", own.system), *(("examples", text) for pair in own.examples for text in pair)):
         for word in allowed:

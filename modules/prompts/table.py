@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..calls.prompts import Prompt
-from ..judge.prompts import ALONE, JUDGE, NEEDED, SUB_QUESTION
+from ..judge.prompts import ALONE, JUDGE, LOOK_UP, NEEDED, SUB_QUESTION
 from ..memory.prompts import CONVERSATION_PROMPTS
 from ..reader.multistep_prompts import STEP_PROMPTS
 from ..reader.prompts import CLOSED_BOOK, DIGEST, READER, STRATEGY_PROMPTS
@@ -18,7 +18,7 @@ USED_BY: Mapping[str, tuple[Prompt, ...]] = {
         *(prompt for group in STRATEGY_PROMPTS.values() for prompt in group.prompts),
         DIGEST,
     ),
-    "judge": (JUDGE, NEEDED, ALONE, SUB_QUESTION),
+    "judge": (JUDGE, NEEDED, ALONE, SUB_QUESTION, LOOK_UP),
     "systems in rounds": tuple(prompt for group in STEP_PROMPTS.values() for prompt in group.prompts),
     "conversation": tuple(prompt for prompt in CONVERSATION_PROMPTS.prompts if prompt not in (READER, DIGEST)),
 }

@@ -34,7 +34,7 @@ __all__ = ["lite_server"]
 COLLECTION = "notes"
 SUB_QUESTION = "How thick is the wall of the drum?"
 CHAIN = question(
-    "en-2hop-01",
+    "en-2hop-02",
     "How thick is the wall of the vessel that Norm A names?",
     "40 mm",
     fact("a.md", "Norm A names the drum.", "Which vessel does Norm A name?", "the drum", SUB_QUESTION),

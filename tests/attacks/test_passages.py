@@ -12,7 +12,13 @@ from langchain_core.documents import Document
 
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.judge.contract import sub_question_problem
-from judgetree.modules.judge.prompts import alone_messages, judge_messages, needed_messages, sub_question_messages
+from judgetree.modules.judge.prompts import (
+    alone_messages,
+    judge_messages,
+    look_up_messages,
+    needed_messages,
+    sub_question_messages,
+)
 from judgetree.modules.memory.messages import build_context_messages
 from judgetree.modules.memory.prompts import assess_messages
 from judgetree.modules.memory.rewrites import read_rewrite
@@ -52,7 +58,8 @@ BUILDERS: dict[str, Builder] = {
     "judge": lambda text: judge_messages(QUERY, text),
     "needed": lambda text: needed_messages(QUERY, text),
     "alone": lambda text: alone_messages(QUERY, text),
-    "sub_question": lambda text: sub_question_messages(QUERY, text, rejected=text),
+    "sub_question": lambda text: sub_question_messages(QUERY, text),
+    "look_up": lambda text: look_up_messages(QUERY, text),
     "reader": _prompts(lambda evidence: reader_messages(QUERY, evidence)),
     "note": _prompts(lambda evidence: note_messages(QUERY, evidence)),
     "refine": _prompts(lambda evidence: refine_messages(QUERY, "", evidence)),

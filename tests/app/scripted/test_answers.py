@@ -3,7 +3,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.app.scripted.answers import (
@@ -87,12 +87,13 @@ def test_every_template_comes_apart_as_it_was_built(query: str, passage: str) ->
     assert parse_prompt(prompts.closed_book_messages(query)) == Prompt(kind="closed_book", query=query)
 
 
-@given(query=one_liners, passage=passages, rejected=one_liners)
-def test_a_sub_question_request_is_parsed_with_and_without_a_retry(query: str, passage: str, rejected: str) -> None:
-    assume("write another one" not in passage + rejected)
-    expected = Prompt(kind="sub_question", query=query, passage=as_material(passage))
-    assert parse_prompt(judge_prompts.sub_question_messages(query, passage)) == expected
-    assert parse_prompt(judge_prompts.sub_question_messages(query, passage, rejected=rejected)) == expected
+@given(query=one_liners, passage=passages)
+def test_requests_for_a_sub_question_and_for_a_name_are_parsed(query: str, passage: str) -> None:
+    shown = as_material(passage)
+    asked = judge_prompts.sub_question_messages(query, passage)
+    assert parse_prompt(asked) == Prompt(kind="sub_question", query=query, passage=shown)
+    named = judge_prompts.look_up_messages(query, passage)
+    assert parse_prompt(named) == Prompt(kind="look_up", query=query, passage=shown)
 
 
 def test_a_repair_retry_is_still_the_first_request() -> None:

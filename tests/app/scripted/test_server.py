@@ -46,7 +46,8 @@ def test_requests_are_counted_by_kind_and_logged(server: ScriptedServer) -> None
         [*JUDGE, ("assistant", "?"), ("user", JSON_REPAIR)],
         NEEDED,
         judge_prompts.alone_messages(CHAIN.question, VESSEL.quote),
-        judge_prompts.sub_question_messages(CHAIN.question, VESSEL.quote, rejected="What?"),
+        judge_prompts.sub_question_messages(CHAIN.question, VESSEL.quote),
+        judge_prompts.look_up_messages(CHAIN.question, VESSEL.quote),
         READ,
         prompts.closed_book_messages(CHAIN.question),
         [("user", "Hello")],
@@ -54,12 +55,21 @@ def test_requests_are_counted_by_kind_and_logged(server: ScriptedServer) -> None
     for messages in everything:
         assert post(server, messages).status_code == 200
     http_get(f"{server.base_url}/models")
-    expected = {"judge": 2, "needed": 1, "alone": 1, "sub_question": 1, "read": 1, "closed_book": 1, "other": 1}
+    expected = {
+        "judge": 2,
+        "needed": 1,
+        "alone": 1,
+        "sub_question": 1,
+        "look_up": 1,
+        "read": 1,
+        "closed_book": 1,
+        "other": 1,
+    }
     assert server.requests == expected
-    assert [entry.number for entry in server.log] == list(range(1, 9))
+    assert [entry.number for entry in server.log] == list(range(1, 10))
     assert {entry.query for entry in server.log} == {CHAIN.question, ""}
     stats = http_get(f"{server.root_url}/_stats").json()
-    assert (stats["requests"], stats["total"], stats["active"]) == (expected, 8, 0)
+    assert (stats["requests"], stats["total"], stats["active"]) == (expected, 9, 0)
     http_post(f"{server.root_url}/_reset")
     assert not server.requests
     assert server.log == ()

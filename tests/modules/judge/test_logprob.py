@@ -25,6 +25,7 @@ from judgetree.modules.judge.logprob import TOP_LOGPROBS, LogprobJudge, question
 from judgetree.modules.judge.prompts import (
     LOGPROB_JUDGE_VERSION,
     alone_messages,
+    look_up_messages,
     needed_messages,
     sub_question_messages,
 )
@@ -36,11 +37,13 @@ from tests.modules.model_endpoints import as_new, llm_at
 QUERY = "Where was the director of Alien born?"
 PASSAGE = "Alien was directed by Ridley Scott."
 CHUNK = Document(page_content=PASSAGE)
+NAME = "Ridley Scott"
 NEXT = "Where was Ridley Scott born?"
 
 NEEDED = needed_messages(QUERY, PASSAGE)
 ALONE = alone_messages(QUERY, PASSAGE)
 SUB_QUESTION = sub_question_messages(QUERY, PASSAGE)
+LOOK_UP = look_up_messages(QUERY, PASSAGE)
 
 T1, T2 = 0.6, 0.8
 BOTH = LogprobThresholds(needed=T1, alone=T2)
@@ -90,17 +93,17 @@ class FakeLLM:
         return reply
 
 
+NO_NAME = wrote("none")
+
+
 def script(
     needed: Reply | Sequence[Reply] = (),
     alone: Reply | Sequence[Reply] = (),
     sub_question: Reply | Sequence[Reply] = (),
-    again: tuple[str, Reply] | None = None,
+    look_up: Reply | Sequence[Reply] = NO_NAME,
 ) -> FakeLLM:
     """A model with replies for the questions about the one chunk; a question without one is an error of the test."""
-    replies = [(NEEDED, needed), (ALONE, alone), (SUB_QUESTION, sub_question)]
-    if again is not None:
-        rejected, reply = again
-        replies.append((sub_question_messages(QUERY, PASSAGE, rejected=rejected), reply))
+    replies = [(NEEDED, needed), (ALONE, alone), (SUB_QUESTION, sub_question), (LOOK_UP, look_up)]
     return FakeLLM([(messages, reply) for messages, reply in replies if reply != ()])
 
 
@@ -265,16 +268,24 @@ def test_no_question_is_written_when_none_would_be_asked(llm: FakeLLM, expand: b
     assert verdict.next_query == verdict.problem == ""
 
 
-def test_second_try_quotes_the_first() -> None:
-    llm = script(p_yes(0.9), p_yes(0.1), wrote(QUERY), again=(QUERY, wrote(NEXT)))
+@pytest.mark.parametrize("reply", [NAME, f'"{NAME}."', f"Name: {NAME}\nIt is in the passage."])
+def test_a_one_asks_for_a_name_of_the_passage(reply: str) -> None:
+    llm = script(p_yes(0.9), p_yes(0.1), look_up=wrote(reply))
+    verdict = verdict_of(LogprobJudge(llm, thresholds=BOTH))
+    assert (verdict.next_query, verdict.problem) == (f"{QUERY} ({NAME})", "")
+
+
+@pytest.mark.parametrize("name", ["a name that the passage does not hold", "Alien", "director of Alien", ".", "", "  "])
+def test_a_question_is_written_where_no_name_is_usable(name: str) -> None:
+    llm = script(p_yes(0.9), p_yes(0.1), wrote(NEXT), look_up=wrote(name))
     assert verdict_of(LogprobJudge(llm, thresholds=BOTH)).next_query == NEXT
 
 
 @pytest.mark.parametrize(
-    ("again", "problem"), [(wrote(QUERY), "repeats the query"), (FAILED, "timed out")], ids=["unusable", "failed"]
+    ("written", "problem"), [(wrote(QUERY), "repeats the query"), (FAILED, "timed out")], ids=["unusable", "failed"]
 )
-def test_a_one_stays_one_when_no_question_can_be_had(again: Reply, problem: str) -> None:
-    llm = script(p_yes(0.9), p_yes(0.1), wrote(QUERY), again=(QUERY, again))
+def test_a_one_stays_one_when_no_question_can_be_had(written: Reply, problem: str) -> None:
+    llm = script(p_yes(0.9), p_yes(0.1), written)
     verdict = verdict_of(LogprobJudge(llm, thresholds=BOTH))
     assert (verdict.status, verdict.score, verdict.next_query) == ("judged", 1, "")
     assert problem in verdict.problem
@@ -330,7 +341,7 @@ def test_both_questions_share_all_up_to_the_end_of_the_passage() -> None:
 
 
 def test_chunks_of_a_query_share_all_up_to_the_passage() -> None:
-    for build in (needed_messages, alone_messages, sub_question_messages):
+    for build in (needed_messages, alone_messages, sub_question_messages, look_up_messages):
         one, other = build(QUERY, "Ada."), build(QUERY, "Bob.")
         assert one[0] == other[0]
         assert common_start(one[1][1], other[1][1]) == f"Query: {QUERY}\n\nPassage:\n"
@@ -474,15 +485,15 @@ def server(started_server: ScriptedServer) -> ScriptedServer:
 def by_question(request: ChatRequest) -> ChatReply:
     """Needed, not enough alone, and the question to ask next."""
     asked = tuple(request.messages)
-    if asked == tuple(SUB_QUESTION):
-        return ChatReply(text=NEXT)
+    if asked == tuple(LOOK_UP):
+        return ChatReply(text=NAME)
     return ChatReply(text="yes", p_yes=0.9 if asked == tuple(NEEDED) else 0.05)
 
 
 def test_verdict_over_http(server: ScriptedServer) -> None:
     meter = CallMeter(node="judge", chunk_id="c1")
     verdict = verdict_of(LogprobJudge(llm_at(server.base_url), thresholds=BOTH), meter)
-    assert (verdict.score, verdict.next_query) == (1, NEXT)
+    assert (verdict.score, verdict.next_query) == (1, f"{QUERY} ({NAME})")
     assert verdict.confidence == pytest.approx(0.9, abs=0.01)
     assert [record["chunk_id"] for record in meter.records] == ["c1"] * 3
 

@@ -149,11 +149,6 @@ def test_all_faults_are_named_at_once() -> None:
         load_prompts({"reader": {"user": "{query}"}, "condense": {"user": "{query}"}})
 
 
-def test_an_optional_placeholder_may_be_left_out() -> None:
-    own = load_prompts({"judge_sub_question": {"user": "{query}\n{passage}"}})
-    assert own["judge_sub_question"].placeholders == ("query", "passage")
-
-
 # --- comparing ---
 
 
