@@ -64,7 +64,7 @@ def check_retriever(retriever: ChunkRetriever, query: str = _QUERY) -> None:
 
 
 def check_chat_model(llm: ChatLLM) -> None:
-    """Check a chat model with 22 short calls: its completions, the records of its calls, listeners and budget.
+    """Check a chat model with 24 short calls: completions, records, listeners, budget and stop texts.
 
     Raises:
         ContractError: It breaks a rule.
@@ -186,6 +186,7 @@ async def _check_calls(llm: ChatLLM) -> None:
     since = max((place for place, delta in enumerate(heard) if delta.restarted), default=0)
     text = "".join(delta.text for delta in heard[since:])
     require(text == completion.text, "the pieces that are heard are the text", (text, completion.text))
+    await _check_stop(llm, completion.text)
     spent = CallMeter(node="contract", budget=CallBudget(limit=0))
     try:
         await _completed(llm, spent)
@@ -199,9 +200,22 @@ async def _check_calls(llm: ChatLLM) -> None:
     require(all(len(each.records) == 1 for each in meters), "calls at once have a record each", len(meters))
 
 
-async def _completed(llm: ChatLLM, meter: CallMeter, **listeners: Unpack[TextListeners]) -> Completion:
+async def _check_stop(llm: ChatLLM, answer: str) -> None:
+    """Ask again with a character of the answer as the stop text, heard and unheard."""
+    stop = answer[len(answer) // 2 :][:1] or "e"
+    heard: list[Delta] = []
+    rule = f"an answer ends before a stop text, here {stop!r}"
+    for listeners in (TextListeners(on_text=heard.append), TextListeners()):
+        completion = await _completed(llm, CallMeter(node="contract"), stop=(stop,), **listeners)
+        require(stop not in completion.text, rule, completion.text)
+    require(not any(stop in delta.text for delta in heard), f"{rule}, for listeners too", heard)
+
+
+async def _completed(
+    llm: ChatLLM, meter: CallMeter, *, stop: tuple[str, ...] = (), **listeners: Unpack[TextListeners]
+) -> Completion:
     messages: list[Message] = [("user", "Answer with one word: which colour has snow?")]
-    options = CallOptions(max_tokens=32)
+    options = CallOptions(max_tokens=32, stop=stop)
     return await _awaited(
         llm.complete(messages, meter=meter, options=options, **listeners), "complete answers a question"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError, with_config
@@ -72,6 +72,8 @@ class Behaviour:
     """Values of ``response_format`` answered with a 400."""
     logprobs: Literal["given", "omitted", "refused"] = "given"
     """Handling of requests for log probabilities; refused is a 400."""
+    stops: Literal["honoured", "ignored", "refused"] = "honoured"
+    """Handling of requests with stop texts; refused is a 400."""
     knows_by_heart: bool = False
     """Whether closed-book questions are answered from gold answers."""
     seed: int = 0
@@ -135,6 +137,12 @@ def parse_fault(text: str) -> tuple[str, str]:
     """
     kind, _, rate = text.partition(":")
     return kind.strip(), rate.strip() or "1"
+
+
+def stopped(reply: ChatReply, stops: Sequence[str]) -> ChatReply:
+    """Cut a reply before the first of the stop texts, as endpoints do: in the text, whatever it means."""
+    end = min((at for stop in stops if (at := reply.text.find(stop)) >= 0), default=None)
+    return reply if end is None else replace(reply, text=reply.text[:end], finish_reason="stop")
 
 
 def garble(reply: ChatReply, fault: Garbling) -> ChatReply:

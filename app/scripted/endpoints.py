@@ -18,7 +18,7 @@ from ...evaluation.datasets.standards_qa import Question
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.errors import SettingsError
 from .answers import ChatReply, EvidenceReply, RequestKind, ScriptedAnswers, evidence_reply, parse_prompt
-from .behaviour import TRANSPORT_FAULTS, Behaviour, Garbling, as_json, changed, garble
+from .behaviour import TRANSPORT_FAULTS, Behaviour, Garbling, as_json, changed, garble, stopped
 from .conversation import ScriptedTalk, conversation_reply, standalone_questions
 from .multistep import step_scripts
 from .strategies import strategy_scripts
@@ -168,6 +168,7 @@ class Endpoints:
             if reply.status != 200:
                 return json_answer(error(reply.status, reply.text), reply.status)
             reply = garble(reply, garbling) if garbling else reply
+            reply = stopped(reply, body.stops) if behaviour.stops == "honoured" else reply
             return _completion(body, reply, number, with_logprobs=body.logprobs and behaviour.logprobs == "given")
 
         return self._serve(prompt.kind, prompt.query, raw, respond)
@@ -253,6 +254,8 @@ def _unsupported(body: ChatBody, behaviour: Behaviour) -> str:
         return "With response_format json_object, a message must contain the word 'json'."
     if body.logprobs and behaviour.logprobs == "refused":
         return "logprobs is not supported."
+    if body.stops and behaviour.stops == "refused":
+        return "Unsupported parameter: 'stop' is not supported with this model."
     return ""
 
 

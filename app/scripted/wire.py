@@ -62,6 +62,7 @@ class ChatBody(BaseModel):
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     temperature: float | None = None
     response_format: _ResponseFormat | None = None
+    stop: str | list[str] | None = None
 
     @field_validator("stream", "logprobs", mode="before")
     @classmethod
@@ -72,6 +73,11 @@ class ChatBody(BaseModel):
     def format(self) -> str:
         """Requested type of the response: text, json_object or json_schema."""
         return self.response_format.type if self.response_format else "text"
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The stop texts."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
     @property
     def dialogue(self) -> tuple[tuple[str, str], ...]:

@@ -24,7 +24,11 @@ Attribute = str | bool | int | float | list[str]
 PROVIDER = "openai"
 """Provider in all spans: every model is reached by OpenAI's API, whoever serves it."""
 _OPERATIONS = {"chat": "chat", "embedding": "embeddings", "rerank": "rerank"}
-_REQUEST_OPTIONS = {"max_tokens": "gen_ai.request.max_tokens", "temperature": "gen_ai.request.temperature"}
+_REQUEST_OPTIONS = {
+    "max_tokens": "gen_ai.request.max_tokens",
+    "temperature": "gen_ai.request.temperature",
+    "stop": "gen_ai.request.stop_sequences",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +218,8 @@ def _content(transcript: Transcript) -> dict[str, Attribute]:
     for option, name in _REQUEST_OPTIONS.items():
         if isinstance(value := transcript.options.get(option), int | float):
             attributes[name] = value
+        elif isinstance(value, list):
+            attributes[name] = [str(each) for each in value]
     if (reply := transcript.reply) is not None:
         attributes["gen_ai.output.messages"] = _reply(reply)
         if reply.finish_reason:

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from ...modules.calls.messages import Message
+from ...modules.calls.messages import CallOptions, Message
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent
 from ..rag.graph import GraphOptions, RagGraph
@@ -91,6 +91,7 @@ async def write_step(
     node: str,
     messages: list[Message],
     read: Callable[[str], tuple[str, str]],
+    stop: tuple[str, ...] = (),
 ) -> dict[str, object]:
     """Make one model call about the newest round; without budget, skip it and end the rounds.
 
@@ -101,6 +102,7 @@ async def write_step(
         messages: The prompt.
         read: Parses a reply into the step's text and its next query. A query of an earlier round ends the rounds,
             since it would find the same chunks again.
+        stop: Texts at which the reply ends; it holds none of them.
 
     Raises:
         ModelCallError: The call failed after its last attempt; the thread can be resumed from here.
@@ -108,7 +110,7 @@ async def write_step(
     context, step = runtime.context, state["steps"][-1]
     meter = CallMeter(node=node, budget=context.budget, calls=context.calls)
     try:
-        completion = await context.services.reader.complete(messages, meter=meter)
+        completion = await context.services.reader.complete(messages, meter=meter, options=CallOptions(stop=stop))
     except BudgetSpent as spent:
         patches = nodes.cut_short_patches(state.get("similar_chunks", []), f"the search ended early: {spent}")
         return {"similar_chunks": patches}

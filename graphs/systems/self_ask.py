@@ -17,6 +17,9 @@ from ..threads.state import RagState
 from . import nodes
 from .rounds import chunks_of, has_depth_left, retrieve_round, to_next_round, write_step
 
+_STOP = ("Intermediate answer:",)
+"""Label of the follow-up's answer, which the reader writes from its chunks."""
+
 
 def build_self_ask(**options: Unpack[GraphOptions]) -> RagGraph:
     """Build the Self-Ask graph; its context needs a retriever and a reader. Options as for ``RagGraph``.
@@ -55,7 +58,7 @@ async def ask_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[s
         return answer, parse_follow_up(reply)
 
     messages = follow_up_messages(state["query"], _answered(state), runtime.context.services.prompts)
-    return await write_step(state, runtime, node="ask_follow_up", messages=messages, read=read)
+    return await write_step(state, runtime, node="ask_follow_up", messages=messages, read=read, stop=_STOP)
 
 
 async def answer_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:

@@ -97,22 +97,21 @@ class Completion:
         return self.finish_reason in ("length", "content_filter")
 
 
-def completion_of(message: AIMessage) -> Completion:
-    """Return the completion that a message holds.
+def completion_of(message: AIMessage, stop: tuple[str, ...] = ()) -> Completion:
+    """Return the completion that a message holds; its answer ends before the first text of ``stop``.
 
     A server's reasoning parser may move the whole answer into the reasoning (``additional_kwargs["reasoning"]``). Where
     a message without text ended by itself, the reasoning is therefore the answer; cut-off reasoning stays thinking.
     """
     finish_reason = str(message.response_metadata.get("finish_reason") or "")
-    content, reasoning = (whole_text(storable(text)) for text in _sent_texts(message))
-    if reasoning.everything and not content.answer and finish_reason != "length":
-        text, thinking = reasoning.answer, reasoning.thinking
-    else:
-        text, thinking = content.answer, reasoning.everything or content.thinking
+    content, reasoning = (whole_text(storable(text), stop) for text in _sent_texts(message))
+    said, thinking = content, reasoning.everything or content.thinking
+    if reasoning.everything and not content.answer and not content.is_stopped and finish_reason != "length":
+        said, thinking = reasoning, reasoning.thinking
     return Completion(
-        text=text,
+        text=said.answer,
         thinking=thinking,
-        finish_reason=finish_reason,
+        finish_reason="stop" if said.is_stopped else finish_reason,
         first_token=_first_token(message.response_metadata.get("logprobs")),
     )
 
@@ -123,14 +122,14 @@ class StreamedMessage:
     Reasoning counts as thinking until ``completion_of`` is given the whole message.
     """
 
-    def __init__(self, max_bytes: int) -> None:
-        """Limit content and reasoning together to ``max_bytes`` of UTF-8."""
+    def __init__(self, max_bytes: int, stop: tuple[str, ...] = ()) -> None:
+        """Limit content and reasoning together to ``max_bytes`` of UTF-8; the answer ends before a text of ``stop``."""
         self._max_bytes = self._bytes_left = max_bytes
         self._contents: list[str] = []
         self._reasonings: list[str] = []
         self._metadata: dict[str, object] = {}
         self._usage: UsageMetadata | None = None
-        self._content = ThinkingText()
+        self._content = ThinkingText(stop)
         self._reasoning = ThinkingText()
         self._has_reasoned = False
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from .stops import refuse_bad_stops
+
 Message = tuple[str, str]
 """(role, text); the role is "system", "user" or, for an earlier reply of the model, "assistant"."""
 
@@ -47,9 +49,17 @@ class CallOptions:
     """Constraint on a JSON reply; None for plain text."""
     json_schema: Mapping[str, object] | None = None
     """The schema of ``json_format="json_schema"``."""
+    stop: tuple[str, ...] = ()
+    """Texts at which the answer ends; it holds none of them. They do not end its thinking."""
+
+    def __post_init__(self) -> None:
+        if self.stop != ():
+            refuse_bad_stops(self.stop)
 
 
 PLAIN_TEXT = CallOptions()
+_KEYED_IF_SET = frozenset({"stop"})
+"""Options that are part of a call's key only where they are set."""
 
 
 def call_key(endpoint: str, model: str, messages: Sequence[Message], options: CallOptions, repeat: int = 0) -> bytes:
@@ -61,7 +71,7 @@ def call_key(endpoint: str, model: str, messages: Sequence[Message], options: Ca
         "endpoint": endpoint,
         "model": model,
         "messages": list(messages),
-        "options": vars(options),
+        "options": {name: value for name, value in vars(options).items() if name not in _KEYED_IF_SET or value},
         "repeat": repeat,
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=True, default=dict).encode()).digest()

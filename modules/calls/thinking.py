@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .growing_text import Delta, Paragraphs
+from .stops import UntilStop
 
 _OPENING, _CLOSING = "<think>", "</think>"
 _TAG = re.compile(f"({_OPENING}|{_CLOSING})")
@@ -15,7 +16,7 @@ class ThinkingText:
 
     The answer is what follows the last ``</think>``, up to an unclosed ``<think>``; all else is thinking. A
     ``</think>`` without its opening tag turns the answer so far into thinking. Tags are part of neither, and a possible
-    beginning of a tag is held back until the next piece.
+    beginning of a tag is held back until the next piece. The answer ends before its first stop text.
 
     >>> text = ThinkingText()
     >>> text.feed("<think>six by nine</thi")
@@ -26,7 +27,10 @@ class ThinkingText:
     ('six by nine', '42')
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stop: tuple[str, ...] = ()) -> None:
+        """Let the answer, not the thinking, end before the first text of ``stop``."""
+        self._stop = stop
+        self._until_stop = UntilStop(stop)
         self._answer = Paragraphs()
         self._thinking = Paragraphs()
         self._everything = Paragraphs()
@@ -49,6 +53,11 @@ class ThinkingText:
         """The whole text in its order, one paragraph a part, without the tags."""
         return str(self._everything)
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a stop text has ended the answer."""
+        return self._until_stop.is_ended
+
     def feed(self, piece: str) -> None:
         """Take the next piece of the text."""
         parts = _TAG.split(self._held + piece)
@@ -61,6 +70,7 @@ class ThinkingText:
         """End the text: a held-back beginning of a tag becomes part of it."""
         self._take(self._held)
         self._held = ""
+        self._answer.feed(self._until_stop.finish())
 
     def new_answer(self) -> Delta:
         """Return what the answer has gained since the last call."""
@@ -80,21 +90,30 @@ class ThinkingText:
         if part in (_OPENING, _CLOSING):
             self._thinking.end_paragraph()
             self._everything.end_paragraph()
-            if part == _CLOSING and self._answer:
-                self._thinking.feed(str(self._answer))
-                self._thinking.end_paragraph()
-                self._answer_is_void = True
+            self._answer.feed(self._until_stop.finish())
             if part == _CLOSING:
-                self._answer = Paragraphs()
+                self._void_answer()
             self._is_open = part == _OPENING
         else:
-            (self._thinking if self._is_open else self._answer).feed(part)
+            if self._is_open:
+                self._thinking.feed(part)
+            else:
+                self._answer.feed(self._until_stop.feed(part))
             self._everything.feed(part)
 
+    def _void_answer(self) -> None:
+        """Make thinking of the answer so far, with what stood beyond a stop text."""
+        self._answer.feed(self._until_stop.beyond)
+        if self._answer:
+            self._thinking.feed(str(self._answer))
+            self._thinking.end_paragraph()
+            self._answer_is_void = True
+        self._answer, self._until_stop = Paragraphs(), UntilStop(self._stop)
 
-def whole_text(text: str) -> ThinkingText:
-    """Parse a complete text."""
-    whole = ThinkingText()
+
+def whole_text(text: str, stop: tuple[str, ...] = ()) -> ThinkingText:
+    """Parse a complete text whose answer ends before the first text of ``stop``."""
+    whole = ThinkingText(stop)
     whole.feed(text)
     whole.finish()
     return whole

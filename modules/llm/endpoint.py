@@ -30,6 +30,7 @@ from ..errors import ModelCallError
 from .attempts import Attempts, EndpointFailure, endpoint_failure, redacted_line, retry_after_s, spread_s
 from .openai_client import ReasoningChatOpenAI, was_not_streamed
 from .rate_limit import RateLimit, estimated_tokens
+from .stop_texts import StopTexts
 
 __all__ = [
     "PLAIN_TEXT",
@@ -67,7 +68,7 @@ class ChatLLM(Protocol):
         Args:
             messages: System and user messages, in order.
             meter: Reserves the call in the budget and keeps its record.
-            options: Length, temperature and form of the answer.
+            options: Length, temperature, form and stop texts of the answer.
             on_text: Receives each piece of the answer, without thinking. The text starts over (``Delta.restarted``)
                 when a call is retried, and at a ``</think>`` without ``<think>``. All pieces since then are the
                 completion's text. An endpoint that does not stream gives one piece.
@@ -143,6 +144,7 @@ class EndpointLLM:
         self._secrets = (*secrets, *_secrets_of(chat))
         self._sleep = sleep
         self._streams = True  # until the endpoint refuses a stream
+        self._stop_texts = StopTexts(f"Model {self.model!r} at {self.base_url}")
 
     @property
     def model(self) -> str:
@@ -170,7 +172,7 @@ class EndpointLLM:
     ) -> Completion:
         """Return the journal's reply to the call, or make the call, as ``ChatLLM.complete`` says.
 
-        An empty answer counts as a failed attempt, unless ``top_logprobs`` are requested.
+        An empty answer counts as a failed attempt, unless ``top_logprobs`` are requested or it begins with a stop text.
         """
         listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
         return await complete_journaled(
@@ -196,14 +198,14 @@ class EndpointLLM:
                     started = started or time.perf_counter()
                     await meter.about_to_send()
                     async with asyncio.timeout(self._chat.call_timeout_s):
-                        message = await self._call(list(messages), params, listeners)
+                        message = await self._call(list(messages), params, listeners, options.stop)
                     if message.usage_metadata is not None:
                         correct(message.usage_metadata["total_tokens"])
                 used = add_usage(used, message.usage_metadata)
-                completion = completion_of(message)
+                completion = completion_of(message, options.stop)
                 listeners.settle(text=completion.text, thinking=completion.thinking)
-                if options.top_logprobs is None:
-                    _refuse_empty(completion)
+                if not completion.text and options.top_logprobs is None:
+                    _refuse_empty(completion_of(message))  # an answer that begins with a stop text is empty
                 break
             except (*_CLIENT_ERRORS, *_MALFORMED_REPLY) as error:
                 failure = await self._back_off(error, attempts)
@@ -250,12 +252,23 @@ class EndpointLLM:
             error=error[:300],
         )
 
-    async def _call(self, prompt: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
+    async def _call(
+        self, prompt: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]
+    ) -> AIMessage:
+        async def send(sent: tuple[str, ...]) -> AIMessage:
+            with_stop = {**params, "stop": list(sent)} if sent else params
+            return await self._send(prompt, with_stop, listeners, stop)
+
+        return await self._stop_texts.message(send, stop, listeners)
+
+    async def _send(
+        self, prompt: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]
+    ) -> AIMessage:
         message: AIMessage
         streams = listeners.present and self._streams
         if streams:
             try:
-                message = await self._stream(prompt, params, listeners)
+                message = await self._stream(prompt, params, listeners, stop)
             except openai.APIStatusError as error:
                 if error.status_code not in _NO_STREAM_STATUS:
                     raise
@@ -269,8 +282,10 @@ class EndpointLLM:
         refuse_too_long(message, self._chat.max_reply_bytes)
         return message
 
-    async def _stream(self, prompt: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
-        streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes), False
+    async def _stream(
+        self, prompt: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]
+    ) -> AIMessage:
+        streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes, stop), False
         async for piece in self._chat.astream(prompt, stream_usage=True, **params):
             streamed.feed(piece)
             is_whole = is_whole or was_not_streamed(piece)

@@ -19,19 +19,22 @@ from ..errors import JudgetreeError, ModelCallError, NoFailure
 from ..parts import digest_of_fields
 from .attempts import endpoint_failure, redacted_line
 from .endpoint import CallGate
+from .stop_texts import StopTexts
 
 _CALLS_AT_ONCE = 8
 _MAX_REPLY_BYTES = 200_000
 _CUT_OFF = {"max_tokens", "MAX_TOKENS", "length"}
 """Words of providers for a reply that was cut off for its length."""
+_UNSUPPORTED = (ValueError, TypeError, NotImplementedError)
+"""Errors of models that take no stop texts."""
 
 
 class LangChainChat:
     """A chat model of LangChain, which keeps its own temperature, retries and time-outs.
 
     Its calls are journaled, metered and counted like any other; tokens that it does not report are estimated. Of a
-    call's options it gets ``max_tokens`` and ``top_logprobs`` where it has fields of these names. JSON is asked for in
-    the prompt alone.
+    call's options it gets ``stop``, and ``max_tokens`` and ``top_logprobs`` where it has fields of these names. JSON is
+    asked for in the prompt alone.
     """
 
     def __init__(self, chat: BaseChatModel, *, version: str = "", gate: CallGate | None = None) -> None:
@@ -40,6 +43,7 @@ class LangChainChat:
         self._gate = gate or CallGate(_CALLS_AT_ONCE)
         self._taken = _field_names(chat)
         self.model = _name_of(chat)
+        self._stop_texts = StopTexts(f"Model {self.model!r} ({type(chat).__name__})", refusals=_UNSUPPORTED)
         self.temperature = float(getattr(chat, "temperature", None) or 0.0)
         kind = type(chat)
         digest = digest_of_fields(chat, besides=BaseChatModel)  # whose metadata name the versions of libraries
@@ -77,9 +81,10 @@ class LangChainChat:
             started = time.perf_counter()
             await meter.about_to_send()
             try:
-                message = await self._message(messages, self._params(options), listeners)
-                completion = completion_of(message)
-                if not completion.text and options.top_logprobs is None:
+                message = await self._message(messages, self._params(options), listeners, options.stop)
+                completion = completion_of(message, options.stop)
+                is_empty = not completion.text and not completion_of(message).text
+                if is_empty and options.top_logprobs is None:
                     raise ValueError("the answer is empty")
             except Exception as error:
                 if isinstance(error, NoFailure | JudgetreeError):
@@ -99,17 +104,29 @@ class LangChainChat:
         )
         return completion
 
-    async def _message(self, messages: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
+    async def _message(
+        self, messages: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]
+    ) -> AIMessage:
+        async def send(sent: tuple[str, ...]) -> AIMessage:
+            return await self._send(messages, {**params, "stop": list(sent)} if sent else params, listeners, stop)
+
+        return await self._stop_texts.message(send, stop, listeners)
+
+    async def _send(
+        self, messages: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]
+    ) -> AIMessage:
         if listeners.present:
-            return await self._streamed(messages, params, listeners)
+            return await self._streamed(messages, params, listeners, stop)
         message = _normal(await self._chat.ainvoke(messages, **params))
         refuse_too_long(message, _MAX_REPLY_BYTES)
         return message
 
-    async def _streamed(self, messages: list[Message], params: dict[str, Any], listeners: Listeners) -> AIMessage:
+    async def _streamed(
+        self, messages: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]
+    ) -> AIMessage:
         if "stream_usage" in self._taken:
             params = {**params, "stream_usage": True}
-        streamed = StreamedMessage(_MAX_REPLY_BYTES)
+        streamed = StreamedMessage(_MAX_REPLY_BYTES, stop)
         used: UsageMetadata | None = None
         async for piece in self._chat.astream(messages, **params):
             streamed.feed(_normal(piece))

@@ -29,6 +29,7 @@ from .graphs.threads.overrides import Overrides as Overrides
 from .graphs.threads.recording import Recording as Recording
 from .graphs.threads.state import RagState as RagState
 from .modules.calls.completion import Completion as Completion
+from .modules.calls.messages import CallOptions as CallOptions
 from .modules.calls.prompts import Prompt as Prompt
 from .modules.calls.prompts import Prompts as Prompts
 from .modules.calls.usage import CallMeter as CallMeter

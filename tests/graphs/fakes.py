@@ -65,7 +65,7 @@ class FakeLLM:
         await asyncio.sleep(0)
         reply, growing, listeners = (
             self._reply(messages),
-            ThinkingText(),
+            ThinkingText(options.stop),
             Listeners(on_text=on_text, on_thinking=on_thinking),
         )
         for character in reply:

@@ -37,6 +37,7 @@ from judgetree import (
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.graphs.systems.registry import SYSTEMS
 from judgetree.modules.calls.growing_text import Delta
+from judgetree.modules.calls.messages import CallOptions
 from judgetree.modules.llm.cache import CachedLLM, CompletionCache
 from judgetree.modules.llm.factory import sampled
 from judgetree.testing import ContractError, check_chat_model, check_judge, check_retriever, check_system
@@ -180,15 +181,19 @@ class BrokenModel:
     def __init__(self, lacks: str) -> None:
         self._lacks = lacks
 
-    async def complete(self, messages: object, *, meter: CallMeter, on_text: Any = None, **_: object) -> Any:
+    async def complete(
+        self, messages: object, *, meter: CallMeter, options: CallOptions, on_text: Any = None, **_: object
+    ) -> Any:
+        [stop] = options.stop or ["none"]
+        text = "white" if self._lacks == "stop" else "white".partition(stop)[0]
         if self._lacks != "budget":
             meter.reserve()
         if self._lacks != "record":
             count = -1 if self._lacks == "counts" else 1
             meter.record(kind="chat", model="broken", started=time.perf_counter(), prompt_tokens=count)
         if on_text and self._lacks != "pieces":
-            on_text(Delta("white"))
-        return "white" if self._lacks == "completion" else Completion(text="white", thinking="", finish_reason="stop")
+            on_text(Delta("white" if self._lacks == "unheard stop" else text))
+        return "white" if self._lacks == "completion" else Completion(text=text, thinking="", finish_reason="stop")
 
 
 @pytest.mark.parametrize(
@@ -199,6 +204,8 @@ class BrokenModel:
         ("counts", "token counts are whole numbers"),
         ("pieces", "the pieces that are heard are the text"),
         ("completion", "complete gives a Completion"),
+        ("stop", "an answer ends before a stop text, here 'i'; it gave 'white'"),
+        ("unheard stop", "an answer ends before a stop text, here 'i', for listeners too"),
     ],
 )
 def test_a_broken_model_is_told_why(lacks: str, rule: str) -> None:

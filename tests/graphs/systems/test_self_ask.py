@@ -62,6 +62,11 @@ def test_prose_instead_of_a_follow_up_ends_the_questions() -> None:
     assert [step["query"] for step in final["steps"]] == [ROOT]
 
 
+def test_an_invented_answer_ends_the_reply() -> None:
+    final, _ = run(f"Intermediate answer: Vellin\n{FOLLOW_UP} {SUB}", answers={})
+    assert [step["query"] for step in final["steps"]] == [ROOT]
+
+
 def test_the_last_follow_up_that_depth_allows_is_answered() -> None:
     final, reader = run(f"{FOLLOW_UP} {SUB}", answers={}, depth=1)
     assert final["steps"][-1]["text"] == "Vellin"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judgetree.modules.calls.messages import CallOptions
 from judgetree.modules.calls.thinking import ThinkingText, split_thinking, whole_text
 
 plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<"), max_size=20)
@@ -129,3 +131,41 @@ def test_growing_text_holds_back_no_more_than_the_beginning_of_a_tag(text: str, 
 
 def test_text_that_ends_like_a_tag_is_whole_when_finished() -> None:
     assert split_thinking("6 <") == ("6 <", "")
+
+
+# --- stop texts ---
+
+stops = st.lists(st.sampled_from(["ab", "abc d", "c", "\nb", "\n", "</s>"]), min_size=1, max_size=3).map(tuple)
+letters = st.text(st.sampled_from("abcd \n</s>"), max_size=24)
+
+
+def before_stop(answer: str, stop: tuple[str, ...]) -> str:
+    """The answer by the definition: stop texts of white space count behind the first visible character."""
+    begun = len(answer) - len(answer.lstrip())
+    ends = [answer.find(text, begun if text.isspace() else 0) for text in stop]
+    return answer[: min((end for end in ends if end >= 0), default=None)].strip()
+
+
+@given(answer=letters, stop=stops, cuts=cuts)
+def test_answer_ends_before_a_stop_text_however_it_is_cut(answer: str, stop: tuple[str, ...], cuts: list[int]) -> None:
+    growing, expected, heard = ThinkingText(stop), before_stop(answer, stop), ""
+    for piece in pieces_of(answer, cuts):
+        growing.feed(piece)
+        heard += growing.new_answer().text
+        assert expected.startswith(heard)
+    growing.finish()
+    assert growing.answer == heard + growing.new_answer().text == expected
+    assert growing.everything == answer.strip()
+
+
+def test_stop_text_in_the_thinking_ends_nothing() -> None:
+    whole = whole_text("<think>STOP one</think> two STOP three", ("STOP",))
+    assert (whole.answer, whole.thinking, whole.is_stopped) == ("two", "STOP one", True)
+    whole = whole_text("one STOP two</think> three", ("STOP",))
+    assert (whole.answer, whole.thinking, whole.is_stopped) == ("three", "one STOP two", False)
+
+
+@pytest.mark.parametrize("stop", ["ab", ["ab"], ("",), (1,)])
+def test_bad_stop_texts_are_refused(stop: Any) -> None:
+    with pytest.raises(ValueError, match="stop is a tuple of texts"):
+        CallOptions(stop=stop)

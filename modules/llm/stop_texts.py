@@ -1,0 +1,77 @@
+"""Stop texts on the way to a model: sent where the model takes them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import add_usage
+
+from ..calls.completion import completion_of
+from ..calls.growing_text import Listeners
+
+_log = logging.getLogger(__name__)
+
+_MOST_SENT = 4
+"""Stop texts that OpenAI takes in one request; answers are cut at the others when they have come."""
+_STATUSES = frozenset({400, 422})
+"""HTTP statuses that may refuse the stop texts rather than the call."""
+
+
+class StopTexts:
+    """Sends stop texts to one model, until the model refuses them or ends its thinking at one."""
+
+    def __init__(self, model: str, *, refusals: tuple[type[Exception], ...] = ()) -> None:
+        """Send them to ``model``, a name for the log; errors of ``refusals`` without an HTTP status may refuse them."""
+        self._model = model
+        self._refusals = refusals
+        self._are_sent = True
+
+    async def message(
+        self, send: Callable[[tuple[str, ...]], Awaitable[AIMessage]], stop: tuple[str, ...], listeners: Listeners
+    ) -> AIMessage:
+        """Return the reply to one request, which may go beyond the stop texts.
+
+        The request is repeated without stop texts where the model refuses it with them, and where its reply holds no
+        answer: reasoning models refuse them, or end at those that they think of. What works without them is sent
+        without them from then on. A reply that was thrown away counts in the usage of the second.
+
+        Args:
+            send: Sends the request with these stop texts, none for ``()``.
+            stop: The stop texts of the call.
+            listeners: Hear the second reply from its beginning.
+        """
+        if not stop or not self._are_sent:
+            return await send(())
+        try:
+            first = await send(stop[:_MOST_SENT])
+        except Exception as error:
+            if not self._may_refuse(error):
+                raise
+            second = await send(())
+            self._send_no_more("refuses stop texts")
+            return second
+        if _has_answer(first):
+            return first
+        listeners.start_over()
+        second = await send(())
+        if first.text or first.additional_kwargs.get("reasoning"):
+            self._send_no_more("may end its thinking at a stop text")
+        return second.model_copy(update={"usage_metadata": add_usage(first.usage_metadata, second.usage_metadata)})
+
+    def _send_no_more(self, why: str) -> None:
+        if self._are_sent:
+            _log.info("%s %s; further calls do not send them, and its answers are cut at them", self._model, why)
+        self._are_sent = False
+
+    def _may_refuse(self, error: Exception) -> bool:
+        status = getattr(error, "status_code", None)
+        return status in _STATUSES if status else isinstance(error, self._refusals)
+
+
+def _has_answer(message: AIMessage) -> bool:
+    """Return whether a reply has an answer, or was cut off before it had one."""
+    visible = AIMessage(content=message.content, response_metadata=message.response_metadata)
+    completion = completion_of(visible)
+    return bool(completion.text) or completion.is_cut_off
