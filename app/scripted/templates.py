@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -26,6 +27,13 @@ class Template(NamedTuple):
     user: re.Pattern[str]
     built_by: str
     """Module that builds such prompts."""
+
+    def opens(self, messages: Sequence[Message]) -> int:
+        """Return the number of messages that are the system message and the first examples; -1 if these differ."""
+        first = 1 if self.opening and self.opening[0][0] == "system" else 0
+        pairs = zip(self.opening, messages, strict=False)
+        same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return same - (same - first) % 2 if same >= first else -1
 
 
 def template_of(messages: Sequence[Message], groups: Mapping[str, str], *, built_by: str) -> Template:
@@ -52,17 +60,19 @@ def find_script(
 ) -> tuple[Script, dict[str, str]] | None:
     """Find the script whose template the prompt follows, that of the most examples first; returns it with the fields.
 
-    Later messages, such as repair retries of the judge, are ignored. Returns None for an unknown system message.
+    A prompt may lack the last examples. Later messages, such as repair retries of the judge, are ignored. Returns None
+    for an unknown system message.
 
     Raises:
         PromptMismatch: The system message is known, but the user message follows none of its templates.
     """
-    known = [(each, script) for each, script in scripts if tuple(messages[: len(each.opening)]) == each.opening]
-    for template, script in sorted(known, key=lambda each: -len(each[0].opening)):
-        role, user = messages[len(template.opening)] if len(messages) > len(template.opening) else ("", "")
+    opened = ((template.opens(messages), template, script) for template, script in scripts)
+    known = [each for each in opened if each[0] >= 0]
+    for length, template, script in sorted(known, key=lambda each: -each[0]):
+        role, user = messages[length] if len(messages) > length else ("", "")
         if role == "user" and (match := template.user.fullmatch(user)):
             return script, match.groupdict()
-    if builders := [template.built_by for template, _ in known if template.opening]:
+    if builders := [template.built_by for _, template, _ in known if template.opening]:
         user = next((text for role, text in messages if role == "user"), "")
         raise PromptMismatch(
             f"The user message does not follow the template of its system message: {user[:80]!r}. "

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 
 from .messages import Message, version_of
+from .tokens import message_tokens
 
 Example = tuple[str, str]
 """The user's message of a few-shot example, and the model's reply."""
@@ -29,6 +31,8 @@ class Prompt:
     ('user', 'Greet {name}.')
     >>> greeting.placeholders
     ('name',)
+
+    Examples are sent in order; with ``max_prompt_tokens``, as many as fit beside the other messages of a call.
     """
 
     name: str
@@ -38,6 +42,8 @@ class Prompt:
     """Template of the last message."""
     examples: tuple[Example, ...] = ()
     """Few-shot examples, sent as messages between system message and last message."""
+    max_prompt_tokens: int | None = None
+    """Estimated tokens of the whole prompt above which the last examples are left out; None sends all examples."""
     about: str = field(default="", compare=False)
     """What the call asks for, and the form that its reply must have; one line."""
     is_json: bool = field(default=False, compare=False)
@@ -56,14 +62,22 @@ class Prompt:
         """
         last: Message = ("user", "".join(values[word] if word else text for text, word in _parts(self.user)))
         first: list[Message] = [("system", self.system)] if self.system else []
+        return [*first, *self._fitting_examples([*first, last]), last]
+
+    def _fitting_examples(self, others: Sequence[Message]) -> Iterator[Message]:
+        left = math.inf if self.max_prompt_tokens is None else self.max_prompt_tokens - message_tokens(others)
         for asked, replied in self.examples:
-            first += [("user", asked), ("assistant", replied)]
-        return [*first, last]
+            pair: tuple[Message, Message] = (("user", asked), ("assistant", replied))
+            left -= 0 if left == math.inf else message_tokens(pair)
+            if left < 0:
+                return
+            yield from pair
 
     def to_document(self) -> dict[str, object]:
-        """Return the texts as plain data: ``system``, ``user`` and ``examples``."""
+        """Return the texts as plain data: ``system``, ``user``, ``examples`` and, if there is one, their limit."""
         examples = [{"user": asked, "assistant": replied} for asked, replied in self.examples]
-        return {"system": self.system, "user": self.user, "examples": examples}
+        limit = {} if self.max_prompt_tokens is None else {"max_prompt_tokens": self.max_prompt_tokens}
+        return {"system": self.system, "user": self.user, "examples": examples, **limit}
 
     @property
     def version(self) -> str:

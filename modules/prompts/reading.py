@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, PositiveInt, TypeAdapter, ValidationError
 
 from ..calls.prompts import Prompt, Prompts
 from ..errors import SettingsError, faults_of
@@ -44,6 +44,7 @@ class _OwnPrompt(BaseModel):
     system: _Text | None = None
     user: _Text | None = None
     examples: list[_OwnExample] | None = None
+    max_prompt_tokens: PositiveInt | None = None
 
 
 _FILE: TypeAdapter[dict[str, _OwnPrompt]] = TypeAdapter(dict[str, _OwnPrompt])
@@ -52,8 +53,8 @@ _FILE: TypeAdapter[dict[str, _OwnPrompt]] = TypeAdapter(dict[str, _OwnPrompt])
 def load_prompts(given: GivenPrompts) -> Prompts:
     """Read prompts of one's own; what they leave out is judgetree's, and texts equal to judgetree's are left out.
 
-    A mapping has the names of prompts as keys, and ``system``, ``user`` and ``examples`` below them. Line ends at the
-    end of a text are dropped.
+    A mapping has the names of prompts as keys, and ``system``, ``user``, ``examples`` and ``max_prompt_tokens`` (see
+    ``Prompt``) below them. Line ends at the end of a text are dropped.
 
     >>> own = load_prompts({"reader": {"examples": [{"user": "Evidence:\\nAda is 7.", "assistant": "7"}]}})
     >>> own["reader"].examples
@@ -84,7 +85,7 @@ def _checked(given: Mapping[str, object], *, where: str) -> Prompts:
         except ValidationError as error:
             raise SettingsError(
                 f"{where} are not usable: {'; '.join(faults_of(error))}. A prompt has the keys system and user, each a "
-                "text, and examples, a list with a user and an assistant text each."
+                "text, examples, a list with a user and an assistant text each, and max_prompt_tokens, from 1 on."
             ) from error
         prompts = [_completed(default, read[name]) for name, default in PROMPTS.items() if name in read]
         faults = [fault for prompt in prompts for fault in _faults(prompt, PROMPTS[prompt.name])]
@@ -125,6 +126,7 @@ def _completed(default: Prompt, own: _OwnPrompt) -> Prompt:
         examples=default.examples
         if own.examples is None
         else tuple((each.user, each.assistant) for each in own.examples),
+        max_prompt_tokens=own.max_prompt_tokens,
     )
 
 

@@ -30,7 +30,8 @@ def to_yaml(prompts: Iterable[Prompt]) -> str:
 
 _HINTS = """\
 # {word} in `user` is a placeholder, {{word}} the text itself. Few-shot examples stand below `examples`, as a list of
-# `user` and `assistant`. What you delete stays judgetree's.
+# `user` and `assistant`; under `max_prompt_tokens: N` only the first that fit into so many tokens are sent.
+# What you delete stays judgetree's.
 """
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.modules.calls.prompts import Prompt, PromptGroup, Prompts
+from judgetree.modules.calls.tokens import message_tokens
 
 ASKED = Prompt(
     name="asked", system="Be brief {so}.", user="Of {evidence}: {query}? {{query}} { } {1} {query}", about="x"
@@ -56,3 +57,23 @@ def test_own_prompts_replace_those_of_their_name() -> None:
     own = Prompts([replace(OTHER, name="asked")])
     assert own.messages(ASKED, query="Who?", evidence="e") == [("system", "Other."), ("user", "Who?")]
     assert own.messages(OTHER, query="Who?") == OTHER.messages(query="Who?")
+
+
+@given(EXAMPLES, TEXTS, st.integers(1, 60))
+def test_as_many_examples_are_sent_as_fit_into_the_prompt(
+    examples: tuple[tuple[str, str], ...], query: str, limit: int
+) -> None:
+    whole = replace(ASKED, examples=examples).messages(query=query, evidence="e")
+    sent = replace(ASKED, examples=examples, max_prompt_tokens=limit).messages(query=query, evidence="e")
+    shown = len(sent) - 2
+    assert sent == [*whole[: 1 + shown], whole[-1]]
+    assert shown % 2 == 0
+    assert shown == 0 or message_tokens(sent) <= limit
+    assert shown == 2 * len(examples) or message_tokens([*whole[: 3 + shown], whole[-1]]) > limit
+
+
+def test_a_limit_of_the_examples_is_another_version() -> None:
+    limited = replace(ASKED, max_prompt_tokens=100)
+    assert limited.version != ASKED.version
+    assert limited.to_document()["max_prompt_tokens"] == 100
+    assert "max_prompt_tokens" not in ASKED.to_document()

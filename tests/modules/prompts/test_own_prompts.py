@@ -110,6 +110,7 @@ def test_any_text_survives_the_file(tmp_path_factory: pytest.TempPathFactory, sy
         ('reader: {examples: [{user: "{query}", assistant: x}]}', r"reader\.examples holds \{query\}"),
         ("reader: {examples: [{user: x}]}", r"reader\.examples\.0\.assistant: Field required"),
         ('reader: {examples: [{user: x, assistant: " "}]}', "holds an empty text"),
+        ("reader: {max_prompt_tokens: 0}", r"reader\.max_prompt_tokens: Input should be greater than 0"),
         ("judge: {system: Score it.}", "judge does not say JSON"),
         ('reader: {system: "a\\0b"}', "cannot be stored"),
         ("reader: {system: x}\nreader: {system: y}", "'reader' stands twice"),
