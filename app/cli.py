@@ -21,7 +21,7 @@ from .commands.collections import collections
 from .commands.conversations import conversations_app
 from .commands.demo import demo
 from .commands.doctor import doctor
-from .commands.eval import eval_app
+from .commands.eval.app import eval_app
 from .commands.index import index
 from .commands.prompts import prompts_app
 from .commands.settings import settings

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
 
 from ..modules.addresses import Address
 from ..modules.calls.prompts import Prompts
@@ -21,6 +22,7 @@ from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.own import create_own_retriever, needs_index
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings
+from ..modules.tools.factory import create_tools
 from .from_langchain import from_langchain
 from .systems.registry import System
 from .threads.context import Limits, RagContext
@@ -42,6 +44,7 @@ class SessionServices:
         llm: ChatLLM | BaseChatModel | None,
         strategy: AnswerStrategy,
         prompts: Prompts,
+        tools: Sequence[str | BaseTool],
         limits: Limits | None,
         context: RagContext | None,
         settings: Settings,
@@ -57,6 +60,7 @@ class SessionServices:
         self._llm: ChatLLM | None = from_langchain(llm) if isinstance(llm, BaseChatModel) else llm
         self._strategy: AnswerStrategy = strategy
         self._prompts = prompts
+        self._tools = tools
         self._limits = limits or Limits()
         self._settings = settings
         self._on_progress = on_progress
@@ -88,6 +92,7 @@ class SessionServices:
 
     def _open(self) -> RagContext:
         settings = self._settings
+        tools = create_tools(self._tools, settings)
         retriever: ChunkRetriever | None = None
         if self._system.retrieves:
             retriever = self._open_retriever()  # a missing collection is reported before a model is downloaded
@@ -103,6 +108,7 @@ class SessionServices:
             limits=self._limits,
             strategy=self._strategy,
             prompts=self._prompts,
+            tools=tools,
         )
 
     def _open_retriever(self) -> ChunkRetriever:

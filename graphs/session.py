@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self, TypedDict, Unpack, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from langgraph.types import Command, Interrupt
 
 from ..modules.background_loop import async_twin, blocking
@@ -66,6 +67,8 @@ class RagSession:
             ``modules.reader.strategies.read_evidence``. Closed book has none.
         prompts: Prompts of your own: a YAML file, or a mapping of names to texts (see ``load_prompts``). None takes
             those of the settings.
+        tools: Tools besides the search, for ``system="react"`` or one of your own: "calculator", "web", or tools of
+            LangChain: themselves, their ``module:name`` or a plug-in's name.
         limits: Limits of depth and model calls.
         context: Services to use instead of those that the settings describe.
         settings: None reads environment and ``.env``.
@@ -85,6 +88,7 @@ class RagSession:
         llm: ChatLLM | BaseChatModel | None = None,
         strategy: AnswerStrategy = "stuff",
         prompts: GivenPrompts = None,
+        tools: Sequence[str | BaseTool] = (),
         limits: Limits | None = None,
         context: RagContext | None = None,
         settings: Settings | None = None,
@@ -95,11 +99,15 @@ class RagSession:
         if strategy not in get_args(AnswerStrategy):
             allowed = ", ".join(get_args(AnswerStrategy))
             raise SettingsError(f"Unknown strategy {strategy!r}. Allowed: {allowed}.")
+        if tools and not chosen.uses_tools:
+            raise SettingsError(f"The system {system!r} uses no tools. Leave tools out, or take the system react.")
         has_to_search = context is None and chosen.retrieves and (retriever is None or needs_index(retriever))
         if not collection and has_to_search:
             raise SettingsError(f"The system {system!r} retrieves: name a collection.")
         if context is not None and prompts is not None:
             raise SettingsError("Give the prompts to the context: RagContext(prompts=load_prompts(…), …).")
+        if context is not None and tools:
+            raise SettingsError("Give the tools to the context: RagContext(tools=create_tools(…), …).")
         self.settings = settings or load_settings()
         given = self.settings.prompts if prompts is None else prompts
         self.prompts = context.prompts if context else load_prompts(given)
@@ -115,6 +123,7 @@ class RagSession:
             llm=llm,
             strategy=strategy,
             prompts=self.prompts,
+            tools=tools,
             limits=limits,
             context=context,
             settings=self.settings,
@@ -327,6 +336,7 @@ class SessionOptions(TypedDict, total=False):
     llm: ChatLLM | BaseChatModel | None
     strategy: AnswerStrategy
     prompts: GivenPrompts
+    tools: Sequence[str | BaseTool]
     limits: Limits
     context: RagContext
     settings: Settings

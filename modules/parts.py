@@ -1,7 +1,7 @@
 """Parts of one's own, by name: an import path such as ``my_pkg.judges:Mine``, a plug-in's name, or an object.
 
 Plug-ins are entry points of the groups ``judgetree.systems``, ``judgetree.judges``, ``judgetree.retrievers``,
-``judgetree.metrics`` and ``judgetree.datasets``.
+``judgetree.metrics``, ``judgetree.datasets`` and ``judgetree.tools``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 from .errors import SettingsError, UserError
 from .lasting_text import lasting_text
 
-PartKind = Literal["system", "judge", "retriever", "metric", "dataset"]
+PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool"]
 
 _GIVEN: dict[str, object] = {}
 """The objects that were given in this process, by name."""

@@ -29,6 +29,7 @@ from .options import (
     Strategy,
     StrategyName,
     System,
+    Tools,
     TopK,
 )
 
@@ -53,6 +54,7 @@ class AskOptions:
     search_type: str | None = None
     judge: str | None = None
     strategy: StrategyName | None = None
+    tools: tuple[str, ...] | None = None
     llm: str | None = None
     judge_llm: str | None = None
     prompts: Path | None = None
@@ -65,6 +67,7 @@ class AskOptions:
     @classmethod
     def of_thread(cls, fingerprint: Fingerprint) -> AskOptions:
         """Return the options that a fingerprint records; None for the others."""
+        from ...graphs.threads.fingerprint import tools_of
         from ..terminal.saved import system_of
 
         def number(key: str) -> int | None:
@@ -82,6 +85,7 @@ class AskOptions:
             strategy=next(
                 (name for name in get_args(StrategyName) if name == fingerprint.get("reader.strategy")), None
             ),
+            tools=tools_of(fingerprint) or None,
         )
 
 
@@ -99,6 +103,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     search_type: SearchType = None,
     judge: JudgeKind = None,
     strategy: Strategy = None,
+    tool: Tools = None,
     prompts: Prompts = None,
     thread_id: Annotated[str | None, typer.Option(metavar="ID", help="Name of the run; default: a new one.")] = None,
     record: Record = None,
@@ -129,6 +134,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         search_type=search_type,
         judge=judge,
         strategy=strategy,
+        tools=tuple(tool) if tool else None,
         llm=llm,
         judge_llm=judge_llm,
         prompts=prompts,
@@ -207,6 +213,7 @@ def _open_session(options: AskOptions, settings: Settings, on_progress: Callable
         search_type=options.search_type or "hybrid",
         judge=options.judge or "auto",
         strategy=options.strategy or "stuff",
+        tools=options.tools or (),
         limits=Limits(
             max_rec_depth=usual.max_rec_depth if options.max_depth is None else options.max_depth,
             max_llm_calls=usual.max_llm_calls if options.max_llm_calls is None else options.max_llm_calls,

@@ -24,6 +24,7 @@ from .options import (
     Retriever,
     Strategy,
     System,
+    Tools,
     TopK,
 )
 
@@ -48,6 +49,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
     topk: TopK = None,
     max_depth: MaxDepth = None,
     strategy: Strategy = None,
+    tool: Tools = None,
     prompts: Prompts = None,
     answer_from_history: Annotated[
         FromHistoryName | None,
@@ -97,6 +99,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
         judge=judge or "auto",
         topk=3 if topk is None else topk,
         strategy=strategy or "stuff",
+        tools=tool or (),
         limits=Limits(max_rec_depth=usual.max_rec_depth if max_depth is None else max_depth),
         options=ConversationOptions(
             answer_from_history=answer_from_history or "assessed",

@@ -44,6 +44,14 @@ JudgeKind = Annotated[
 Retriever = Annotated[
     str | None, typer.Option(metavar="MODULE:NAME", help="One of your own, in place of the search of the collection.")
 ]
+Tools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tool",
+        metavar="NAME",
+        help="A tool of the agent react: calculator, web, or module:name of a tool of LangChain; may be repeated.",
+    ),
+]
 Strategy = Annotated[
     StrategyName | None,
     typer.Option(

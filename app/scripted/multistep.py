@@ -12,6 +12,7 @@ from functools import cache
 from ...modules.calls.messages import Message
 from ...modules.calls.prompts import Prompts
 from ...modules.reader.multistep_prompts import (
+    ACTION,
     FINAL_ANSWER,
     FINAL_THOUGHT,
     FINISH,
@@ -32,7 +33,7 @@ from .templates import QUERY, Template, template_of
 
 NOTHING_KNOWN = "Nothing is known about this."
 _EARLIER_ACTION = re.compile(
-    rf"\n\n(?:{re.escape(THOUGHT)} .*\n)?{re.escape(SEARCH)}\[.*\]\n{re.escape(OBSERVATION)}\n"
+    rf"\n\n(?:{re.escape(THOUGHT)} .*\n)?{re.escape(ACTION)} [\w-]+\[.*\]\n{re.escape(OBSERVATION)}\n"
 )
 
 
@@ -65,8 +66,8 @@ def _action(answers: ScriptedAnswers, query: str, evidence: str) -> str:
     return f"{THOUGHT} Nothing is left to search for.\n{FINISH}[{answers.read(query, observed)}]"
 
 
-_EVIDENCE, _THOUGHTS = "FIELDevidenceFIELD", "FIELDthoughtsFIELD"
-_GROUPS = {QUERY: "(?P<query>.*?)", _EVIDENCE: "(?P<evidence>.*)", _THOUGHTS: ".*"}
+_EVIDENCE, _THOUGHTS, _TOOL = "FIELDevidenceFIELD", "FIELDthoughtsFIELD", "FIELDtoolFIELD"
+_GROUPS = {QUERY: "(?P<query>.*?)", _EVIDENCE: "(?P<evidence>.*)", _THOUGHTS: ".*", f"{_TOOL}[input]: ": ".*?"}
 _FIRST_FOLLOW_UP = {QUERY: "(?P<query>.*?)", NO_FOLLOW_UP_YET: "(?P<evidence>.*)"}
 _BUILT_BY = "judgetree.modules.reader.multistep_prompts"
 
@@ -78,6 +79,7 @@ def step_scripts(prompts: Prompts) -> list[tuple[Template, EvidenceReply]]:
         (thought_messages(QUERY, _EVIDENCE, [_THOUGHTS], prompts), _thought),
         (draft_messages(QUERY, _EVIDENCE, prompts), _draft),
         (react_messages(QUERY, [Observed(query=QUERY, passages=_EVIDENCE)], prompts), _action),
+        (react_messages(QUERY, [Observed(query=QUERY, passages=_EVIDENCE)], prompts, tools={_TOOL: ""}), _action),
     )
     first_follow_up = template_of(follow_up_messages(QUERY, [], prompts), _FIRST_FOLLOW_UP, built_by=_BUILT_BY)
     return [

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
-from ...graphs.systems.registry import SYSTEMS
+from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.addresses import Address, with_addresses
 from ...modules.calls.prompts import Prompts
 from ...modules.errors import SettingsError, faults_of
@@ -31,6 +31,7 @@ from ...modules.parts import check_name, remembered, remembered_as
 from ...modules.prompts.reading import GivenPrompts, load_prompts
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import Record, without_secrets
+from ...modules.tools.factory import check_tools
 from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
 from ..datasets.rows import with_digests
@@ -125,6 +126,11 @@ class Experiment(BaseModel):
         description="Prompts of your own: a file that judgetree prompts copy wrote, or its keys in place; else as in "
         "JUDGETREE_PROMPTS.",
     )
+    tools: tuple[str, ...] = Field(
+        default=(),
+        description="Tools of the agent react, and of systems of your own: calculator, web, or a tool of LangChain as "
+        "module:name.",
+    )
     max_rec_depth: int = Field(default=3, ge=0, description="Levels below the root, or rounds after the first.")
     max_llm_calls: int = Field(default=60, ge=1, description="Model calls of one question's whole tree.")
     judge_leaves: bool = Field(default=True, description="Judge the chunks of the deepest level too.")
@@ -163,7 +169,7 @@ class Experiment(BaseModel):
         default=None, min_length=1, description="Columns that the report shows, such as em, f1, all@3; its own choice."
     )
 
-    @field_validator("dataset", "systems", "retriever", "judge", mode="before")
+    @field_validator("dataset", "systems", "retriever", "judge", "tools", mode="before")
     @classmethod
     def _name_objects(cls, given: object) -> object:
         if isinstance(given, Dataset):
@@ -176,12 +182,16 @@ class Experiment(BaseModel):
                 raise ValueError(f"two parts are both named {name}, so that nothing tells them apart: name one of them")
         return names
 
-    @field_validator("systems", "judge")
+    @field_validator("systems", "judge", "tools")
     @classmethod
-    def _check_names(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    def _check_names(cls, given: str | tuple[str, ...], info: ValidationInfo) -> str | tuple[str, ...]:
         try:
             if isinstance(given, str):
                 check_name("judge", given, get_args(JudgeKind))
+            elif info.field_name == "tools":
+                check_tools(given)
+                if given and not any(find_system(system).uses_tools for system in info.data.get("systems", ())):
+                    raise SettingsError("no system uses tools: add react to systems, or leave tools out")
             else:
                 for name in given:
                     check_name("system", name, SYSTEMS)

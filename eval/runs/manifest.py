@@ -17,6 +17,7 @@ from ...modules.parts import find_part
 from ...modules.reader.multistep_prompts import STEP_VERSIONS
 from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION, STRATEGY_VERSIONS
 from ...modules.settings import Settings, without_secrets
+from ...modules.tools.factory import TOOLS, tool_part
 from ..datasets.questions import Dataset
 from ..rows.code_version import code_version
 from ..rows.store import Manifest, part_of
@@ -101,6 +102,8 @@ def _sources_of(experiment: Experiment) -> Iterator[tuple[str, str]]:
         yield "judge_source", find_part("judge", experiment.judge).source
     if experiment.retriever is not None:
         yield "retriever_source", find_part("retriever", experiment.retriever).source
+    if own := [name for name in experiment.tools if name not in TOOLS]:
+        yield "tools_source", " ".join(tool_part(name).source for name in own)
 
 
 def index_facts(index: Index) -> dict[str, object]:

@@ -26,6 +26,8 @@ from ...modules.retriever.contract import ChunkRetriever
 from ...modules.retriever.own import create_own_retriever, needs_index
 from ...modules.retriever.retriever import Retriever
 from ...modules.settings import Settings
+from ...modules.tools.factory import create_tools
+from ...modules.tools.tool import Tool
 from ..datasets.questions import Dataset
 from .experiment import Experiment
 from .limits import LimitedLLM, Spending
@@ -108,6 +110,7 @@ class Services:
         self._spending = spending
         self._on_progress = on_progress
         self._resources = ExitStack()
+        self._tools: tuple[Tool, ...] = ()
         self._retriever: ChunkRetriever | None = None
         self.own_retriever: ChunkRetriever | None = None
         """The retriever, if it is one of one's own."""
@@ -148,10 +151,12 @@ class Services:
             limits=limits,
             strategy=self.experiment.strategy,
             prompts=self._prompts,
+            tools=self._tools if find_system(system).uses_tools else (),
         )
 
     def _open(self) -> None:
         experiment, settings = self.experiment, self.settings
+        self._tools = create_tools(experiment.tools, settings)
         if any(map(retrieves, experiment.systems)):
             self._retriever = self._open_retriever()
         gate = CallGate(settings.max_concurrency)

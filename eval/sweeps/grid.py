@@ -33,7 +33,7 @@ SWEPT = (
     "history",
 )
 """The keys of an experiment that may list values: each is one value of one run, and the questions stay the same."""
-_LISTS = ("systems", "ids", "metrics")
+_LISTS = ("systems", "tools", "ids", "metrics")
 """The keys whose own value is a list."""
 _LONGEST_NAME = 80
 _LEFT_OUT = "default"

@@ -11,7 +11,7 @@ from ...modules.reader.multistep_prompts import parse_thought, thought_messages
 from ..rag.graph import GraphOptions, RagGraph
 from ..threads.context import RunContext
 from ..threads.state import RagState
-from .rounds import build_rounds, write_step
+from .rounds import Written, build_rounds, write_step
 
 
 def build_ircot(**options: Unpack[GraphOptions]) -> RagGraph:
@@ -41,6 +41,6 @@ async def reason(state: RagState, runtime: Runtime[RunContext]) -> dict[str, obj
     return await write_step(state, runtime, node="reason", messages=messages, read=_read)
 
 
-def _read(reply: str) -> tuple[str, str]:
+def _read(reply: str) -> Written:
     thought = parse_thought(reply)
-    return thought.text, "" if thought.is_last else thought.text
+    return Written(text=thought.text, next_query="" if thought.is_last else thought.text)

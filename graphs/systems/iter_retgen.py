@@ -12,7 +12,7 @@ from ..rag.graph import GraphOptions, RagGraph
 from ..threads.context import RunContext
 from ..threads.state import RagState
 from . import nodes
-from .rounds import build_rounds, chunks_of, write_step
+from .rounds import Written, build_rounds, chunks_of, write_step
 
 
 def build_iter_retgen(**options: Unpack[GraphOptions]) -> RagGraph:
@@ -37,9 +37,9 @@ async def draft(state: RagState, runtime: Runtime[RunContext]) -> dict[str, obje
     """Write a draft from the chunks of this round; question and draft are the next query."""
     query = state["query"]
 
-    def read(reply: str) -> tuple[str, str]:
+    def read(reply: str) -> Written:
         text = parse_draft(reply)
-        return text, f"{query} {text}" if text else ""
+        return Written(text=text, next_query=f"{query} {text}" if text else "")
 
     evidence = render_evidence(chunks_of(state, state["steps"][-1]))
     messages = draft_messages(query, evidence, runtime.context.services.prompts)

@@ -1,53 +1,80 @@
-"""ReAct: an agent that thinks and acts in turn; its tool is the retriever (Yao et al., ICLR 2023, arXiv 2210.03629)."""
+"""ReAct: an agent that thinks and acts in turn; its tools are the retriever and those of its context.
+
+Yao et al., ICLR 2023, arXiv 2210.03629.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Unpack
 
 from langgraph.runtime import Runtime
 
 from ...modules.reader.evidence import render_evidence
-from ...modules.reader.multistep_prompts import Observed, parse_action, react_messages
+from ...modules.reader.multistep_prompts import OBSERVATION, Observed, parse_action, react_messages
+from ...modules.tools.tool import Tool
 from ..rag.graph import GraphOptions, RagGraph
 from ..threads.context import RunContext
 from ..threads.state import RagState
-from .rounds import build_rounds, chunks_of, write_step
+from .rounds import Written, add_round, build_rounds, chunks_of, write_step
 
 
 def build_react(**options: Unpack[GraphOptions]) -> RagGraph:
-    """Build the ReAct graph; its context needs a retriever and a reader. Options as for ``RagGraph``.
+    """Build the ReAct graph; its context needs a retriever and a reader, and may have tools. Options as ``RagGraph``'s.
 
     ::
 
         retrieve_round ─> act ─ "Action: Search[…]" ─> retrieve_round
+              │            ├ "Action: NAME[…]" ─> use_tool ─> as after a search
               │            └ "Action: Finish[…]" ─┐
               └ no depth left ─────────────────> augment ─> generate
 
-    The reader answers from the passages of all rounds. At depth d it takes at most d + 1 model calls.
+    The reader answers from the passages and results of all rounds. At depth d it takes at most d + 1 model calls. A
+    thread that is killed while it uses a tool uses it again when it is resumed.
 
     ::
 
         graph = build_react(context=RagContext(reader=llm, retriever=retriever), checkpointer="memory:")
         print(graph.invoke("Which oil does KS-1 need?")["answer"])
     """
-    return build_rounds("react", act, **options)
+    return build_rounds("react", act, use_tool=use_tool, **options)
 
 
 async def act(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Think and act on the earlier searches and their hits; a reply without a search ends the rounds."""
-    messages = react_messages(state["query"], _observed(state), runtime.context.services.prompts)
-    return await write_step(state, runtime, node="act", messages=messages, read=_read)
+    """Think and act on the earlier rounds and their results; a reply without an action ends the rounds."""
+    services = runtime.context.services
+    messages = react_messages(state["query"], _observed(state), services.prompts, tools=_described(services.tools))
+    names = [tool.name for tool in services.tools]
+
+    def read(reply: str) -> Written:
+        action = parse_action(reply, names)
+        return Written(text=action.thought, next_query=action.query, next_tool=action.tool)
+
+    return await write_step(state, runtime, node="act", messages=messages, read=read, stop=(OBSERVATION,))
 
 
-def _read(reply: str) -> tuple[str, str]:
-    action = parse_action(reply)
-    return action.thought, action.query
+async def use_tool(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Use the tool that the agent named; what it returns are chunks like those of a search.
+
+    Raises:
+        UserError: The user must correct a setting before the tool can be used.
+    """
+    newest = state["steps"][-1]
+    tool = next(each for each in runtime.context.services.tools if each.name == newest["next_tool"])
+    results = await tool.use(newest["next_query"])
+    return add_round(state, runtime, results, node="use_tool", query=newest["next_query"], tool=tool.name)
+
+
+def _described(tools: Iterable[Tool]) -> dict[str, str]:
+    return {tool.name: tool.description for tool in tools}
 
 
 def _observed(state: RagState) -> list[Observed]:
-    """Return the rounds for the agent; the thought of a round precedes the search of the next."""
+    """Return the rounds for the agent; the thought of a round precedes the action of the next."""
     thoughts = ["", *(step["text"] for step in state["steps"])]
     return [
-        Observed(query=step["query"], passages=render_evidence(chunks_of(state, step)), thought=thought)
+        Observed(
+            query=step["query"], passages=render_evidence(chunks_of(state, step)), thought=thought, tool=step["tool"]
+        )
         for thought, step in zip(thoughts, state["steps"], strict=False)
     ]

@@ -41,6 +41,8 @@ class System:
     """Whether its context needs a retriever."""
     judges: bool = False
     """Whether its context needs a judge."""
+    uses_tools: bool = False
+    """Whether it uses the tools of its context."""
 
 
 SYSTEMS: Mapping[str, System] = {
@@ -49,7 +51,7 @@ SYSTEMS: Mapping[str, System] = {
     "iter_retgen": System(build=build_iter_retgen, description="question and last draft are the next search"),
     "ircot": System(build=build_ircot, description="every sentence of a chain of thought is the next search"),
     "self_ask": System(build=build_self_ask, description="follow-up questions, each answered by a search"),
-    "react": System(build=build_react, description="an agent that thinks and searches in turn"),
+    "react": System(build=build_react, description="an agent that thinks and acts in turn", uses_tools=True),
     "judge": System(build=build_judge_rag, description="recursive, judged chunk by chunk", judges=True),
 }
 """In the order of reports."""
@@ -68,7 +70,7 @@ def find_system(given: str | GraphBuilder) -> System:
         check_name("system", given, SYSTEMS)
         if given in SYSTEMS:
             return SYSTEMS[given]
-    return System(build=_OwnBuilder(given), description="of one's own", judges=True)
+    return System(build=_OwnBuilder(given), description="of one's own", judges=True, uses_tools=True)
 
 
 def retrieves(system: str) -> bool:

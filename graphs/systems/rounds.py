@@ -7,7 +7,8 @@ chunk is in ``similar_chunks`` once, under the first round that found it.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal, Unpack
 
 from langchain_core.documents import Document
@@ -26,11 +27,24 @@ Node = Callable[..., Awaitable[dict[str, object]]]
 """A node of a graph: from the state, and perhaps the runtime, to an update."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What the model wrote about a round."""
+
+    text: str
+    """Text of the round; see ``Step``."""
+    next_query: str = ""
+    """Query of the next round; ``""`` ends the rounds."""
+    next_tool: str = ""
+    """Name of the tool that gets the query; ``""`` for the search."""
+
+
 def build_rounds(
     system: str,
     write: Node,
     *,
     augment: Node = nodes.augment,
+    use_tool: Node | None = None,
     **options: Unpack[GraphOptions],
 ) -> RagGraph:
     """Build the graph of a system that makes one model call between two searches.
@@ -38,15 +52,18 @@ def build_rounds(
     ::
 
         retrieve_round ─> write ─ a next query ─> retrieve_round
+              │             ├ input of a tool ─> use_tool ─> as after a search
               │             └ no next query ─┐
               └ no depth left ──────────────> augment ─> generate
     """
     builder = StateGraph(RagState, context_schema=RunContext)
-    for node in (retrieve_round, write, augment, nodes.generate):
+    finds = (retrieve_round,) if use_tool is None else (retrieve_round, use_tool)
+    for node in (*finds, write, augment, nodes.generate):
         builder.add_node(node.__name__, node)
     builder.add_edge(START, "retrieve_round")
-    builder.add_conditional_edges("retrieve_round", has_depth_left, {True: write.__name__, False: "augment"})
-    builder.add_conditional_edges(write.__name__, to_next_round, ["retrieve_round", "augment"])
+    for node in finds:
+        builder.add_conditional_edges(node.__name__, has_depth_left, {True: write.__name__, False: "augment"})
+    builder.add_conditional_edges(write.__name__, to_next_round, [*(node.__name__ for node in finds), "augment"])
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
     return RagGraph(builder, system=system, **options)
@@ -57,31 +74,36 @@ async def retrieve_round(state: RagState, runtime: Runtime[RunContext]) -> dict[
 
     New chunks are ranked behind the existing ones. ``recursion_depth`` is their round, ``found_by`` its query.
     """
-    steps, chunks = state.get("steps", []), state.get("similar_chunks", [])
+    steps = state.get("steps", [])
     query = steps[-1]["next_query"] if steps else state["query"]
     meter = CallMeter(node="retrieve_round")
     started = time.perf_counter()
     hits = await nodes.search(query, runtime.context, meter)
     search_record = nodes.searched(query, started, hits)
-    found = {str(chunk.metadata["chunk_id"]): (chunk, score) for chunk, score in hits}
-    known = [str(chunk.metadata["chunk_id"]) for chunk in chunks]
-    added = [
-        nodes.as_found(chunk, retrieval_score=float(score), rank=rank, recursion_depth=len(steps), found_by=query)
-        for rank, (chunk, score) in enumerate((found[key] for key in found if key not in known), start=len(known))
-    ]
+    found = [nodes.as_found(chunk, retrieval_score=float(score)) for chunk, score in hits]
     if not steps:
-        added += nodes.kept_besides(added, state, recursion_depth=0, found_by=query)
-    ids = dict.fromkeys([*found, *(str(chunk.metadata["chunk_id"]) for chunk in added)])
-    step = Step(round=len(steps), query=query, chunk_ids=list(ids), text="", next_query="")
+        found += nodes.kept_besides(found, state)
+    update = add_round(state, runtime, found, node="retrieve_round", query=query)
+    return {**update, "kept_chunks": [], "usage": meter.records, "searches": [search_record]}
+
+
+def add_round(
+    state: RagState, runtime: Runtime[RunContext], found: Sequence[Document], *, node: str, query: str, tool: str = ""
+) -> dict[str, object]:
+    """Return the state update of a new round that found these chunks, best first, those of earlier rounds included."""
+    steps, chunks = state.get("steps", []), state.get("similar_chunks", [])
+    known = [str(chunk.metadata["chunk_id"]) for chunk in chunks]
+    ids = list(dict.fromkeys(str(chunk.metadata["chunk_id"]) for chunk in found))
+    new = {str(chunk.metadata["chunk_id"]): chunk for chunk in reversed(found)}
+    found_by = f"{tool}[{query}]" if tool else query
+    added = [
+        nodes.as_found(new[chunk_id], rank=rank, recursion_depth=len(steps), found_by=found_by)
+        for rank, chunk_id in enumerate((each for each in ids if each not in known), start=len(known))
+    ]
+    step = Step(round=len(steps), query=query, chunk_ids=ids, text="", next_query="", tool=tool, next_tool="")
     shown = [*known, *(chunk.metadata["chunk_id"] for chunk in added)]
-    emit(runtime, "chunks", node="retrieve_round", query=state["query"], chunk_ids=shown)
-    return {
-        "similar_chunks": added,
-        "steps": [step],
-        "kept_chunks": [],
-        "usage": meter.records,
-        "searches": [search_record],
-    }
+    emit(runtime, "chunks", node=node, query=state["query"], chunk_ids=shown)
+    return {"similar_chunks": added, "steps": [step]}
 
 
 async def write_step(
@@ -90,7 +112,7 @@ async def write_step(
     *,
     node: str,
     messages: list[Message],
-    read: Callable[[str], tuple[str, str]],
+    read: Callable[[str], Written],
     stop: tuple[str, ...] = (),
 ) -> dict[str, object]:
     """Make one model call about the newest round; without budget, skip it and end the rounds.
@@ -100,8 +122,7 @@ async def write_step(
         runtime: Runtime of the calling node.
         node: Name of the calling node, for usage and events.
         messages: The prompt.
-        read: Parses a reply into the step's text and its next query. A query of an earlier round ends the rounds,
-            since it would find the same chunks again.
+        read: Parses a reply. A query of an earlier round ends the rounds, since it would find the same chunks again.
         stop: Texts at which the reply ends; it holds none of them.
 
     Raises:
@@ -114,11 +135,12 @@ async def write_step(
     except BudgetSpent as spent:
         patches = nodes.cut_short_patches(state.get("similar_chunks", []), f"the search ended early: {spent}")
         return {"similar_chunks": patches}
-    text, next_query = read(completion.text)
-    if _folded(next_query) in {_folded(earlier["query"]) for earlier in state["steps"]}:
-        next_query = ""
-    emit(runtime, "step", node=node, round=step["round"], query=step["query"], text=text, next_query=next_query)
-    return {"steps": [Step(**{**step, "text": text, "next_query": next_query})], "usage": meter.records}
+    written = read(completion.text)
+    if (written.next_tool, _folded(written.next_query)) in {(s["tool"], _folded(s["query"])) for s in state["steps"]}:
+        written = Written(text=written.text)
+    emit(runtime, "step", node=node, round=step["round"], query=step["query"], **vars(written))
+    changed = Step(**{**step, "text": written.text, "next_query": written.next_query, "next_tool": written.next_tool})
+    return {"steps": [changed], "usage": meter.records}
 
 
 def chunks_of(state: RagState, step: Step) -> list[Document]:
@@ -132,9 +154,12 @@ async def has_depth_left(state: RagState, runtime: Runtime[RunContext]) -> bool:
     return len(state["steps"]) <= runtime.context.services.limits.max_rec_depth
 
 
-async def to_next_round(state: RagState) -> Literal["retrieve_round", "augment"]:
+async def to_next_round(state: RagState) -> Literal["retrieve_round", "use_tool", "augment"]:
     """Route to another round if the newest step has a next query, else to the answer."""
-    return "retrieve_round" if state["steps"][-1]["next_query"] else "augment"
+    newest = state["steps"][-1]
+    if not newest["next_query"]:
+        return "augment"
+    return "use_tool" if newest["next_tool"] else "retrieve_round"
 
 
 def _folded(query: str) -> str:

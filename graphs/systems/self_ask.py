@@ -15,7 +15,7 @@ from ..rag.graph import GraphOptions, RagGraph
 from ..threads.context import RunContext
 from ..threads.state import RagState
 from . import nodes
-from .rounds import chunks_of, has_depth_left, retrieve_round, to_next_round, write_step
+from .rounds import Written, chunks_of, has_depth_left, retrieve_round, to_next_round, write_step
 
 _STOP = ("Intermediate answer:",)
 """Label of the follow-up's answer, which the reader writes from its chunks."""
@@ -54,8 +54,8 @@ async def ask_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dict[s
     """Ask the model for the next follow-up question; a reply without one ends the rounds."""
     answer = state["steps"][-1]["text"]
 
-    def read(reply: str) -> tuple[str, str]:
-        return answer, parse_follow_up(reply)
+    def read(reply: str) -> Written:
+        return Written(text=answer, next_query=parse_follow_up(reply))
 
     messages = follow_up_messages(state["query"], _answered(state), runtime.context.services.prompts)
     return await write_step(state, runtime, node="ask_follow_up", messages=messages, read=read, stop=_STOP)
@@ -66,7 +66,7 @@ async def answer_follow_up(state: RagState, runtime: Runtime[RunContext]) -> dic
     step = state["steps"][-1]
     evidence = render_evidence(chunks_of(state, step))
     messages = reader_messages(step["query"], evidence, runtime.context.services.prompts)
-    return await write_step(state, runtime, node="answer_follow_up", messages=messages, read=lambda reply: (reply, ""))
+    return await write_step(state, runtime, node="answer_follow_up", messages=messages, read=_as_text)
 
 
 async def augment(state: RagState) -> dict[str, object]:
@@ -88,6 +88,10 @@ async def after_search(
 async def to_follow_up(state: RagState, runtime: Runtime[RunContext]) -> Literal["ask_follow_up", "augment"]:
     """Route to a follow-up only if it can still be searched for."""
     return "ask_follow_up" if await has_depth_left(state, runtime) else "augment"
+
+
+def _as_text(reply: str) -> Written:
+    return Written(text=reply)
 
 
 def _answered(state: RagState) -> list[QuestionAnswer]:

@@ -18,6 +18,7 @@ from ...modules.llm.endpoint import ChatLLM
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.settings import Durability
+from ...modules.tools.tool import Tool
 from .branches import Branches
 from .interrupts import Answers
 from .state import JsonScalar, RagState
@@ -92,6 +93,8 @@ class RagContext:
     """How the reader takes in its evidence, in sub-runs too; unused by the closed-book graph."""
     prompts: Prompts = DEFAULT_PROMPTS
     """Prompts of the graph's own calls; a judge has those that it was made with."""
+    tools: tuple[Tool, ...] = ()
+    """Tools of an agent besides the retriever, from ``create_tools``."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.prompts, Prompts):

@@ -23,6 +23,8 @@ from .context import RagContext
 
 _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
 
+_TOOL = "tool."
+"""Before the name of a tool, the key of its version."""
 EXTRA_INPUTS = ("reader_query", "kept_chunks")
 """Fingerprint keys of a run's inputs besides its query."""
 
@@ -64,9 +66,16 @@ def fingerprint_of(
     if services.judge is not None:
         parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
         parts |= {"max_rec_depth": str(limits.max_rec_depth), "judge_leaves": str(limits.judge_leaves)}
+    parts |= {f"{_TOOL}{tool.name}": tool.version for tool in services.tools}
     if system in STEP_PROMPTS:
         parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{system}.prompt": prompts.version(STEP_PROMPTS[system])}
     return parts
+
+
+def tools_of(fingerprint: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names under which the tools of a run were given."""
+    versions = (version for key, version in sorted(fingerprint.items()) if key.startswith(_TOOL))
+    return tuple(version.rpartition(" ")[0] or version for version in versions)
 
 
 def extra_inputs(reader_query: str, kept_chunks: Sequence[Document]) -> dict[str, str]:

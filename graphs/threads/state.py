@@ -75,6 +75,10 @@ class Step(TypedDict):
     """The model's text in this round: a thought, a draft, a follow-up's answer; ``""`` without one."""
     next_query: str
     """Query of the next round; ``""`` while unknown, and in the last round."""
+    tool: str
+    """Name of the tool whose input the query is; ``""`` for the search."""
+    next_tool: str
+    """Tool of the next round; ``""`` for the search."""
 
 
 def merge_steps(steps: list[Step], new: Sequence[Step]) -> list[Step]:

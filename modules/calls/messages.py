@@ -37,7 +37,11 @@ JsonFormat = Literal["json_schema", "json_object", "text"]
 
 @dataclass(frozen=True, kw_only=True)
 class CallOptions:
-    """Options of a call besides its messages."""
+    """Options of a call besides its messages.
+
+    >>> CallOptions(max_tokens=200, stop=("Observation:",)).temperature
+    0.0
+    """
 
     max_tokens: int | None = None
     """Most tokens to generate; None leaves it to the endpoint."""

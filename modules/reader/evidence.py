@@ -48,6 +48,7 @@ LABELS = (
     "supplementary question",
     "system",
     "thought",
+    "tools",
     "understood as",
     "user",
 )

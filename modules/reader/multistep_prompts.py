@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 
 from ..calls.messages import Message, version_of_prompts
 from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
@@ -22,8 +24,9 @@ FINAL_ANSWER = "So the final answer is:"
 FOLLOW_UP = "Follow up:"
 NO_FOLLOW_UP_YET = "(no follow-up question yet)"
 THOUGHT = "Thought:"
-SEARCH = "Action: Search"
-FINISH = "Action: Finish"
+ACTION = "Action:"
+SEARCH = f"{ACTION} Search"
+FINISH = f"{ACTION} Finish"
 OBSERVATION = "Observation:"
 NOTHING_OBSERVED = "(nothing found)"
 LONGEST_QUERY = 600
@@ -61,6 +64,18 @@ action, on two lines, and nothing else:
 - {FINISH}[answer] as soon as the answer follows from the observations, or searching on is of no use.
 Write in the language of the question; keep the words "{THOUGHT}", "{SEARCH}" and "{FINISH}" as they are."""
 
+REACT_TOOLS_SYSTEM = f"""\
+You answer a question by searching a collection of passages and by using tools. You are given your actions so far, each
+with its observation: the passages or the result that it brought. The question itself was searched for first. Reply with
+a thought and one action, on two lines, and nothing else:
+- {THOUGHT} in one sentence, what the observations tell and what must still be found out.
+- {SEARCH}[query] to search the collection. The query must be understood by itself: name things in full, use no pronoun,
+  and do not repeat an earlier search.
+- {ACTION} NAME[input] to use one of the tools that are named below. Do not write the observation of an action.
+- {FINISH}[answer] as soon as the answer follows from the observations, or acting on is of no use.
+Write in the language of the question; keep the words "{THOUGHT}", "{ACTION}", "Search", "Finish" and the names of the
+tools as they are."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Thought:
@@ -74,13 +89,15 @@ class Thought:
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """A search of an agent, and the passages that it was shown."""
+    """An action of an agent, and the passages that it was shown."""
 
     query: str
     passages: str
     """Rendered evidence; ``""`` if the search found nothing."""
     thought: str = ""
-    """The agent's text before the search; ``""`` for the first search, which is for the question."""
+    """The agent's text before the action; ``""`` for the first search, which is for the question."""
+    tool: str = ""
+    """Name of the tool that was used; ``""`` for a search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +105,11 @@ class Action:
     """An agent's next step; both fields are one line of at most ``LONGEST_QUERY`` characters."""
 
     thought: str
-    """The text before a search; the whole reply without one."""
+    """The text before the action; the whole reply without one."""
     query: str
-    """The search query; ``""`` where the agent finishes or does nothing."""
+    """The search query, or the tool's input; ``""`` where the agent finishes or does nothing."""
+    tool: str = ""
+    """Name of the tool; ``""`` for a search."""
 
 
 THOUGHT_PROMPT = Prompt(
@@ -117,6 +136,12 @@ REACT_PROMPT = Prompt(
     system=REACT_SYSTEM,
     user="Question: {query}\n\n{observed}\n\nQuestion: {query}",
 )
+REACT_TOOLS_PROMPT = Prompt(
+    name="react_tools",
+    about=f"react with tools: {THOUGHT} … and, on a line of its own, {SEARCH}[…], {ACTION} and a tool, or {FINISH}[…]",
+    system=REACT_TOOLS_SYSTEM,
+    user="Tools:\n{tools}\n\nQuestion: {query}\n\n{observed}\n\nQuestion: {query}",
+)
 
 
 def thought_messages(
@@ -140,14 +165,28 @@ def follow_up_messages(
     return prompts.messages(FOLLOW_UP_PROMPT, query=query, answered=so_far or NO_FOLLOW_UP_YET)
 
 
-def react_messages(query: str, observed: Sequence[Observed], prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
-    """Ask an agent for its next thought and action after its searches, at least one (ReAct)."""
-    return prompts.messages(REACT_PROMPT, query=query, observed="\n\n".join(map(_observation, observed)))
+def react_messages(
+    query: str,
+    observed: Sequence[Observed],
+    prompts: Prompts = DEFAULT_PROMPTS,
+    *,
+    tools: Mapping[str, str] = MappingProxyType({}),
+) -> list[Message]:
+    """Ask an agent for its next thought and action after its actions, at least one (ReAct).
+
+    ``tools`` has the names of the agent's tools and what they do.
+    """
+    shown = "\n\n".join(map(_observation, observed))
+    if not tools:
+        return prompts.messages(REACT_PROMPT, query=query, observed=shown)
+    named = "\n".join(f"{name}[input]: {what}" for name, what in tools.items())
+    return prompts.messages(REACT_TOOLS_PROMPT, query=query, observed=shown, tools=named)
 
 
-def _observation(search: Observed) -> str:
-    thought = f"{THOUGHT} {search.thought}\n" if search.thought else ""
-    return f"{thought}{SEARCH}[{search.query}]\n{OBSERVATION}\n{search.passages or NOTHING_OBSERVED}"
+def _observation(action: Observed) -> str:
+    thought = f"{THOUGHT} {action.thought}\n" if action.thought else ""
+    done = f"{ACTION} {action.tool}" if action.tool else SEARCH
+    return f"{thought}{done}[{action.query}]\n{OBSERVATION}\n{action.passages or NOTHING_OBSERVED}"
 
 
 _SAYS_ANSWER = re.compile(
@@ -169,13 +208,22 @@ _NO_QUESTION = re.compile(
     r"^\W*(?:none|no|n/?a|not needed|无|無|没有|沒有|不需要)(?:\s+(?:further|more|follow)\b.*)?\W*$", re.IGNORECASE
 )
 
-_ACTION = re.compile(
-    r"(?:^\W{0,5}|\baction\s*\d*\W{0,5}[:：]\W{0,5}|(?:行动|行動)\s*\d*\W{0,5}[:：]\W{0,5})"
-    r"(?P<name>search|finish|搜索|检索|檢索|完成)[*_`\"”」]{0,5}"
-    r"(?:\s*(?P<opening>[\[(［【（])|\s*[:：]|\s+(?:action\s+)?input\W{0,5}[:：])\s*(?P<rest>.*)",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""An action, also in the styles ``Action: Search(…)``, and ``Action: Search`` above ``Action Input: …``."""
+SEARCH_WORDS = ("search", "搜索", "检索", "檢索")
+FINISH_WORDS = ("finish", "完成")
+
+
+@cache
+def _action_pattern(tools: tuple[str, ...]) -> re.Pattern[str]:
+    """Match an action, also in the styles ``Action: Search(…)``, and ``Action: Search`` above ``Action Input: …``."""
+    names = "|".join(map(re.escape, sorted((*SEARCH_WORDS, *FINISH_WORDS, *tools), key=len, reverse=True)))
+    return re.compile(
+        r"(?:^\W{0,5}|\baction\s*\d*\W{0,5}[:：]\W{0,5}|(?:行动|行動)\s*\d*\W{0,5}[:：]\W{0,5})"
+        rf"(?P<name>{names})[*_`\"”」]{{0,5}}"
+        r"(?:\s*(?P<opening>[\[(［【（])|\s*[:：]|\s+(?:action\s+)?input\W{0,5}[:：])\s*(?P<rest>.*)",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
 _CLOSING = {"[": "]", "(": ")", "［": "］", "【": "】", "（": "）"}
 _THOUGHT_LABEL = re.compile(r"(?:\bthought|思考)\s*\d*\W{0,5}[:：]\W{0,5}", re.IGNORECASE)
 
@@ -217,20 +265,23 @@ def parse_follow_up(reply: str) -> str:
     return bare if bare.endswith(("?", "？")) and "\n" not in reply.strip() else ""
 
 
-def parse_action(reply: str) -> Action:
+def parse_action(reply: str, tools: Sequence[str] = ()) -> Action:
     """Return the first action of a reply; the rest is invented, such as observations.
+
+    ``tools`` are the names of tools besides the search.
 
     >>> parse_action("Thought: The class is missing.\\nAction: Search[class of KS-1]\\nObservation: [1] Delta")
     Action(thought='The class is missing.', query='class of KS-1')
     >>> parse_action("Thought: It is Delta.\\nAction: Finish[Delta]").query
     ''
     """
-    action = _ACTION.search(reply)
-    if action is None or action["name"].casefold() in {"finish", "完成"}:
+    action = _action_pattern(tuple(tools)).search(reply)
+    if action is None or action["name"].casefold() in FINISH_WORDS:
         return Action(thought=_query(reply), query="")
     thought, _, _ = _THOUGHT_LABEL.split(reply[: action.start()])[-1].partition(OBSERVATION)
     argument = _inside(action["rest"], action["opening"] or "").strip('"“”*_` ')
-    return Action(thought=_query(thought.strip("*_` \r\n")), query=_query(argument))
+    tool = next((name for name in tools if name.casefold() == action["name"].casefold()), "")
+    return Action(thought=_query(thought.strip("*_` \r\n")), query=_query(argument), tool=tool)
 
 
 def _inside(text: str, opening: str) -> str:
@@ -268,8 +319,11 @@ STEP_PROMPTS: Mapping[str, PromptGroup] = {
         ),
     ),
     "react": PromptGroup(
-        prompts=(REACT_PROMPT,),
+        prompts=(REACT_PROMPT, REACT_TOOLS_PROMPT),
         version=version_of_prompts(
+            react_messages(
+                "{query}", [Observed(query="{query}", passages="", tool="{tool}")], tools={"{tool}": "{what}"}
+            ),
             react_messages("{query}", [Observed(query="{query}", passages="{context}")]),
             react_messages("{query}", [Observed(query="{next_query}", passages="", thought="{thought}")]),
         ),

@@ -61,5 +61,6 @@ from .modules.retriever.rerank import RerankModel as RerankModel
 from .modules.retriever.retriever import Retriever as Retriever
 from .modules.settings import Settings as Settings
 from .modules.settings import load_settings as load_settings
+from .modules.tools.factory import create_tools as create_tools
 
 __version__: str

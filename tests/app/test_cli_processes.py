@@ -35,8 +35,9 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
 
     from judgetree.app.commands import options
     from judgetree.app.commands.chat import FromHistoryName
-    from judgetree.app.commands.eval import RetryName, RowChoiceName
-    from judgetree.app.commands.eval_ragas import MetricNames
+    from judgetree.app.commands.eval.compare import RowChoiceName
+    from judgetree.app.commands.eval.ragas import MetricNames
+    from judgetree.app.commands.eval.run import RetryName
     from judgetree.evaluation.ragas.metrics import MetricName
     from judgetree.evaluation.reports.compare import RowChoice
     from judgetree.evaluation.runs.jobs import Retry

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from judgetree.graphs.session import RagSession
+from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.errors import ModelCallError, SettingsError, UnknownThread
 from judgetree.modules.settings import load_settings
 from tests.graphs.fakes import FakeLLM
@@ -86,6 +87,8 @@ def test_unknown_thread_is_not_resumed(session: RagSession, question: str | None
     [
         ({"system": "guess"}, "llm, naive, iter_retgen"),
         ({"system": "naive"}, "name a collection"),
+        ({"collection": "c", "tools": ["calculator"]}, "The system 'judge' uses no tools"),
+        ({"context": RagContext(reader=FakeLLM(str)), "system": "react", "tools": ["calculator"]}, "to the context"),
         ({"collection": "c", "strategy": "skim"}, r"'skim'\. Allowed: stuff, map_reduce, refine, map_rerank"),
     ],
 )

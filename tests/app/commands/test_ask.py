@@ -54,6 +54,18 @@ def test_resume_takes_question_and_options_from_the_thread(cli: Cli, home: Path,
     assert not scripted.requests["needed"]
 
 
+def test_an_agent_has_its_tools_when_it_is_resumed(cli: Cli, home: Path, scripted: ScriptedServer) -> None:
+    thread = new_thread()
+    options = ("--system", "react", "--tool", "calculator", "--thread-id", thread)
+    scripted.configure(faults={"500": 1.0}, fault_kinds=["read"])
+    assert cli("ask", CHAIN.question, "-c", COLLECTION, *options).status == 1
+    scripted.configure(faults={})
+    done = cli("ask", "--resume", "--thread-id", thread)
+    assert (done.status, done.out) == (0, "40 mm\n")
+    shown = cli("calls", thread, "--json")
+    assert "Tools:\\ncalculator[input]: computes" in shown.out
+
+
 @pytest.mark.parametrize("change", [[CHINESE.question], [CHAIN.question, "--max-depth", "1"]])
 def test_the_thread_of_another_question_or_other_options_is_refused(cli: Cli, home: Path, change: list[str]) -> None:
     thread = new_thread()

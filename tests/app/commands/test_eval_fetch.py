@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.app.commands.eval_fetch import LOOPBACK_HTTP
+from judgetree.app.commands.eval.fetch import LOOPBACK_HTTP
 from tests.app.conftest import Cli
 from tests.eval.dataset_files import hotpot_row, write_list
 from tests.loopback import QuietHandler, serving

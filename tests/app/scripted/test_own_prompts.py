@@ -41,6 +41,12 @@ CALLS: Mapping[str, Callable[[Prompts], list[Message]]] = {
     "iter_retgen": lambda own: rounds.draft_messages(QUERY, NAMED.quote, own),
     "self_ask": lambda own: rounds.follow_up_messages(QUERY, [], own),
     "react": lambda own: rounds.react_messages(QUERY, [rounds.Observed(query=QUERY, passages=NAMED.quote)], own),
+    "react_tools": lambda own: rounds.react_messages(
+        QUERY,
+        [rounds.Observed(query=QUERY, passages=NAMED.quote)],
+        own,
+        tools={"add": "adds", "web": "asks"},
+    ),
     "select_turns": lambda own: memory.select_messages(SHOWN, THICKNESS, own),
     "assess_history": lambda own: memory.assess_messages(SHOWN, BOTH, THICKNESS, own),
     "condense": lambda own: memory.condense_messages(SHOWN, THICKNESS, own),

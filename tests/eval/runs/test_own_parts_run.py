@@ -22,6 +22,7 @@ from tests.app.conftest import CHAIN, CHINESE, write_corpus
 
 PARTS = """
 from langchain_core.documents import Document
+from langchain_core.tools import tool
 from langgraph.graph import END, START, StateGraph
 
 from judgetree import RagGraph, Verdict
@@ -60,6 +61,12 @@ def build_twice(**options):
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
     return RagGraph(builder, system="twice", **options)
+
+
+@tool
+def shout(text: str) -> str:
+    "Shout."
+    return text + "!"
 """
 LADDERS = "Which colour are ladders painted?"
 KEYS = {"questions": [{"question": LADDERS, "answer": "grey", "sources": "deep/ladders.txt"}], "topk": 4}
@@ -128,6 +135,7 @@ def test_parts_by_import_path_are_measured_like_the_built_in_ones(tmp_path: Path
     [
         {"systems": ("judge",), "judge": "mine:WordJudge", "corpus": "./docs", "search_type": "sparse"},
         {"systems": ("naive",), "retriever": "mine:OneRung"},
+        {"systems": ("react",), "retriever": "mine:OneRung", "tools": ("calculator", "mine:shout")},
     ],
 )
 def test_anothersource_of_a_part_is_another_run(tmp_path: Path, settings: Settings, part: dict[str, object]) -> None:
@@ -135,7 +143,7 @@ def test_anothersource_of_a_part_is_another_run(tmp_path: Path, settings: Settin
     evaluation.run(out=tmp_path / "run", settings=settings, **keys)
     Path("mine.py").write_text(f"{PARTS}\n# another version\n", encoding="utf-8")
     del sys.modules["mine"]
-    with pytest.raises(SettingsError, match=r"holds another run \((judge|retriever)_source"):
+    with pytest.raises(SettingsError, match=r"holds another run \((judge|retriever|tools)_source"):
         evaluation.run(out=tmp_path / "run", settings=settings, **keys)
 
 
@@ -197,3 +205,15 @@ def test_a_question_that_is_interrupted_is_a_failed_row_that_says_so(tmp_path: P
     rows = report.questions.set_index("system")
     assert rows["status"].tolist() == ["refused", "failed"]
     assert "waits for an answer to: \"Does 'Ladders a' help?\"" in rows.loc["judge", "error"]
+
+
+def test_tools_are_those_of_the_systems_that_use_them(tmp_path: Path, settings: Settings) -> None:
+    keys = {**KEYS, "corpus": "./docs", "search_type": "sparse", "max_rec_depth": 1}
+    evaluation.run(out=tmp_path / "run", settings=settings, systems=("naive", "react"), tools=["calculator"], **keys)
+    trees = {tree.fingerprint["system"]: tree for _, tree in evaluation.TreeStore(tmp_path / "run").read_all()}
+    assert "tool.calculator" in trees["react"].fingerprint
+    assert "tool.calculator" not in trees["naive"].fingerprint
+    with pytest.raises(SettingsError, match=r"another run \(tools: \['calculator'\] there, \[\] now"):
+        evaluation.run(out=tmp_path / "run", settings=settings, systems=("naive", "react"), **keys)
+    with pytest.raises(SettingsError, match="tools: no system uses tools: add react to systems"):
+        evaluation.run(out=tmp_path / "other", settings=settings, systems=("naive",), tools=["calculator"], **keys)

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from langchain_core.tools import tool
+from langgraph.types import Command, interrupt
+
+from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.systems.react import build_react
 from judgetree.graphs.threads.state import RagState
-from judgetree.modules.reader.multistep_prompts import FINISH, REACT_SYSTEM, SEARCH, Observed, react_messages
+from judgetree.modules.errors import ThreadMismatch
+from judgetree.modules.reader.multistep_prompts import (
+    FINISH,
+    REACT_SYSTEM,
+    REACT_TOOLS_SYSTEM,
+    SEARCH,
+    Observed,
+    react_messages,
+)
 from judgetree.modules.reader.prompts import reader_messages
-from tests.graphs.fakes import FakeLLM
+from judgetree.modules.settings import Settings
+from judgetree.modules.tools.factory import create_tools
+from tests.graphs.fakes import FakeLLM, thread
 from tests.graphs.systems.test_rounds import context_of
 from tests.graphs.two_steps import ROOT, SUB
 
 FOUND = "[1] a.md\nKS-1 is class Delta.\n\n[2] n.md\nnoise"
 FOUND_NEXT = "[1] b.md\nDelta needs Vellin.\n\n[2] a.md\nKS-1 is class Delta."
 ELSEWHERE = "oils of class Gamma"
+CALCULATES = "computes an arithmetic expression such as (212 - 32) * 5 / 9"
 
 
 def run(*replies: str, depth: int = 3, calls: int = 60) -> tuple[RagState, FakeLLM]:
@@ -62,3 +78,79 @@ def test_a_spent_budget_leaves_the_passages_that_were_found() -> None:
     final, agent = run(f"{SEARCH}[{SUB}]", depth=9, calls=2)
     assert len(agent.calls) == 2
     assert "Delta needs Vellin." in final["evidence"]
+
+
+# --- tools ---
+
+
+def calculating(*replies: str, depth: int = 3) -> tuple[RagState, FakeLLM]:
+    said = iter(replies)
+    agent = FakeLLM(lambda messages: next(said) if messages[0][1] == REACT_TOOLS_SYSTEM else "Vellin")
+    made = create_tools(["calculator"], Settings(_env_file=None))
+    return build_react(context=replace(context_of(agent, depth=depth), tools=made)).invoke(ROOT), agent
+
+
+def test_the_result_of_a_tool_is_observed_and_is_evidence() -> None:
+    final, agent = calculating("Thought: one\nAction: Calculator[6 * 7]\nObservation: 41", f"{FINISH}[42]")
+    assert [(step["tool"], step["query"], step["text"]) for step in final["steps"]] == [
+        ("", ROOT, "one"),
+        ("calculator", "6 * 7", f"{FINISH}[42]"),
+    ]
+    shown = [
+        Observed(query=ROOT, passages=FOUND),
+        Observed(query="6 * 7", passages="[1] calculator: 6 * 7\n42", thought="one", tool="calculator"),
+    ]
+    assert agent.calls[1] == react_messages(ROOT, shown, tools={"calculator": CALCULATES})
+    assert final["evidence"] == f"{FOUND}\n\n[3] calculator: 6 * 7\n42"
+
+
+def test_a_tool_is_drawn_as_a_round_of_its_own() -> None:
+    agent = FakeLLM(lambda messages: "Action: calculator[6 * 7]" if messages[0][1] == REACT_TOOLS_SYSTEM else "42")
+    made = create_tools(["calculator"], Settings(_env_file=None))
+    with build_react(context=replace(context_of(agent), tools=made), checkpointer="memory:") as graph:
+        graph.invoke(ROOT, thread("tools"))
+        tree = SearchTree.from_history(graph, "tools")
+    assert [chunk.found_by for chunk in tree.chunk_nodes()][-1] == "calculator[6 * 7]"
+    assert "found by: calculator[6 * 7]" in tree.to_dot()
+
+
+@pytest.mark.parametrize(
+    "again", ["Action: calculator[ 6  * 7]", "Action: hammer[6]", "Action: calculator[]", "calculator: 6 * 7"]
+)
+def test_the_same_input_again_an_unknown_tool_and_no_input_end_the_rounds(again: str) -> None:
+    final, agent = calculating("Action: calculator[6 * 7]", again)
+    assert len(final["steps"]) == 2
+    assert len(agent.calls) == 3
+
+
+def test_one_text_may_be_searched_for_and_given_to_a_tool() -> None:
+    final, _ = calculating(
+        f"Action: calculator[{ROOT}]", f"{SEARCH}[{SUB}]", f"Action: calculator[{SUB}]", f"{FINISH}[x]", depth=9
+    )
+    assert [step["tool"] for step in final["steps"]] == ["", "calculator", "", "calculator"]
+    assert final["similar_chunks"][2].page_content.startswith("The tool failed: ValueError: 'Which oil")
+
+
+def test_an_interrupt_in_a_tool_waits_for_its_answer_and_pays_no_call_twice() -> None:
+    @tool
+    def ask_a_human(question: str) -> str:
+        """Ask."""
+        return str(interrupt(question))
+
+    said = iter(["Action: ask_a_human[Which oil?]", f"{FINISH}[x]"])
+    agent = FakeLLM(lambda messages: next(said) if messages[0][1] == REACT_TOOLS_SYSTEM else "Vellin")
+    made = create_tools([ask_a_human], Settings(_env_file=None))
+    with build_react(context=replace(context_of(agent), tools=made), checkpointer="memory:") as graph:
+        graph.invoke(ROOT, thread("human"))
+        assert [each.value for each in graph.get_state(thread("human")).interrupts] == ["Which oil?"]
+        final = graph.invoke(Command(resume="Vellin, of course"), thread("human"))
+    assert "Vellin, of course" in final["evidence"]
+    assert len(agent.calls) == 3
+
+
+def test_another_tool_is_another_run() -> None:
+    with build_react(context=context_of(FakeLLM(lambda messages: "Vellin")), checkpointer="memory:") as graph:
+        graph.invoke(ROOT, thread("one"))
+        made = create_tools(["calculator"], Settings(_env_file=None))
+        with pytest.raises(ThreadMismatch, match=r"tool\.calculator"):
+            graph.invoke(ROOT, thread("one"), context=replace(context_of(FakeLLM(lambda messages: "")), tools=made))

@@ -113,7 +113,7 @@ def test_systems_with_prompts_of_their_own_name_their_versions() -> None:
 
 
 def step_of(number: int, text: str) -> Step:
-    return Step(round=number, query="q", chunk_ids=[], text=text, next_query="")
+    return Step(round=number, query="q", chunk_ids=[], text=text, next_query="", tool="", next_tool="")
 
 
 step_lists = st.lists(st.builds(step_of, st.integers(0, 3), st.text(max_size=3)))

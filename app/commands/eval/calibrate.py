@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ...modules.errors import needs_extra
-from ..terminal.exit_status import FAILED
-from ..terminal.terminal import busy, progress_bar, say, write_json, write_result
-from .options import Json, Prompts
+from ....modules.errors import needs_extra
+from ...terminal.exit_status import FAILED
+from ...terminal.terminal import busy, progress_bar, say, write_json, write_result
+from ..options import Json, Prompts
 
 
 def calibrate(
@@ -35,10 +35,10 @@ def calibrate(
 ) -> None:
     """Fit the logprob judge's thresholds on training questions, and save them for all later runs."""
     with busy("starting"), needs_extra("eval"):
-        from ...evaluation.calibration.calibrate import CalibrationPlan
-        from ...evaluation.calibration.calibrate import calibrate as fit_thresholds
-        from ...evaluation.calibration.fit import TARGET_RECALL
-        from ...modules.settings import load_settings
+        from ....evaluation.calibration.calibrate import CalibrationPlan
+        from ....evaluation.calibration.calibrate import calibrate as fit_thresholds
+        from ....evaluation.calibration.fit import TARGET_RECALL
+        from ....modules.settings import load_settings
 
     plan = CalibrationPlan(
         dataset=dataset,

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ...modules.errors import SettingsError, needs_extra
-from ..terminal.exit_status import FAILED
-from ..terminal.terminal import busy, counting_bar, progress_bar, say, write_json, write_result
+from ....modules.errors import SettingsError, needs_extra
+from ...terminal.exit_status import FAILED
+from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json, write_result
 
 if TYPE_CHECKING:
-    from ...evaluation.runs.batch_run import RunOptions
-    from ...evaluation.runs.pilot import RunEstimate
-    from ...evaluation.runs.runner import Progress as RunProgress
-    from ...evaluation.sweeps.grid import Point
-    from ...evaluation.sweeps.run_sweep import SweepSummary, Watch
+    from ....evaluation.runs.batch_run import RunOptions
+    from ....evaluation.runs.pilot import RunEstimate
+    from ....evaluation.runs.runner import Progress as RunProgress
+    from ....evaluation.sweeps.grid import Point
+    from ....evaluation.sweeps.run_sweep import SweepSummary, Watch
 
 
 def is_sweep_file(config: Path | None, keys: Mapping[str, object]) -> bool:
     """Whether a key of the experiment file lists values that it takes one of."""
     if config is None:
         return False
-    from ...evaluation.sweeps.grid import is_sweep
+    from ....evaluation.sweeps.grid import is_sweep
 
     return is_sweep(config, **keys)
 
@@ -33,7 +33,7 @@ def is_sweep_file(config: Path | None, keys: Mapping[str, object]) -> bool:
 def is_sweep_folder(folder: Path) -> bool:
     """Whether a folder holds a sweep."""
     with busy("starting"), needs_extra("eval"):
-        from ...evaluation.sweeps.run_sweep import is_sweep_folder as holds_sweep
+        from ....evaluation.sweeps.run_sweep import is_sweep_folder as holds_sweep
 
     return holds_sweep(folder)
 
@@ -50,8 +50,8 @@ def sweep(
 ) -> None:
     """Run every combination of a sweep, or estimate it."""
     with busy("starting"):
-        from ...evaluation.sweeps.grid import load_sweep
-        from ...evaluation.sweeps.run_sweep import run_sweep
+        from ....evaluation.sweeps.grid import load_sweep
+        from ....evaluation.sweeps.run_sweep import run_sweep
 
     grid = load_sweep(config, **keys)
     try:
@@ -83,9 +83,9 @@ def _estimate(
     watch: Watch,
 ) -> None:
     with needs_extra("eval"):
-        from ...evaluation.runs.pilot import PILOT
-        from ...evaluation.sweeps.grid import load_sweep
-        from ...evaluation.sweeps.run_sweep import estimate_sweep
+        from ....evaluation.runs.pilot import PILOT
+        from ....evaluation.sweeps.grid import load_sweep
+        from ....evaluation.sweeps.run_sweep import estimate_sweep
 
     estimates = estimate_sweep(
         load_sweep(config, **keys), out, pilot=PILOT if pilot is None else pilot, options=options, watch=watch
@@ -161,8 +161,8 @@ def report_sweep(
             f"{folder} is a sweep: --csv, --plots and --baseline belong to its runs. Its CSV files are written anyway."
         )
     with busy("starting"), needs_extra("eval"):
-        from ...evaluation.papers.files import write_tables
-        from ...evaluation.sweeps.sweep_report import write_sweep_report
+        from ....evaluation.papers.files import write_tables
+        from ....evaluation.sweeps.sweep_report import write_sweep_report
 
     report = write_sweep_report(folder)
     files = [*report.files, *(write_tables(report.tables(), latex) if latex is not None else ())]

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from ...modules.errors import needs_extra
-from ..terminal.scoring import watched_scoring, write_scoring
-from ..terminal.terminal import busy
-from .options import CacheModeName, Json, RunFolder
+from ....modules.errors import needs_extra
+from ...terminal.scoring import watched_scoring, write_scoring
+from ...terminal.terminal import busy
+from ..options import CacheModeName, Json, RunFolder
 
 SomeSystems = Annotated[str | None, typer.Option(metavar="NAME,…", help="Some of the run's systems; all.")]
 ScoringLlm = Annotated[str | None, typer.Option(metavar="SPEC", help="Model that scores, as JUDGETREE_LLM.")]
@@ -51,8 +51,8 @@ def score(  # noqa: PLR0913 - one parameter an option
     Scores go to scores.jsonl in the run directory; `judgetree eval report` and `compare` show them.
     """
     with busy("starting"), needs_extra("eval"):
-        from ...evaluation.score_with_metric import score as score_run
-        from ...evaluation.scoring.models import ScoringOptions
+        from ....evaluation.score_with_metric import score as score_run
+        from ....evaluation.scoring.models import ScoringOptions
 
     options = ScoringOptions(
         systems=names_in(systems),

@@ -1,25 +1,19 @@
-"""``judgetree eval``: runs systems over data sets, reports and compares the results."""
+"""``judgetree eval run``: asks systems the questions of a data set."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ...modules.errors import SettingsError, needs_extra
-from ..terminal.exit_status import FAILED
-from ..terminal.terminal import busy, counting_bar, progress_bar, say, write_json, write_result
-from .eval_calibrate import calibrate
-from .eval_fetch import fetch
-from .eval_ragas import ragas
-from .eval_score import score
-from .eval_sweep import is_sweep_file, is_sweep_folder, report_sweep, sweep
-from .options import (
+from ....modules.errors import SettingsError, needs_extra
+from ...terminal.exit_status import FAILED
+from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json, write_result
+from ..options import (
     CacheModeName,
     Json,
     JudgeKind,
@@ -29,39 +23,25 @@ from .options import (
     Prompts,
     Record,
     Retriever,
-    RunFolder,
     SearchType,
     Strategy,
+    Tools,
     TopK,
 )
+from .sweep import is_sweep_file, sweep
 
 if TYPE_CHECKING:
-    from ...evaluation.reports.compare import Comparison
-    from ...evaluation.runs.batch_run import RunOptions
-    from ...evaluation.runs.experiment import Experiment
-    from ...evaluation.runs.rerun import Rerun
-    from ...evaluation.runs.runner import Progress as RunProgress
-    from ...evaluation.runs.runner import RunSummary
-
-eval_app = typer.Typer(no_args_is_help=True, help="Measure systems over question-answer data sets.")
-eval_app.command("calibrate")(calibrate)
-eval_app.command("fetch")(fetch)
-eval_app.command("ragas")(ragas)
-eval_app.command("score")(score)
+    from ....evaluation.runs.batch_run import RunOptions
+    from ....evaluation.runs.experiment import Experiment
+    from ....evaluation.runs.rerun import Rerun
+    from ....evaluation.runs.runner import Progress as RunProgress
+    from ....evaluation.runs.runner import RunSummary
 
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run directory; an existing run is continued.")]
 # Copied, as in ``options``.
 RetryName = Literal["failed", "incomplete"]
-RowChoiceName = Literal["complete", "answered", "all"]
-Baseline = Annotated[
-    str | None,
-    typer.Option(
-        "--baseline", metavar="SYSTEM", help="What the others are compared with, or all for every pair; naive."
-    ),
-]
 
 
-@eval_app.command("run")
 def run(  # noqa: PLR0913 - one parameter an option
     *,
     out: Out,
@@ -98,6 +78,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     retriever: Retriever = None,
     judge: JudgeKind = None,
     strategy: Strategy = None,
+    tool: Tools = None,
     prompts: Prompts = None,
     record: Record = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML of the rest; lists make a sweep.")] = None,
@@ -134,7 +115,7 @@ def run(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Ask every system every question; after a stop, the same command continues the run."""
     with busy("starting"):
-        from ...evaluation.runs.batch_run import RunOptions
+        from ....evaluation.runs.batch_run import RunOptions
 
     if pilot is not None and not dry_run:
         raise SettingsError("--pilot belongs to --dry-run: give both, or leave out --pilot.")
@@ -155,6 +136,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         "retriever": retriever,
         "judge": judge,
         "strategy": strategy,
+        "tools": tool or None,
         "prompts": prompts,
         "record": record,
         "limit": limit,
@@ -179,75 +161,14 @@ def run(  # noqa: PLR0913 - one parameter an option
         _run(experiment, out, options, as_json=as_json)
 
 
-@eval_app.command("report")
-def report(
-    folder: RunFolder,
-    *,
-    baseline: Baseline = None,
-    latex: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.tex|FOLDER", help="Also tables with booktabs, in one file or a file each."),
-    ] = None,
-    csv: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Also every table as CSV, with all digits.")
-    ] = None,
-    plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also every plot as SVG and PDF.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Score a run: a table here; report.html, report.md, results.csv and results.parquet in its directory."""
-    if is_sweep_folder(folder):
-        report_sweep(folder, latex=latex, csv=csv, plots=plots, baseline=baseline, as_json=as_json)
-        return
-    with busy("starting"), needs_extra("eval"):
-        from ...evaluation.papers.files import write_csv, write_latex, write_plots
-        from ...evaluation.reports.page import write_report
-
-    scored = write_report(folder, baseline=baseline)
-    wanted = ((write_latex, latex), (write_csv, csv), (write_plots, plots))
-    files = [*scored.files, *(file for write, path in wanted if path is not None for file in write(scored, path))]
-    if as_json:
-        write_json(scored.to_document())
-    else:
-        write_result(scored.to_markdown())
-        say(f"Written: {', '.join(map(str, files))}")
-
-
-@eval_app.command("compare")
-def compare(
-    first: RunFolder,
-    second: Annotated[
-        Path | None, typer.Argument(metavar="[FOLDER]", help="Another; without, the systems of the first.")
-    ] = None,
-    *,
-    baseline: Baseline = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Compare runs that differ in data, retriever or reader.")
-    ] = False,
-    rows: Annotated[
-        RowChoiceName,
-        typer.Option(help="Rows that count. answered: also degraded ones; all: also failed ones, which score 0."),
-    ] = "complete",
-    as_json: Json = False,
-) -> None:
-    """Compare systems question by question: differences with intervals, exact tests, and a verdict in words."""
-    with busy("starting"), needs_extra("eval"):
-        from ...evaluation.reports.compare import compare_runs
-
-    comparisons = compare_runs(first, second, baseline=baseline, force=force, rows=rows)
-    if as_json:
-        write_json([_comparison_document(each) for each in comparisons])
-    else:
-        write_result("\n".join(each.verdict for each in comparisons))
-
-
 def _read_experiment(config: Path | None, source: Path | None, **keys: object) -> tuple[Experiment, Rerun | None]:
     """Read the experiment of a YAML file or of the manifest ``source``, changed by ``keys``.
 
     Returns the run to repeat too, if ``source`` names one, and prints what has changed since that run.
     """
-    from ...evaluation.runs.experiment import load_experiment
-    from ...evaluation.runs.rerun import load_rerun
-    from ...modules.settings import load_settings
+    from ....evaluation.runs.experiment import load_experiment
+    from ....evaluation.runs.rerun import load_rerun
+    from ....modules.settings import load_settings
 
     if source is None:
         return load_experiment(config, **keys), None
@@ -269,7 +190,7 @@ def _mapping(columns: str | None) -> dict[str, str] | None:
 
 
 def _run(experiment: Experiment, out: Path, options: RunOptions, *, as_json: bool) -> None:
-    from ...evaluation.runs.batch_run import run_experiment
+    from ....evaluation.runs.batch_run import run_experiment
 
     with _watched(out) as (on_setup, on_progress):
         summary = run_experiment(experiment, out, options=options, on_progress=on_progress, on_setup=on_setup)
@@ -290,8 +211,8 @@ def _run(experiment: Experiment, out: Path, options: RunOptions, *, as_json: boo
 
 def _estimate(experiment: Experiment, out: Path, options: RunOptions, *, pilot: int | None, as_json: bool) -> None:
     with busy("starting"), needs_extra("eval"):
-        from ...evaluation.runs.pilot import PILOT, estimate_run
-        from ..terminal.run_estimate import write_estimate
+        from ....evaluation.runs.pilot import PILOT, estimate_run
+        from ...terminal.run_estimate import write_estimate
 
     questions = PILOT if pilot is None else pilot
     with _watched(out) as (on_setup, on_progress):
@@ -302,11 +223,6 @@ def _estimate(experiment: Experiment, out: Path, options: RunOptions, *, pilot: 
         write_json({"out": str(out), **estimate.to_document()})
     else:
         write_estimate(estimate, out)
-
-
-def _comparison_document(comparison: Comparison) -> dict[str, object]:
-    document = asdict(comparison)
-    return {"verdict": comparison.verdict, **document.pop("paired"), **document}
 
 
 def _summary_text(summary: RunSummary, out: Path) -> str:
@@ -331,7 +247,7 @@ def _summary_text(summary: RunSummary, out: Path) -> str:
 @contextmanager
 def _watched(out: Path) -> Iterator[tuple[Callable[[int, int, str], None], Callable[[RunProgress], None]]]:
     """Give callbacks for the preparations and the questions of a run; on Ctrl-C say what the run directory keeps."""
-    from ...evaluation.rows.store import RunStore
+    from ....evaluation.rows.store import RunStore
 
     counts: Counter[str] = Counter()
     try:

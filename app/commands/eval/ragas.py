@@ -6,10 +6,11 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from ...modules.errors import needs_extra
-from ..terminal.scoring import watched_scoring, write_scoring
-from ..terminal.terminal import busy
-from .eval_score import (
+from ....modules.errors import needs_extra
+from ...terminal.scoring import watched_scoring, write_scoring
+from ...terminal.terminal import busy
+from ..options import Json, RunFolder
+from .score import (
     CacheOption,
     FirstQuestions,
     MaxCalls,
@@ -21,7 +22,6 @@ from .eval_score import (
     SomeSystems,
     names_in,
 )
-from .options import Json, RunFolder
 
 # Copied, as in ``options``.
 MetricNames = Literal[
@@ -63,11 +63,11 @@ def ragas(  # noqa: PLR0913 - one parameter an option
     Scores go to ragas.jsonl in the run directory; `judgetree eval report` shows them.
     """
     with busy("starting"):
-        from ...evaluation.ragas.metrics import metrics_named
+        from ....evaluation.ragas.metrics import metrics_named
 
         chosen = metrics_named(metrics)
         with needs_extra("eval"):
-            from ...evaluation.score_with_ragas import RagasOptions, score_run
+            from ....evaluation.score_with_ragas import RagasOptions, score_run
 
     options = RagasOptions(
         metrics=chosen,

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from ..terminal.terminal import bars_of, busy, is_live, say, write_json, write_result, write_rows
-from .options import Json
+from ...terminal.terminal import bars_of, busy, is_live, say, write_json, write_result, write_rows
+from ..options import Json
 
 LOOPBACK_HTTP = "JUDGETREE_TEST_LOOPBACK_HTTP"
 """Environment variable that allows mirrors with plain HTTP on loopback, for the tests."""
@@ -32,9 +32,9 @@ def fetch(
 ) -> None:
     """Download a public data set and check it, with licence, size and citation; else say what to do by hand."""
     with busy("starting"):
-        from ...evaluation.datasets.fetch import fetch_dataset, source_of
-        from ...evaluation.datasets.sources import SOURCES
-        from ...modules.settings import load_settings
+        from ....evaluation.datasets.fetch import fetch_dataset, source_of
+        from ....evaluation.datasets.sources import SOURCES
+        from ....modules.settings import load_settings
 
     if name is None and as_json:
         write_json({name: asdict(source) for name, source in SOURCES.items()})

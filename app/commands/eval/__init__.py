@@ -1,0 +1,1 @@
+"""``judgetree eval`` and its commands, a file each."""

@@ -1,0 +1,57 @@
+"""``judgetree eval compare``: compares the systems of one run, or of two."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ....modules.errors import needs_extra
+from ...terminal.terminal import busy, write_json, write_result
+from ..options import Json, RunFolder
+
+if TYPE_CHECKING:
+    from ....evaluation.reports.compare import Comparison
+
+# Copied, as in ``options``.
+RowChoiceName = Literal["complete", "answered", "all"]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline", metavar="SYSTEM", help="What the others are compared with, or all for every pair; naive."
+    ),
+]
+
+
+def compare(
+    first: RunFolder,
+    second: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Another; without, the systems of the first.")
+    ] = None,
+    *,
+    baseline: Baseline = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare runs that differ in data, retriever or reader.")
+    ] = False,
+    rows: Annotated[
+        RowChoiceName,
+        typer.Option(help="Rows that count. answered: also degraded ones; all: also failed ones, which score 0."),
+    ] = "complete",
+    as_json: Json = False,
+) -> None:
+    """Compare systems question by question: differences with intervals, exact tests, and a verdict in words."""
+    with busy("starting"), needs_extra("eval"):
+        from ....evaluation.reports.compare import compare_runs
+
+    comparisons = compare_runs(first, second, baseline=baseline, force=force, rows=rows)
+    if as_json:
+        write_json([_comparison_document(each) for each in comparisons])
+    else:
+        write_result("\n".join(each.verdict for each in comparisons))
+
+
+def _comparison_document(comparison: Comparison) -> dict[str, object]:
+    document = asdict(comparison)
+    return {"verdict": comparison.verdict, **document.pop("paired"), **document}

@@ -1,0 +1,46 @@
+"""``judgetree eval report``: scores a run or a sweep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ....modules.errors import needs_extra
+from ...terminal.terminal import busy, say, write_json, write_result
+from ..options import Json, RunFolder
+from .compare import Baseline
+from .sweep import is_sweep_folder, report_sweep
+
+
+def report(
+    folder: RunFolder,
+    *,
+    baseline: Baseline = None,
+    latex: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.tex|FOLDER", help="Also tables with booktabs, in one file or a file each."),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also every table as CSV, with all digits.")
+    ] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also every plot as SVG and PDF.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Score a run: a table here; report.html, report.md, results.csv and results.parquet in its directory."""
+    if is_sweep_folder(folder):
+        report_sweep(folder, latex=latex, csv=csv, plots=plots, baseline=baseline, as_json=as_json)
+        return
+    with busy("starting"), needs_extra("eval"):
+        from ....evaluation.papers.files import write_csv, write_latex, write_plots
+        from ....evaluation.reports.page import write_report
+
+    scored = write_report(folder, baseline=baseline)
+    wanted = ((write_latex, latex), (write_csv, csv), (write_plots, plots))
+    files = [*scored.files, *(file for write, path in wanted if path is not None for file in write(scored, path))]
+    if as_json:
+        write_json(scored.to_document())
+    else:
+        write_result(scored.to_markdown())
+        say(f"Written: {', '.join(map(str, files))}")

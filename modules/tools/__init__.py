@@ -1,0 +1,1 @@
+"""Tools of agents, besides the search of the collection."""
