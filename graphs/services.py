@@ -16,7 +16,8 @@ from ..modules.index.index import Index
 from ..modules.judge.contract import Judge
 from ..modules.judge.factory import create_judge
 from ..modules.llm.endpoint import CallGate, ChatLLM
-from ..modules.llm.factory import create_llm, sampled
+from ..modules.llm.factory import create_llm
+from ..modules.llm.tuned import tuned
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.own import create_own_retriever, needs_index
@@ -78,11 +79,11 @@ class SessionServices:
             return await overridden(self._opened, overrides, self.open_llm) if overrides else self._opened
 
     async def open_llm(self, spec: str) -> ChatLLM:
-        """Return the model of a spec, opened at the first call, at the temperature of the settings."""
+        """Return the model of a spec, opened at the first call, with temperature and thinking of the settings."""
         key = Address(spec).revealed()
         if key not in self._llms:
             llm = await asyncio.to_thread(create_llm, spec, self._settings, self._gate, on_progress=self._on_progress)
-            self._llms[key] = sampled(llm, self._settings.temperature)
+            self._llms[key] = self._tuned(llm)
         return self._llms[key]
 
     async def close(self) -> None:
@@ -97,10 +98,10 @@ class SessionServices:
         if self._system.retrieves:
             retriever = self._open_retriever()  # a missing collection is reported before a model is downloaded
         if self._llm is not None:
-            llm = reader = self._llm
+            llm, reader = self._llm, tuned(self._llm, thinking=settings.thinking)
         else:
             llm = create_llm(settings.llm_spec, settings, self._gate, on_progress=self._on_progress)
-            reader = sampled(llm, settings.temperature)
+            reader = self._tuned(llm)
         return RagContext(
             reader=reader,
             retriever=retriever,
@@ -110,6 +111,9 @@ class SessionServices:
             prompts=self._prompts,
             tools=tools,
         )
+
+    def _tuned(self, llm: ChatLLM) -> ChatLLM:
+        return tuned(llm, temperature=self._settings.temperature, thinking=self._settings.thinking)
 
     def _open_retriever(self) -> ChunkRetriever:
         if self._retriever is not None:

@@ -317,7 +317,7 @@ class RagSession:
         return await self._services.open(overrides)
 
     async def open_llm(self, spec: str) -> ChatLLM:
-        """Return the model of a spec, opened at the first call, at the temperature of the settings.
+        """Return the model of a spec, opened at the first call, with temperature and thinking of the settings.
 
         Raises:
             UserError: The model cannot be created, as in ``create_llm``.

@@ -128,6 +128,11 @@ class Settings(BaseSettings):
         allow_inf_nan=False,
         description="Sampling temperature of the model that answers; 0: the likeliest answer. Judges stay at 0.",
     )
+    thinking: bool | None = Field(
+        default=None,
+        description="on, off: whether the model that answers thinks first; empty: as its endpoint does. Judges keep "
+        "their endpoint's way.",
+    )
     max_concurrency: int = Field(default=8, ge=1, description="Model calls at once, over all questions.")
     requests_per_minute: int = Field(default=0, ge=0, description="Most chat calls a minute, per model; 0: no limit.")
     tokens_per_minute: int = Field(default=0, ge=0, description="Most chat tokens a minute, per model; 0: no limit.")
@@ -165,10 +170,10 @@ class Settings(BaseSettings):
     )
     max_kept_chunks: int = Field(default=6, ge=0, description="Chunks of earlier turns that it looks at; 0: none.")
 
-    @field_validator("prompts", mode="before")
+    @field_validator("prompts", "thinking", mode="before")
     @classmethod
-    def _read_empty(cls, file: object) -> object:
-        return None if file == "" else file
+    def _read_empty(cls, value: object) -> object:
+        return None if value == "" else value
 
     @field_validator("home")
     @classmethod
@@ -201,16 +206,19 @@ class Settings(BaseSettings):
         condense_llm: str | None = None,
         embeddings: str | None = None,
         temperature: float | None = None,
+        thinking: bool | None = None,
         prompts: Path | None = None,
         record: Record | None = None,
     ) -> Settings:
-        """Return the settings with other models, prompts, temperature or recording; None keeps the present value."""
+        """Return the settings with other models, prompts, options or recording; None keeps the present value."""
         specs = {"llm": llm, "judge_llm": judge_llm, "condense_llm": condense_llm, "embeddings": embeddings}
         chosen: dict[str, object] = {name: Address(spec) for name, spec in specs.items() if spec is not None}
         if prompts is not None:
             chosen["prompts"] = prompts
         if temperature is not None:
             chosen["temperature"] = temperature
+        if thinking is not None:
+            chosen["thinking"] = thinking
         if record is not None:
             chosen["record"] = record
         return self.model_copy(update=chosen)

@@ -29,6 +29,7 @@ from .options import (
     Strategy,
     StrategyName,
     System,
+    Thinking,
     Tools,
     TopK,
 )
@@ -56,6 +57,7 @@ class AskOptions:
     strategy: StrategyName | None = None
     tools: tuple[str, ...] | None = None
     llm: str | None = None
+    thinking: bool | None = None
     judge_llm: str | None = None
     prompts: Path | None = None
 
@@ -96,6 +98,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     system: System = None,
     retriever: Retriever = None,
     llm: Llm = None,
+    thinking: Thinking = None,
     judge_llm: JudgeLlm = None,
     topk: TopK = None,
     max_depth: MaxDepth = None,
@@ -117,7 +120,9 @@ def ask(  # noqa: PLR0913 - one parameter an option
         from ...modules.settings import load_settings
         from ..terminal.files import TreeFiles
 
-    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm, prompts=prompts, record=record)
+    settings = load_settings().with_models(
+        llm=llm, judge_llm=judge_llm, thinking=thinking, prompts=prompts, record=record
+    )
     if question is None and not resume:
         raise SettingsError("Give a question, or --resume --thread-id ID to resume an earlier one.")
     if resume and thread_id is None:
@@ -136,6 +141,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         strategy=strategy,
         tools=tuple(tool) if tool else None,
         llm=llm,
+        thinking=thinking,
         judge_llm=judge_llm,
         prompts=prompts,
     )
@@ -245,6 +251,8 @@ def resume_command(thread_id: str, options: AskOptions = AskOptions()) -> str:
     words = ["judgetree", "ask", "--resume", "--thread-id", thread_id]
     for flag, model in (("--llm", options.llm), ("--judge-llm", options.judge_llm)):
         words += [flag, without_secrets(model)] if model else []
+    if options.thinking is not None:
+        words.append("--thinking" if options.thinking else "--no-thinking")
     words += ["--prompts", str(options.prompts)] if options.prompts else []
     return shlex.join(words)
 

@@ -24,6 +24,7 @@ from .options import (
     Retriever,
     Strategy,
     System,
+    Thinking,
     Tools,
     TopK,
 )
@@ -44,6 +45,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
     retriever: Retriever = None,
     judge: JudgeKind = None,
     llm: Llm = None,
+    thinking: Thinking = None,
     judge_llm: JudgeLlm = None,
     condense_llm: CondenseLlm = None,
     topk: TopK = None,
@@ -86,7 +88,12 @@ def chat(  # noqa: PLR0913 - one parameter an option
         from ..chat.turn_view import JsonTurn, ShownTurn, StatusLine
 
     settings = load_settings().with_models(
-        llm=llm, judge_llm=judge_llm, condense_llm=condense_llm, prompts=prompts, record=record
+        llm=llm,
+        judge_llm=judge_llm,
+        condense_llm=condense_llm,
+        thinking=thinking,
+        prompts=prompts,
+        record=record,
     )
     if not collection and system != "llm" and retriever is None:
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")

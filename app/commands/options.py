@@ -25,6 +25,10 @@ CondenseLlm = Annotated[
     str | None,
     typer.Option(metavar="MODEL", help="Model that understands follow-up questions; else the one that answers."),
 ]
+Thinking = Annotated[
+    bool | None,
+    typer.Option("--thinking/--no-thinking", help="Whether that model thinks first; default: as its endpoint does."),
+]
 TopK = Annotated[int | None, typer.Option(min=1, metavar="N", help="Chunks that each query retrieves; default 3.")]
 MaxDepth = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Levels of questions, or further rounds; default 3.")

@@ -163,6 +163,7 @@ class Endpoints:
                 response_format=body.format,
                 attempt=attempt,
                 temperature=body.temperature,
+                thinking=body.thinking,
             )
             reply = self._reply(request, behaviour)
             if reply.status != 200:

@@ -10,7 +10,7 @@ import hashlib
 import math
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -63,6 +63,8 @@ class ChatBody(BaseModel):
     temperature: float | None = None
     response_format: _ResponseFormat | None = None
     stop: str | list[str] | None = None
+    chat_template_kwargs: Mapping[str, object] | None = None
+    enable_thinking: bool | None = None
 
     @field_validator("stream", "logprobs", mode="before")
     @classmethod
@@ -73,6 +75,12 @@ class ChatBody(BaseModel):
     def format(self) -> str:
         """Requested type of the response: text, json_object or json_schema."""
         return self.response_format.type if self.response_format else "text"
+
+    @property
+    def thinking(self) -> bool | None:
+        """Whether the model is told to think, in the words of vLLM or DashScope; None where it is not told."""
+        told = (self.chat_template_kwargs or {}).get("enable_thinking", self.enable_thinking)
+        return told if isinstance(told, bool) else None
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -169,6 +177,8 @@ class ChatRequest:
     """Number of identical requests so far, this one included."""
     temperature: float | None
     """Temperature of the request; None without one."""
+    thinking: bool | None = None
+    """Whether the model is told to think; None where it is not told."""
 
 
 def tokens_of(text: str) -> list[str]:

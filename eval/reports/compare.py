@@ -48,6 +48,7 @@ SHARED = (
     "retriever_source",
     "llm",
     "temperature",
+    "thinking",
     "strategy",
     *STRATEGY_PROMPTS,
     "history",

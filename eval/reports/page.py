@@ -37,6 +37,7 @@ _HEAD_FACTS = (
     "judge_llm",
     "embeddings",
     "temperature",
+    "thinking",
     "judge",
     "topk",
     "retriever",
@@ -121,6 +122,8 @@ def _facts(run: LoadedRun, report: Report) -> str:
         "run": str(run.manifest.get("created", ""))[:10],
         **{name.replace("_", " "): identity.get(name) for name in _HEAD_FACTS},
     }
+    if identity.get("thinking") is not None:
+        facts["thinking"] = "on" if identity["thinking"] else "off"
     if identity.get("retriever") is not None:
         del facts["search type"]
     shown = [(name, value) for name, value in facts.items() if value not in (None, "")]

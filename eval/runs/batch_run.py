@@ -180,12 +180,13 @@ def run_experiment(
 
 
 def with_experiment(settings: Settings, experiment: Experiment) -> Settings:
-    """Apply the models, embeddings, temperature and recording of an experiment to settings."""
+    """Apply the models, embeddings, options and recording of an experiment to settings."""
     return settings.with_models(
         llm=experiment.llm,
         judge_llm=experiment.judge_llm,
         embeddings=experiment.embeddings,
         temperature=experiment.temperature,
+        thinking=experiment.thinking,
         record=experiment.record,
     )
 

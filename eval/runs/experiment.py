@@ -107,6 +107,9 @@ class Experiment(BaseModel):
         allow_inf_nan=False,
         description="Of the model that answers, as in JUDGETREE_TEMPERATURE; above 0, repeats differ.",
     )
+    thinking: bool | None = Field(
+        default=None, description="Whether the model that answers thinks first, as in JUDGETREE_THINKING."
+    )
 
     topk: int = Field(default=3, ge=1, description="Chunks that each query retrieves.")
     search_type: SearchType = Field(default="hybrid", description="hybrid, dense or sparse.")

@@ -86,6 +86,7 @@ def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
         "judge_llm": without_secrets(settings.judge_spec),
         "embeddings": without_secrets(settings.embeddings),
         "temperature": settings.temperature,
+        "thinking": settings.thinking,
         **limits,
         **{name: PROMPTS[name] for name in _prompts_of(experiment, dataset)},
         **{f"{OWN_PROMPT}{name}": prompt.version for name, prompt in (experiment.prompts or {}).items()},

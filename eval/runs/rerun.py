@@ -61,13 +61,14 @@ def load_rerun(path: Path, *, settings: Settings | None = None, **overrides: obj
         "judge_llm": _with_secrets(kept.get("judge_llm"), now.judge_spec, "JUDGE_LLM"),
         "embeddings": _with_secrets(kept.get("embeddings"), now.embeddings, "EMBEDDINGS"),
         "temperature": kept.get("temperature"),
+        "thinking": kept.get("thinking"),
         "prompts": part_of(manifest, "experiment").get("prompts") or {},
     }
     given = {name: value for each in (as_it_was, overrides) for name, value in each.items() if value is not None}
     return Rerun(
         manifest=manifest,
         experiment=load_experiment(None, **{**part_of(manifest, "experiment"), **given}),
-        settings=_restored(now, part_of(manifest, "settings")),
+        settings=_restored(now.model_copy(update={"thinking": None}), part_of(manifest, "settings")),
         changes=tuple(_changes(manifest)),
     )
 

@@ -20,7 +20,8 @@ from ...modules.judge.contract import Judge
 from ...modules.judge.factory import create_judge
 from ...modules.llm.cache import CachedLLM, CacheMode, CompletionCache, without_reading
 from ...modules.llm.endpoint import CallGate, ChatLLM, EndpointLLM
-from ...modules.llm.factory import create_judge_llm, create_llm, is_local, sampled
+from ...modules.llm.factory import create_judge_llm, create_llm, is_local
+from ...modules.llm.tuned import tuned
 from ...modules.progress import StageProgress
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.retriever.own import create_own_retriever, needs_index
@@ -145,7 +146,11 @@ class Services:
             judge_leaves=self.experiment.judge_leaves,
         )
         return RagContext(
-            reader=sampled(self._cached(self._reader, repeat, cache), self.settings.temperature),
+            reader=tuned(
+                self._cached(self._reader, repeat, cache),
+                temperature=self.settings.temperature,
+                thinking=self.settings.thinking,
+            ),
             retriever=self._retriever if retrieves(system) else None,
             judge=judge,
             limits=limits,

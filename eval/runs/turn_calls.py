@@ -15,7 +15,6 @@ from ...modules.calls.messages import Message
 from ...modules.calls.usage import CallMeter, CallRecord
 from ...modules.judge.contract import Judge, Verdict
 from ...modules.llm.endpoint import PLAIN_TEXT, CallOptions
-from ...modules.llm.factory import temperature_of
 from ...modules.llm.wrapper import ChatWrapper
 
 _NOTED: ContextVar[list[CallRecord] | None] = ContextVar("noted_calls", default=None)
@@ -23,11 +22,6 @@ _NOTED: ContextVar[list[CallRecord] | None] = ContextVar("noted_calls", default=
 
 class NotedLLM(ChatWrapper):
     """A chat model that notes its calls for ``noted_calls``."""
-
-    @property
-    def temperature(self) -> float:
-        """Temperature of the inner model."""
-        return temperature_of(self._inner)
 
     async def complete(
         self,

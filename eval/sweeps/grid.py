@@ -20,6 +20,7 @@ SWEPT = (
     "llm",
     "judge_llm",
     "temperature",
+    "thinking",
     "topk",
     "search_type",
     "ranker_type",

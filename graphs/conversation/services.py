@@ -17,6 +17,7 @@ from ...modules.judge.contract import Judge
 from ...modules.judge.generated import GeneratedJudge
 from ...modules.llm.endpoint import ChatLLM
 from ...modules.llm.json_reply import JsonChat
+from ...modules.llm.tuned import TunedLLM
 from ...modules.locks.locks import Locks
 from ...modules.memory.memory import ConversationMemory
 from ...modules.retriever.web import SearxngSearch, WebSearch
@@ -50,7 +51,7 @@ class Opened:
     graph: CompiledTurn
     finished_turns: dict[str, str] = field(default_factory=dict)
     """Last turn of each conversation whose thread this process has deleted, by conversation id."""
-    _chats: dict[int, JsonChat] = field(default_factory=dict)
+    _chats: dict[object, JsonChat] = field(default_factory=dict)
     _judge: Judge | None = None
     _store_id: str = ""
 
@@ -63,7 +64,7 @@ class Opened:
 
     def chat_of(self, llm: ChatLLM, max_tokens: int) -> JsonChat:
         """Return a model for JSON replies, one for all turns, so that it probes the endpoint's formats once."""
-        key = id(llm)  # the chat keeps the model alive
+        key = llm.key if isinstance(llm, TunedLLM) else id(llm)  # the chat keeps the model alive
         if key not in self._chats:
             if len(self._chats) >= _MOST_CHATS:
                 self._chats.clear()

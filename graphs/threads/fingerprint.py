@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from langchain_core.documents import Document
 
 from ...modules.errors import ThreadMismatch
-from ...modules.llm.factory import temperature_of
-from ...modules.llm.wrapper import model_fingerprint
+from ...modules.llm.wrapper import model_fingerprint, tuning_fingerprint
 from ...modules.reader.multistep_prompts import STEP_PROMPTS
 from ...modules.reader.prompts import (
     CLOSED_BOOK_PROMPTS,
@@ -45,14 +44,13 @@ def fingerprint_of(
     """
     limits, prompts = services.limits, services.prompts
     parts = {"query": query, "system": system, "repeat": str(repeat), **(extra or {})}
-    parts |= {f"reader.{key}": value for key, value in model_fingerprint(services.reader).items()}
+    reader = model_fingerprint(services.reader) | tuning_fingerprint(services.reader)
+    parts |= {f"reader.{key}": value for key, value in reader.items()}
     if source:
         parts["system.source"] = source
         if prompts:  # its nodes may use any of them
             parts["prompts"] = prompts.digest
     parts["reader.prompt"] = prompts.version(READER_PROMPTS if services.retriever else CLOSED_BOOK_PROMPTS)
-    if temperature := temperature_of(services.reader):
-        parts["reader.temperature"] = str(temperature)
     parts["max_llm_calls"] = str(limits.max_llm_calls)
     if services.retriever is not None:
         parts |= {f"retriever.{key}": value for key, value in services.retriever.fingerprint().items()}

@@ -10,6 +10,8 @@ from typing import TypedDict, cast
 from ...modules.addresses import Address
 from ...modules.errors import SettingsError
 from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.tuned import tuned
+from ...modules.llm.wrapper import thinking_of
 from ...modules.retriever.rerank import RerankModel
 from ...modules.retriever.retriever import Retriever
 from .context import RagContext
@@ -20,6 +22,8 @@ class Overrides(TypedDict, total=False):
 
     llm: str | ChatLLM | None
     """Model that answers, and understands follow-ups: a spec such as ``openai:gpt-4o``, or a model. Judges stay."""
+    thinking: bool | None
+    """Whether that model thinks before it answers. Judges stay; a model of LangChain refuses it."""
     topk: int | None
     """Chunks that each query retrieves."""
     search_type: str | None
@@ -47,13 +51,15 @@ def described(given: Overrides) -> dict[str, str]:
     """Describe the overrides by name, without secrets; empty without any.
 
     Raises:
-        SettingsError: A name is unknown, or a value is no number where one is needed.
+        SettingsError: A name is unknown, or a value has the wrong type.
     """
     values = cast(Mapping[str, object], given)
     unknown = sorted(values.keys() - Overrides.__annotations__.keys())
     if unknown:
         allowed = ", ".join(Overrides.__annotations__)
         raise SettingsError(f"A question takes no {', '.join(map(repr, unknown))}. Allowed: {allowed}.")
+    if not isinstance(values.get("thinking"), bool | None):
+        raise SettingsError(f"thinking={values['thinking']!r} is not allowed. Give True, False or None.")
     for name, kinds, allowed in _NUMBERS:
         value = values.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
@@ -71,6 +77,8 @@ async def overridden(services: RagContext, given: Overrides, open_llm: OpenLLM) 
         return services
     llm = given.get("llm")
     reader = services.reader if llm is None else await open_llm(llm) if isinstance(llm, str) else llm
+    thinking = given.get("thinking")
+    reader = tuned(reader, thinking=thinking_of(services.reader) if thinking is None else thinking)
     retriever = services.retriever
     values = cast(Mapping[str, object], given)
     search = {name: value for name in _SEARCH if (value := values.get(name)) is not None}
@@ -97,6 +105,8 @@ def _address(model: object) -> object:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
     if isinstance(value, str):
         return str(Address(value))
     return str(getattr(value, "model", None) or getattr(value, "name", None) or value)

@@ -55,6 +55,8 @@ class CallOptions:
     """The schema of ``json_format="json_schema"``."""
     stop: tuple[str, ...] = ()
     """Texts at which the answer ends; it holds none of them. They do not end its thinking."""
+    thinking: bool | None = None
+    """Whether the model thinks before it answers; None leaves it to the endpoint."""
 
     def __post_init__(self) -> None:
         if self.stop != ():
@@ -62,8 +64,8 @@ class CallOptions:
 
 
 PLAIN_TEXT = CallOptions()
-_KEYED_IF_SET = frozenset({"stop"})
-"""Options that are part of a call's key only where they are set."""
+_UNSET: Mapping[str, tuple[object]] = {"stop": ((),), "thinking": (None,)}
+"""Options that are part of a call's key only where they are set, with the value that they have else."""
 
 
 def call_key(endpoint: str, model: str, messages: Sequence[Message], options: CallOptions, repeat: int = 0) -> bytes:
@@ -75,7 +77,7 @@ def call_key(endpoint: str, model: str, messages: Sequence[Message], options: Ca
         "endpoint": endpoint,
         "model": model,
         "messages": list(messages),
-        "options": {name: value for name, value in vars(options).items() if name not in _KEYED_IF_SET or value},
+        "options": {name: value for name, value in vars(options).items() if value not in _UNSET.get(name, ())},
         "repeat": repeat,
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=True, default=dict).encode()).digest()

@@ -7,9 +7,8 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import httpx
 import httpx2
@@ -30,6 +29,7 @@ from ..errors import ModelCallError
 from .attempts import Attempts, EndpointFailure, endpoint_failure, redacted_line, retry_after_s, spread_s
 from .openai_client import ReasoningChatOpenAI, was_not_streamed
 from .rate_limit import RateLimit, estimated_tokens
+from .request_params import must_stream, request_params, with_thinking_remedy
 from .stop_texts import StopTexts
 
 __all__ = [
@@ -106,6 +106,16 @@ _NO_STREAM_STATUS = frozenset({400, 404, 405, 422, 501})
 
 class _CutOff(ValueError):
     """Every token went into thinking; a repeated call would fail too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    """What all attempts of one call send."""
+
+    prompt: list[Message]
+    params: dict[str, Any]
+    stop: tuple[str, ...]
+    is_streamed: bool
 
 
 class EndpointLLM:
@@ -188,7 +198,12 @@ class EndpointLLM:
     async def _attempt_all(
         self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
     ) -> Completion:
-        params = self._params(options)
+        request = _Request(
+            prompt=list(messages),
+            params=request_params(options, self.base_url),
+            stop=options.stop,
+            is_streamed=listeners.present or must_stream(options, self.base_url),
+        )
         tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
         started, used = 0.0, None
         attempts = Attempts(self._attempts, backoff_s=self._backoff_s)
@@ -198,7 +213,7 @@ class EndpointLLM:
                     started = started or time.perf_counter()
                     await meter.about_to_send()
                     async with asyncio.timeout(self._chat.call_timeout_s):
-                        message = await self._call(list(messages), params, listeners, options.stop)
+                        message = await self._call(request, listeners)
                     if message.usage_metadata is not None:
                         correct(message.usage_metadata["total_tokens"])
                 used = add_usage(used, message.usage_metadata)
@@ -208,7 +223,7 @@ class EndpointLLM:
                     _refuse_empty(completion_of(message))  # an answer that begins with a stop text is empty
                 break
             except (*_CLIENT_ERRORS, *_MALFORMED_REPLY) as error:
-                failure = await self._back_off(error, attempts)
+                failure = await self._back_off(error, attempts, options)
                 if failure is not None:
                     self._record(meter, started, attempts.made, used, error=str(failure))
                     raise failure from error
@@ -217,9 +232,9 @@ class EndpointLLM:
         self._record(meter, started, attempts.made, used, cut_off=is_cut_off)
         return completion
 
-    async def _back_off(self, error: Exception, attempts: Attempts) -> ModelCallError | None:
+    async def _back_off(self, error: Exception, attempts: Attempts, options: CallOptions) -> ModelCallError | None:
         """Wait before the next attempt; return the error to raise if there is none."""
-        found, asked_s = endpoint_failure(error), retry_after_s(error)
+        found, asked_s = with_thinking_remedy(endpoint_failure(error), options), retry_after_s(error)
         would_repeat = isinstance(error, _CutOff | ReplyTooLong)
         wait_s = attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=asked_s)
         failure = self._failure(error, found, attempts)
@@ -252,23 +267,20 @@ class EndpointLLM:
             error=error[:300],
         )
 
-    async def _call(
-        self, prompt: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]
-    ) -> AIMessage:
-        async def send(sent: tuple[str, ...]) -> AIMessage:
-            with_stop = {**params, "stop": list(sent)} if sent else params
-            return await self._send(prompt, with_stop, listeners, stop)
+    async def _call(self, request: _Request, listeners: Listeners) -> AIMessage:
+        async def send(stop: tuple[str, ...]) -> AIMessage:
+            return await self._send(
+                request, {**request.params, "stop": list(stop)} if stop else request.params, listeners
+            )
 
-        return await self._stop_texts.message(send, stop, listeners)
+        return await self._stop_texts.message(send, request.stop, listeners)
 
-    async def _send(
-        self, prompt: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]
-    ) -> AIMessage:
+    async def _send(self, request: _Request, params: dict[str, Any], listeners: Listeners) -> AIMessage:
         message: AIMessage
-        streams = listeners.present and self._streams
+        streams = request.is_streamed and self._streams
         if streams:
             try:
-                message = await self._stream(prompt, params, listeners, stop)
+                message = await self._stream(request, params, listeners)
             except openai.APIStatusError as error:
                 if error.status_code not in _NO_STREAM_STATUS:
                     raise
@@ -276,17 +288,15 @@ class EndpointLLM:
                 if was_not_streamed(message):
                     self._stop_streaming()
                 return message
-        message = await self._chat.ainvoke(prompt, **params)
+        message = await self._chat.ainvoke(request.prompt, **params)
         if streams:  # the stream was refused and the call was not
             self._stop_streaming()
         refuse_too_long(message, self._chat.max_reply_bytes)
         return message
 
-    async def _stream(
-        self, prompt: list[Message], params: dict[str, Any], listeners: Listeners, stop: tuple[str, ...]
-    ) -> AIMessage:
-        streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes, stop), False
-        async for piece in self._chat.astream(prompt, stream_usage=True, **params):
+    async def _stream(self, request: _Request, params: dict[str, Any], listeners: Listeners) -> AIMessage:
+        streamed, is_whole = StreamedMessage(self._chat.max_reply_bytes, request.stop), False
+        async for piece in self._chat.astream(request.prompt, stream_usage=True, **params):
             streamed.feed(piece)
             is_whole = is_whole or was_not_streamed(piece)
             if not is_whole:
@@ -300,25 +310,6 @@ class EndpointLLM:
         if self._streams:
             logger.info("Model %r at %s does not stream; further calls do not ask for it", self.model, self.base_url)
         self._streams = False
-
-    def _params(self, options: CallOptions) -> dict[str, Any]:
-        # In extra_body, since a response_format seen by langchain-openai goes through a parser that raises on every
-        # cut-off or garbled reply, and since it renames max_tokens to a name that compatible servers may not know.
-        body: dict[str, object] = {}
-        if options.max_tokens is not None:
-            official = urlsplit(self.base_url).hostname == "api.openai.com"
-            body["max_completion_tokens" if official else "max_tokens"] = options.max_tokens
-        if options.json_format == "json_schema":
-            schema = {"name": "reply", "strict": True, "schema": dict(options.json_schema or {})}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif options.json_format == "json_object":
-            body["response_format"] = {"type": "json_object"}
-        params: dict[str, Any] = {"temperature": options.temperature}
-        if body:
-            params["extra_body"] = body
-        if options.top_logprobs is not None:
-            params |= {"logprobs": True, "top_logprobs": options.top_logprobs}
-        return params
 
     def _failure(self, error: Exception, found: EndpointFailure, attempts: Attempts) -> ModelCallError:
         where = f"Model {self.model!r} at {self.base_url}"

@@ -1,58 +1,19 @@
-"""Chat models by their specs in the settings, and models that draw their answers at a temperature."""
+"""Chat models by their specs in the settings."""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Unpack
+from dataclasses import dataclass, field
 
 from ..addresses import LOCAL_ENDPOINT, OPENAI_BASE_URL, Address, endpoint_name
 from ..background_loop import BackgroundLoop, background_loop
-from ..calls.completion import Completion
-from ..calls.growing_text import TextListeners
-from ..calls.messages import Message
-from ..calls.usage import CallMeter
 from ..errors import SettingsError
 from ..progress import StageProgress
 from ..settings import Settings, without_secrets
-from .endpoint import PLAIN_TEXT, CallGate, CallOptions, ChatLLM, EndpointLLM
+from .endpoint import CallGate, EndpointLLM
 from .openai_client import open_chat
 from .rate_limit import RateLimit
-from .wrapper import ChatWrapper
-
-
-class SampledLLM(ChatWrapper):
-    """A chat model whose replies are drawn at a temperature. It wraps a cache, whose keys hold the temperature."""
-
-    def __init__(self, inner: ChatLLM, temperature: float) -> None:
-        """Draw replies at ``temperature``: 0 takes the likeliest answer, 1 draws as the model was trained."""
-        super().__init__(inner)
-        self.temperature = temperature
-
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        options: CallOptions = PLAIN_TEXT,
-        **listeners: Unpack[TextListeners],
-    ) -> Completion:
-        """Make one call at the own temperature, in place of that of ``options``."""
-        drawn = replace(options, temperature=self.temperature)
-        return await self._inner.complete(messages, meter=meter, options=drawn, **listeners)
-
-
-def sampled(llm: ChatLLM, temperature: float) -> ChatLLM:
-    """Return ``llm`` with its replies drawn at a temperature; at 0, ``llm`` itself."""
-    return SampledLLM(llm, temperature) if temperature else llm
-
-
-def temperature_of(llm: ChatLLM) -> float:
-    """Return the temperature of a ``SampledLLM``; 0 for any other model."""
-    return float(getattr(llm, "temperature", 0.0))
-
 
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 SPEC_FORMS = "openai:MODEL, dashscope:MODEL, local: (or local:/path/to/model.gguf), URL#MODEL"

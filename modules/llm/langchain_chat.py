@@ -15,7 +15,7 @@ from ..calls.growing_text import Listeners, TextListener
 from ..calls.journaled import complete_journaled
 from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
 from ..calls.usage import CallMeter
-from ..errors import JudgetreeError, ModelCallError, NoFailure
+from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
 from .attempts import endpoint_failure, redacted_line
 from .endpoint import CallGate
@@ -62,7 +62,12 @@ class LangChainChat:
         """Return the journal's reply to the call, or make the call, as ``ChatLLM.complete`` says; one attempt of ours.
 
         An empty answer is an error, unless ``top_logprobs`` are requested.
+
+        Raises:
+            SettingsError: The options say whether to think.
         """
+        if options.thinking is not None:
+            raise thinking_refused(self.model)
         listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
         return await complete_journaled(
             lambda own: self._call(list(messages), own, options, listeners),
@@ -149,6 +154,14 @@ class LangChainChat:
         what = found.what or redacted_line(error, ())
         where = f"Model {self.model!r} ({type(self._chat).__name__})"
         return found.error_class(f"{where} failed: {what}{found.to_do}", status=found.status)
+
+
+def thinking_refused(model: str) -> SettingsError:
+    """Return the error for a model of LangChain that is told whether to think."""
+    return SettingsError(
+        f"The model {model!r} is one of LangChain, which keeps its own settings: switch its thinking where it is made, "
+        "such as ChatAnthropic(thinking=…), and leave out thinking here (JUDGETREE_THINKING)."
+    )
 
 
 def _name_of(chat: BaseChatModel) -> str:

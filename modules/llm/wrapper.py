@@ -21,8 +21,36 @@ class ChatWrapper:
         """The inner model's settings in fingerprints; ``""`` for a model that its name identifies."""
         return str(getattr(self._inner, "fields", ""))
 
+    @property
+    def temperature(self) -> float:
+        """Temperature of the inner model."""
+        return temperature_of(self._inner)
+
+    @property
+    def thinking(self) -> bool | None:
+        """Whether the inner model thinks; None as its endpoint does."""
+        return thinking_of(self._inner)
+
+
+def temperature_of(llm: ChatLLM) -> float:
+    """Return the temperature of a model that has one of its own; 0 for any other."""
+    return float(getattr(llm, "temperature", 0.0))
+
+
+def thinking_of(llm: ChatLLM) -> bool | None:
+    """Return whether a model is told to think; None for one that is not told."""
+    thinking: bool | None = getattr(llm, "thinking", None)
+    return thinking if isinstance(thinking, bool) else None
+
 
 def model_fingerprint(llm: ChatLLM) -> dict[str, str]:
     """Return the name of a model and, of one of LangChain's, class and digest of its settings as ``model_fields``."""
     fields = str(getattr(llm, "fields", ""))
     return {"model": llm.model, **({"model_fields": fields} if fields else {})}
+
+
+def tuning_fingerprint(llm: ChatLLM) -> dict[str, str]:
+    """Return temperature and thinking of a model, as far as they are its own."""
+    temperature, thinking = temperature_of(llm), thinking_of(llm)
+    told = {} if thinking is None else {"thinking": "on" if thinking else "off"}
+    return {**({"temperature": str(temperature)} if temperature else {}), **told}

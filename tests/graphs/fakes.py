@@ -49,6 +49,7 @@ class FakeLLM:
     def __init__(self, reply: Callable[[Sequence[Message]], str]) -> None:
         self._reply = reply
         self.calls: list[list[Message]] = []
+        self.options: list[CallOptions] = []
 
     async def complete(
         self,
@@ -62,6 +63,7 @@ class FakeLLM:
         meter.reserve()
         started = time.perf_counter()
         self.calls.append(list(messages))
+        self.options.append(options)
         await asyncio.sleep(0)
         reply, growing, listeners = (
             self._reply(messages),

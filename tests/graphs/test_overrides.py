@@ -29,7 +29,12 @@ class LastFirst:
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[RagSession]:
+def reader() -> FakeLLM:
+    return FakeLLM(lambda messages: "Vellin")
+
+
+@pytest.fixture
+def session(tmp_path: Path, reader: FakeLLM) -> Iterator[RagSession]:
     docs = tmp_path / "docs"
     docs.mkdir()
     for name in ("Delta", "Omega", "Sigma", "Theta"):
@@ -37,7 +42,7 @@ def session(tmp_path: Path) -> Iterator[RagSession]:
     settings = load_settings(checkpoints=f"sqlite:///{tmp_path / 'c.sqlite'}", home=tmp_path)
     with Index({"dense": BagOfWordsEmbedder()}, docs, None, "oils", uri=str(tmp_path / "m.db"), token="") as index:
         index.get_index_done()
-        services = RagContext(reader=FakeLLM(lambda messages: "Vellin"), retriever=Retriever(index, topk=3))
+        services = RagContext(reader=reader, retriever=Retriever(index, topk=3))
         with RagSession(system="naive", context=services, settings=settings) as opened:
             yield opened
 
@@ -55,6 +60,15 @@ def test_search_of_one_question_leaves_the_others_as_they_are(session: RagSessio
         session.ask(thread_id="few")
 
 
+def test_thinking_of_one_question_is_the_reader_s_and_in_its_thread(session: RagSession, reader: FakeLLM) -> None:
+    off = session.ask(QUESTION, thinking=False, thread_id="off").tree
+    assert ([options.thinking for options in reader.options], off.fingerprint["reader.thinking"]) == ([False], "off")
+    with pytest.raises(ThreadMismatch, match=r"reader\.thinking: 'off' then, None now"):
+        session.ask(thread_id="off")
+    session.ask(QUESTION, llm=(other := FakeLLM(lambda messages: "Vellin")), thinking=True)
+    assert [options.thinking for options in other.options] == [True]
+
+
 @pytest.mark.parametrize(
     ("overrides", "error"),
     [
@@ -62,6 +76,7 @@ def test_search_of_one_question_leaves_the_others_as_they_are(session: RagSessio
         ({"search_type": "best"}, SearchArgumentError),
         ({"score_threshold": "high"}, SettingsError),
         ({"temperature": 1}, SettingsError),
+        ({"thinking": "off"}, SettingsError),
     ],
 )
 def test_overrides_that_do_not_fit_are_refused(

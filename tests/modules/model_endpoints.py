@@ -24,7 +24,7 @@ from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.completion import Completion
 from judgetree.modules.calls.growing_text import Delta, TextListener
 from judgetree.modules.calls.usage import CallMeter
-from judgetree.modules.llm.endpoint import CallGate, CallOptions, EndpointLLM
+from judgetree.modules.llm.endpoint import CallGate, CallOptions, ChatLLM, EndpointLLM
 from judgetree.modules.llm.openai_client import open_chat
 
 QUESTION = [("user", "What is six by nine?")]
@@ -72,7 +72,7 @@ def llm_at(
 
 
 def ask(
-    llm: EndpointLLM,
+    llm: ChatLLM,
     meter: CallMeter | None = None,
     *,
     on_text: TextListener | None = None,

@@ -25,6 +25,7 @@ from ..options import (
     Retriever,
     SearchType,
     Strategy,
+    Thinking,
     Tools,
     TopK,
 )
@@ -71,6 +72,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; the corpus stays.")] = None,
     sample: Annotated[int | None, typer.Option(min=1, metavar="N", help="N questions drawn by the seed.")] = None,
     llm: Llm = None,
+    thinking: Thinking = None,
     judge_llm: JudgeLlm = None,
     topk: TopK = None,
     max_depth: MaxDepth = None,
@@ -130,6 +132,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         "split": split,
         "llm": llm,
         "judge_llm": judge_llm,
+        "thinking": thinking,
         "topk": topk,
         "max_rec_depth": max_depth,
         "search_type": search_type,

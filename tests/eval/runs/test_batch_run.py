@@ -185,6 +185,20 @@ def test_temperature_is_the_reader_s_and_another_one_is_another_run(bench: Bench
         bench.run(settings=colder)
 
 
+def test_thinking_is_the_reader_s_and_another_way_is_another_run(bench: Bench) -> None:
+    sent: set[tuple[str, bool | None]] = set()
+
+    def respond(request: ChatRequest) -> None:
+        sent.add((request.prompt.kind, request.thinking))
+
+    bench.run(out=bench.out.with_name("as usual"))
+    bench.server.responses = respond
+    bench.run(thinking=False)
+    assert sent == {("read", False)}, "answers are read anew; verdicts are those of the cache"
+    with pytest.raises(SettingsError, match=r"thinking: False there, True now"):
+        bench.run(settings=bench.settings.model_copy(update={"thinking": True}))
+
+
 def test_failed_questions_are_rows_and_can_be_asked_again(bench: Bench) -> None:
     bench.server.configure(faults={"500": 1.0})
     failed = bench.run(systems=("naive",))

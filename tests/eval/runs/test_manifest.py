@@ -8,6 +8,7 @@ import pytest
 
 from judgetree.evaluation.datasets.questions import Dataset, DialogueTurn, EvalQuestion
 from judgetree.evaluation.rows.store import RunStore
+from judgetree.evaluation.runs.batch_run import with_experiment
 from judgetree.evaluation.runs.experiment import Experiment
 from judgetree.evaluation.runs.manifest import (
     accepted_changes,
@@ -88,6 +89,16 @@ def test_temperature_is_that_of_the_run_that_is_done_again(tmp_path: Path) -> No
     RunStore(tmp_path).write_manifest(manifest_of(Experiment(dataset="x:y"), TALK, then))
     assert load_rerun(tmp_path, settings=SETTINGS).experiment.temperature == 0.4
     assert load_rerun(tmp_path, settings=SETTINGS, temperature=0.0).experiment.temperature == 0.0
+
+
+def test_thinking_is_that_of_the_run_that_is_done_again(tmp_path: Path) -> None:
+    on = SETTINGS.model_copy(update={"thinking": True})
+    for name, then, now in (("as its endpoint does", SETTINGS, on), ("on", on, SETTINGS)):
+        (tmp_path / name).mkdir()
+        RunStore(tmp_path / name).write_manifest(manifest_of(Experiment(dataset="x:y"), TALK, then))
+        again = load_rerun(tmp_path / name, settings=now)
+        assert with_experiment(again.settings, again.experiment).thinking is then.thinking, name
+    assert load_rerun(tmp_path / "on", settings=SETTINGS, thinking=False).experiment.thinking is False
 
 
 def test_a_rerun_keeps_the_limits_of_conversation_prompts(tmp_path: Path) -> None:

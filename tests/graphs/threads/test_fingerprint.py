@@ -8,10 +8,11 @@ from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.graphs.threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch, sub_thread_id
 from judgetree.modules.errors import ThreadMismatch
 from judgetree.modules.judge.oracle import OracleJudge
-from judgetree.modules.llm.factory import sampled
+from judgetree.modules.llm.tuned import tuned
 from tests.graphs.fakes import FakeLLM, TableRetriever
 
-SERVICES = RagContext(reader=FakeLLM(lambda messages: ""), retriever=TableRetriever({}), judge=OracleJudge({}))
+READER = FakeLLM(lambda messages: "")
+SERVICES = RagContext(reader=READER, retriever=TableRetriever({}), judge=OracleJudge({}))
 BASE = fingerprint_of(query="q", system="judge", services=SERVICES)
 
 
@@ -24,7 +25,8 @@ BASE = fingerprint_of(query="q", system="judge", services=SERVICES)
         fingerprint_of(query="q", system="judge", services=replace(SERVICES, limits=Limits(max_rec_depth=1))),
         fingerprint_of(query="q", system="judge", services=replace(SERVICES, limits=Limits(max_llm_calls=7))),
         fingerprint_of(query="q", system="judge", services=replace(SERVICES, limits=Limits(judge_leaves=False))),
-        fingerprint_of(query="q", system="judge", services=replace(SERVICES, reader=sampled(SERVICES.reader, 0.7))),
+        fingerprint_of(query="q", system="judge", services=replace(SERVICES, reader=tuned(READER, temperature=0.7))),
+        fingerprint_of(query="q", system="judge", services=replace(SERVICES, reader=tuned(READER, thinking=False))),
         fingerprint_of(query="q", system="judge", services=replace(SERVICES, retriever=TableRetriever({"q": []}))),
         fingerprint_of(query="q", system="judge", services=replace(SERVICES, judge=OracleJudge({"q": []}))),
     ],

@@ -22,6 +22,7 @@ def test_model_of_one_turn_makes_its_calls_alone_and_is_named(talks: Conversatio
     after = saved(talk.ask(CLASS))
     assert "overrides" not in after
     assert other.asked() == []
+    assert saved(talk.ask(CLASS, thinking=False))["overrides"] == {"thinking": "off"}
 
 
 def test_open_turn_with_another_model_is_another_turn(talks: Conversations, llm: TalkingLLM) -> None:
@@ -39,7 +40,7 @@ def test_open_turn_with_another_model_is_another_turn(talks: Conversations, llm:
     [
         ({"topk": 5}, "topk cannot be set for one question of a retriever of your own"),
         ({"topk": "5"}, "topk='5' is not allowed"),
-        ({"modell": "x"}, "takes no 'modell'. Allowed: llm, topk"),
+        ({"modell": "x"}, "takes no 'modell'. Allowed: llm, thinking, topk"),
         ({"llm": "nonsense"}, "Unknown model 'nonsense'"),
     ],
 )

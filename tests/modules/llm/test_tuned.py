@@ -1,0 +1,84 @@
+"""Temperature and thinking of the calls of one model: what is sent where, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+from judgetree import from_langchain
+from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, call_key
+from judgetree.modules.errors import ModelRequestError, SettingsError
+from judgetree.modules.llm.request_params import must_stream, request_params
+from judgetree.modules.llm.tuned import tuned
+from judgetree.modules.llm.wrapper import temperature_of, thinking_of
+from tests.modules.llm.test_langchain_chat import ask as ask_langchain
+from tests.modules.model_endpoints import QUESTION, RawEndpoint, ask, llm_at, stream_reply
+
+KWARGS = "chat_template_kwargs"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "off", "on"),
+    [
+        ("https://api.openai.com/v1", {"reasoning_effort": "none"}, {"reasoning_effort": "medium"}),
+        ("https://mine.openai.azure.com/openai/v1", {"reasoning_effort": "none"}, {"reasoning_effort": "medium"}),
+        ("http://127.0.0.1:11434/v1", {"reasoning_effort": "none"}, {"reasoning_effort": "medium"}),
+        ("https://dashscope.aliyuncs.com/compatible-mode/v1", {"enable_thinking": False}, {"enable_thinking": True}),
+        ("http://127.0.0.1:9/compatible-mode/v1", {"enable_thinking": False}, {"enable_thinking": True}),
+        ("http://127.0.0.1:8000/v1", {KWARGS: {"enable_thinking": False}}, {KWARGS: {"enable_thinking": True}}),
+        (
+            "https://notapi.openai.com.example/v1",
+            {KWARGS: {"enable_thinking": False}},
+            {KWARGS: {"enable_thinking": True}},
+        ),
+    ],
+)
+def test_each_endpoint_is_told_in_its_own_words(base_url: str, off: object, on: object) -> None:
+    assert request_params(CallOptions(thinking=False), base_url)["extra_body"] == off
+    assert request_params(CallOptions(thinking=True), base_url)["extra_body"] == on
+    assert "extra_body" not in request_params(PLAIN_TEXT, base_url)
+
+
+def test_requests_and_keys_have_it_only_where_it_is_said(raw: RawEndpoint) -> None:
+    llm = llm_at(raw.base_url)
+    for model in (llm, tuned(llm, thinking=False), tuned(tuned(llm, thinking=True, temperature=0.5), thinking=False)):
+        ask(model)
+    sent = [(body["temperature"], body.get(KWARGS)) for body in raw.bodies]
+    assert sent == [(0.0, None), (0.0, {"enable_thinking": False}), (0.5, {"enable_thinking": False})]
+    keys = {call_key("e", "m", QUESTION, CallOptions(thinking=thinking)) for thinking in (None, False, True)}
+    assert (len(keys), call_key("e", "m", QUESTION, PLAIN_TEXT) in keys) == (3, True)
+
+
+def test_what_is_not_said_is_that_of_the_model_beneath(raw: RawEndpoint) -> None:
+    llm = llm_at(raw.base_url)
+    assert tuned(llm) is llm
+    warm = tuned(llm, temperature=0.5, thinking=True)
+    both = tuned(warm, thinking=False)
+    assert (temperature_of(both), thinking_of(both), thinking_of(warm), thinking_of(llm)) == (0.5, False, True, None)
+
+
+def test_dashscope_thinks_in_streams(raw: RawEndpoint) -> None:
+    raw.will_send(stream_reply({"reasoning_content": "hm"}, {"content": "42"}))
+    llm = tuned(llm_at(raw.base_url.replace("/v1", "/compatible-mode/v1")), thinking=True)
+    assert (ask(llm).text, raw.bodies[0]["stream"], raw.bodies[0]["enable_thinking"]) == ("42", True, True)
+    assert not must_stream(CallOptions(thinking=False), "https://dashscope.aliyuncs.com/compatible-mode/v1")
+
+
+def test_refusal_names_the_remedy(raw: RawEndpoint) -> None:
+    raw.will_send((400, {}, json.dumps({"error": {"message": "Unrecognized request argument: reasoning_effort"}})))
+    with pytest.raises(ModelRequestError, match=r"reasoning_effort.*leave out thinking \(JUDGETREE_THINKING\)"):
+        ask(llm_at(raw.base_url), thinking=False)
+    with pytest.raises(ModelRequestError) as refused:
+        ask(llm_at(raw.base_url))
+    assert "thinking" not in str(refused.value)
+
+
+def test_langchain_model_is_set_where_it_is_made() -> None:
+    llm: Any = from_langchain(FakeListChatModel(responses=["42"]))
+    with pytest.raises(SettingsError, match="switch its thinking where it is made"):
+        tuned(llm, thinking=True)
+    with pytest.raises(SettingsError, match="switch its thinking where it is made"):
+        ask_langchain(llm, thinking=False)
