@@ -92,7 +92,7 @@ Thing = Literal[
 id of a checkpoint store."""
 
 VERSION = 3
-_VERSIONS: Mapping[Thing, int] = {"prompts": 1, "search-tree": 4}
+_VERSIONS: Mapping[Thing, int] = {"prompts": 1, "rows": 4, "search-tree": 4}
 """Numbers of things that do not rise with the others: files that users write, and what has changed since."""
 FORMAT_KEY = "format"
 

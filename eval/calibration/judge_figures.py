@@ -140,12 +140,12 @@ def judged_questions(rows: Iterable[RunRow], questions: Iterable[EvalQuestion]) 
     supporting = {question.id: question.supporting for question in questions if question.supporting}
     judged: defaultdict[str, list[JudgedChunk]] = defaultdict(list)
     for row in rows:
-        gold = supporting.get(row.question_id, ())
-        alone: GoldShare = "all" if len(gold) == 1 else "some"
+        gold = frozenset(supporting.get(row.question_id, ()))
         for chunk in row.chunks if gold else ():
             verdict = next((name for name in VERDICTS if name == chunk.verdict), None)
             if chunk.depth == 0 and verdict is not None:
-                share: GoldShare = alone if chunk.key in gold else "none"
+                held = gold.intersection(chunk.keys)
+                share: GoldShare = "all" if held == gold else "some" if held else "none"
                 judged[row.question_id].append(JudgedChunk(verdict=verdict, confidence=chunk.confidence, gold=share))
     return dict(judged)
 

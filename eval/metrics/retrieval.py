@@ -8,6 +8,7 @@ A question without gold keys has no score; leave it out of means.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,6 +17,9 @@ from ..datasets.questions import EvalQuestion
 
 GoldMark = Literal["fact", "document", ""]
 """fact: contains a supporting fact. document: from a gold document with unknown facts. "": neither."""
+
+FoundKey = str | tuple[str, ...]
+"""Key of a found chunk's document; a tuple where the chunk stands for several documents, which then share its rank."""
 
 _ENOUGH = 0.5
 """Share of a fact's characters that a chunk must contain where chunking cut the fact."""
@@ -66,7 +70,7 @@ class RetrievalScores:
     """1 if all gold keys were found anywhere in the tree, else 0."""
 
 
-def supporting_recall(found: Iterable[str], gold: Collection[str], *, k: int | None = None) -> float:
+def supporting_recall(found: Iterable[FoundKey], gold: Collection[str], *, k: int | None = None) -> float:
     """Compute the share of ``gold`` among the first ``k`` distinct keys of ``found``.
 
     Args:
@@ -80,10 +84,10 @@ def supporting_recall(found: Iterable[str], gold: Collection[str], *, k: int | N
     if k is not None and k < 1:
         raise ValueError(f"k is {k}; it must be 1 or more, or None for everything that was found.")
     wanted = set(gold)
-    return len(wanted.intersection(list(dict.fromkeys(found))[:k])) / len(wanted)
+    return len(wanted.intersection(itertools.chain.from_iterable(_ranks(found)[:k]))) / len(wanted)
 
 
-def all_supporting(found: Iterable[str], gold: Collection[str], *, k: int | None = None) -> float:
+def all_supporting(found: Iterable[FoundKey], gold: Collection[str], *, k: int | None = None) -> float:
     """Return 1.0 if all of ``gold`` is among the first ``k`` distinct keys of ``found``, else 0.0.
 
     Raises:
@@ -92,7 +96,7 @@ def all_supporting(found: Iterable[str], gold: Collection[str], *, k: int | None
     return float(supporting_recall(found, gold, k=k) == 1.0)
 
 
-def reciprocal_rank(ranked: Iterable[str], gold: Collection[str]) -> float:
+def reciprocal_rank(ranked: Iterable[FoundKey], gold: Collection[str]) -> float:
     """Return 1 / rank (from 1) of the first gold key; 0.0 if none was found.
 
     The mean over questions is the MRR (Voorhees, TREC-8 question answering track, 1999).
@@ -100,12 +104,12 @@ def reciprocal_rank(ranked: Iterable[str], gold: Collection[str]) -> float:
     >>> reciprocal_rank(["x", "x", "gold"], ["gold"])
     0.5
     """
-    ranks = (rank for rank, key in enumerate(dict.fromkeys(ranked), start=1) if key in gold)
+    ranks = (rank for rank, keys in enumerate(_ranks(ranked), start=1) if any(key in gold for key in keys))
     return 1.0 / next(ranks, float("inf"))
 
 
 def score_retrieval(
-    root: Sequence[str], tree: Iterable[str], gold: Collection[str], *, ks: Iterable[int] = (3, 10)
+    root: Sequence[FoundKey], tree: Iterable[FoundKey], gold: Collection[str], *, ks: Iterable[int] = (3, 10)
 ) -> RetrievalScores | None:
     """Compute all retrieval scores of one question; None without gold.
 
@@ -120,7 +124,7 @@ def score_retrieval(
     """
     if not gold:
         return None
-    everything, cuts = set(tree), tuple(ks)
+    everything, cuts = list(tree), tuple(ks)
     return RetrievalScores(
         recall_at={k: supporting_recall(root, gold, k=k) for k in cuts},
         all_at={k: all_supporting(root, gold, k=k) for k in cuts},
@@ -128,3 +132,15 @@ def score_retrieval(
         tree_recall=supporting_recall(everything, gold),
         tree_all=all_supporting(everything, gold),
     )
+
+
+def _ranks(found: Iterable[FoundKey]) -> list[list[str]]:
+    """Return the documents that are new at each rank; a chunk without a new one takes no rank."""
+    seen: set[str] = set()
+    ranks = []
+    for keys in found:
+        new = [key for key in ((keys,) if isinstance(keys, str) else keys) if key not in seen]
+        seen.update(new)
+        if new:
+            ranks.append(new)
+    return ranks

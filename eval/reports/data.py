@@ -116,13 +116,13 @@ def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: SharedTe
     tree = trees.read(row.thread_id)
     if tree is None:
         return None
-    keys = {chunk.chunk_id: chunk.key for chunk in row.chunks}
+    keys = row.keys_by_chunk
 
     def describe(chunk: ChunkNode) -> Mapping[str, Json]:
         return {
             **describe_chunk(chunk),
             "text": texts.place(printable(chunk.text)),
-            "gold": gold_mark(question, keys.get(chunk.chunk_id, ""), chunk.text),
+            "gold": max(gold_mark(question, key, chunk.text) for key in keys.get(chunk.chunk_id, ("",))),
         }
 
     return query_data(tree.root, describe, transcripts=tree.read_transcripts(), texts=texts)

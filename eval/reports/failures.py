@@ -179,7 +179,7 @@ class _Search:
         self.gold = frozenset(question.supporting)
         self._lang = question.lang
         self._root = tree.root
-        self._keys = {chunk.chunk_id: chunk.key for chunk in row.chunks}
+        self._keys = row.keys_by_chunk
         self._deepest = float(tree.fingerprint.get("max_rec_depth", "inf"))
         chunks = list(tree.chunk_nodes())
         self.missing = self.gold - self._gold_of(chunks)
@@ -251,4 +251,4 @@ class _Search:
             )
 
     def _gold_of(self, chunks: Iterable[ChunkNode]) -> frozenset[str]:
-        return self.gold.intersection(self._keys.get(chunk.chunk_id, "") for chunk in chunks)
+        return self.gold.intersection(key for chunk in chunks for key in self._keys.get(chunk.chunk_id, ()))

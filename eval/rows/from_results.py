@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from ...graphs.rag.result import RagResult
@@ -10,6 +12,8 @@ from ...graphs.rag.search_tree import SearchTree
 from ...graphs.tree.nodes import walk_queries
 from ...modules.calls.prices import LOCAL, ModelUsage, usage_by_model
 from ...modules.calls.record import CallRecord
+from ...modules.index.content import SOURCE
+from ...modules.retriever.search import ALSO_IN, ALSO_KEYS
 from ..datasets.questions import EvalQuestion
 from ..metrics.damage import damage_of, in_order
 from ..metrics.tree import figures_of
@@ -70,6 +74,16 @@ def key_of(metadata: Mapping[str, object], key_field: str, chunk_id: str) -> str
     return str(metadata.get(key_field) or chunk_id)
 
 
+def also_of(metadata: Mapping[str, object], key_field: str) -> tuple[str, ...]:
+    """Return the keys of further documents with a chunk's text, in the order of the search (``search.best_hits``)."""
+    given = metadata.get(ALSO_IN if key_field == SOURCE else ALSO_KEYS)
+    if isinstance(given, str):  # A search tree keeps lists as JSON.
+        with suppress(ValueError):
+            given = json.loads(given)
+    named = dict.fromkeys(map(str, given)) if isinstance(given, list | tuple) else {}
+    return tuple(key for key in named if key not in ("", metadata.get(key_field)))
+
+
 def paid_for(records: Iterable[CallRecord], local_models: Collection[str]) -> tuple[ModelUsage, ...]:
     """Add up the usage of each model; names of ``local_models``, which run in this process, are marked as local."""
     return tuple(_billed(usage_by_model(records), local_models))
@@ -91,4 +105,5 @@ def _found(tree: SearchTree, key_field: str) -> Iterator[FoundChunk]:
                 rank=rank,
                 verdict=chunk.verdict_label,
                 confidence=chunk.score_confidence,
+                also=also_of(chunk.metadata, key_field),
             )

@@ -46,6 +46,13 @@ class FoundChunk:
     verdict: str
     """"0", "1", "2", or why there is no score; "pending" for a system without a judge."""
     confidence: float | None = None
+    also: tuple[str, ...] = ()
+    """Keys of further documents that hold its text, which the retriever left out for it; in the order of the search."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """``key`` and ``also``."""
+        return (self.key, *self.also)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +93,14 @@ class RunRow:
     def place(self) -> Place:
         """System, question and repeat of the row."""
         return (self.system, self.question_id, self.repeat)
+
+    @property
+    def keys_by_chunk(self) -> Mapping[str, frozenset[str]]:
+        """The keys of each chunk's documents by chunk id, as all queries of the tree found them."""
+        found: dict[str, frozenset[str]] = {}
+        for chunk in self.chunks:
+            found[chunk.chunk_id] = found.get(chunk.chunk_id, frozenset()).union(chunk.keys)
+        return found
 
     @property
     def completeness(self) -> Completeness:

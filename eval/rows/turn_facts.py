@@ -11,6 +11,7 @@ from ...modules.calls.prices import ModelUsage
 from ...modules.memory.turns import AnsweredFrom
 from ..metrics.conversation import QueryForm
 from ..metrics.damage import Damage
+from ..metrics.retrieval import FoundKey
 
 NO_CALLS = ModelUsage(model="", kind="chat")
 
@@ -51,7 +52,7 @@ class TurnFacts:
     """Usage of the conversation itself, without its search. Cached calls of a turn that was interrupted and resumed may
     be missing.
     """
-    retrieved: Mapping[QueryForm, tuple[str, ...]] = field(default_factory=dict)
+    retrieved: Mapping[QueryForm, tuple[FoundKey, ...]] = field(default_factory=dict)
     """Keys of the documents that a search finds with each form of the question, best first; empty without a search or
     without gold documents. The usage of these measuring searches is not counted.
     """

@@ -26,6 +26,7 @@ from ...modules.progress import StageProgress
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.retriever.own import create_own_retriever, needs_index
 from ...modules.retriever.retriever import Retriever
+from ...modules.retriever.search import DOCUMENT_KEY
 from ...modules.settings import Settings
 from ...modules.tools.factory import create_tools
 from ...modules.tools.tool import Tool
@@ -82,7 +83,8 @@ def _written(dataset: Dataset, folder: Path) -> Path:
         half = file.with_suffix(f".{os.getpid()}")
         with half.open("w", encoding="utf-8") as lines:
             for document in dataset.documents:
-                metadata = {**document.metadata, "title": document.title, dataset.key_field: document.key}
+                keys = {DOCUMENT_KEY: document.key, dataset.key_field: document.key}
+                metadata = {**document.metadata, "title": document.title, **keys}
                 lines.write(json.dumps({"text": document.text, "metadata": metadata}, ensure_ascii=False) + "\n")
         half.replace(file)
     return folder

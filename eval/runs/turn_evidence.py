@@ -13,14 +13,15 @@ from ...modules.memory.turns import QaPair
 from ...modules.retriever.contract import ChunkRetriever
 from ..datasets.questions import EvalQuestion
 from ..metrics.conversation import QueryForm, query_forms
-from ..rows.from_results import key_of
+from ..metrics.retrieval import FoundKey
+from ..rows.from_results import also_of, key_of
 from ..rows.store import RunRow
 from ..rows.turn_facts import ReusedChunk
 
 logger = logging.getLogger(__name__)
 
-_Hits = Mapping[str, str]
-"""Chunk id to the key of its document, best first."""
+_Hits = Mapping[str, FoundKey]
+"""Chunk id to the key of its document, or to the keys of all documents that it stands for; best first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,7 @@ class TurnEvidence:
     """Reused chunks and retrieved documents of a turn, as in ``TurnFacts``."""
 
     reused: tuple[ReusedChunk, ...] = ()
-    retrieved: Mapping[QueryForm, tuple[str, ...]] = field(default_factory=dict)
+    retrieved: Mapping[QueryForm, tuple[FoundKey, ...]] = field(default_factory=dict)
 
 
 class EvidenceReader:
@@ -77,6 +78,9 @@ class EvidenceReader:
             return {}
         ids = [str(chunk.metadata["chunk_id"]) for chunk, _ in hits]
         return {
-            chunk_id: key_of(chunk.metadata, self._key_field, chunk_id)
-            for chunk_id, (chunk, _) in zip(ids, hits, strict=True)
+            chunk_id: self._found_key(chunk.metadata, chunk_id) for chunk_id, (chunk, _) in zip(ids, hits, strict=True)
         }
+
+    def _found_key(self, metadata: Mapping[str, object], chunk_id: str) -> FoundKey:
+        key, also = key_of(metadata, self._key_field, chunk_id), also_of(metadata, self._key_field)
+        return (key, *also) if also else key

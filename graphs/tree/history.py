@@ -6,6 +6,7 @@ instead would also find the abandoned sub-runs of a forked history.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -143,9 +144,13 @@ def _chunk_id(chunk: Document) -> str:
 
 
 def _json_scalar(value: object) -> JsonScalar:
-    """Convert a metadata value, which may have any type: numbers that are not finite become None, objects text."""
+    """Convert a metadata value, which may have any type: numbers that are not finite become None, lists of texts JSON,
+    other objects text.
+    """
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return json.dumps(value, ensure_ascii=False)
     return value if isinstance(value, str | int | None) else str(value)
 
 

@@ -45,6 +45,8 @@ FETCH_FACTOR, FETCH_AT_LEAST, MOST_FETCHED = 4, 12, 1000
 questions 20 or 100 gave no better top 3, and Milvus Lite decodes every column of each."""
 ALSO_IN = "also_in"
 """Metadata of a hit: the sources of further hits with its text."""
+DOCUMENT_KEY, ALSO_KEYS = "document_key", "also_keys"
+"""Metadata of a hit in a data set's documents: the key of its document, and those of further hits with its text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +185,9 @@ def _with_others(chunk: Document, others: Hits) -> Document:
     if not others:
         return chunk
     sources = dict.fromkeys(str(other.metadata.get("source", "")) for other, _ in others)
-    return Document(page_content=chunk.page_content, metadata={**chunk.metadata, ALSO_IN: [*sources]})
+    keys = dict.fromkeys(str(other.metadata[DOCUMENT_KEY]) for other, _ in others if DOCUMENT_KEY in other.metadata)
+    more = {ALSO_IN: [*sources]} | ({ALSO_KEYS: [*keys]} if keys else {})
+    return Document(page_content=chunk.page_content, metadata={**chunk.metadata, **more})
 
 
 def as_documents(hits: Hits) -> list[Document]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -63,6 +64,11 @@ def test_chunk_is_gold_in_full_where_its_document_is_the_only_one_needed() -> No
         [row(OIL, found("a", "1", 0.8), found("x", "0", 0.6)), row(INK, found("c", "2", 0.9))], QUESTIONS
     )
     assert judged == {"oil": [chunk("1", "some", 0.8), chunk("0", "none", 0.6)], "ink": [chunk("2", "all", 0.9)]}
+
+
+def test_chunk_that_stands_for_several_documents_is_gold_for_each() -> None:
+    both, one = replace(found("x", "1"), also=("b", "a")), replace(found("x", "0"), also=("a",))
+    assert judged_questions([row(OIL, both, one)], QUESTIONS) == {"oil": [chunk("1", "all"), chunk("0", "some")]}
 
 
 def test_sub_runs_unjudged_chunks_and_questions_without_gold_are_left_out() -> None:

@@ -114,3 +114,11 @@ QUESTION = EvalQuestion(
 )
 def test_chunk_is_gold_by_the_words_that_it_holds(key: str, text: str, mark: GoldMark) -> None:
     assert gold_mark(QUESTION, key, text) == mark
+
+
+def test_documents_of_one_text_share_a_rank() -> None:
+    root = [("a", "b"), "x", ("a", "c"), "y"]
+    scores = score_retrieval(root, root, ["b", "c", "y"], ks=(1, 2, 3))
+    assert scores is not None
+    assert scores.recall_at == pytest.approx({1: 1 / 3, 2: 1 / 3, 3: 2 / 3})
+    assert (scores.reciprocal_rank, scores.tree_all) == (1.0, 1.0)

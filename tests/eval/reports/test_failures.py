@@ -90,6 +90,14 @@ def test_gold_with_blank_lines_and_labels_reached_the_reader_all_the_same() -> N
     assert failure_kind(replace(naive, status="answered"), QUESTION, lambda: tree) == "reader_missed"
 
 
+def test_gold_document_that_another_chunk_stands_for_was_found() -> None:
+    tree = SearchTree(root=query(chunk("x"), chunk("b")), fingerprint={"max_rec_depth": "2"})
+    row = row_of(tree, system="naive", status="answered")
+    copied = replace(row, chunks=tuple(replace(each, also=("a",)) for each in row.chunks))
+    assert failure_kind(row, QUESTION, lambda: tree) == "retrieval_miss"
+    assert failure_kind(copied, QUESTION, lambda: tree) == "reader_missed"
+
+
 def test_failed_run_is_that_whatever_it_had_found() -> None:
     assert kind_of(chunk("a", "0"), status="failed", prediction="") == "failed_run"
 

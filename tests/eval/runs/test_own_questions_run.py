@@ -11,6 +11,7 @@ import pytest
 from judgetree import evaluation
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation import RunStore
+from judgetree.evaluation.datasets.questions import CorpusDocument, Dataset, EvalQuestion
 from judgetree.modules.errors import CollectionError, LoadingError, ModelSetupError, SettingsError
 from judgetree.modules.index.factory import open_index
 from judgetree.modules.settings import Settings, load_settings
@@ -43,6 +44,35 @@ def test_a_frame_over_a_folder_is_measured_with_its_gold_documents(tmp_path: Pat
     again = evaluation.run(tmp_path / "run", out=tmp_path / "again", settings=settings)
     assert again.questions["prediction"].tolist() == report.questions["prediction"].tolist()
     assert evaluation.run(out=tmp_path / "run", settings=settings, **keys).run == tmp_path / "run", "asks nothing again"
+
+
+@pytest.mark.parametrize("as_documents", [False, True])
+def test_documents_with_the_same_text_are_all_found_by_one_chunk(
+    tmp_path: Path, settings: Settings, as_documents: bool
+) -> None:
+    shelf = {"1.txt": "The crane of yard Ost lifts 40 tons.", "2.txt": "Coal is black.", "3.txt": "Ships are grey."}
+    shelf |= {"0.txt": shelf["1.txt"], "4.txt": shelf["1.txt"]}
+    (tmp_path / "shelf").mkdir()
+    for name, text in shelf.items():
+        (tmp_path / "shelf" / name).write_text(text)
+    questions = tuple(
+        EvalQuestion(id=f"q{gold}", question="What does the crane lift?", answers=("40 tons",), supporting=(gold,))
+        for gold in ("0.txt", "1.txt", "4.txt", "2.txt")
+    )
+    documents = tuple(CorpusDocument(key=name, text=text) for name, text in shelf.items())
+    dataset = Dataset(name="shelf", questions=questions, folder=tmp_path / "shelf", key_field="source")
+    if as_documents:
+        dataset = Dataset(name="shelf", questions=questions, documents=documents, key_field="shelf_mark")
+    keys: dict[str, object] = {"systems": ("naive",), "topk": 1, "search_type": "sparse"}
+    report = evaluation.run(dataset=dataset, out=tmp_path / "run", settings=settings, **keys)
+    found = report.questions.set_index("question_id")
+    assert found["tree_all"].to_dict() == {"q0.txt": 1, "q1.txt": 1, "q4.txt": 1, "q2.txt": 0}
+    assert found["recall@1"].to_dict() == found["tree_all"].to_dict()
+    assert found.loc["q1.txt", "failure"] == found.loc["q0.txt", "failure"] != found.loc["q2.txt", "failure"]
+    lines = {row.chunks for row in RunStore(tmp_path / "run").read_rows()}
+    assert len(lines) == 1, "the same search is the same line"
+    ((chunk,),) = lines
+    assert {*chunk.keys} == {"0.txt", "1.txt", "4.txt"}
 
 
 def test_a_file_over_a_collection(tmp_path: Path, settings: Settings) -> None:

@@ -97,6 +97,16 @@ def test_every_form_of_the_question_is_searched_for() -> None:
     assert evidence.retrieved == {"raw": ("doc-9",), "joined": (), "rewrite": ("doc-1",), "human": ("doc-2", "doc-1")}
 
 
+def test_documents_with_the_same_text_are_found_together() -> None:
+    chunk = Document(page_content="", metadata={"chunk_id": "1", "key": "a", "also_keys": ["b", "a"]})
+
+    class OneShelf(Shelf):
+        async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
+            return [(chunk, 1.0)]
+
+    assert read(turn("1"), tree(("1", 0)), shelf=OneShelf()).retrieved["raw"] == (("a", "b"),)
+
+
 def test_nothing_is_searched_for_without_a_retriever_or_known_documents() -> None:
     unknown = replace(QUESTION, supporting=())
     assert read(turn("1"), tree(("1", 0))).retrieved == {}
