@@ -115,19 +115,25 @@ def _means(report: Report, marks: _Marks) -> Iterator[PaperTable]:
     scores = [metric for metric in report.shown if is_share(metric) and metric in there]
     costs = [metric for metric in there if metric in {*SHOWN_COSTS, *report.shown} & {*COST_METRICS}]
     others = [metric for metric in there if metric not in report.shown and metric.startswith(("ragas_", PREFIX))]
-    common = " Systems were asked different questions, so that means are not comparable." * (not report.common.empty)
     population = f"{_data(report)}: means over questions with 95 % intervals."
     for name, what, metrics in (("answers", "Answers", scores), ("cost", "Cost", costs), ("scores", "Scores", others)):
         for number, part in enumerate(_groups(metrics), start=1):
+            unlike = [_heading(metric) for metric in part if metric in set(report.common["metric"])]
             unit = " Scores in per cent." if name == "answers" else ""
             unit = " A question, as if no call had come out of a cache." if name == "cost" else unit
             explained = marks.explained(report.comparisons) if marks.compared & {*part} else ""
             yield PaperTable(
                 name=name if number == 1 else f"{name}-{number}",
-                caption=f"{what}. {population}{unit}{explained}{common}",
+                caption=f"{what}. {population}{unit}{explained}{_not_comparable(unlike)}",
                 head=("System", "n", *map(_heading, part)),
                 rows=tuple(_mean_rows(report, marks, part)),
             )
+
+
+def _not_comparable(headings: Sequence[str]) -> str:
+    if not headings:
+        return ""
+    return f" Not comparable, since over other questions for one system than for another: {', '.join(headings)}."
 
 
 def _mean_rows(report: Report, marks: _Marks, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:

@@ -141,7 +141,8 @@ def common_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) 
     """Compute ``system_frame`` over common questions, for metrics whose systems have values on different questions.
 
     Systems without any value of a metric are ignored for it. If two systems share no question, ``n`` is 0 and the mean
-    is missing. Empty if all means are over the same questions.
+    is missing. A cost is over the questions that all were asked, and missing if any of these is unknown. Empty if all
+    means are over the same questions.
 
     Args:
         frame: The result of ``question_frame``.
@@ -151,7 +152,7 @@ def common_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) 
     parts = {str(system): part for system, part in frame.groupby("system", sort=False)}
     records: list[dict[str, object]] = []
     for metric in metrics:
-        common = in_common({system: by_question(part, metric) for system, part in parts.items()})
+        common = in_common({system: _population(part, metric) for system, part in parts.items()})
         if common is None:
             continue
         for system, part in parts.items():
@@ -161,6 +162,12 @@ def common_frame(frame: pd.DataFrame, metrics: Sequence[str], *, seed: int = 0) 
             found = shared.to_dict(orient="records") or [{"system": system, "metric": metric, "n": 0}]
             records += [{str(name): value for name, value in each.items()} for each in found]
     return pd.DataFrame.from_records(records, columns=_MEAN_COLUMNS)
+
+
+def _population(part: pd.DataFrame, metric: str) -> dict[str, float]:
+    if metric in _NEEDS_ALL and part[metric].notna().any():
+        return by_question(part.assign(**{metric: 0.0}), metric)
+    return by_question(part, metric)
 
 
 def failure_frame(frame: pd.DataFrame) -> pd.DataFrame:

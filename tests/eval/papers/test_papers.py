@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -71,6 +72,14 @@ def test_table_of_answers_has_intervals_and_marks_what_differs_from_the_baseline
     assert judge[:3] == (Cell(text="judge"), Cell(text="24"), Cell(text="100.0", interval="[86.2, 100.0]", marks="*"))
     assert (llm[2].marks, naive[2].marks) == ("", "")
     assert "* differs from naive (paired tests, p < .05 after Holm's correction for 4 comparisons" in answers.caption
+
+
+def test_caption_names_the_means_that_stand_over_other_questions(report: Report) -> None:
+    assert "comparable" not in table(report, "answers").caption
+    other = replace(report, common=report.systems[report.systems["metric"] == "seconds"])
+    captions = {each.name: each.caption for each in paper_tables(other)}
+    assert "Not comparable, since over other questions for one system than for another: seconds." in captions["cost"]
+    assert "comparable" not in captions["answers"]
 
 
 def test_every_pair_is_marked_by_letters(run: Path) -> None:

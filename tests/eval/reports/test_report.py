@@ -122,6 +122,17 @@ def test_means_are_compared_over_the_questions_that_all_systems_were_asked() -> 
     assert table[2].startswith("| judge | 2 | 0 | 0 | 0 | 100.0 (34.2 to 100.0) |")
 
 
+def test_cost_that_is_unknown_on_some_questions_is_not_averaged_over_the_others() -> None:
+    rows = [row(each, "x", system=system) for system in ("naive", "judge") for each in (OIL, NOBODY)]
+    frame = question_frame(rows, QUESTIONS)
+    costs = frame.assign(cost_usd=[0.0, None, 0.0, 0.7])
+    assert common_frame(costs, ["cost_usd"]).empty
+    lone = costs.assign(cost_usd=[0.5, None, 0.5, 0.7]).drop(index=1)
+    assert list(common_frame(lone, ["cost_usd"])["mean"]) == [0.5, 0.5]
+    unknown = lone.assign(cost_usd=[0.5, None, 0.7])
+    assert list(common_frame(unknown, ["cost_usd"])["mean"].isna()) == [False, True]
+
+
 def test_systems_that_share_no_question_have_no_common_mean() -> None:
     frame = question_frame([row(OIL, "Vellin"), row(NOBODY, "no", system="naive", status="refused")], QUESTIONS)
     assert list(common_frame(frame, ["em"])["n"]) == [0, 0]
