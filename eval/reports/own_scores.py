@@ -27,15 +27,14 @@ class OwnScores:
     def columns(self, row: RunRow) -> dict[str, float | str | None]:
         """Build three columns for each metric: ``score_<name>``, why it is missing, and what scored it.
 
-        The name is that of the function or plug-in, or the whole import path where two metrics are named alike. A
-        failed question has the lowest score.
+        The name is that of the function or plug-in, or the whole import path where two metrics are named alike.
         """
         columns: dict[str, float | str | None] = {}
         for metric, scores in self._current.items():
             column, scorer = f"{PREFIX}{self._short[metric]}", next(iter(scores.values())).scorer
-            score, failed = scores.get(row_key(row)), row.status == "failed"
-            columns[column] = scorer.lowest if failed else score.value if score is not None else None
-            columns[f"{column}{_MISSING}"] = "" if failed else _why(score)
+            score = scores.get(row_key(row))
+            columns[column] = None if score is None else score.value
+            columns[f"{column}{_MISSING}"] = _why(score)
             columns[f"{column}{_BY}"] = _words(scorer)
         return columns
 

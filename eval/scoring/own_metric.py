@@ -99,6 +99,7 @@ class OwnMetric:
         self._part = part
         self._metric = cast(Metric, value)
         self._takes_meter = _takes_meter(value)
+        self._needs_answers = isinstance(value, LlmCorrectness)
         self._trees = trees
         self._reading = asyncio.Lock()  # TreeStore.read updates its index and is not thread-safe
         lowest, highest = range_of(part.name, value)
@@ -113,15 +114,20 @@ class OwnMetric:
         )
 
     def why_not(self, row: RunRow, question: EvalQuestion) -> str | None:
-        """Return why the metric does not apply to a row; None if it does."""
-        return "question failed" if row.status == "failed" else None
+        """Return None: a metric of one's own applies to every row."""
+        return None
 
     async def value_of(self, row: RunRow, question: EvalQuestion, meter: CallMeter) -> float | None:
         """Score a row; a plain function runs in a thread.
 
+        A failed question has the lowest score and is not given to the metric. It has none where the metric needs gold
+        answers and the data set knows none.
+
         Raises:
             ValueError: The metric returned no number in its range, and not None.
         """
+        if row.status == "failed":
+            return self.scorer.lowest if question.answers_known or not self._needs_answers else None
         async with self._reading:
             tree = await asyncio.to_thread(self._trees.read, row.thread_id)
         return self.checked(await self.called(sample_of(row, question, tree), meter))

@@ -22,6 +22,12 @@ from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import load_settings
 from tests.eval.ragas_bench import REFUSED, RagasBench, chunk, row
 
+
+def always_right(sample: MetricSample) -> float:
+    assert sample.status != "failed"
+    return 1.0
+
+
 WALL = (chunk("Norm A names the drum.", score=1, sub=("How thick is the drum?", "40 mm")), chunk("Odd.", score=0))
 MODULE = """
 def share_of_evidence(sample):
@@ -66,7 +72,7 @@ def test_metric_gets_the_answer_its_evidence_and_its_tree(bench: RagasBench) -> 
         return None if sample.status == "refused" else len(sample.chunks) / 2
 
     summary = scored(bench, told, concurrency=1)
-    assert (summary.scored, summary.failed, summary.calls, summary.not_applicable) == (5, 0, 0, 1)
+    assert (summary.scored, summary.failed, summary.calls, summary.not_applicable) == (6, 0, 0, 0)
     assert bench.requests == sum(bench.server.requests.values()) == 0
     wall = next(sample for sample in seen if (sample.system, sample.question_id) == ("judge", "wall"))
     assert (wall.answer, wall.gold_answers, wall.hops) == ("It is 40 mm.", ("40 mm",), 1)
@@ -82,14 +88,27 @@ def test_metric_gets_the_answer_its_evidence_and_its_tree(bench: RagasBench) -> 
     assert frame.loc[("judge", "welder"), f"{column}_missing"] == "no score"
 
 
+@pytest.mark.parametrize(
+    ("options", "judge", "naive"),
+    [({"systems": ("judge",)}, (1.0, 3), None), ({"limit": 1}, (1.0, 1), (1.0, 1)), ({}, (1.0, 3), (2 / 3, 3))],
+)
+def test_failed_questions_count_only_where_the_metric_was_used(
+    bench: RagasBench, options: dict[str, object], judge: tuple[float, int], naive: tuple[float, int] | None
+) -> None:
+    scored(bench, always_right, **options)
+    means = load_report(bench.folder).systems.query("metric == 'score_always_right'").set_index("system")
+    found = {str(system): (row["mean"], row["n"]) for system, row in means.iterrows()}
+    assert found == {name: mean for name, mean in (("judge", judge), ("naive", naive)) if mean is not None}
+
+
 def test_scores_are_kept_by_source_and_shown_everywhere(
     bench: RagasBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_metrics_a.py").write_text(MODULE, encoding="utf-8")
     first = scored(bench, "my_metrics_a:share_of_evidence")
-    assert (first.scored, first.kept) == (5, 0)
-    assert scored(bench, "my_metrics_a:share_of_evidence").kept == 5
+    assert (first.scored, first.kept) == (6, 0)
+    assert scored(bench, "my_metrics_a:share_of_evidence").kept == 6
     (scorer,) = {score.scorer for score in MetricStore(bench.folder).read()}
     assert (scorer.metric, len(scorer.source), scorer.model) == ("my_metrics_a:share_of_evidence", 12, "")
 
@@ -107,7 +126,7 @@ def test_scores_are_kept_by_source_and_shown_everywhere(
     del sys.modules["my_metrics_a"]
     (tmp_path / "my_metrics_a.py").write_text(MODULE + "\n# better\n", encoding="utf-8")
     again = scored(bench, "my_metrics_a:share_of_evidence")
-    assert (again.scored, again.kept) == (5, 0), "another source is another metric"
+    assert (again.scored, again.kept) == (6, 0), "another source is another metric"
 
 
 def test_range_and_faults_of_a_metric(bench: RagasBench) -> None:
@@ -119,7 +138,7 @@ def test_range_and_faults_of_a_metric(bench: RagasBench) -> None:
     stars.range = (0, 5)  # type: ignore[attr-defined]
     stars.version = "2"  # type: ignore[attr-defined]
     summary = scored(bench, stars)
-    assert (summary.scored, summary.failed) == (5, 3)
+    assert (summary.scored, summary.failed) == (6, 3)
     problems = {(score.system, score.question_id): score.problem for score in MetricStore(bench.folder).read()}
     assert "gave 7, which is no number from 0 to 5" in problems["naive", "wall"]
     assert "KeyError" in problems["judge", "welder"]
@@ -139,9 +158,9 @@ class Longer:
 
 
 def test_objects_that_hold_other_values_are_other_metrics(bench: RagasBench) -> None:
-    assert scored(bench, Longer(3)).scored == 5
-    assert scored(bench, Longer(3)).kept == 5
-    assert scored(bench, Longer(300)).scored == 5
+    assert scored(bench, Longer(3)).scored == 6
+    assert scored(bench, Longer(3)).kept == 6
+    assert scored(bench, Longer(300)).scored == 6
 
 
 def test_metric_that_is_none_is_refused(bench: RagasBench) -> None:
@@ -163,6 +182,7 @@ def test_model_tells_which_answers_are_correct_at_a_price(bench: RagasBench) -> 
         ("judge", "colour"): 0.0,
         ("judge", "welder"): 1.0,  # nothing can be known, and it said so, at no call
         ("naive", "wall"): 0.0,
+        ("naive", "colour"): 0.0,  # it failed, and costs no call
         ("naive", "welder"): 0.0,
     }
     assert (summary.calls, bench.server.requests["correctness"]) == (3, 3)
@@ -181,7 +201,7 @@ def test_limit_stops_cleanly_and_the_rest_is_scored_later(bench: RagasBench) -> 
     assert (stopped.calls, stopped.stopped_by) == (1, "max_calls=1")
     assert stopped.failed == 0
     rest = scored(bench, "llm_correctness")
-    assert stopped.scored + rest.scored == 5
+    assert stopped.scored + rest.scored == 6
     assert bench.server.requests["correctness"] == 3
     with pytest.raises(SettingsError, match="max_cost=1 cannot be enforced"):
         scored(bench, "llm_correctness", max_cost=1.0)
