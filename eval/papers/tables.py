@@ -118,22 +118,24 @@ def _means(report: Report, marks: _Marks) -> Iterator[PaperTable]:
     population = f"{_data(report)}: means over questions with 95 % intervals."
     for name, what, metrics in (("answers", "Answers", scores), ("cost", "Cost", costs), ("scores", "Scores", others)):
         for number, part in enumerate(_groups(metrics), start=1):
-            unlike = [_heading(metric) for metric in part if metric in set(report.common["metric"])]
+            unlike = [metric for metric in part if metric in set(report.common["metric"])]
             unit = " Scores in per cent." if name == "answers" else ""
             unit = " A question, as if no call had come out of a cache." if name == "cost" else unit
             explained = marks.explained(report.comparisons) if marks.compared & {*part} else ""
             yield PaperTable(
                 name=name if number == 1 else f"{name}-{number}",
-                caption=f"{what}. {population}{unit}{explained}{_not_comparable(unlike)}",
+                caption=f"{what}. {population}{unit}{explained}{not_comparable(unlike)}",
                 head=("System", "n", *map(_heading, part)),
                 rows=tuple(_mean_rows(report, marks, part)),
             )
 
 
-def _not_comparable(headings: Sequence[str]) -> str:
-    if not headings:
+def not_comparable(metrics: Sequence[str]) -> str:
+    """Say in a caption which means are not comparable; ``""`` without any."""
+    if not metrics:
         return ""
-    return f" Not comparable, since over other questions for one system than for another: {', '.join(headings)}."
+    named = ", ".join(map(_heading, metrics))
+    return f" Not comparable, since over other questions for one system than for another: {named}."
 
 
 def _mean_rows(report: Report, marks: _Marks, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,8 +56,8 @@ def run_sweep(
 ) -> SweepSummary:
     """Run each combination into a folder of its own in ``out``; the same call continues after a stop.
 
-    ``max_calls``, ``max_tokens`` and ``max_cost`` are for the whole sweep. Replies are shared by the model cache, so
-    that a call which two combinations have in common is paid once.
+    ``max_calls``, ``max_tokens`` and ``max_cost`` are for all runs in ``out``. Replies are shared by the model cache,
+    so that a call which two combinations have in common is paid once.
 
     Args:
         sweep: The grid.
@@ -74,7 +74,7 @@ def run_sweep(
     prices = load_prices((settings or load_settings()).home)
     stopped_by = ""
     for place, point in enumerate(sweep.points, start=1):
-        experiment, stopped_by = _within_limits(point, sweep, out, prices)
+        experiment, stopped_by = _within_limits(point, out, prices)
         if stopped_by:
             break
         on_setup, on_progress = watch(point, place, len(sweep.points)) if watch else (None, None)
@@ -90,7 +90,8 @@ def run_sweep(
         if summary.stopped_by:
             stopped_by = _whole_limit(summary.stopped_by, point.experiment)
             break
-    return SweepSummary(runs=tuple(runs), cost=_cost(_attempts(sweep.points, out), prices), stopped_by=stopped_by)
+    folders = [saved.folder for saved in saved_points(out)]
+    return SweepSummary(runs=tuple(runs), cost=_cost(_attempts(folders), prices), stopped_by=stopped_by)
 
 
 def estimate_sweep(
@@ -160,10 +161,10 @@ def _record(sweep: Sweep, out: Path) -> None:
     write_whole(out / FILE_NAME, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def _within_limits(point: Point, sweep: Sweep, out: Path, prices: Prices) -> tuple[Experiment, str]:
+def _within_limits(point: Point, out: Path, prices: Prices) -> tuple[Experiment, str]:
     """Return the experiment with what the other combinations leave of the limits; or the limit that is reached."""
     experiment = point.experiment
-    others = _attempts([each for each in sweep.points if each.name != point.name], out)
+    others = _attempts([saved.folder for saved in saved_points(out) if saved.folder.name != point.name])
     spent = {
         "max_calls": sum(row.chat_calls for row in others),
         "max_tokens": sum(row.tokens for row in others),
@@ -184,8 +185,8 @@ def _whole_limit(stopped_by: str, experiment: Experiment) -> str:
     return f"{name}={getattr(experiment, name, None):g}" if hasattr(experiment, name) else stopped_by
 
 
-def _attempts(points: Sequence[Point], out: Path) -> list[RunRow]:
-    return [row for point in points for row in RunStore(out / point.name).read_attempts()]
+def _attempts(folders: Iterable[Path]) -> list[RunRow]:
+    return [row for folder in folders for row in RunStore(folder).read_attempts()]
 
 
 def _cost(rows: Sequence[RunRow], prices: Prices) -> Cost:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,14 +12,14 @@ from ...modules.calls.prices import FREE, Cost
 from ...modules.disk import write_whole
 from ...modules.errors import LoadingError
 from ...modules.settings import Settings
-from ..papers.tables import Cell, PaperTable
+from ..papers.tables import Cell, PaperTable, not_comparable
 from ..reports.compare import Comparison, compare_pairs, comparison_frame
 from ..reports.contenders import Contender, contenders_of
-from ..reports.frames import records_of
+from ..reports.frames import common_frame, records_of
 from ..reports.markdown_tables import markdown_table
 from ..reports.page import write_report
 from ..reports.report import Report, load_report
-from ..reports.system_table import mean_cell, metric_name
+from ..reports.system_table import common_lines, count_lines, mean_cell, metric_name
 from ..runs.batch_run import RunOptions
 from ..runs.runner import Progress
 from .grid import load_sweep
@@ -47,13 +47,21 @@ class SweepReport:
     """Run directories of the combinations that have answers."""
     missing: tuple[str, ...] = ()
     """Names of combinations without an answer yet."""
+    common: pd.DataFrame
+    """Means over common questions where combinations differ in theirs; ``system`` is "judge (topk 3)"."""
+    missing_answers: int = 0
+    """Number of answers that the runs still lack."""
     files: tuple[Path, ...] = ()
     """Files that were written."""
 
     def to_markdown(self) -> str:
         """Write the report in Markdown."""
-        lines = [f"# {self.folder.name}", "", *markdown_table(self._head(), self._rows()), ""]
+        combinations = _by_combination(self.questions, self.keys)
+        lines = [f"# {self.folder.name}", "", *markdown_table(self._head(), self._rows())]
         lines += [
+            *count_lines(combinations, self.missing_answers),
+            *common_lines(combinations, self.common, self.shown),
+            "",
             "Means over n questions with 95 % intervals, as in the report of each run.",
             f"Paid in all: {self.paid}.",
         ]
@@ -79,7 +87,8 @@ class SweepReport:
     def tables(self) -> list[PaperTable]:
         """Return the table for a paper."""
         rows = tuple(tuple(Cell(text=text) for text in row) for row in self._rows())
-        caption = f"{self.folder.name}: means over n questions with 95 % intervals."
+        unlike = [metric for metric in self.shown if metric in set(self.common["metric"])]
+        caption = f"{self.folder.name}: means over n questions with 95 % intervals.{not_comparable(unlike)}"
         return [
             PaperTable(name="sweep", caption=caption, head=tuple(self._head()), rows=rows, texts=len(self.keys) + 1)
         ]
@@ -170,16 +179,20 @@ def _report(folder: Path, report_of: Callable[[Path], Report]) -> SweepReport:
         raise LoadingError(f"{folder} holds no finished question. Run `judgetree eval run --out {folder} …` first.")
     shown = dict.fromkeys(metric for _, report in reports for metric in report.shown)
     there = {str(metric) for _, report in reports for metric in report.systems["metric"]}
+    keys = tuple(points[0].values)
+    questions = pd.concat([_with_keys(point, report.questions) for point, report in reports], ignore_index=True)
     return SweepReport(
         folder=folder,
-        keys=tuple(points[0].values),
+        keys=keys,
         systems=pd.concat([_with_keys(point, report.systems) for point, report in reports], ignore_index=True),
-        questions=pd.concat([_with_keys(point, report.questions) for point, report in reports], ignore_index=True),
+        questions=questions,
         comparisons=tuple(compare_pairs(_pairs(reports))),
         shown=tuple(metric for metric in shown if metric in there),
         paid=sum((cost for _, report in reports for cost in report.paid.values()), FREE),
         runs=tuple(point.folder for point, _ in reports),
         missing=tuple(missing),
+        common=common_frame(_by_combination(questions, keys), [metric for metric in shown if metric in there]),
+        missing_answers=sum(report.missing for _, report in reports),
     )
 
 
@@ -190,11 +203,18 @@ def _with_keys(point: SavedPoint, frame: pd.DataFrame) -> pd.DataFrame:
     return keyed
 
 
+def _by_combination(questions: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Name each row's system by its combination, as the comparisons do."""
+    values = questions[list(keys)].to_dict(orient="records")
+    names = [_named(system, each) for system, each in zip(questions["system"], values, strict=True)]
+    return questions.assign(system=names)
+
+
 def _pairs(reports: Sequence[tuple[SavedPoint, Report]]) -> list[tuple[Contender, Contender]]:
     """Pair each system of each further combination with itself at the first, named by the combination."""
     named = [
         {
-            each.system: replace(each, system=f"{each.system} ({_words(point)})")
+            each.system: replace(each, system=_named(each.system, point.values))
             for each in contenders_of(point.folder, report.questions, "complete")
         }
         for point, report in reports
@@ -203,5 +223,5 @@ def _pairs(reports: Sequence[tuple[SavedPoint, Report]]) -> list[tuple[Contender
     return [(contender, first[name]) for other in others for name, contender in other.items() if name in first]
 
 
-def _words(point: SavedPoint) -> str:
-    return ", ".join(f"{key} {value}" for key, value in point.values.items())
+def _named(system: object, values: Mapping[Hashable, object] | Mapping[str, object]) -> str:
+    return f"{system} ({', '.join(f'{key} {value}' for key, value in values.items())})"

@@ -114,6 +114,42 @@ def test_budget_is_that_of_the_whole_sweep(tmp_path: Path, settings: Settings) -
     assert len(report.questions) == 4 * 2 * 2
 
 
+def test_combinations_of_other_questions_are_set_beside_each_other_over_those_they_share(
+    tmp_path: Path, settings: Settings
+) -> None:
+    one = load_sweep(**keys(tmp_path, max_rec_depth=0, topk=[1], limit=1))
+    run_sweep(one, tmp_path / "out", settings=settings)
+    assert "cannot be compared" not in write_sweep_report(tmp_path / "out").to_markdown()
+    more = load_sweep(**keys(tmp_path, max_rec_depth=0, topk=[2]))
+    run_sweep(more, tmp_path / "out", settings=settings)
+    report = write_sweep_report(tmp_path / "out")
+    counts = "(naive (topk 1) 1, judge (topk 1) 1, naive (topk 2) 2, judge (topk 2) 2; 1 in common)"
+    assert counts in report.to_markdown()
+    assert "repeated" not in report.to_markdown()
+    assert "| naive (topk 2) | " in report.to_markdown()
+    assert "Not comparable" in report.tables()[0].caption
+
+
+def test_cost_of_a_sweep_is_that_of_its_folder(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGETREE_HOME", str(settings.home))
+    settings.home.mkdir(exist_ok=True)
+    prices = '[chat."scripted"]\nprompt = 1000\ncompletion = 1000\n'
+    (settings.home / "prices.toml").write_text(prices, encoding="utf-8")
+    first = run_sweep(load_sweep(**keys(tmp_path, max_rec_depth=0, topk=[1])), tmp_path / "out", settings=settings)
+    more = load_sweep(**keys(tmp_path, max_rec_depth=0, topk=[2]))
+    both = run_sweep(more, tmp_path / "out", settings=settings)
+    paid = write_sweep_report(tmp_path / "out").paid.known_usd
+    assert first.cost.known_usd < both.cost.known_usd == pytest.approx(paid)
+    stopped = run_sweep(
+        load_sweep(**keys(tmp_path, max_rec_depth=0, topk=[3], max_cost=both.cost.known_usd)),
+        tmp_path / "out",
+        settings=settings,
+    )
+    assert (stopped.runs, stopped.stopped_by[:9]) == ((), "max_cost=")
+
+
 def test_folders_that_are_no_sweep(tmp_path: Path, settings: Settings) -> None:
     evaluation.run(out=tmp_path / "run", settings=settings, **keys(tmp_path, topk=1, max_rec_depth=0, systems=["llm"]))
     with pytest.raises(SettingsError, match="holds a run, and a sweep needs a folder of its own"):
