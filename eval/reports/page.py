@@ -10,26 +10,24 @@ from __future__ import annotations
 import html
 import itertools
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pandas as pd
-from markdown_it import MarkdownIt
 
 from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.disk import write_whole
-from ...modules.formats import printable
 from ..metrics.statistics import PairedComparison
 from ..rows.store import part_of
 from .compare import Comparison
 from .contenders import ALL_PAIRS
 from .data import page_data
 from .failures import FAILURE_KINDS, FAILURE_WORDS
+from .html_parts import as_text, figures_of, render_markdown, table_of, verdicts_of
 from .loaded_run import LoadedRun, load_run
-from .plots import SPLIT_WORDS, Plot, plots_of
+from .plots import SPLIT_WORDS, plots_of
 from .report import PROMPTS_HEADING, Report, report_of
 
 _HEAD_FACTS = (
@@ -46,7 +44,6 @@ _HEAD_FACTS = (
     "corpus",
 )
 """Keys of the manifest's identity at the top of the page; the others are folded away."""
-_INTERVAL = re.compile(r" \(([^()<]* to [^()<]*)\)</td>")
 
 
 def draw_report(run: LoadedRun, report: Report) -> str:
@@ -63,17 +60,17 @@ def draw_report(run: LoadedRun, report: Report) -> str:
     return html_page(
         __package__,
         packs=True,
-        title=_text(f"{run.dataset.name}: {', '.join(names)}"),
+        title=as_text(f"{run.dataset.name}: {', '.join(names)}"),
         facts=_facts(run, report),
-        manifest=_table(
+        manifest=table_of(
             ("key", "value"),
-            ((_text(name), f"<code>{_text(value)}</code>") for name, value in _flat(run.manifest)),
+            ((as_text(name), f"<code>{as_text(value)}</code>") for name, value in _flat(run.manifest)),
         ),
-        systems=_markdown(systems),
+        systems=render_markdown(systems),
         others="".join(map(_section, others)),
         comparisons=_comparisons(report, names),
-        plots=_figures(*(plot for plot in plots if plot.name != "failures")),
-        failure_plot=_figures(*(plot for plot in plots if plot.name == "failures")),
+        plots=figures_of(*(plot for plot in plots if plot.name != "failures")),
+        failure_plot=figures_of(*(plot for plot in plots if plot.name == "failures")),
         splits=_splits(report.splits) + _split_verdicts(report.split_comparisons),
         failures=_failures(report, names),
         index=json_in_html(data.index),
@@ -82,34 +79,13 @@ def draw_report(run: LoadedRun, report: Report) -> str:
     )
 
 
-def _text(value: object) -> str:
-    return html.escape(printable(str(value)))
-
-
-def _markdown(text: str) -> str:
-    made = MarkdownIt("commonmark", {"html": False}).enable("table").render(printable(text))
-    return _wide(_INTERVAL.sub(r"<small>\1</small></td>", made))
-
-
 def _section(text: str) -> str:
     """Render a section of the report; the texts of prompts are folded away."""
     if not text.startswith(PROMPTS_HEADING):
-        return f"<section>{_markdown(f'## {text}')}</section>"
+        return f"<section>{render_markdown(f'## {text}')}</section>"
     _, _, names, body = text.split("\n", 3)
     summary = f"{PROMPTS_HEADING}: {names.rstrip(':')}"
-    return f'<details class="extra"><summary>{_text(summary)}</summary>{_markdown(body)}</details>'
-
-
-def _wide(tables: str) -> str:
-    """Let tables scroll by themselves in a narrow window."""
-    return tables.replace("<table>", '<div class="wide"><table class="figures">').replace("</table>", "</table></div>")
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Build a table from cells of HTML."""
-    lines = ["".join(f"<th>{cell}</th>" for cell in head)]
-    lines += ["".join(f"<td>{cell}</td>" for cell in row) for row in rows]
-    return _wide(f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>")
+    return f'<details class="extra"><summary>{as_text(summary)}</summary>{render_markdown(body)}</details>'
 
 
 def _facts(run: LoadedRun, report: Report) -> str:
@@ -127,7 +103,7 @@ def _facts(run: LoadedRun, report: Report) -> str:
     if identity.get("retriever") is not None:
         del facts["search type"]
     shown = [(name, value) for name, value in facts.items() if value not in (None, "")]
-    return "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in shown)
+    return "".join(f"<div><dt>{as_text(name)}</dt><dd>{as_text(value)}</dd></div>" for name, value in shown)
 
 
 def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
@@ -138,17 +114,8 @@ def _flat(content: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str
             yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _figures(*plots: Plot) -> str:
-    figures = "".join(
-        f'<figure id="plot-{plot.name}"><h3>{_text(plot.title)}</h3>{plot.svg}'
-        f"<figcaption>{_text(plot.caption)}</figcaption></figure>"
-        for plot in plots
-    )
-    return f'<div class="plots">{figures}</div>' if figures else ""
-
-
 def _comparisons(report: Report, systems: Sequence[str]) -> str:
-    verdicts = _verdicts(report.comparisons)
+    verdicts = verdicts_of(report.comparisons)
     if report.baseline == ALL_PAIRS and len(systems) > 1:
         summary = f"<summary>{len(report.comparisons):,} comparisons in words</summary>"
         verdicts = f"{_matrices(report.comparisons, systems)}<details>{summary}{verdicts}</details>"
@@ -163,13 +130,6 @@ def _comparisons(report: Report, systems: Sequence[str]) -> str:
     return f'{verdicts}<ul class="pairs">{links}</ul>' if pairs else "<p>One system.</p>"
 
 
-def _verdicts(comparisons: Iterable[Comparison]) -> str:
-    items = (
-        f'<li class="{"shown" if each.paired.is_shown else "open"}">{_text(each.verdict)}</li>' for each in comparisons
-    )
-    return f'<ul class="verdicts">{"".join(items)}</ul>'
-
-
 def _matrices(comparisons: Sequence[Comparison], systems: Sequence[str]) -> str:
     """Build a table for each metric: the system of the row less that of the column."""
     tables = []
@@ -179,8 +139,8 @@ def _matrices(comparisons: Sequence[Comparison], systems: Sequence[str]) -> str:
             if each.paired.metric == metric:
                 cells[each.a, each.b] = _difference(each.paired, 1)
                 cells[each.b, each.a] = _difference(each.paired, -1)
-        rows = [[_text(row), *(cells.get((row, column), "") for column in systems)] for row in systems]
-        tables.append(_table((f"{_text(metric.upper())}, row less column", *map(_text, systems)), rows))
+        rows = [[as_text(row), *(cells.get((row, column), "") for column in systems)] for row in systems]
+        tables.append(table_of((f"{as_text(metric.upper())}, row less column", *map(as_text, systems)), rows))
     corrected = f"bold where a difference was shown, after Holm's correction for {len(comparisons):,} comparisons."
     return f'<p class="faint">EM and F1 in points, with 95 % intervals; {corrected}</p>{"".join(tables)}'
 
@@ -203,12 +163,12 @@ def _split_verdicts(comparisons: Sequence[Comparison]) -> str:
     count = f"{len(comparisons):,} paired comparisons, corrected together"
     if not shown:
         return f'<p class="faint">No difference was shown by any of {count}.</p>'
-    return f'<p class="faint">Differences shown by {len(shown):,} of {count}:</p>{_verdicts(shown)}'
+    return f'<p class="faint">Differences shown by {len(shown):,} of {count}:</p>{verdicts_of(shown)}'
 
 
 def _link(words: str, **search: str) -> str:
     """Build a link that filters the page's questions."""
-    return f'<a href="#{html.escape(urlencode(search))}">{_text(words)}</a>'
+    return f'<a href="#{html.escape(urlencode(search))}">{as_text(words)}</a>'
 
 
 def _splits(splits: pd.DataFrame) -> str:
@@ -219,14 +179,14 @@ def _splits(splits: pd.DataFrame) -> str:
     for split, rows in splits.groupby("split", sort=False):
         columns = list(dict.fromkeys(zip(rows["system"], rows["metric"], strict=True)))
         by_place = rows.set_index(["part", "system", "metric"])
-        head = [_text(SPLIT_WORDS[str(split)].capitalize()), "n", *(_text(f"{s} {m.upper()}") for s, m in columns)]
+        head = [as_text(SPLIT_WORDS[str(split)].capitalize()), "n", *(as_text(f"{s} {m.upper()}") for s, m in columns)]
         body = []
         for part in dict.fromkeys(rows["part"]):
             n = int(rows[rows["part"] == part]["n"].max())
             places = ((part, system, metric) for system, metric in columns)
             cells = [_mean(by_place.loc[place]) if place in by_place.index else "" for place in places]
-            body.append([_text(part), f"{n:,}", *cells])
-        tables.append(_table(head, body))
+            body.append([as_text(part), f"{n:,}", *cells])
+        tables.append(table_of(head, body))
     return "".join(tables)
 
 
@@ -244,7 +204,7 @@ def _failures(report: Report, systems: Sequence[str]) -> str:
         return "<p>No wrong answer among those whose gold answers are known.</p>"
     rows = [
         [
-            f"{_text(FAILURE_WORDS[kind][0])}<small>{_text(FAILURE_WORDS[kind][1])}</small>",
+            f"{as_text(FAILURE_WORDS[kind][0])}<small>{as_text(FAILURE_WORDS[kind][1])}</small>",
             *(
                 _link(f"{count:,}", system=system, outcome=kind) if (count := counts.get((kind, system))) else "0"
                 for system in systems
@@ -256,7 +216,7 @@ def _failures(report: Report, systems: Sequence[str]) -> str:
     total = ["all errors", *(f"{errors.get(system, 0):,}" for system in systems)]
     known = report.questions[report.questions["em"].notna()]["system"].value_counts()
     answers = ["of answers whose gold is known", *(f"{known.get(system, 0):,}" for system in systems)]
-    return _table(["kind", *map(_text, systems)], [*rows, total, answers])
+    return table_of(["kind", *map(as_text, systems)], [*rows, total, answers])
 
 
 def write_report(folder: Path, *, baseline: str | None = None) -> Report:

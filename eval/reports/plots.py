@@ -82,8 +82,8 @@ def cost_plot(questions: pd.DataFrame, systems: pd.DataFrame) -> Plot | None:
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         for row in shown.itertuples():
-            x, y, colour = calls[row.system], 100 * row.mean, _colour(places.index(row.system))
-            axes.errorbar(x, y, yerr=_error(row), fmt="o", ms=8, capsize=3, color=colour)
+            x, y, colour = calls[row.system], 100 * row.mean, colour_of(places.index(row.system))
+            axes.errorbar(x, y, yerr=error_of(row), fmt="o", ms=8, capsize=3, color=colour)
             axes.annotate(str(row.system), (x, y), xytext=(9, 5), textcoords="offset points", color=colour)
         axes.set_xlabel("model calls a question")
         axes.set_ylabel("EM, per cent")
@@ -181,7 +181,7 @@ def latency_plot(questions: pd.DataFrame) -> Plot:
             widths=0.55,
         )
         for place, (box, median) in enumerate(zip(boxes["boxes"], boxes["medians"], strict=True)):
-            colour = _colour(len(names) - 1 - place)
+            colour = colour_of(len(names) - 1 - place)
             box.set(facecolor=colour, alpha=0.55, edgecolor=colour)
             median.set(color=colour, linewidth=2)
         for line in (*boxes["whiskers"], *boxes["caps"]):
@@ -231,7 +231,7 @@ def failure_plot(failures: pd.DataFrame, systems: Sequence[str]) -> Plot | None:
         for place, system in enumerate(systems):
             at = [-number - (place + 0.5) * height + 0.4 for number in range(len(kinds))]
             bars = axes.barh(
-                at, [int(counts.get((kind, system), 0)) for kind in kinds], height, color=_colour(place), label=system
+                at, [int(counts.get((kind, system), 0)) for kind in kinds], height, color=colour_of(place), label=system
             )
             axes.bar_label(bars, labels=[str(int(bar.get_width()) or "") for bar in bars], padding=3, fontsize=7)
         axes.set_yticks([-number for number in range(len(kinds))], [FAILURE_WORDS[kind][0] for kind in kinds])
@@ -260,7 +260,7 @@ def _draw_split(axes: Axes, rows: pd.DataFrame, systems: Sequence[str]) -> None:
     for place, system in enumerate(systems):
         own = rows[rows["system"] == system]
         at = [parts.index(part) + (place - (len(systems) - 1) / 2) * step for part in own["part"]]
-        errors = [_error(row) for row in own.itertuples()]
+        errors = [error_of(row) for row in own.itertuples()]
         axes.errorbar(
             at,
             100 * own["mean"],
@@ -268,7 +268,7 @@ def _draw_split(axes: Axes, rows: pd.DataFrame, systems: Sequence[str]) -> None:
             fmt="o",
             ms=6,
             capsize=2,
-            color=_colour(place),
+            color=colour_of(place),
             label=system,
         )
     sizes = rows.groupby("part")["n"].max()
@@ -305,7 +305,7 @@ def _own_questions(scores: pd.DataFrame) -> str:
     return f" Not comparable: each system over questions of its own ({counts})."
 
 
-def _error(row: object) -> list[list[float]]:
+def error_of(row: object) -> list[list[float]]:
     """Return the interval's extent below and above the mean, in per cent; NaN draws nothing."""
     mean, low, high = (getattr(row, name) for name in ("mean", "low", "high"))
     if pd.isna(low) or pd.isna(high):
@@ -313,5 +313,6 @@ def _error(row: object) -> list[list[float]]:
     return [[max(0.0, 100 * (mean - low))], [max(0.0, 100 * (high - mean))]]
 
 
-def _colour(place: int) -> str:
+def colour_of(place: int) -> str:
+    """Return the colour of the system at a place."""
     return COLOURS[place % len(COLOURS)]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 
 from ...modules.calls.prices import FREE, Cost
-from ...modules.disk import write_whole
 from ...modules.errors import LoadingError
 from ...modules.settings import Settings
 from ..papers.tables import Cell, PaperTable, not_comparable
@@ -17,7 +16,6 @@ from ..reports.compare import Comparison, compare_pairs, comparison_frame
 from ..reports.contenders import Contender, contenders_of
 from ..reports.frames import common_frame, records_of
 from ..reports.markdown_tables import markdown_table
-from ..reports.page import write_report
 from ..reports.report import Report, load_report
 from ..reports.system_table import common_lines, count_lines, mean_cell, metric_name
 from ..runs.batch_run import RunOptions
@@ -56,22 +54,25 @@ class SweepReport:
 
     def to_markdown(self) -> str:
         """Write the report in Markdown."""
+        lines = [f"# {self.folder.name}", "", *self.means_lines()]
+        lines += ["", f"Each run: {', '.join(f'[{run.name}]({run.name}/report.html)' for run in self.runs)}."]
+        if self.comparisons:
+            lines += ["", f"## Against the first combination ({len(self.comparisons)} comparisons)", ""]
+            lines += [f"- {each.verdict}" for each in self.comparisons]
+        return "\n".join(lines)
+
+    def means_lines(self) -> list[str]:
+        """Return the table of means in Markdown, with its warnings and what was paid."""
         combinations = _by_combination(self.questions, self.keys)
-        lines = [f"# {self.folder.name}", "", *markdown_table(self._head(), self._rows())]
-        lines += [
+        lines = [
+            *markdown_table(self._head(), self._rows()),
             *count_lines(combinations, self.missing_answers),
             *common_lines(combinations, self.common, self.shown),
             "",
             "Means over n questions with 95 % intervals, as in the report of each run.",
             f"Paid in all: {self.paid}.",
         ]
-        if self.missing:
-            lines += ["", f"**Warning: no answer yet at {'; '.join(self.missing)}.**"]
-        lines += ["", f"Each run: {', '.join(f'[{run.name}]({run.name}/report.html)' for run in self.runs)}."]
-        if self.comparisons:
-            lines += ["", f"## Against the first combination ({len(self.comparisons)} comparisons)", ""]
-            lines += [f"- {each.verdict}" for each in self.comparisons]
-        return "\n".join(lines)
+        return lines + (["", f"**Warning: no answer yet at {'; '.join(self.missing)}.**"] if self.missing else [])
 
     def to_document(self) -> dict[str, object]:
         """Return the report as plain data for ``json.dumps``."""
@@ -111,26 +112,7 @@ def load_sweep_report(folder: Path) -> SweepReport:
     Raises:
         UserError: The folder holds no sweep, or a run cannot be read.
     """
-    return _report(folder, load_report)
-
-
-def write_sweep_report(folder: Path) -> SweepReport:
-    """Write the report of each run, and report.md, systems.csv, comparisons.csv and results.csv of the sweep.
-
-    Raises:
-        WritingError: A file could not be written; it is unchanged.
-        UserError: The folder holds no sweep, or a run cannot be read.
-    """
-    report = _report(folder, write_report)
-    frames = {
-        "systems.csv": report.systems,
-        "comparisons.csv": comparison_frame(report.comparisons),
-        "results.csv": report.questions,
-    }
-    write_whole(folder / "report.md", report.to_markdown() + "\n")
-    for name, frame in frames.items():
-        write_whole(folder / name, frame.to_csv(index=False))
-    return replace(report, files=tuple(folder / name for name in ("report.md", *frames)))
+    return score_sweep(folder, load_report)
 
 
 def sweep(
@@ -166,7 +148,8 @@ def sweep(
     return load_sweep_report(Path(out))
 
 
-def _report(folder: Path, report_of: Callable[[Path], Report]) -> SweepReport:
+def score_sweep(folder: Path, report_of: Callable[[Path], Report]) -> SweepReport:
+    """Score every run of a sweep by ``report_of``."""
     points = saved_points(folder)
     reports: list[tuple[SavedPoint, Report]] = []
     missing = []

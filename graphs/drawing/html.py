@@ -111,17 +111,18 @@ def draw_html(
     )
 
 
-def html_page(package: str, *, packs: bool = False, **parts: str) -> str:
+def html_page(package: str, *, packs: bool = False, body: str = "", **parts: str) -> str:
     """Fill in the page of a package and wrap it in a document that allows only its own styles and script, by hash.
 
     Args:
         package: Package with the body ``page.html``, a ``string.Template``, and its ``page.css`` and ``page.js``.
         packs: Whether the page keeps search trees in packs.
+        body: Escaped HTML in place of that of the package, for a page without a script.
         parts: Escaped HTML for the placeholders of the body; ``title`` also names the document.
     """
     scripts = ["tree.js", "packs.js"] if packs else ["tree.js"]
     style = _asset(__package__, "tree.css") + _asset(package, "page.css")
-    script = "".join(_asset(__package__, name) for name in scripts) + _asset(package, "page.js")
+    script = "" if body else "".join(_asset(__package__, name) for name in scripts) + _asset(package, "page.js")
     return Template(_asset(__package__, "document.html")).substitute(
         title=parts["title"],
         style=style,
@@ -129,7 +130,7 @@ def html_page(package: str, *, packs: bool = False, **parts: str) -> str:
         picture_hash=csp_hash(picture_style()),
         script=script,
         script_hash=csp_hash(script),
-        body=Template(_asset(package, "page.html").rstrip("\n")).substitute(parts),
+        body=body or Template(_asset(package, "page.html").rstrip("\n")).substitute(parts),
     )
 
 

@@ -162,7 +162,7 @@ def report_sweep(
         )
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.papers.files import write_tables
-        from ....evaluation.sweeps.sweep_report import write_sweep_report
+        from ....evaluation.sweeps.sweep_page import write_sweep_report
 
     report = write_sweep_report(folder)
     files = [*report.files, *(write_tables(report.tables(), latex) if latex is not None else ())]

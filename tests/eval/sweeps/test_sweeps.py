@@ -12,7 +12,7 @@ from judgetree import evaluation
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.evaluation.sweeps.grid import is_sweep, load_sweep
 from judgetree.evaluation.sweeps.run_sweep import run_sweep
-from judgetree.evaluation.sweeps.sweep_report import write_sweep_report
+from judgetree.evaluation.sweeps.sweep_page import write_sweep_report
 from judgetree.modules.errors import LoadingError, SettingsError
 from judgetree.modules.settings import Settings, load_settings
 from tests.app.conftest import CHAIN, CHINESE, write_corpus
@@ -95,7 +95,13 @@ def test_sweep_is_one_report_and_costs_nothing_again(
     text = (out / "report.md").read_text(encoding="utf-8")
     assert text.splitlines()[2].startswith("| max_rec_depth | topk | system | n | EM |")
     assert text.count("| judge |") == 4
-    assert [file.name for file in written.files] == ["report.md", "systems.csv", "comparisons.csv", "results.csv"]
+    assert [file.name for file in written.files] == [
+        *("report.html", "report.md", "systems.csv", "comparisons.csv", "results.csv")
+    ]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert page.count("<figure") == 2
+    assert 'href="max_rec_depth%3D2%2Ctopk%3D1/report.html"' in page
+    assert "judge, " not in page or "<script></script>" in page
     assert (out / "max_rec_depth=2,topk=1" / "report.html").exists()
     evaluation.sweep(out=out, settings=settings, **keys(tmp_path))
     wider = evaluation.sweep(out=out, settings=settings, **keys(tmp_path, topk=[2, 3]))

@@ -1,0 +1,60 @@
+"""The report of a sweep as files: a self-contained HTML page, Markdown and CSV.
+
+The page has the table, plots and comparisons, and links to the reports of the runs. It makes no request and has no
+script.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+from ...graphs.drawing.html import html_page
+from ...modules.disk import write_whole
+from ..reports import html_parts
+from ..reports.compare import comparison_frame
+from ..reports.page import write_report
+from .sweep_plots import sweep_plots
+from .sweep_report import SweepReport, score_sweep
+
+
+def write_sweep_report(folder: Path) -> SweepReport:
+    """Write the report of each run, and report.html, report.md and CSV files of the sweep.
+
+    Raises:
+        WritingError: A file could not be written; it is unchanged.
+        UserError: The folder holds no sweep, or a run cannot be read.
+    """
+    report = score_sweep(folder, write_report)
+    frames = {
+        "systems.csv": report.systems,
+        "comparisons.csv": comparison_frame(report.comparisons),
+        "results.csv": report.questions,
+    }
+    write_whole(folder / "report.html", draw_sweep(report))
+    write_whole(folder / "report.md", report.to_markdown() + "\n")
+    for name, frame in frames.items():
+        write_whole(folder / name, frame.to_csv(index=False))
+    return replace(report, files=tuple(folder / name for name in ("report.html", "report.md", *frames)))
+
+
+def draw_sweep(report: SweepReport) -> str:
+    """Draw the page of a sweep."""
+    title = html_parts.as_text(report.folder.name)
+    asked = report.questions["question_id"].nunique()
+    facts = {"combinations": len(report.runs), "questions": f"{asked:,}", "paid in all": report.paid}
+    shown = "".join(f"<div><dt>{name}</dt><dd>{html_parts.as_text(value)}</dd></div>" for name, value in facts.items())
+    sections = {
+        "Systems": html_parts.render_markdown("\n".join(report.means_lines())),
+        "Plots": html_parts.figures_of(*sweep_plots(report.systems, report.questions, report.keys)),
+        "Against the first combination": html_parts.verdicts_of(report.comparisons),
+        "Runs": f"<ul>{''.join(_link(run.name) for run in report.runs)}</ul>",
+    }
+    main = "".join(f"<section><h2>{name}</h2>{content}</section>" for name, content in sections.items() if content)
+    header = f'<header><h1>{title}</h1><dl class="facts">{shown}</dl></header>'
+    return html_page(html_parts.__package__, title=title, body=f"{header}\n<main>{main}</main>")
+
+
+def _link(name: str) -> str:
+    return f'<li><a href="{quote(name)}/report.html">{html_parts.as_text(name)}</a></li>'
