@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.tools import BaseTool
 
 from ..modules.addresses import Address
@@ -42,7 +42,7 @@ class SessionServices:
         search_type: str,
         retriever: str | object | None,
         judge: str | object,
-        llm: ChatLLM | BaseChatModel | None,
+        llm: ChatLLM | BaseChatModel | BaseLLM | None,
         strategy: AnswerStrategy,
         prompts: Prompts,
         tools: Sequence[str | BaseTool],
@@ -58,7 +58,7 @@ class SessionServices:
         self._search_type = search_type
         self._retriever = retriever
         self._judge = judge
-        self._llm: ChatLLM | None = from_langchain(llm) if isinstance(llm, BaseChatModel) else llm
+        self._llm: ChatLLM | None = from_langchain(llm) if isinstance(llm, BaseChatModel | BaseLLM) else llm
         self._strategy: AnswerStrategy = strategy
         self._prompts = prompts
         self._tools = tools

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, Self, TypedDict, Unpack, get_args
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.types import Command, Interrupt
@@ -61,7 +61,7 @@ class RagSession:
             ``retriever.own``), or a class or function that makes it and may take ``index``, ``topk`` and ``settings``.
         judge: "auto", "generated" or "logprob", or one of your own: ``module:name``, a plug-in's name, a ``Judge``, or
             a class or function that makes it and may take ``llm``, ``settings`` and ``prompts``.
-        llm: The model that answers, and judges unless the settings name another for that: a ``ChatLLM``, or a chat
+        llm: The model that answers, and judges unless the settings name another for that: a ``ChatLLM``, or a
             model of LangChain (see ``from_langchain``). None takes that of the settings.
         strategy: How the reader takes in its evidence: "stuff" (at once), "map_reduce", "refine" or "map_rerank"; see
             ``modules.reader.strategies.read_evidence``. Closed book has none.
@@ -85,7 +85,7 @@ class RagSession:
         search_type: str = "hybrid",
         retriever: str | object | None = None,
         judge: str | object = "auto",
-        llm: ChatLLM | BaseChatModel | None = None,
+        llm: ChatLLM | BaseChatModel | BaseLLM | None = None,
         strategy: AnswerStrategy = "stuff",
         prompts: GivenPrompts = None,
         tools: Sequence[str | BaseTool] = (),
@@ -333,7 +333,7 @@ class SessionOptions(TypedDict, total=False):
     search_type: str
     retriever: str | object | None
     judge: str | object
-    llm: ChatLLM | BaseChatModel | None
+    llm: ChatLLM | BaseChatModel | BaseLLM | None
     strategy: AnswerStrategy
     prompts: GivenPrompts
     tools: Sequence[str | BaseTool]

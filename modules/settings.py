@@ -71,7 +71,8 @@ class Settings(BaseSettings):
 
     llm: Address = Field(
         default=Address(),
-        description="Model that answers: openai:MODEL, dashscope:MODEL, local: or URL#MODEL. Empty: by key.",
+        description="Model that answers: openai:MODEL, dashscope:MODEL, local: or URL#MODEL, with completion: before "
+        "it if it completes texts. Empty: by key.",
     )
     llm_base_url: Address = Field(
         default=Address(), description="Address for openai:MODEL or dashscope:MODEL, when not their own."

@@ -24,6 +24,7 @@ from .multistep import step_scripts
 from .strategies import strategy_scripts
 from .tally import LoggedRequest, Tally
 from .templates import PromptMismatch, Template, scripts_for
+from .text_wire import TextBody, as_text_completion
 from .wire import (
     ChatBody,
     ChatRequest,
@@ -95,6 +96,7 @@ class Endpoints:
         self.tally = Tally()
         self._posts: dict[str, Callable[[bytes], Outgoing]] = {
             "/v1/chat/completions": self._chat,
+            "/v1/completions": self._text,
             "/compatible-mode/v1/chat/completions": self._chat,
             "/v1/embeddings": self._embeddings,
             "/compatible-mode/v1/embeddings": self._embeddings,
@@ -148,8 +150,13 @@ class Endpoints:
         self.tally.reset()
         return json_answer(self.stats())
 
+    def _text(self, raw: bytes) -> Outgoing:
+        return self._answer(TextBody.model_validate_json(raw).chat(), raw, as_text=True)
+
     def _chat(self, raw: bytes) -> Outgoing:
-        body = ChatBody.model_validate_json(raw)
+        return self._answer(ChatBody.model_validate_json(raw), raw, as_text=False)
+
+    def _answer(self, body: ChatBody, raw: bytes, *, as_text: bool) -> Outgoing:
         prompt = parse_prompt(body.dialogue, self._prompts)
         behaviour = self.behaviour
 
@@ -170,7 +177,8 @@ class Endpoints:
                 return json_answer(error(reply.status, reply.text), reply.status)
             reply = garble(reply, garbling) if garbling else reply
             reply = stopped(reply, body.stops) if behaviour.stops == "honoured" else reply
-            return _completion(body, reply, number, with_logprobs=body.logprobs and behaviour.logprobs == "given")
+            with_logprobs = body.logprobs and behaviour.logprobs == "given"
+            return _completion(body, reply, number, with_logprobs=with_logprobs, as_text=as_text)
 
         return self._serve(prompt.kind, prompt.query, raw, respond)
 
@@ -260,9 +268,11 @@ def _unsupported(body: ChatBody, behaviour: Behaviour) -> str:
     return ""
 
 
-def _completion(body: ChatBody, reply: ChatReply, number: int, *, with_logprobs: bool) -> Outgoing:
+def _completion(body: ChatBody, reply: ChatReply, number: int, *, with_logprobs: bool, as_text: bool) -> Outgoing:
     if not body.stream:
-        return json_answer(chat_completion(body, reply, number=number, with_logprobs=with_logprobs))
+        whole = chat_completion(body, reply, number=number, with_logprobs=with_logprobs)
+        return json_answer(as_text_completion(whole) if as_text else whole)
     chunks = chat_chunks(body, reply, number=number, with_logprobs=with_logprobs)
+    chunks = map(as_text_completion, chunks) if as_text else chunks
     events = [f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode() for chunk in chunks]
     return Outgoing(events=(*events, b"data: [DONE]\n\n"))

@@ -43,11 +43,15 @@ class _IncomingMessage(BaseModel):
         return self.content or ""
 
 
-class _ResponseFormat(BaseModel):
+class ResponseFormat(BaseModel):
+    """What the reply has to be."""
+
     type: Literal["text", "json_object", "json_schema"] = "text"
 
 
-class _StreamOptions(BaseModel):
+class StreamOptions(BaseModel):
+    """What a stream tells besides."""
+
     include_usage: bool = False
 
 
@@ -57,11 +61,11 @@ class ChatBody(BaseModel):
     model: str
     messages: list[_IncomingMessage] = Field(min_length=1)
     stream: bool = False
-    stream_options: _StreamOptions | None = None
+    stream_options: StreamOptions | None = None
     logprobs: bool = False
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     temperature: float | None = None
-    response_format: _ResponseFormat | None = None
+    response_format: ResponseFormat | None = None
     stop: str | list[str] | None = None
     chat_template_kwargs: Mapping[str, object] | None = None
     enable_thinking: bool | None = None

@@ -28,8 +28,8 @@ from ..calls.usage import CallMeter
 from ..errors import ModelCallError
 from .attempts import Attempts, EndpointFailure, endpoint_failure, redacted_line, retry_after_s, spread_s
 from .openai_client import ReasoningChatOpenAI, was_not_streamed
-from .rate_limit import RateLimit, estimated_tokens
-from .request_params import must_stream, request_params, with_thinking_remedy
+from .rate_limit import CallGate, RateLimit, estimated_tokens
+from .request_params import LEAVE_OUT_THINKING, must_stream, request_params, with_thinking_remedy
 from .stop_texts import StopTexts
 
 __all__ = [
@@ -82,18 +82,6 @@ class ChatLLM(Protocol):
             BudgetSpent: The tree may make no more calls; none was made.
         """
         ...
-
-
-class CallGate(asyncio.Semaphore):
-    """The cap on simultaneous model calls, shared by the models of an endpoint.
-
-    >>> gate = CallGate(8)  # give the same gate to every model of one endpoint
-    """
-
-    def __init__(self, max_concurrency: int) -> None:
-        """Allow at most ``max_concurrency`` calls at once."""
-        super().__init__(max_concurrency)
-        self.max_concurrency = max_concurrency
 
 
 _CLIENT_ERRORS = (ModelError, openai.OpenAIError, httpx.HTTPError, httpx2.HTTPError, TimeoutError)
@@ -169,7 +157,22 @@ class EndpointLLM:
     @property
     def endpoint(self) -> str:
         """Name of the endpoint in caches: host, port and path, or a name of its own, without user and key."""
-        return self._endpoint or endpoint_name(self.base_url)
+        name = self._endpoint or endpoint_name(self.base_url)
+        return f"{name} {self._chat.style}" if self._chat.style else name
+
+    @property
+    def fields(self) -> str:
+        """How the model is asked, in fingerprints; ``""`` for a chat."""
+        return self._chat.style
+
+    @property
+    def why_no_thinking(self) -> str:
+        """The reason why thinking cannot be switched; ``""`` where it may be."""
+        return (
+            f"The model {self.model!r} completes texts, so there is no thinking to switch. {LEAVE_OUT_THINKING}"
+            if self._chat.style
+            else ""
+        )
 
     async def complete(
         self,
@@ -201,7 +204,7 @@ class EndpointLLM:
         request = _Request(
             prompt=list(messages),
             params=request_params(options, self.base_url),
-            stop=options.stop,
+            stop=(*self._chat.own_stops, *options.stop),
             is_streamed=listeners.present or must_stream(options, self.base_url),
         )
         tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
@@ -217,7 +220,7 @@ class EndpointLLM:
                     if message.usage_metadata is not None:
                         correct(message.usage_metadata["total_tokens"])
                 used = add_usage(used, message.usage_metadata)
-                completion = completion_of(message, options.stop)
+                completion = completion_of(message, request.stop)
                 listeners.settle(text=completion.text, thinking=completion.thinking)
                 if not completion.text and options.top_logprobs is None:
                     _refuse_empty(completion_of(message))  # an answer that begins with a stop text is empty

@@ -11,12 +11,17 @@ from ..background_loop import BackgroundLoop, background_loop
 from ..errors import SettingsError
 from ..progress import StageProgress
 from ..settings import Settings, without_secrets
+from .completion_client import TextChatOpenAI
 from .endpoint import CallGate, EndpointLLM
 from .openai_client import open_chat
 from .rate_limit import RateLimit
 
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
-SPEC_FORMS = "openai:MODEL, dashscope:MODEL, local: (or local:/path/to/model.gguf), URL#MODEL"
+SPEC_FORMS = (
+    "openai:MODEL, dashscope:MODEL, local: (or local:/path/to/model.gguf), URL#MODEL; completion: before one of them "
+    "for a model that completes texts"
+)
+_COMPLETION = "completion:"
 LOCAL_CALLS_AT_ONCE = 1
 """The embedded model serves one call at a time; others would wait in it with their time-out running."""
 NO_KEY = "no-key"
@@ -40,7 +45,7 @@ class Endpoint:
 
 def is_local(spec: str) -> bool:
     """Return whether a spec names a model that runs in this process."""
-    return spec.startswith("local:")
+    return spec.removeprefix(_COMPLETION).startswith("local:")
 
 
 def resolve_endpoint(spec: str, settings: Settings) -> Endpoint:
@@ -85,6 +90,7 @@ def create_llm(
 ) -> EndpointLLM:
     """Return the chat model that ``spec`` names, with retries, rate limits and the shared cap on calls.
 
+    ``completion:`` before any other spec asks at ``/completions``, with the messages as one prompt (``one_prompt``).
     ``local:`` joins the model's file at first use and starts the embedded server, which takes seconds, the first time
     minutes; ``on_progress`` receives (done, total, stage).
 
@@ -96,6 +102,8 @@ def create_llm(
         SettingsError: The spec has another form, names no model, or its endpoint's key is missing.
         DependencyError: ``local:`` without the extra ``local``.
     """
+    is_text = spec.startswith(_COMPLETION)
+    spec = Address(Address(spec).revealed().removeprefix(_COMPLETION)) if is_text else spec
     if is_local(spec):
         endpoint, gate = _local_endpoint(spec, settings, on_progress), CallGate(LOCAL_CALLS_AT_ONCE)
         name = LOCAL_ENDPOINT
@@ -111,6 +119,7 @@ def create_llm(
         api_key=endpoint.api_key,
         timeout_s=settings.timeout_s,
         max_reply_bytes=settings.max_reply_bytes,
+        client=TextChatOpenAI if is_text else None,
     )
     secrets = endpoint.secrets()
     return EndpointLLM(chat, endpoint=name, gate=gate, rates=rates, retries=settings.retries, secrets=secrets)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
@@ -19,6 +19,9 @@ from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
 from .attempts import endpoint_failure, redacted_line
 from .endpoint import CallGate
+from .langchain_text import TextAsChat
+from .one_prompt import TURN_STOPS
+from .request_params import LEAVE_OUT_THINKING
 from .stop_texts import StopTexts
 
 _CALLS_AT_ONCE = 8
@@ -30,25 +33,36 @@ _UNSUPPORTED = (ValueError, TypeError, NotImplementedError)
 
 
 class LangChainChat:
-    """A chat model of LangChain, which keeps its own temperature, retries and time-outs.
+    """A model of LangChain, for chats or texts, which keeps its own temperature, retries and time-outs.
 
     Its calls are journaled, metered and counted like any other; tokens that it does not report are estimated. Of a
     call's options it gets ``stop``, and ``max_tokens`` and ``top_logprobs`` where it has fields of these names. JSON is
     asked for in the prompt alone.
     """
 
-    def __init__(self, chat: BaseChatModel, *, version: str = "", gate: CallGate | None = None) -> None:
+    def __init__(self, chat: BaseChatModel | BaseLLM, *, version: str = "", gate: CallGate | None = None) -> None:
         """See ``from_langchain``."""
-        self._chat = chat
+        is_text = isinstance(chat, BaseLLM)
+        self._chat: BaseChatModel = TextAsChat(text_model=chat) if isinstance(chat, BaseLLM) else chat
+        self._own_stops = TURN_STOPS if is_text else ()
         self._gate = gate or CallGate(_CALLS_AT_ONCE)
         self._taken = _field_names(chat)
         self.model = _name_of(chat)
         self._stop_texts = StopTexts(f"Model {self.model!r} ({type(chat).__name__})", refusals=_UNSUPPORTED)
         self.temperature = float(getattr(chat, "temperature", None) or 0.0)
         kind = type(chat)
-        digest = digest_of_fields(chat, besides=BaseChatModel)  # whose metadata name the versions of libraries
+        base = BaseLLM if is_text else BaseChatModel  # whose metadata name the versions of libraries
+        digest = digest_of_fields(chat, besides=base)
         self.fields = " ".join(filter(None, (f"{kind.__module__}.{kind.__qualname__}", digest, version)))
         """Class, digest of the settings and version, for fingerprints."""
+
+    @property
+    def why_no_thinking(self) -> str:
+        """The reason why thinking cannot be switched here."""
+        return (
+            f"The model {self.model!r} is one of LangChain, which keeps its own settings: switch its thinking where it "
+            f"is made, such as ChatAnthropic(thinking=…). {LEAVE_OUT_THINKING}"
+        )
 
     async def complete(
         self,
@@ -67,7 +81,7 @@ class LangChainChat:
             SettingsError: The options say whether to think.
         """
         if options.thinking is not None:
-            raise thinking_refused(self.model)
+            raise SettingsError(self.why_no_thinking)
         listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
         return await complete_journaled(
             lambda own: self._call(list(messages), own, options, listeners),
@@ -86,8 +100,9 @@ class LangChainChat:
             started = time.perf_counter()
             await meter.about_to_send()
             try:
-                message = await self._message(messages, self._params(options), listeners, options.stop)
-                completion = completion_of(message, options.stop)
+                stop = (*self._own_stops, *options.stop)
+                message = await self._message(messages, self._params(options), listeners, stop)
+                completion = completion_of(message, stop)
                 is_empty = not completion.text and not completion_of(message).text
                 if is_empty and options.top_logprobs is None:
                     raise ValueError("the answer is empty")
@@ -156,20 +171,12 @@ class LangChainChat:
         return found.error_class(f"{where} failed: {what}{found.to_do}", status=found.status)
 
 
-def thinking_refused(model: str) -> SettingsError:
-    """Return the error for a model of LangChain that is told whether to think."""
-    return SettingsError(
-        f"The model {model!r} is one of LangChain, which keeps its own settings: switch its thinking where it is made, "
-        "such as ChatAnthropic(thinking=…), and leave out thinking here (JUDGETREE_THINKING)."
-    )
-
-
-def _name_of(chat: BaseChatModel) -> str:
+def _name_of(chat: BaseChatModel | BaseLLM) -> str:
     names = (getattr(chat, field, None) for field in ("model_name", "model", "model_id", "deployment_name"))
     return next((name for name in names if isinstance(name, str) and name), type(chat).__name__)
 
 
-def _field_names(chat: BaseChatModel) -> frozenset[str]:
+def _field_names(chat: BaseChatModel | BaseLLM) -> frozenset[str]:
     fields = type(chat).model_fields
     return frozenset(fields) | {field.alias for field in fields.values() if field.alias}
 

@@ -9,7 +9,7 @@ import functools
 import json
 import os
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx2
 import openai
@@ -27,7 +27,6 @@ from ..settings import MAX_REPLY_BYTES
 
 _WHOLE = "was_not_streamed"
 """Metadata key of a message that was sent whole although a stream was requested."""
-_PATH = "/chat/completions"
 _UNREAD: dict[str, Any] = {"cast_to": object, "stream": True, "stream_cls": openai.AsyncStream[object]}
 """Options of a request whose response is returned before its body has been read."""
 _CLOSING_S = 2.0
@@ -37,7 +36,13 @@ _CONNECTING_S = 20.0
 
 
 def open_chat(
-    model: str, *, base_url: str | None, api_key: str, timeout_s: float, max_reply_bytes: int = MAX_REPLY_BYTES
+    model: str,
+    *,
+    base_url: str | None,
+    api_key: str,
+    timeout_s: float,
+    max_reply_bytes: int = MAX_REPLY_BYTES,
+    client: type[ReasoningChatOpenAI] | None = None,
 ) -> ReasoningChatOpenAI:
     """Return a client without retries for the background loop, sharing the connections of all other clients.
 
@@ -50,9 +55,10 @@ def open_chat(
         api_key: Key, sent with each call.
         timeout_s: Seconds that a call may take from its request to the end of its reply, streamed or not.
         max_reply_bytes: Most bytes of a reply's text and thinking.
+        client: Class of the client; None for ``ReasoningChatOpenAI``.
     """
     address = Address(base_url or "")
-    return ReasoningChatOpenAI(
+    return (client or ReasoningChatOpenAI)(
         model=model,
         base_url=str(address) or None,
         default_headers=address.headers(),
@@ -79,6 +85,11 @@ class ReasoningChatOpenAI(ChatOpenAI):
     """Seconds that a call may take; enforced by the caller."""
     max_reply_bytes: int = MAX_REPLY_BYTES
     """Most bytes of text and thinking of one reply; in a stream they are counted by the caller."""
+    path: ClassVar[str] = "/chat/completions"
+    own_stops: ClassVar[tuple[str, ...]] = ()
+    """Stop texts that every call needs."""
+    style: ClassVar[str] = ""
+    """Part of names and fingerprints where an endpoint is asked in another way than a chat."""
 
     async def _agenerate(
         self,
@@ -88,9 +99,8 @@ class ReasoningChatOpenAI(ChatOpenAI):
         **kwargs: Any,
     ) -> ChatResult:
         # Plain data both ways: the SDK's type conversion takes a quarter of a call's CPU time.
-        payload = self._get_request_payload(messages, stop=stop, **kwargs)
-        extra = payload.pop("extra_body", None) or {}
-        async with await self.root_async_client.post(_PATH, body=payload | extra, **_UNREAD) as stream:
+        body = self._body(messages, stop, **kwargs)
+        async with await self.root_async_client.post(self.path, body=body, **_UNREAD) as stream:
             self._cap(stream.response, BYTES_A_BYTE_WHOLE)
             return self._result(json.loads(await stream.response.aread()))
 
@@ -105,23 +115,32 @@ class ReasoningChatOpenAI(ChatOpenAI):
     ) -> AsyncIterator[ChatGenerationChunk]:
         if self._should_stream_usage(stream_usage, **kwargs):
             kwargs["stream_options"] = {"include_usage": True}
-        payload = self._get_request_payload(messages, stop=stop, stream=True, **kwargs)
-        extra = payload.pop("extra_body", None) or {}
-        async with await self.root_async_client.post(_PATH, body=payload | extra, **_UNREAD) as stream:
+        body = self._body(messages, stop, stream=True, **kwargs)
+        async with await self.root_async_client.post(self.path, body=body, **_UNREAD) as stream:
             self._cap(stream.response, BYTES_A_BYTE_STREAMED)
             whole = await _whole_completion(stream.response)
             if whole is not None:
                 yield _as_chunk(self._result(whole))
                 return
             async for event in stream:
-                chunk = self._convert_chunk_to_generation_chunk(event, AIMessageChunk, None)
+                piece = self._as_chat(event, is_piece=True)
+                chunk = self._convert_chunk_to_generation_chunk(piece, AIMessageChunk, None)
                 if chunk is not None:
                     yield chunk
+
+    def _body(self, messages: list[BaseMessage], stop: list[str] | None, **kwargs: Any) -> dict[str, Any]:
+        payload: dict[str, Any] = self._get_request_payload(messages, stop=stop, **kwargs)
+        return payload | (payload.pop("extra_body", None) or {})
+
+    def _as_chat(self, reply: Any, *, is_piece: bool) -> Any:
+        """Translate a reply, or a piece of its stream, to that of a chat."""
+        return reply
 
     def _cap(self, response: httpx2.Response, bytes_a_byte: int) -> None:
         cap_reply(response, limit=self.max_reply_bytes * bytes_a_byte, max_bytes=self.max_reply_bytes)
 
     def _result(self, reply: Any) -> ChatResult:
+        reply = self._as_chat(reply, is_piece=False)
         keep_known_usage(reply)
         result = self._create_chat_result(reply)
         for generation, choice in zip(result.generations, reply["choices"], strict=True):

@@ -13,6 +13,7 @@ _BY_EFFORT = ("api.openai.com", ".openai.azure.com", "openrouter.ai", "ollama.co
 """Hosts that know thinking as ``reasoning_effort``."""
 _OLLAMA_PORT = 11434
 _DASHSCOPE_HOST, _DASHSCOPE_PATH = ".aliyuncs.com", "/compatible-mode/"
+LEAVE_OUT_THINKING = "Leave out thinking (JUDGETREE_THINKING, --thinking) for it."
 _REFUSALS = frozenset({400, 422})
 
 

@@ -10,8 +10,8 @@ from ..calls.completion import Completion
 from ..calls.growing_text import TextListeners
 from ..calls.messages import Message
 from ..calls.usage import CallMeter
+from ..errors import SettingsError
 from .endpoint import PLAIN_TEXT, CallOptions, ChatLLM
-from .langchain_chat import LangChainChat, thinking_refused
 from .wrapper import ChatWrapper, temperature_of, thinking_of
 
 
@@ -65,8 +65,8 @@ def tuned(llm: ChatLLM, *, temperature: float = 0.0, thinking: bool | None = Non
         thinking: Whether it thinks before it answers; None as the endpoint does.
 
     Raises:
-        SettingsError: A chat model of LangChain is told whether to think; it keeps its own settings.
+        SettingsError: The model does not let its thinking be switched: one of LangChain, or one that completes texts.
     """
-    if thinking is not None and isinstance(llm, LangChainChat):
-        raise thinking_refused(llm.model)
+    if thinking is not None and (why := str(getattr(llm, "why_no_thinking", ""))):
+        raise SettingsError(why)
     return TunedLLM(llm, temperature=temperature, thinking=thinking) if temperature or thinking is not None else llm

@@ -22,6 +22,11 @@ class ChatWrapper:
         return str(getattr(self._inner, "fields", ""))
 
     @property
+    def why_no_thinking(self) -> str:
+        """The reason why the inner model's thinking cannot be switched; ``""`` where it may be."""
+        return str(getattr(self._inner, "why_no_thinking", ""))
+
+    @property
     def temperature(self) -> float:
         """Temperature of the inner model."""
         return temperature_of(self._inner)

@@ -182,7 +182,7 @@ def test_a_session_answers_with_it(server: ScriptedServer, tmp_path: Path, wrap:
 
 @pytest.mark.parametrize("part", [ChatOpenAI, "gpt", Answering(says=AIMessage("a")).with_retry()])
 def test_what_is_no_part_of_langchain_is_refused(part: Any) -> None:
-    with pytest.raises(SettingsError, match="is no chat model and no retriever of LangChain"):
+    with pytest.raises(SettingsError, match="is no model and no retriever of LangChain"):
         from_langchain(part)
 
 
