@@ -20,6 +20,7 @@ from types import FunctionType
 from typing import Literal, Protocol
 from weakref import WeakKeyDictionary
 
+from .cell_code import cell_code, shape_of
 from .errors import SettingsError, UserError
 from .lasting_text import lasting_text
 
@@ -113,7 +114,7 @@ def _held_by(function: FunctionType) -> dict[str, object]:
         held |= {f"default {name}": value for name, value in (function.__kwdefaults__ or {}).items()}
     if function.__name__ == "<lambda>":
         code = function.__code__
-        held["code"] = [code.co_firstlineno, code.co_names, code.co_consts]
+        held["code"] = [code.co_firstlineno, shape_of(code)]
     return held
 
 
@@ -234,7 +235,8 @@ def _imported(module: str) -> object:
 def source_of(value: object) -> str:
     """Return the first 12 digits of the SHA-256 of the file that defines a class or function, or an object's class.
 
-    A class of a notebook has its own code for a file; ``""`` if there is none.
+    A part of a notebook has its own code for a file, and what it uses of the notebook (``cell_code``); ``""`` where a
+    file cannot be read.
 
     Raises:
         SettingsError: The file has changed since its import.
@@ -244,7 +246,7 @@ def source_of(value: object) -> str:
     named = value if hasattr(value, "__qualname__") else type(value)
     file = getattr(sys.modules.get(named.__module__), "__file__", None)
     try:
-        code = Path(file).read_bytes() if file else _code_of(named).encode()
+        code = Path(file).read_bytes() if file else cell_code(named).encode()
     except (OSError, TypeError):
         return ""
     digest = hashlib.sha256(code).hexdigest()[:12]
@@ -258,9 +260,3 @@ def source_of(value: object) -> str:
             "Python anew."
         )
     return digest
-
-
-def _code_of(named: object) -> str:
-    """Return the code of a class or function of a notebook cell; before Python 3.13 only that of functions is found."""
-    methods = [each for each in vars(named).values() if inspect.isfunction(each)] if inspect.isclass(named) else [named]
-    return "".join(map(inspect.getsource, methods))  # type: ignore[arg-type]

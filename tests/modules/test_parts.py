@@ -127,6 +127,11 @@ def test_values_of_any_kind_tell_parts_apart(one: object, other: object) -> None
         assert remembered(make(one)) != remembered(make(other))
 
 
+def test_lambdas_of_one_line_are_told_apart() -> None:
+    more, less, each, none = [lambda x: x > 0, lambda x: x < 0, lambda x: all(y > 0 for y in x), lambda x: all(not y for y in x)]  # fmt: skip  # noqa: E501
+    assert len({remembered(one) for one in (more, less, each, none)}) == 4
+
+
 def test_lambdas_of_one_file_are_told_apart() -> None:
     assert len({remembered(each) for each in (lambda: 1, lambda: 2, lambda: [choose])}) == 3
 
