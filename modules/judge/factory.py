@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, cast
 
 from langchain_core.documents import Document
@@ -12,6 +12,7 @@ from ..calls.usage import CallMeter
 from ..errors import SettingsError
 from ..llm.endpoint import ChatLLM
 from ..llm.factory import is_local
+from ..llm.wrapper import model_fingerprint
 from ..parts import Part, check_name, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
 from ..settings import Settings, load_settings
 from .contract import Judge, Verdict
@@ -51,7 +52,8 @@ def create_judge(
         llm: The model that judges.
         spec: The model's spec in the settings.
         settings: Source of the thresholds of ``logprob`` (``find_thresholds``); None reads environment and ``.env``.
-        prompts: Prompts of one's own. A judge of one's own that takes them has their digest in its fingerprint.
+        prompts: Prompts of one's own. A judge of one's own that takes them has their digest in its fingerprint, and
+            one that takes the model has its name.
 
     Raises:
         SettingsError: The kind is unknown, a judge of one's own cannot be made, or the file of calibrated thresholds is
@@ -71,26 +73,29 @@ def create_judge(
         )
     if part.is_built_in:
         return cast(Judge, judge)
-    return OwnJudge(cast(Judge, judge), part, prompts=prompts.digest if _takes_prompts(part) else "")
+    own = {"prompts": prompts.digest} if prompts.digest and _takes("prompts", part) else {}
+    if _takes("llm", part):
+        own |= {f"llm.{key}": value for key, value in model_fingerprint(llm).items()}
+    return OwnJudge(cast(Judge, judge), part, made_with=own)
 
 
-def _takes_prompts(part: Part) -> bool:
+def _takes(name: str, part: Part) -> bool:
     wanted = wanted_by(part) if needs_making(part) else frozenset()
-    return wanted is None or "prompts" in wanted
+    return wanted is None or name in wanted
 
 
 class OwnJudge:
     """A judge of one's own, whose name and source are in its fingerprint: a changed judge is another one."""
 
-    def __init__(self, inner: Judge, part: Part, *, prompts: str = "") -> None:
-        """``prompts`` is the digest of the prompts that it was given; ``""`` without any of one's own."""
+    def __init__(self, inner: Judge, part: Part, *, made_with: Mapping[str, str]) -> None:
+        """``made_with``: the model and prompts that it was given, for the fingerprint."""
         self._inner = inner
         self._part = part
-        self._prompts = prompts
+        self._made_with = made_with
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the fingerprint of the judge, with its name, its source and the digest of its prompts."""
-        return fingerprint_of(self._part, self._inner) | ({"prompts": self._prompts} if self._prompts else {})
+        """Return the fingerprint of the judge, with its name, its source, and the model and prompts that it took."""
+        return {**fingerprint_of(self._part, self._inner), **self._made_with}
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
         """Judge by the inner judge."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from langchain_core.documents import Document
@@ -58,16 +58,26 @@ class LangChainRetriever:
 class OwnRetriever:
     """A retriever of one's own, whose name and source are in its fingerprint: a changed one is another one."""
 
-    def __init__(self, inner: ChunkRetriever, part: Part, made_with: Mapping[str, str]) -> None:
-        """``made_with``: what else the retriever was made with, for the fingerprint."""
+    def __init__(self, inner: ChunkRetriever, part: Part, *, topk: int, index: Index | None) -> None:
+        """``topk`` and ``index``: what else the retriever was made with, for the fingerprint."""
         self._inner = inner
         self.calls_back = bool(getattr(inner, "calls_back", False))
         self._part = part
-        self._made_with = made_with
+        self._topk = topk
+        self._index = index
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the fingerprint of the retriever, with its name, its source and what it was made with."""
-        return {**fingerprint_of(self._part, self._inner), **self._made_with}
+        """Return the fingerprint of the retriever, with its name, its source and what it was made with.
+
+        Of an index that is the collection with its content of now, which costs a request.
+
+        Raises:
+            CollectionError: The collection cannot be read.
+        """
+        made_with = {"topk": str(self._topk)}
+        if self._index is not None:
+            made_with |= {"collection": self._index.vector_store_name, "content": self._index.content_digest()}
+        return {**fingerprint_of(self._part, self._inner), **made_with}
 
     async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
         """Search by the inner retriever.
@@ -116,8 +126,7 @@ def create_own_retriever(given: object, *, index: Index | None, topk: int, setti
         retriever = LangChainRetriever(retriever)
     if part.is_built_in:
         return cast(ChunkRetriever, retriever)
-    made_with = {"topk": str(topk)} | ({} if index is None else {"collection": index.vector_store_name})
-    return OwnRetriever(cast(ChunkRetriever, retriever), part, made_with)
+    return OwnRetriever(cast(ChunkRetriever, retriever), part, topk=topk, index=index)
 
 
 def _distinct(found: object, *, name: str) -> list[tuple[Document, float]]:

@@ -18,7 +18,7 @@ from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge import contract
 from judgetree.modules.judge.contract import Verdict, checked_verdict, sub_question_problem
 from judgetree.modules.judge.factory import create_judge
-from judgetree.modules.llm.endpoint import CallGate
+from judgetree.modules.llm.endpoint import CallGate, ChatLLM
 from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.settings import load_settings
 
@@ -157,3 +157,22 @@ def test_a_judge_of_one_s_own_that_exits_fails_its_verdict_and_not_the_process()
     judge = create_judge(Exiting(), create_llm("http://127.0.0.1:9/v1#m", load_settings(), CallGate(1)), spec="x")
     with pytest.raises(RuntimeError, match=r"Exiting.* called sys.exit\(0\)"):
         asyncio.run(judge.judge("Who?", Document(page_content=""), meter=CallMeter(node="judge")))
+
+
+class Asking:
+    def __init__(self, llm: ChatLLM) -> None:
+        pass
+
+    def fingerprint(self) -> dict[str, str]:
+        return {}
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        return Verdict(status="judged", score=0)
+
+
+def test_a_judge_of_one_s_own_that_takes_a_model_is_another_one_with_another_model() -> None:
+    def said(model: str) -> dict[str, str]:
+        llm = create_llm(f"http://127.0.0.1:9/v1#{model}", load_settings(), CallGate(1))
+        return create_judge(Asking, llm, spec="x").fingerprint()
+
+    assert said("small") == said("small") != said("large")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +14,13 @@ from langchain_core.retrievers import BaseRetriever
 
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
+from judgetree.modules.index.connection import MilvusConnection
+from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.contract import ChunkRetriever
 from judgetree.modules.retriever.own import create_own_retriever
 from judgetree.modules.settings import load_settings
+from tests.modules.conftest import drop_collection
+from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
 
 def chunk(text: str, **metadata: object) -> Document:
@@ -83,3 +89,23 @@ def test_documents_numbered_anew_in_each_file_are_chunks_of_their_own() -> None:
 def test_texts_are_made_storable() -> None:
     [(found, _)] = found_by(Fixed((chunk("a\x00b\ud800", chunk_id="1"), 1.0)))
     assert found.page_content == "ab?"
+
+
+class OverIndex(Fixed):
+    def __init__(self, index: Index) -> None:
+        super().__init__()
+
+
+def test_one_that_is_made_from_an_index_is_another_one_once_the_collection_has_changed(
+    connection: MilvusConnection, tmp_path: Path
+) -> None:
+    name = f"own_{uuid.uuid4().hex[:12]}"
+    with Index(BagOfWordsEmbedder(), tmp_path, None, name, uri=connection.uri, token="") as index:
+        prints = []
+        for text in ("The cat weighs 12 kg.", "The cat weighs 99 kg.", "The cat weighs 12 kg."):
+            (tmp_path / "a.txt").write_text(text)
+            index.get_index_done()
+            retriever = create_own_retriever(OverIndex, index=index, topk=3, settings=load_settings())
+            prints.append(retriever.fingerprint())
+        drop_collection(index)
+    assert prints[0] == prints[2] != prints[1]
