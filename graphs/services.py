@@ -24,7 +24,7 @@ from ..modules.retriever.own import create_own_retriever, needs_index
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings
 from ..modules.tools.factory import create_tools
-from .from_langchain import from_langchain
+from .from_langchain import as_chat_llm
 from .systems.registry import System
 from .threads.context import Limits, RagContext
 from .threads.overrides import Overrides, overridden
@@ -58,7 +58,7 @@ class SessionServices:
         self._search_type = search_type
         self._retriever = retriever
         self._judge = judge
-        self._llm: ChatLLM | None = from_langchain(llm) if isinstance(llm, BaseChatModel | BaseLLM) else llm
+        self._llm: ChatLLM | None = None if llm is None else as_chat_llm(llm)
         self._strategy: AnswerStrategy = strategy
         self._prompts = prompts
         self._tools = tools
@@ -69,7 +69,7 @@ class SessionServices:
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
         self._gate = CallGate(settings.max_concurrency)
-        self._llms: dict[str, ChatLLM] = {}
+        self._llms: dict[str | int, ChatLLM] = {}
 
     async def open(self, overrides: Overrides | None = None) -> RagContext:
         """Return the services, opened at the first call, with the overrides of one question."""
@@ -78,9 +78,13 @@ class SessionServices:
                 self._opened = await asyncio.to_thread(self._open)
             return await overridden(self._opened, overrides, self.open_llm) if overrides else self._opened
 
-    async def open_llm(self, spec: str) -> ChatLLM:
-        """Return the model of a spec, opened at the first call, with temperature and thinking of the settings."""
-        key = Address(spec).revealed()
+    async def open_llm(self, given: str | ChatLLM | BaseChatModel) -> ChatLLM:
+        """Return a model, that of a spec with temperature and thinking of the settings; each is opened at its first call."""
+        if not isinstance(given, str):
+            if not isinstance(given, BaseChatModel):
+                return as_chat_llm(given)
+            return self._llms.setdefault(id(given), as_chat_llm(given))  # which keeps it alive
+        spec, key = given, Address(given).revealed()
         if key not in self._llms:
             llm = await asyncio.to_thread(create_llm, spec, self._settings, self._gate, on_progress=self._on_progress)
             self._llms[key] = self._tuned(llm)

@@ -316,13 +316,13 @@ class RagSession:
         """
         return await self._services.open(overrides)
 
-    async def open_llm(self, spec: str) -> ChatLLM:
-        """Return the model of a spec, opened at the first call, with temperature and thinking of the settings.
+    async def open_llm(self, given: str | ChatLLM | BaseChatModel) -> ChatLLM:
+        """Return a model, that of a spec with temperature and thinking of the settings; opened at its first call.
 
         Raises:
-            UserError: The model cannot be created, as in ``create_llm``.
+            UserError: The model cannot be created, as in ``create_llm``, or is none.
         """
-        return await self._services.open_llm(spec)
+        return await self._services.open_llm(given)
 
 
 class SessionOptions(TypedDict, total=False):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from ...modules.background_loop import background_loop
@@ -21,13 +22,14 @@ from ...modules.memory.prompts import condense_messages, render_pairs
 from ...modules.memory.rewrites import read_rewrite
 from ...modules.prompts.reading import GivenPrompts, load_prompts
 from ...modules.settings import Settings, load_settings
+from ..from_langchain import as_chat_llm
 from .turn.context import TurnLimits
 
 logger = logging.getLogger(__name__)
 
 
 def create_history_aware_retriever(
-    llm: str | ChatLLM,
+    llm: str | ChatLLM | BaseChatModel,
     retriever: Runnable[str, Sequence[Document]],
     *,
     settings: Settings | None = None,
@@ -47,7 +49,8 @@ def create_history_aware_retriever(
         search.invoke({"input": "And how hot?", "chat_history": [("Which gasket seals it?", "A Dorsan gasket.")]})
 
     Args:
-        llm: Model that condenses: a spec such as ``openai:gpt-4o-mini`` or ``local:``, or a model.
+        llm: Model that condenses: a spec such as ``openai:gpt-4o-mini`` or ``local:``, a ``ChatLLM``, or a chat
+            model of LangChain.
         retriever: A ``Retriever``, any LangChain retriever, or another runnable from a question to documents.
         settings: None reads environment and ``.env``.
         get_chat_history: Converts the value of ``chat_history`` to text, ``""`` for none; without it the value has a
@@ -57,7 +60,7 @@ def create_history_aware_retriever(
         prompts: Prompts of one's own, as for ``RagSession``; ``condense`` is used.
 
     Raises:
-        UserError: The model cannot be opened, as in ``create_llm``, or the prompts are not usable.
+        UserError: The model is none, or cannot be opened, as in ``create_llm``, or the prompts are not usable.
 
     Invoking raises:
         SettingsError: The input has another form.
@@ -65,7 +68,7 @@ def create_history_aware_retriever(
         LoopReentryError: ``invoke`` with history on judgetree's own loop; use ``ainvoke`` there.
     """
     settings = settings or load_settings()
-    model = create_llm(llm, settings, CallGate(settings.max_concurrency)) if isinstance(llm, str) else llm
+    model = create_llm(llm, settings, CallGate(settings.max_concurrency)) if isinstance(llm, str) else as_chat_llm(llm)
     bounds = limits or TurnLimits.from_settings(settings)
     own = load_prompts(settings.prompts if prompts is None else prompts)
     render = get_chat_history or _rendered

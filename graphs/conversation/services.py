@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from langchain_core.language_models import BaseChatModel
+
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prompts import Prompts
 from ...modules.embedding.embedder import create_embeddings
@@ -98,8 +100,8 @@ class SearchSession(Protocol):
         """Return the services of the search, opened at the first call; with ``overrides``, those of one question."""
         ...
 
-    async def open_llm(self, spec: str) -> ChatLLM:
-        """Return the model of a spec, opened at the first call."""
+    async def open_llm(self, given: str | ChatLLM | BaseChatModel) -> ChatLLM:
+        """Return a model, opened at the first call."""
         ...
 
 
@@ -191,8 +193,7 @@ class ConversationServices:
             UserError: The settings, the collection, a key, a model or an override needs a correction.
         """
         services = await self.session.open_services(overrides)
-        llm = options.condense_llm or services.reader
-        return services, await self.session.open_llm(llm) if isinstance(llm, str) else llm
+        return services, await self.session.open_llm(options.condense_llm or services.reader)
 
     async def turn_context(
         self,

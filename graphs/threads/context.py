@@ -72,6 +72,14 @@ class Limits:
     """Whether chunks of the deepest level are judged too, so that the reader sees only useful ones."""
 
 
+_METHODS: Mapping[str, tuple[str, ...]] = {
+    "reader": ("complete",),
+    "retriever": ("fingerprint", "asearch"),
+    "judge": ("fingerprint", "judge"),
+}
+"""Methods of a context's services."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RagContext:
     """Services and limits of a graph.
@@ -99,6 +107,15 @@ class RagContext:
     def __post_init__(self) -> None:
         if not isinstance(self.prompts, Prompts):
             raise SettingsError(f"The prompts are {self.prompts!r:.80}. Give RagContext(prompts=load_prompts(…)).")
+        for name, methods in _METHODS.items():
+            given = getattr(self, name)
+            if isinstance(given, type) or not all(callable(getattr(given, method, None)) for method in methods):
+                if given is None and name != "reader":
+                    continue
+                raise SettingsError(
+                    f"RagContext({name}={given!r:.80}) is not allowed. Give an object with {' and '.join(methods)}; "
+                    "models and retrievers of LangChain by from_langchain(…)."
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

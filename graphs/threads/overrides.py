@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TypedDict, cast
 
+from langchain_core.language_models import BaseChatModel
+
 from ...modules.addresses import Address
 from ...modules.errors import SettingsError
 from ...modules.llm.endpoint import ChatLLM
@@ -14,14 +16,16 @@ from ...modules.llm.tuned import tuned
 from ...modules.llm.wrapper import thinking_of
 from ...modules.retriever.rerank import RerankModel
 from ...modules.retriever.retriever import Retriever
+from ..from_langchain import name_of_llm
 from .context import RagContext
 
 
 class Overrides(TypedDict, total=False):
     """Keyword arguments of one question; what is missing or None is as in the session."""
 
-    llm: str | ChatLLM | None
-    """Model that answers, and understands follow-ups: a spec such as ``openai:gpt-4o``, or a model. Judges stay."""
+    llm: str | ChatLLM | BaseChatModel | None
+    """Model that answers, and understands follow-ups: a spec such as ``openai:gpt-4o``, or a model, as for
+    ``RagSession``. Judges stay."""
     thinking: bool | None
     """Whether that model thinks before it answers. Judges stay; a model of LangChain refuses it."""
     topk: int | None
@@ -36,8 +40,8 @@ class Overrides(TypedDict, total=False):
     """Least score of a retrieved chunk."""
 
 
-OpenLLM = Callable[[str], Awaitable[ChatLLM]]
-"""Opens the model of a spec."""
+OpenLLM = Callable[[str | ChatLLM | BaseChatModel], Awaitable[ChatLLM]]
+"""Opens a model."""
 _SEARCH = ("topk", "search_type", "rerank", "rerank_input_top_n", "score_threshold")
 
 _NUMBERS: tuple[tuple[str, tuple[type, ...], str], ...] = (
@@ -64,7 +68,9 @@ def described(given: Overrides) -> dict[str, str]:
         value = values.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
             raise SettingsError(f"{name}={value!r} is not allowed. Give {allowed}.")
-    return {name: _text(value) for name, value in values.items() if value is not None}
+    texts = {name: _text(value) for name, value in values.items() if value is not None}
+    llm = given.get("llm")
+    return texts if llm is None or isinstance(llm, str) else texts | {"llm": name_of_llm(llm)}
 
 
 async def overridden(services: RagContext, given: Overrides, open_llm: OpenLLM) -> RagContext:
@@ -76,7 +82,7 @@ async def overridden(services: RagContext, given: Overrides, open_llm: OpenLLM) 
     if not described(given):
         return services
     llm = given.get("llm")
-    reader = services.reader if llm is None else await open_llm(llm) if isinstance(llm, str) else llm
+    reader = services.reader if llm is None else await open_llm(llm)
     thinking = given.get("thinking")
     reader = tuned(reader, thinking=thinking_of(services.reader) if thinking is None else thinking)
     retriever = services.retriever
@@ -109,4 +115,4 @@ def _text(value: object) -> str:
         return "on" if value else "off"
     if isinstance(value, str):
         return str(Address(value))
-    return str(getattr(value, "model", None) or getattr(value, "name", None) or value)
+    return str(getattr(value, "name", None) or value)

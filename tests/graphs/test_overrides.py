@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import RagContext
+from judgetree.graphs.threads.overrides import described
 from judgetree.modules.errors import SearchArgumentError, SettingsError, ThreadMismatch
 from judgetree.modules.index.index import Index
 from judgetree.modules.retriever.retriever import Retriever
@@ -84,3 +86,29 @@ def test_overrides_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(error, match=next(iter(overrides))):
         session.ask(QUESTION, **overrides)  # type: ignore[arg-type]
+
+
+def test_one_question_may_have_a_chat_model_of_langchain(session: RagSession) -> None:
+    result = session.ask(QUESTION, llm=FakeListChatModel(responses=["Ordel"]), thread_id="other")
+    assert result.answer == "Ordel"
+    assert result.tree.fingerprint["reader.model"] == "FakeListChatModel"
+    with pytest.raises(ThreadMismatch, match=r"reader\.model_fields"):
+        session.ask(QUESTION, llm=FakeListChatModel(responses=["Vellin"]), thread_id="other")
+
+
+def test_models_of_one_class_with_other_settings_are_described_otherwise() -> None:
+    first, same, other = (described({"llm": FakeListChatModel(responses=[reply])}) for reply in ("a", "a", "b"))
+    assert first == same != other
+
+
+@pytest.mark.parametrize(
+    "given", [5, "http://127.0.0.1:9/v1#m", FakeListChatModel, FakeListChatModel(responses=["a"]).bind()]
+)
+def test_what_is_no_chat_model_is_refused_with_the_remedy(given: object, session: RagSession) -> None:
+    with pytest.raises(SettingsError, match=r"is no chat model\. Give a ChatLLM, or a chat model of LangChain"):
+        RagSession(system="llm", llm=given)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=r"RagContext\(reader=.* Give an object with complete; .* from_langchain"):
+        RagContext(reader=given)  # type: ignore[arg-type]
+    if not isinstance(given, str):
+        with pytest.raises(SettingsError, match="is no chat model"):
+            session.ask(QUESTION, llm=given)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda
@@ -218,3 +219,9 @@ def test_own_prompt_condenses() -> None:
     assert llm.calls[0][1][1].startswith("q after Q: ")
     with pytest.raises(SettingsError, match="no prompt 'condens'"):
         create_history_aware_retriever(llm, EchoRetriever(), prompts={"condens": {}})
+
+
+def test_a_chat_model_of_langchain_condenses() -> None:
+    model = FakeListChatModel(responses=[CONDENSED])
+    (document,) = create_history_aware_retriever(model, EchoRetriever()).invoke(FOLLOW_UP)
+    assert document.page_content == CONDENSED
