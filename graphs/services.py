@@ -79,7 +79,7 @@ class SessionServices:
             return await overridden(self._opened, overrides, self.open_llm) if overrides else self._opened
 
     async def open_llm(self, given: str | ChatLLM | BaseChatModel) -> ChatLLM:
-        """Return a model, that of a spec with temperature and thinking of the settings; each is opened at its first call."""
+        """Return a model, that of a spec with temperature and thinking of the settings; opened at its first call."""
         if not isinstance(given, str):
             if not isinstance(given, BaseChatModel):
                 return as_chat_llm(given)

@@ -101,6 +101,11 @@ class RagSession:
             raise SettingsError(f"Unknown strategy {strategy!r}. Allowed: {allowed}.")
         if tools and not chosen.uses_tools:
             raise SettingsError(f"The system {system!r} uses no tools. Leave tools out, or take the system react.")
+        if retriever is not None and search_type != "hybrid":
+            raise SettingsError(
+                f"search_type={search_type!r} of the built-in search cannot be set beside a retriever of your own: "
+                "leave it out, or give functools.partial(MyRetriever, search_type=…)."
+            )
         has_to_search = context is None and chosen.retrieves and (retriever is None or needs_index(retriever))
         if not collection and has_to_search:
             raise SettingsError(f"The system {system!r} retrieves: name a collection.")

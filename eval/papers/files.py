@@ -17,12 +17,12 @@ from .tables import PaperTable, paper_tables
 _TEX = ".tex"
 
 
-def write_latex(report: Report, path: Path) -> tuple[Path, ...]:
+def write_latex(report: Report, path: Path | str) -> tuple[Path, ...]:
     r"""Write the tables of a report with booktabs, to be read with ``\input``; its comparisons take seconds.
 
     ::
 
-        write_latex(load_report(Path("runs/a")), Path("paper/tables.tex"))
+        write_latex(load_report("runs/a"), "paper/tables.tex")
 
     Args:
         report: The report of a run.
@@ -35,7 +35,7 @@ def write_latex(report: Report, path: Path) -> tuple[Path, ...]:
         SettingsError: ``path`` is a file where a folder is needed, or the other way round.
         WritingError: A file could not be written; it is unchanged.
     """
-    return write_tables(paper_tables(report), path)
+    return write_tables(paper_tables(report), Path(path))
 
 
 def write_tables(tables: Sequence[PaperTable], path: Path) -> tuple[Path, ...]:
@@ -52,7 +52,7 @@ def write_tables(tables: Sequence[PaperTable], path: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def write_csv(report: Report, folder: Path) -> tuple[Path, ...]:
+def write_csv(report: Report, folder: Path | str) -> tuple[Path, ...]:
     """Write the frames of a report that have a row, as CSV files with all digits: a file for each frame.
 
     ``systems``, ``common``, ``splits``, ``failures``, ``noise`` and ``conversation`` are those of ``Report``;
@@ -60,7 +60,7 @@ def write_csv(report: Report, folder: Path) -> tuple[Path, ...]:
 
     ::
 
-        write_csv(load_report(Path("runs/a")), Path("paper/csv"))
+        write_csv(load_report("runs/a"), "paper/csv")
 
     Returns:
         The written files.
@@ -78,18 +78,19 @@ def write_csv(report: Report, folder: Path) -> tuple[Path, ...]:
         "noise": report.noise,
         "conversation": report.conversation,
     }
-    files = {_folder(folder) / f"{name}.csv": frame for name, frame in frames.items() if not frame.empty}
+    folder = _folder(Path(folder))
+    files = {folder / f"{name}.csv": frame for name, frame in frames.items() if not frame.empty}
     for file, frame in files.items():
         write_whole(file, frame.to_csv(index=False))
     return tuple(files)
 
 
-def write_plots(report: Report, folder: Path) -> tuple[Path, ...]:
+def write_plots(report: Report, folder: Path | str) -> tuple[Path, ...]:
     """Write every plot of a report as ``NAME.svg`` and ``NAME.pdf``.
 
     ::
 
-        write_plots(load_report(Path("runs/a")), Path("paper/plots"))
+        write_plots(load_report("runs/a"), "paper/plots")
 
     Returns:
         The written files.
@@ -98,7 +99,7 @@ def write_plots(report: Report, folder: Path) -> tuple[Path, ...]:
         SettingsError: ``folder`` is a file.
         WritingError: A file could not be written.
     """
-    _folder(folder)
+    folder = _folder(Path(folder))
     return tuple(file for plot in plots_of(report) for file in save_plot(plot, folder))
 
 

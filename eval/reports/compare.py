@@ -116,8 +116,8 @@ class Comparison:
 
 
 def compare_runs(
-    a: Path,
-    b: Path | None = None,
+    a: Path | str,
+    b: Path | str | None = None,
     *,
     baseline: str | None = None,
     force: bool = False,
@@ -133,7 +133,7 @@ def compare_runs(
 
     ::
 
-        for comparison in compare_runs(Path("runs/a"), baseline="naive"):
+        for comparison in compare_runs("runs/a", baseline="naive"):
             print(comparison.verdict)
 
     Args:
@@ -149,6 +149,7 @@ def compare_runs(
             such baseline or no two systems, or ``rows`` is unknown.
         UserError: A run or its data set cannot be loaded.
     """
+    a, b = Path(a), None if b is None else Path(b)
     if b is not None and not force:
         _refuse_unlike(a, b)
     if rows not in CHOSEN:

@@ -219,18 +219,19 @@ def _failures(report: Report, systems: Sequence[str]) -> str:
     return table_of(["kind", *map(as_text, systems)], [*rows, total, answers])
 
 
-def write_report(folder: Path, *, baseline: str | None = None) -> Report:
+def write_report(folder: Path | str, *, baseline: str | None = None) -> Report:
     """Score a run like ``load_report``, and write report.html, report.md, results.csv and results.parquet beside it.
 
     ::
 
-        report = write_report(Path("runs/a"))
+        report = write_report("runs/a")
         print(report.files)
 
     Raises:
         WritingError: A file could not be written; it is unchanged.
         UserError: The run, its data set or a search tree cannot be read.
     """
+    folder = Path(folder)
     run = load_run(folder)
     files = tuple(folder / name for name in ("report.html", "report.md", "results.csv", "results.parquet"))
     report = replace(report_of(run, baseline=baseline), files=files)

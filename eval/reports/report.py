@@ -149,18 +149,18 @@ class Report:
         }
 
 
-def load_report(folder: Path, *, baseline: str | None = None) -> Report:
+def load_report(folder: Path | str, *, baseline: str | None = None) -> Report:
     """Score the rows of a run directory and compute the intervals of its means; writes nothing.
 
     ::
 
-        report = load_report(Path("runs/a"))
+        report = load_report("runs/a")
         print(report.systems)
 
     Raises:
         UserError: The run, its data set or a search tree cannot be read.
     """
-    return report_of(load_run(folder), baseline=baseline)
+    return report_of(load_run(Path(folder)), baseline=baseline)
 
 
 def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:

@@ -63,6 +63,10 @@ class ConversationSwitches(BaseModel):
         return ConversationOptions(**self.model_dump())
 
 
+OF_BUILT_IN_SEARCH = ("search_type", "ranker_type", "ranker_params")
+"""Keys that a retriever of one's own does not take."""
+
+
 class Experiment(BaseModel):
     """Everything that decides what a run measures; models, embeddings and temperature default to the settings'.
 
@@ -226,6 +230,20 @@ class Experiment(BaseModel):
         if sample is not None and given.data.get("limit") is not None:
             raise ValueError("leave out either sample or limit, since each of them chooses the questions")
         return sample
+
+    def refuse_unused_search(self) -> None:
+        """Check that no key of the built-in search stands beside a retriever of one's own. Older runs may have both.
+
+        Raises:
+            SettingsError: One does.
+        """
+        fields = type(self).model_fields
+        unused = [name for name in OF_BUILT_IN_SEARCH if getattr(self, name) != fields[name].default]
+        if self.retriever is not None and unused:
+            raise SettingsError(
+                f"{', '.join(unused)} of the built-in search cannot be set beside the retriever {self.retriever!r}: "
+                f"leave {'it' if len(unused) == 1 else 'them'} out, or give functools.partial(MyRetriever, …)."
+            )
 
     @field_validator("ranker_params")
     @classmethod

@@ -179,6 +179,7 @@ class Services:
     def _open_retriever(self) -> ChunkRetriever:
         experiment = self.experiment
         if experiment.retriever is not None:
+            experiment.refuse_unused_search()
             if needs_index(experiment.retriever):
                 self.index = self._open_index()
             self.own_retriever = create_own_retriever(

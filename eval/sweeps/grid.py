@@ -13,7 +13,7 @@ from pathlib import Path
 from ...modules.errors import SettingsError
 from ...modules.parts import remembered
 from ...modules.settings import without_secrets
-from ..runs.experiment import Experiment, experiment_keys, load_experiment
+from ..runs.experiment import OF_BUILT_IN_SEARCH, Experiment, experiment_keys, load_experiment
 
 SWEPT = (
     "corpus",
@@ -98,7 +98,8 @@ def load_sweep(path: Path | None = None, **overrides: object) -> Sweep:
     for values in itertools.product(*axes.values()):
         chosen = dict(zip(axes, values, strict=True))
         try:
-            experiment = load_experiment(None, **{**keys, **chosen})
+            experiment = load_experiment(None, **_keys_of_point(keys, chosen, axes))
+            experiment.refuse_unused_search()
         except SettingsError as error:
             shown = ", ".join(f"{key}: {_public(value)}" for key, value in chosen.items())
             raise SettingsError(f"The combination {shown} cannot be run. {error}") from error
@@ -110,6 +111,15 @@ def load_sweep(path: Path | None = None, **overrides: object) -> Sweep:
     if len({point.name for point in points}) < len(points):
         raise SettingsError("Two combinations of the sweep are the same, but for secrets in addresses. Leave one out.")
     return Sweep(axes=axes, points=tuple(points))
+
+
+def _keys_of_point(
+    keys: Mapping[str, object], chosen: Mapping[str, object], axes: Mapping[str, Sequence[object]]
+) -> dict[str, object]:
+    """Return the keys of one experiment; those of the built-in search alone where others of the grid have it."""
+    has_own = chosen.get("retriever") is not None and None in axes["retriever"]
+    unused = {name for name in OF_BUILT_IN_SEARCH if has_own and name not in axes}
+    return {name: value for name, value in {**keys, **chosen}.items() if name not in unused}
 
 
 def _listed(keys: Mapping[str, object]) -> Iterator[tuple[str, Sequence[object]]]:

@@ -95,3 +95,8 @@ def test_unknown_thread_is_not_resumed(session: RagSession, question: str | None
 def test_session_that_cannot_work_is_refused_at_once(options: dict[str, object], named: str) -> None:
     with pytest.raises(SettingsError, match=named):
         RagSession(**options)  # type: ignore[arg-type]
+
+
+def test_search_type_beside_a_retriever_of_one_s_own_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"search_type='dense' of the built-in search.*partial"):
+        RagSession("oils", system="naive", retriever="my_search:Mine", search_type="dense")

@@ -55,7 +55,7 @@ def write_run(folder: Path, file: Path, right: dict[str, int], *, repeats: int =
 
 def test_systems_of_one_run_are_compared_question_by_question(tmp_path: Path, file: Path) -> None:
     run = write_run(tmp_path / "a", file, {"naive": 0, "judge": QUESTIONS})
-    em, f1 = compare_runs(run)
+    em, f1 = compare_runs(str(run))
     assert (em.a, em.b, em.paired.metric, f1.paired.metric) == ("judge", "naive", "em", "f1")
     assert (em.paired.test, em.paired.difference.mean, em.paired.a_better) == ("mcnemar", 1.0, QUESTIONS)
     assert em.paired.p_value == pytest.approx(2 * 0.5**QUESTIONS)

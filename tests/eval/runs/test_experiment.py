@@ -41,6 +41,13 @@ def test_file_that_is_not_usable_says_why(tmp_path: Path, text: str, named: str)
         load_experiment(written(tmp_path, text))
 
 
+def test_keys_of_the_built_in_search_are_refused_beside_a_retriever_of_one_s_own() -> None:
+    with pytest.raises(SettingsError, match=r"search_type of the built-in search .* beside .* 'a:B': leave it"):
+        load_experiment(dataset="x:y", retriever="a:B", search_type="dense").refuse_unused_search()
+    with pytest.raises(SettingsError, match=r"ranker_type, ranker_params of .*leave them out"):
+        load_experiment(dataset="x:y", retriever="a:B", ranker_type="weighted", ranker_params={}).refuse_unused_search()
+
+
 def test_a_system_that_is_named_twice_is_asked_once() -> None:
     assert load_experiment(dataset="x:y", systems=["naive", "judge", "naive"]).systems == ("naive", "judge")
 

@@ -48,6 +48,13 @@ def test_grid_has_every_combination_and_names_its_folders() -> None:
     assert not is_sweep(None, dataset="hotpotqa:d.json", systems=["naive", "judge"], ids=["a"])
 
 
+def test_a_search_type_is_not_swept_over_a_retriever_of_one_s_own_and_is_that_of_the_built_in_beside_it() -> None:
+    with pytest.raises(SettingsError, match=r"search_type: dense cannot be run.*beside the retriever 'my\.search:a'"):
+        load_sweep(dataset="hotpotqa:d.json", retriever="my.search:a", search_type=["hybrid", "dense"])
+    grid = load_sweep(dataset="hotpotqa:d.json", retriever=[None, "my.search:a"], search_type="dense")
+    assert [point.experiment.search_type for point in grid.points] == ["dense", "hybrid"]
+
+
 def test_secrets_of_addresses_stay_out_of_names_and_messages(tmp_path: Path) -> None:
     models = ["http://ada:lovelace@host/v1#a", "http://ada:lovelace@host/v1#b"]
     grid = load_sweep(dataset="hotpotqa:d.json", llm=models, retriever=[None, "my.search:a"])
