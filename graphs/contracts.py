@@ -15,6 +15,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar, Unpack
 
 from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 
 from ..modules.background_loop import background_loop
@@ -22,10 +24,12 @@ from ..modules.calls.completion import Completion
 from ..modules.calls.growing_text import Delta, Listeners, TextListeners
 from ..modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from ..modules.calls.usage import CallBudget, CallMeter
-from ..modules.errors import BudgetSpent, ModelCallError
+from ..modules.errors import BudgetSpent, ModelCallError, SettingsError
 from ..modules.judge.contract import Judge, Verdict, checked_verdict
 from ..modules.llm.endpoint import ChatLLM
 from ..modules.retriever.contract import ChunkRetriever
+from ..modules.retriever.retriever import Retriever
+from .from_langchain import as_chat_llm, from_langchain
 from .rag.graph import RagGraph
 from .rag.search_tree import SearchTree
 from .systems.registry import GraphBuilder
@@ -53,22 +57,32 @@ def check_judge(judge: Judge) -> None:
     _run(_check_verdicts(judge))
 
 
-def check_retriever(retriever: ChunkRetriever, query: str = _QUERY) -> None:
+def check_retriever(retriever: ChunkRetriever | BaseRetriever, query: str = _QUERY) -> None:
     """Check a retriever with a query that finds something: its fingerprint, ids, order and scores.
+
+    One of LangChain is checked as judgetree uses it, by ``from_langchain``.
 
     Raises:
         ContractError: It breaks a rule.
     """
+    if isinstance(retriever, BaseRetriever) and not isinstance(retriever, Retriever):
+        retriever = from_langchain(retriever)
     _check_fingerprint(retriever)
     _run(_check_hits(retriever, query))
 
 
-def check_chat_model(llm: ChatLLM) -> None:
+def check_chat_model(llm: ChatLLM | BaseChatModel) -> None:
     """Check a chat model with 24 short calls: completions, records, listeners, budget and stop texts.
+
+    One of LangChain is checked as judgetree uses it, by ``from_langchain``.
 
     Raises:
         ContractError: It breaks a rule.
     """
+    try:
+        llm = as_chat_llm(llm)
+    except SettingsError as error:
+        raise ContractError(f"a chat model has model and complete; {error}") from error
     require(isinstance(llm.model, str) and llm.model != "", "model is a name", llm.model)
     _run(_check_calls(llm))
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END, START, StateGraph
 
@@ -246,3 +247,15 @@ def test_a_builder_without_defaults_is_checked() -> None:
         return SYSTEMS["naive"].build(checkpointer=checkpointer, context=context, durability=durability)
 
     check_system(build)
+
+
+class OneDocument(BaseRetriever):
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        return [Document(page_content="KS-1 needs the oil VG 68.")]
+
+
+def test_parts_of_langchain_are_checked_as_they_are_used() -> None:
+    check_retriever(OneDocument())
+    check_chat_model(FakeListChatModel(responses=["VG 68"]))
+    with pytest.raises(ContractError, match=r"model and complete; llm=<class .* is no chat model"):
+        check_chat_model(FakeListChatModel)  # type: ignore[arg-type]
