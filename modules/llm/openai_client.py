@@ -33,6 +33,7 @@ _CLOSING_S = 2.0
 """Most seconds that closing the connections may delay the end of the process."""
 _CONNECTING_S = 20.0
 """Most seconds for making a connection."""
+_NOT_KEPT = httpx2.Limits(max_keepalive_connections=0)
 
 
 def open_chat(
@@ -189,12 +190,35 @@ def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) ->
         kwargs["reasoning"] = reasoning
 
 
+class _Connections(openai.DefaultAioHttpClient):
+    """Connections of the background loop; calls on a loop of the user's, as LangGraph's server has, get their own.
+
+    A connection belongs to the loop that made it. Those of other loops are closed after each call, since nobody says
+    when such a loop ends.
+    """
+
+    def __init__(self, loop: BackgroundLoop, **options: Any) -> None:
+        super().__init__(**options)
+        self._home = loop
+        self._given = options
+        self._others: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        if self._home.is_current:
+            return await super().send(request, **options)
+        loop = asyncio.get_running_loop()
+        if loop not in self._others:
+            self._others = {each: client for each, client in self._others.items() if not each.is_closed()}
+            self._others[loop] = openai.DefaultAsyncHttpxClient(limits=_NOT_KEPT, **self._given)
+        return await self._others[loop].send(request, **options)
+
+
 @functools.cache
 def _http_client_on(loop: BackgroundLoop) -> httpx2.AsyncClient:
     # aiohttp takes a third less CPU a call than the SDK's own transport; no compression, since few bytes may unpack to
     # many.
     plain = {"Accept-Encoding": "identity"}
-    client = openai.DefaultAioHttpClient(event_hooks={"response": [cut_error_short]}, headers=plain)
+    client = _Connections(loop, event_hooks={"response": [cut_error_short]}, headers=plain)
     atexit.register(_close, client, loop)
     return client
 

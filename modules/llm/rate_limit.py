@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ..calls.messages import Message
 from ..calls.tokens import message_tokens
+from .call_gate import CallGate
 
 MINUTE_S = 60.0
 LONGEST_REST_S = 1.0
@@ -126,7 +127,7 @@ class RateLimit:
         return self._tokens is not None
 
     @asynccontextmanager
-    async def admitted(self, slots: asyncio.Semaphore, tokens: int) -> AsyncIterator[Callable[[int], None]]:
+    async def admitted(self, slots: CallGate, tokens: int) -> AsyncIterator[Callable[[int], None]]:
         """Wait until the rate limits allow one attempt, then hold a concurrency slot while it runs.
 
         Args:
@@ -159,7 +160,7 @@ class RateLimit:
             if not self._pauses:
                 self._resumed.set()
 
-    async def _take(self, slots: asyncio.Semaphore) -> None:
+    async def _take(self, slots: CallGate) -> None:
         await slots.acquire()
         while self._pauses:
             slots.release()
@@ -167,7 +168,7 @@ class RateLimit:
             await self._sleep(random.uniform(0, self._spread_s))
             await slots.acquire()
 
-    async def _take_in_turn(self, slots: asyncio.Semaphore, tokens: int) -> Amount | None:
+    async def _take_in_turn(self, slots: CallGate, tokens: int) -> Amount | None:
         async with self._turn:
             await self._rest_until_it_fits(tokens)
             await self._take(slots)

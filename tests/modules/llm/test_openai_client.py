@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import subprocess
@@ -12,6 +13,9 @@ import pytest
 
 from judgetree.app.scripted.answers import ChatReply
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.modules.background_loop import background_loop
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.llm.endpoint import CallGate, EndpointLLM
 from tests.modules.model_endpoints import ask, chat_reply, llm_at, saying, serve_raw
 
 ASKING = """
@@ -69,3 +73,15 @@ def test_user_and_password_in_the_address_are_sent_in_place_of_the_key() -> None
         raw.will_send(chat_reply("42"))
         assert ask(llm_at(raw.base_url.replace("://", "://ada:love%20lace@"))).text == "42"
     assert raw.keys == ["Basic " + base64.b64encode(b"ada:love lace").decode()]
+
+
+def test_calls_on_loops_of_the_user_leave_those_on_judgetrees_as_they_are() -> None:
+    async def several(llm: EndpointLLM) -> list[str]:
+        calls = [llm.complete([("user", "?")], meter=CallMeter(node="generate")) for _ in range(3)]
+        return [completion.text for completion in await asyncio.gather(*calls)]
+
+    with ScriptedServer(responses=saying(ChatReply(text="42"))) as server:
+        llm = llm_at(server.base_url, gate=CallGate(1), retries=0)
+        assert asyncio.run(several(llm)) == asyncio.run(several(llm)) == ["42"] * 3
+        assert background_loop().run(several(llm)) == ["42"] * 3
+        assert asyncio.run(several(llm)) == ["42"] * 3
