@@ -270,6 +270,8 @@ class RagSession:
         self, thread_id: str, before: set[str], error: str, interrupts: tuple[Interrupt, ...], started: float
     ) -> RagResult:
         tree = await SearchTree.afrom_history(self.graph, thread_id)
+        if not (error or interrupts or tree.root.answer or tree.root.answer_status):
+            error = f"The system {self.system!r} ended without an answer: no node set answer and answer_status."
         new = [r for node in tree.query_nodes() for r in node.usage if r["call_id"] not in before]
         return RagResult(
             answer="" if error else tree.root.answer,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langgraph.graph import START, StateGraph
 
+from judgetree import RagContext, RagGraph, RagState, RunContext
 from judgetree.graphs.session import RagSession
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.errors import ModelCallError, SettingsError, UnknownThread
@@ -100,3 +103,17 @@ def test_session_that_cannot_work_is_refused_at_once(options: dict[str, object],
 def test_search_type_beside_a_retriever_of_one_s_own_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"search_type='dense' of the built-in search.*partial"):
         RagSession("oils", system="naive", retriever="my_search:Mine", search_type="dense")
+
+
+def test_system_without_an_answer_says_so(tmp_path: Path) -> None:
+    def build(**options: Any) -> RagGraph:
+        builder = StateGraph(RagState, context_schema=RunContext)
+        builder.add_node("nothing", lambda state: {})
+        builder.add_edge(START, "nothing")
+        return RagGraph(builder, system="silent", **options)
+
+    settings = load_settings(checkpoints="memory:", home=tmp_path)
+    with RagSession(system=build, context=RagContext(reader=FakeLLM(lambda _: "")), settings=settings) as session:
+        result = session.ask("Why?")
+    assert (result.status, result.answer) == ("failed", "")
+    assert "build' ended without an answer: no node set answer" in result.error
