@@ -12,7 +12,6 @@ from langgraph.graph import START, StateGraph
 
 from judgetree import RagContext, RagGraph, RagState, RunContext
 from judgetree.graphs.session import RagSession
-from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.errors import ModelCallError, SettingsError, UnknownThread
 from judgetree.modules.settings import load_settings
 from tests.graphs.fakes import FakeLLM
