@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar, Unpack
 
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 
@@ -27,9 +26,10 @@ from ..modules.calls.usage import CallBudget, CallMeter
 from ..modules.errors import BudgetSpent, ModelCallError, SettingsError
 from ..modules.judge.contract import Judge, Verdict, checked_verdict
 from ..modules.llm.endpoint import ChatLLM
+from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.retriever import Retriever
-from .from_langchain import as_chat_llm, from_langchain
+from .from_langchain import from_langchain
 from .rag.graph import RagGraph
 from .rag.search_tree import SearchTree
 from .systems.registry import GraphBuilder
@@ -71,7 +71,7 @@ def check_retriever(retriever: ChunkRetriever | BaseRetriever, query: str = _QUE
     _run(_check_hits(retriever, query))
 
 
-def check_chat_model(llm: ChatLLM | BaseChatModel) -> None:
+def check_chat_model(llm: ChatLLM | LangChainModel) -> None:
     """Check a chat model with 24 short calls: completions, records, listeners, budget and stop texts.
 
     One of LangChain is checked as judgetree uses it, by ``from_langchain``.

@@ -8,9 +8,8 @@ from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.retrievers import BaseRetriever
 
 from ..modules.errors import SettingsError
-from ..modules.llm.endpoint import CallGate, ChatLLM
+from ..modules.llm.endpoint import CallGate
 from ..modules.llm.langchain_chat import LangChainChat
-from ..modules.llm.wrapper import model_fingerprint
 from ..modules.retriever.own import LangChainRetriever
 
 
@@ -48,28 +47,3 @@ def from_langchain(
         f"{part!r:.100} is no model and no retriever of LangChain. Give a BaseChatModel, BaseLLM or BaseRetriever: not "
         "its class, and without bind(), with_retry() or a chain around it."
     )
-
-
-def as_chat_llm(given: ChatLLM | BaseChatModel) -> ChatLLM:
-    """Return a model as a ``ChatLLM``, which a chat model of LangChain becomes.
-
-    Raises:
-        SettingsError: It is neither.
-    """
-    if isinstance(given, BaseChatModel):
-        return from_langchain(given)
-    if isinstance(given, type) or not callable(getattr(given, "complete", None)) or not hasattr(given, "model"):
-        raise SettingsError(
-            f"llm={given!r:.100} is no chat model. Give a ChatLLM, or a chat model of LangChain: not its class, and "
-            "without bind(), with_retry() or a chain around it. A spec is given by settings=load_settings(llm=…)."
-        )
-    return given
-
-
-def name_of_llm(given: ChatLLM | BaseChatModel) -> str:
-    """Return what tells a model from others: its name and, of one of LangChain's, its class and settings.
-
-    Raises:
-        SettingsError: It is no chat model.
-    """
-    return " ".join(model_fingerprint(as_chat_llm(given)).values())

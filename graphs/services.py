@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.tools import BaseTool
 
 from ..modules.addresses import Address
@@ -17,6 +16,7 @@ from ..modules.judge.contract import Judge
 from ..modules.judge.factory import create_judge
 from ..modules.llm.endpoint import CallGate, ChatLLM
 from ..modules.llm.factory import create_llm
+from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.llm.tuned import tuned
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.contract import ChunkRetriever
@@ -24,7 +24,6 @@ from ..modules.retriever.own import create_own_retriever, needs_index
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings
 from ..modules.tools.factory import create_tools
-from .from_langchain import as_chat_llm
 from .systems.registry import System
 from .threads.context import Limits, RagContext
 from .threads.overrides import Overrides, overridden
@@ -42,7 +41,7 @@ class SessionServices:
         search_type: str,
         retriever: str | object | None,
         judge: str | object,
-        llm: ChatLLM | BaseChatModel | BaseLLM | None,
+        llm: ChatLLM | LangChainModel | None,
         strategy: AnswerStrategy,
         prompts: Prompts,
         tools: Sequence[str | BaseTool],
@@ -78,10 +77,10 @@ class SessionServices:
                 self._opened = await asyncio.to_thread(self._open)
             return await overridden(self._opened, overrides, self.open_llm) if overrides else self._opened
 
-    async def open_llm(self, given: str | ChatLLM | BaseChatModel) -> ChatLLM:
+    async def open_llm(self, given: str | ChatLLM | LangChainModel) -> ChatLLM:
         """Return a model, that of a spec with temperature and thinking of the settings; opened at its first call."""
         if not isinstance(given, str):
-            if not isinstance(given, BaseChatModel):
+            if not isinstance(given, LangChainModel):
                 return as_chat_llm(given)
             return self._llms.setdefault(id(given), as_chat_llm(given))  # which keeps it alive
         spec, key = given, Address(given).revealed()

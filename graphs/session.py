@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, Self, TypedDict, Unpack, get_args
 
-from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.types import Command, Interrupt
@@ -17,6 +16,7 @@ from ..modules.background_loop import async_twin, blocking
 from ..modules.calls.usage import total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
 from ..modules.llm.endpoint import ChatLLM
+from ..modules.llm.langchain_chat import LangChainModel
 from ..modules.prompts.reading import GivenPrompts, load_prompts
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.own import needs_index
@@ -85,7 +85,7 @@ class RagSession:
         search_type: str = "hybrid",
         retriever: str | object | None = None,
         judge: str | object = "auto",
-        llm: ChatLLM | BaseChatModel | BaseLLM | None = None,
+        llm: ChatLLM | LangChainModel | None = None,
         strategy: AnswerStrategy = "stuff",
         prompts: GivenPrompts = None,
         tools: Sequence[str | BaseTool] = (),
@@ -323,7 +323,7 @@ class RagSession:
         """
         return await self._services.open(overrides)
 
-    async def open_llm(self, given: str | ChatLLM | BaseChatModel) -> ChatLLM:
+    async def open_llm(self, given: str | ChatLLM | LangChainModel) -> ChatLLM:
         """Return a model, that of a spec with temperature and thinking of the settings; opened at its first call.
 
         Raises:
@@ -340,7 +340,7 @@ class SessionOptions(TypedDict, total=False):
     search_type: str
     retriever: str | object | None
     judge: str | object
-    llm: ChatLLM | BaseChatModel | BaseLLM | None
+    llm: ChatLLM | LangChainModel | None
     strategy: AnswerStrategy
     prompts: GivenPrompts
     tools: Sequence[str | BaseTool]

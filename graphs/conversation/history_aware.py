@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from ...modules.background_loop import background_loop
@@ -17,19 +16,19 @@ from ...modules.calls.usage import CallMeter
 from ...modules.errors import ModelCallError, ModelSetupError, SettingsError
 from ...modules.llm.endpoint import CallGate, CallOptions, ChatLLM
 from ...modules.llm.factory import create_llm
+from ...modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ...modules.memory.messages import GivenHistory, pairs_of
 from ...modules.memory.prompts import condense_messages, render_pairs
 from ...modules.memory.rewrites import read_rewrite
 from ...modules.prompts.reading import GivenPrompts, load_prompts
 from ...modules.settings import Settings, load_settings
-from ..from_langchain import as_chat_llm
 from .turn.context import TurnLimits
 
 logger = logging.getLogger(__name__)
 
 
 def create_history_aware_retriever(
-    llm: str | ChatLLM | BaseChatModel,
+    llm: str | ChatLLM | LangChainModel,
     retriever: Runnable[str, Sequence[Document]],
     *,
     settings: Settings | None = None,

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from langchain_core.language_models import BaseChatModel
-
 from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prompts import Prompts
 from ...modules.embedding.embedder import create_embeddings
@@ -19,6 +17,7 @@ from ...modules.judge.contract import Judge
 from ...modules.judge.generated import GeneratedJudge
 from ...modules.llm.endpoint import ChatLLM
 from ...modules.llm.json_reply import JsonChat
+from ...modules.llm.langchain_chat import LangChainModel
 from ...modules.llm.tuned import TunedLLM
 from ...modules.locks.locks import Locks
 from ...modules.memory.memory import ConversationMemory
@@ -100,7 +99,7 @@ class SearchSession(Protocol):
         """Return the services of the search, opened at the first call; with ``overrides``, those of one question."""
         ...
 
-    async def open_llm(self, given: str | ChatLLM | BaseChatModel) -> ChatLLM:
+    async def open_llm(self, given: str | ChatLLM | LangChainModel) -> ChatLLM:
         """Return a model, opened at the first call."""
         ...
 

@@ -7,23 +7,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TypedDict, cast
 
-from langchain_core.language_models import BaseChatModel
-
 from ...modules.addresses import Address
 from ...modules.errors import SettingsError
 from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.langchain_chat import LangChainModel, name_of_llm
 from ...modules.llm.tuned import tuned
 from ...modules.llm.wrapper import thinking_of
 from ...modules.retriever.rerank import RerankModel
 from ...modules.retriever.retriever import Retriever
-from ..from_langchain import name_of_llm
 from .context import RagContext
 
 
 class Overrides(TypedDict, total=False):
     """Keyword arguments of one question; what is missing or None is as in the session."""
 
-    llm: str | ChatLLM | BaseChatModel | None
+    llm: str | ChatLLM | LangChainModel | None
     """Model that answers, and understands follow-ups: a spec such as ``openai:gpt-4o``, or a model, as for
     ``RagSession``. Judges stay."""
     thinking: bool | None
@@ -40,7 +38,7 @@ class Overrides(TypedDict, total=False):
     """Least score of a retrieved chunk."""
 
 
-OpenLLM = Callable[[str | ChatLLM | BaseChatModel], Awaitable[ChatLLM]]
+OpenLLM = Callable[[str | ChatLLM | LangChainModel], Awaitable[ChatLLM]]
 """Opens a model."""
 _SEARCH = ("topk", "search_type", "rerank", "rerank_input_top_n", "score_threshold")
 

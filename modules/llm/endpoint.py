@@ -29,7 +29,7 @@ from ..errors import ModelCallError
 from .attempts import Attempts, EndpointFailure, endpoint_failure, redacted_line, retry_after_s, spread_s
 from .call_gate import CallGate
 from .openai_client import ReasoningChatOpenAI, was_not_streamed
-from .rate_limit import CallGate, RateLimit, estimated_tokens
+from .rate_limit import RateLimit, estimated_tokens
 from .request_params import LEAVE_OUT_THINKING, must_stream, request_params, with_thinking_remedy
 from .stop_texts import StopTexts
 

@@ -18,12 +18,15 @@ from ..calls.usage import CallMeter
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
 from .attempts import endpoint_failure, redacted_line
-from .endpoint import CallGate
+from .endpoint import CallGate, ChatLLM
 from .langchain_text import TextAsChat
 from .one_prompt import TURN_STOPS
 from .request_params import LEAVE_OUT_THINKING
 from .stop_texts import StopTexts
+from .wrapper import model_fingerprint
 
+LangChainModel = BaseChatModel | BaseLLM
+"""A model of LangChain, for chats or texts."""
 _CALLS_AT_ONCE = 8
 _MAX_REPLY_BYTES = 200_000
 _CUT_OFF = {"max_tokens", "MAX_TOKENS", "length"}
@@ -40,7 +43,7 @@ class LangChainChat:
     asked for in the prompt alone.
     """
 
-    def __init__(self, chat: BaseChatModel | BaseLLM, *, version: str = "", gate: CallGate | None = None) -> None:
+    def __init__(self, chat: LangChainModel, *, version: str = "", gate: CallGate | None = None) -> None:
         """See ``from_langchain``."""
         is_text = isinstance(chat, BaseLLM)
         self._chat: BaseChatModel = TextAsChat(text_model=chat) if isinstance(chat, BaseLLM) else chat
@@ -171,12 +174,37 @@ class LangChainChat:
         return found.error_class(f"{where} failed: {what}{found.to_do}", status=found.status)
 
 
-def _name_of(chat: BaseChatModel | BaseLLM) -> str:
+def as_chat_llm(given: ChatLLM | LangChainModel) -> ChatLLM:
+    """Return a model as a ``ChatLLM``, which one of LangChain becomes.
+
+    Raises:
+        SettingsError: It is neither.
+    """
+    if isinstance(given, BaseChatModel | BaseLLM):
+        return LangChainChat(given)
+    if isinstance(given, type) or not callable(getattr(given, "complete", None)) or not hasattr(given, "model"):
+        raise SettingsError(
+            f"llm={given!r:.100} is no chat model. Give a ChatLLM, or a model of LangChain: not its class, and "
+            "without bind(), with_retry() or a chain around it. A spec is given by settings=load_settings(llm=…)."
+        )
+    return given
+
+
+def name_of_llm(given: ChatLLM | LangChainModel) -> str:
+    """Return what tells a model from others: its name and, of one of LangChain's, its class and settings.
+
+    Raises:
+        SettingsError: It is no chat model.
+    """
+    return " ".join(model_fingerprint(as_chat_llm(given)).values())
+
+
+def _name_of(chat: LangChainModel) -> str:
     names = (getattr(chat, field, None) for field in ("model_name", "model", "model_id", "deployment_name"))
     return next((name for name in names if isinstance(name, str) and name), type(chat).__name__)
 
 
-def _field_names(chat: BaseChatModel | BaseLLM) -> frozenset[str]:
+def _field_names(chat: LangChainModel) -> frozenset[str]:
     fields = type(chat).model_fields
     return frozenset(fields) | {field.alias for field in fields.values() if field.alias}
 

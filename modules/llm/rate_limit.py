@@ -78,18 +78,6 @@ class SlidingWindow:
             self._used -= past.amount
 
 
-class CallGate(asyncio.Semaphore):
-    """The cap on simultaneous model calls, shared by the models of an endpoint.
-
-    >>> gate = CallGate(8)  # give the same gate to every model of one endpoint
-    """
-
-    def __init__(self, max_concurrency: int) -> None:
-        """Allow at most ``max_concurrency`` calls at once."""
-        super().__init__(max_concurrency)
-        self.max_concurrency = max_concurrency
-
-
 class RateLimit:
     """The rate limits of one model endpoint, shared by all its callers, who are served in order.
 

@@ -8,8 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from langchain_core.language_models import BaseChatModel
-
 from ....modules.calls.growing_text import Delta
 from ....modules.calls.journal import ThreadCalls
 from ....modules.calls.prompts import DEFAULT_PROMPTS, Prompts
@@ -17,12 +15,12 @@ from ....modules.calls.usage import CallMeter
 from ....modules.judge.contract import Judge
 from ....modules.llm.endpoint import ChatLLM
 from ....modules.llm.json_reply import JsonChat
+from ....modules.llm.langchain_chat import LangChainModel, name_of_llm
 from ....modules.memory.messages import HistoryRenderer
 from ....modules.memory.prompts import CONVERSATION_PROMPTS
 from ....modules.memory.turns import PathSpans, QaPair
 from ....modules.retriever.web import WebSearch
 from ....modules.settings import Settings
-from ...from_langchain import name_of_llm
 from ...rag.graph import RagGraph
 from ...rag.search_tree import SearchTree
 from ...threads.context import RagContext, RunEvent
@@ -95,7 +93,7 @@ class ConversationOptions:
     """``assessed``: earlier turns answer if the model proposes an answer with kept evidence, and the judge scores that
     evidence 2 for the question. ``never``: every follow-up is condensed and searched for, as in LangChain's chain.
     ``trust``: a proposed answer needs no confirmation. An empty answer or a refusal always leads to a search."""
-    condense_llm: str | ChatLLM | BaseChatModel | None = None
+    condense_llm: str | ChatLLM | LangChainModel | None = None
     """Model that understands follow-ups: it chooses the turns that matter, assesses them and rewrites the question, so
     that answers from earlier turns are its own. A spec, or a model; None takes the setting ``condense_llm``, else the
     model that answers."""
