@@ -105,7 +105,7 @@ def test_models_of_one_class_with_other_settings_are_described_otherwise() -> No
     "given", [5, "http://127.0.0.1:9/v1#m", FakeListChatModel, FakeListChatModel(responses=["a"]).bind()]
 )
 def test_what_is_no_chat_model_is_refused_with_the_remedy(given: object, session: RagSession) -> None:
-    with pytest.raises(SettingsError, match=r"is no chat model\. Give a ChatLLM, or a chat model of LangChain"):
+    with pytest.raises(SettingsError, match=r"is no chat model\. Give a ChatLLM, or a model of LangChain"):
         RagSession(system="llm", llm=given)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match=r"RagContext\(reader=.* Give an object with complete; .* from_langchain"):
         RagContext(reader=given)  # type: ignore[arg-type]
