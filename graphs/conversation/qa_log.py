@@ -6,11 +6,15 @@ import asyncio
 import json
 import logging
 import os
+import stat
 from pathlib import Path
 
 from ...modules.memory.turns import QaPair
 
 logger = logging.getLogger(__name__)
+
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+"""Refuses a named pipe without a reader instead of waiting for one; Windows has neither."""
 
 
 async def log_turn(path: str, conversation: str, turn: QaPair) -> None:
@@ -24,7 +28,7 @@ async def log_turn(path: str, conversation: str, turn: QaPair) -> None:
     line = json.dumps(_entry(conversation, turn), ensure_ascii=False).encode(errors="replace") + b"\n"
     try:
         await asyncio.to_thread(_append, path, line)
-    except OSError as error:
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: "~ada" without such a user
         logger.warning("The turn is missing in the log of questions (JUDGETREE_QA_LOG): %s", error)
 
 
@@ -46,8 +50,24 @@ def _entry(conversation: str, turn: QaPair) -> dict[str, object]:
 def _append(path: str, line: bytes) -> None:
     file = Path(path).expanduser()
     file.parent.mkdir(parents=True, exist_ok=True)
-    log = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    log = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_WAIT, 0o600)
     try:
-        os.write(log, line)
+        if _ends_within_a_line(file, log):
+            line = b"\n" + line
+        if (written := os.write(log, line)) < len(line):
+            raise OSError(f"{file} took {written} of {len(line)} bytes. Is the disk full?")
     finally:
         os.close(log)
+
+
+def _ends_within_a_line(file: Path, log: int) -> bool:
+    """Return whether the file ends in half a line, as a full disk leaves it."""
+    status = os.fstat(log)
+    if not stat.S_ISREG(status.st_mode) or not status.st_size:
+        return False
+    try:
+        with file.open("rb") as stream:
+            stream.seek(-1, os.SEEK_END)
+            return stream.read(1) != b"\n"
+    except OSError:  # a log that may be written but not read
+        return False

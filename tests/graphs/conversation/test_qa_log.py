@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from judgetree.graphs.conversation.qa_log import log_turn
+from judgetree.modules.memory.turns import QaPair
 from tests.graphs.conversation.talk import CLASS, DOWN, OIL, TalkingLLM, open_conversations, settings_in
 
 
@@ -47,3 +51,45 @@ def test_log_that_cannot_be_written_is_a_warning(
     with open_conversations(tmp_path, llm, settings=settings) as talks:
         assert talks.conversation("s").ask(CLASS).answer == "Delta"
     assert "JUDGETREE_QA_LOG" in caplog.text
+
+
+@pytest.mark.parametrize("log", ["~no-such-user-here/qa.jsonl", "a\0b.jsonl"])
+def test_log_under_an_impossible_name_is_a_warning(
+    llm: TalkingLLM, tmp_path: Path, caplog: pytest.LogCaptureFixture, log: str
+) -> None:
+    with open_conversations(tmp_path, llm, settings=settings_in(tmp_path, qa_log=log)) as talks:
+        assert talks.conversation("s").ask(CLASS).answer == "Delta"
+    assert "JUDGETREE_QA_LOG" in caplog.text
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_pipe_that_nobody_reads_is_a_warning(llm: TalkingLLM, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with open_conversations(tmp_path, llm, settings=settings_in(tmp_path, qa_log=str(tmp_path / "pipe"))) as talks:
+        assert talks.conversation("s").ask(CLASS).answer == "Delta"
+    assert "JUDGETREE_QA_LOG" in caplog.text
+
+
+def a_turn(llm: TalkingLLM, folder: Path) -> QaPair:
+    with open_conversations(folder, llm, settings=settings_in(folder)) as talks:
+        turn = talks.conversation("s").ask(CLASS).turn
+    assert turn is not None
+    return turn
+
+
+def test_line_that_was_cut_off_is_a_warning_and_leaves_the_next_one_whole(
+    llm: TalkingLLM, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    resource = pytest.importorskip("resource", reason="needs limits of file sizes")
+    log, turn = tmp_path / "qa.jsonl", a_turn(llm, tmp_path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        asyncio.run(log_turn(str(log), "monday", turn))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "took 100 of" in caplog.text
+    asyncio.run(log_turn(str(log), "monday", turn))
+    cut_off, whole = log.read_text().splitlines()
+    assert len(cut_off) == 100
+    assert json.loads(whole)["question"] == CLASS
