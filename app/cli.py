@@ -9,6 +9,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -28,7 +29,7 @@ from .commands.settings import settings
 from .commands.threads import threads
 from .commands.tree import tree
 from .terminal.exit_status import report
-from .terminal.terminal import prepare_streams
+from .terminal.terminal import prepare_streams, say
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -113,8 +114,36 @@ class _RedactingFormatter(logging.Formatter):
         return starred(super().format(record), self._secrets)
 
 
+class _Remarks(logging.Handler):
+    """Prints warnings as remarks on standard error, without secrets."""
+
+    arguments: Sequence[str] = ()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from ..modules.redaction import starred
+
+        with suppress(OSError):  # standard error may be closed; what warns goes on
+            say(starred(record.getMessage(), _secrets(self.arguments)), style="yellow")
+
+
+_REMARKS = _Remarks(logging.WARNING)
+_SAID = (
+    "graphs.conversation.qa_log",
+    "graphs.conversation.turn.history",
+    "graphs.conversation.turn.saving",
+    "modules.calls.transcript_writer",
+)
+"""Modules whose warnings no command reports: something that was asked for is not kept."""
+
+
 def _set_up_logging(arguments: Sequence[str], *, debug: bool) -> None:
-    """Log to standard error under ``debug``; silence libraries otherwise, since commands report what matters."""
+    """Log to standard error under ``debug``; otherwise only the warnings that no command reports."""
+    _REMARKS.arguments = arguments
+    for name in _SAID:
+        logger = logging.getLogger(f"judgetree.{name}")
+        logger.removeHandler(_REMARKS)
+        if not debug:
+            logger.addHandler(_REMARKS)
     if debug:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(_RedactingFormatter("%(levelname)s %(name)s: %(message)s", secrets=_secrets(arguments)))

@@ -181,3 +181,14 @@ def test_a_mistake_ends_a_pipe_with_its_remedy(
     assert done.status == 2
     assert HELP not in done.out
     assert advice in done.err
+
+
+def test_a_log_that_cannot_be_written_is_told(chat: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (folder := tmp_path / "sk-hunter22").mkdir()
+    monkeypatch.setenv("OPENAI_API_KEY", folder.name)
+    monkeypatch.setenv("JUDGETREE_QA_LOG", str(folder))
+    for _ in range(2):
+        done = chat(FIRST)
+        assert (done.status, done.out) == (0, "the drum\n")
+        assert done.err.count("The turn is missing in the log of questions (JUDGETREE_QA_LOG)") == 1
+        assert folder.name not in done.err
