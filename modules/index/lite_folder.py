@@ -5,7 +5,8 @@ others through a Unix socket in a directory that only this user can enter; no po
 times a second whether the lock is free. When the serving process ends or is killed, one of them takes the folder over
 and serves it at the same socket, where the clients of all find it again: pymilvus repeats a call whose server is away.
 
-Where there are no Unix sockets (Windows), or the path of one would be too long, a folder serves one process at a time.
+Where there are no Unix sockets (Windows), or the path of one would be too long or hold ``%``, ``?`` or ``#``, a folder
+serves one process at a time.
 """
 
 from __future__ import annotations
@@ -81,10 +82,7 @@ class OpenFolder:
 
         With ``loaded`` all collections can be searched at once, as users of the former server expect.
         """
-        import grpc  # noqa: PLC0415 - takes a second to import
         from milvus_lite import DataDirLockedError, MilvusLite  # noqa: PLC0415 - only there with Lite
-        from milvus_lite.adapter.grpc.servicer import MilvusServicer  # noqa: PLC0415
-        from pymilvus.grpc_gen import milvus_pb2_grpc  # noqa: PLC0415
 
         with self._taking:
             if self._closed.is_set():
@@ -93,19 +91,29 @@ class OpenFolder:
                 db = MilvusLite(str(self.path))
             except DataDirLockedError:
                 return False
-            for name in db.list_collections() if loaded else ():
-                db.get_collection(name).load()
-            sizes = [(f"grpc.max_{way}_message_length", _MESSAGE_BYTES) for way in ("receive", "send")]
-            server = grpc.server(ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="milvus-lite"), options=sizes)
-            milvus_pb2_grpc.add_MilvusServiceServicer_to_server(MilvusServicer(db), server)
-            port = server.add_insecure_port(self.address or "127.0.0.1:0")
-            server.start()
-            self._db, self._server = db, server
-            if self.address:
-                _publish(self.path, self.address)
-            else:
-                self.address = f"http://127.0.0.1:{port}"
+            try:
+                self._serve(db, loaded=loaded)
+            except BaseException:
+                db.close()  # else the lock stays with a process that serves nobody
+                raise
             return True
+
+    def _serve(self, db: MilvusLite, *, loaded: bool) -> None:
+        import grpc  # noqa: PLC0415 - takes a second to import
+        from milvus_lite.adapter.grpc.servicer import MilvusServicer  # noqa: PLC0415 - only there with Lite
+        from pymilvus.grpc_gen import milvus_pb2_grpc  # noqa: PLC0415
+
+        for name in db.list_collections() if loaded else ():
+            db.get_collection(name).load()
+        sizes = [(f"grpc.max_{way}_message_length", _MESSAGE_BYTES) for way in ("receive", "send")]
+        server = grpc.server(ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="milvus-lite"), options=sizes)
+        milvus_pb2_grpc.add_MilvusServiceServicer_to_server(MilvusServicer(db), server)
+        port = server.add_insecure_port(self.address or "127.0.0.1:0")
+        if self.address:
+            _publish(self.path, self.address)
+        server.start()
+        self.address = self.address or f"http://127.0.0.1:{port}"
+        self._db, self._server = db, server
 
     def follow(self) -> None:
         """Take the folder over when the process that serves it is gone."""
@@ -271,7 +279,10 @@ def _new_address(path: Path) -> str:
             f"{folder} is open to other users, so that no socket is put there. Remove it, chmod 700 it, or set TMPDIR "
             "to another folder."
         )
-    return f"unix:{folder / name}" if len(os.fsencode(folder / name)) <= _MOST_SOCKET_BYTES else ""
+    place = str(folder / name)
+    # gRPC reads the path as that of an address: it decodes %20, and cuts off what follows "?" or "#".
+    is_possible = len(os.fsencode(place)) <= _MOST_SOCKET_BYTES and not set("%?#") & set(place)
+    return f"unix:{place}" if is_possible else ""
 
 
 def _is_private(folder: Path) -> bool:
@@ -282,6 +293,8 @@ def _is_private(folder: Path) -> bool:
 
 
 def _publish(path: Path, address: str) -> None:
+    if _published(path) == address:  # one that takes over writes nothing, since the disk may be full
+        return
     half = path / f"{SOCKET_FILE}.{os.getpid()}"
     half.write_text(address, encoding="utf-8")
     half.replace(path / SOCKET_FILE)

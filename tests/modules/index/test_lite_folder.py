@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,6 +128,28 @@ def test_a_directory_for_sockets_that_others_can_enter_is_refused(
     (tmp_path / f"judgetree-{os.getuid()}").mkdir(mode=0o755)
     with pytest.raises(CollectionError, match=r"open to other users.*chmod 700"):
         connect(str(tmp_path / "own.db"))
+
+
+def test_a_folder_that_could_not_be_served_is_free_again(tmp_path: Path) -> None:
+    held = connect(str(tmp_path / "own.db"))
+    held.close()
+    socket_path = Path(held.address.removeprefix("unix:"))
+    socket_path.mkdir()  # nothing can listen there
+    with pytest.raises(CollectionError, match="cannot open"):
+        connect(str(tmp_path / "own.db"))
+    assert lock_holder(tmp_path / "own.db" / "LOCK") is None
+    socket_path.rmdir()
+    connect(str(tmp_path / "own.db")).close()
+
+
+@pytest.mark.parametrize("name", ["a%20b", "a#b", "a?b", "a b", "ä"])
+def test_a_directory_for_sockets_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    with tempfile.TemporaryDirectory(suffix=name) as folder:  # tmp_path may be too long
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        held = connect(str(tmp_path / "own.db"))
+        assert held.address.startswith("http://" if set("%?#") & set(name) else "unix:")
+        assert held.client.list_collections(timeout=10) == []
+        held.close()
 
 
 def test_a_copied_folder_has_a_socket_of_its_own(tmp_path: Path) -> None:
