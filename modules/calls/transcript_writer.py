@@ -143,21 +143,27 @@ class TranscriptWriter:
 
     def _statements(self, taken: _Taken) -> list[Statement]:
         key = call_key_of(taken.record["call_id"])
-        # Before they become JSON, whose escapes would hide where a word begins.
+        # Before they become JSON, whose escapes would hide where a word begins, and whose signs may look like a secret.
         record = {**taken.record, "error": self._starred(taken.record["error"])}
-        reply = taken.reply and replace(
-            taken.reply, text=self._starred(taken.reply.text), thinking=self._starred(taken.reply.thinking)
-        )
+        reply = taken.reply and self._starred_reply(taken.reply)
         _, packed_record = packed(json.dumps(record, separators=(",", ":"), ensure_ascii=False))
         row = (key, taken.root, taken.owner, packed_record)
         statements: list[Statement] = [(_INSERT.format("transcripts", "?, ?, ?, ?"), row)]
         for place, part in enumerate(parts_of(taken.messages, taken.options, reply)):
-            digest, content = self._packed(part.text)
+            digest, content = packed(part.text) if part.is_json else self._packed(part.text)
             statements += [
                 (_INSERT.format("transcript_parts", "?, ?, ?, ?"), (key, place, part.role, digest)),
                 (_INSERT.format("transcript_texts", "?, ?"), (digest, content)),
             ]
         return statements
+
+    def _starred_reply(self, reply: Completion) -> Completion:
+        return Completion(
+            text=self._starred(reply.text),
+            thinking=self._starred(reply.thinking),
+            finish_reason=self._starred(reply.finish_reason),
+            first_token=tuple(replace(token, token=self._starred(token.token)) for token in reply.first_token),
+        )
 
     def _starred(self, text: str) -> str:
         return without_secrets(starred(text, self._secrets)) if text else text

@@ -81,6 +81,7 @@ class Part:
     role: str
     """Role of the message, "options" or "reply"."""
     text: str
+    is_json: bool = False
 
 
 def options_of(options: CallOptions) -> Mapping[str, JsonValue]:
@@ -94,9 +95,11 @@ def parts_of(messages: Sequence[Message], options: CallOptions, reply: Completio
     for role, text in messages:
         yield Part(role=role, text=text)
     if changed := options_of(options):
-        yield Part(role=_OPTIONS, text=json.dumps(changed, sort_keys=True, default=dict, ensure_ascii=False))
+        options_text = json.dumps(changed, sort_keys=True, default=dict, ensure_ascii=False)
+        yield Part(role=_OPTIONS, text=options_text, is_json=True)
     if reply is not None:
-        yield Part(role=_REPLY, text=json.dumps(asdict(reply), separators=(",", ":"), ensure_ascii=False))
+        reply_text = json.dumps(asdict(reply), separators=(",", ":"), ensure_ascii=False)
+        yield Part(role=_REPLY, text=reply_text, is_json=True)
 
 
 def packed(text: str) -> tuple[bytes, bytes]:

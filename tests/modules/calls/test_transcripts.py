@@ -117,6 +117,21 @@ def test_prompts_alone_are_kept_without_replies(tmp_path: Path) -> None:
     assert (len(call.transcript.messages), call.transcript.reply) == (2, None)
 
 
+@pytest.mark.parametrize("secret", ["text", "0", "{", "first_token"])
+def test_a_secret_that_looks_like_json_damages_no_transcript(tmp_path: Path, secret: str) -> None:
+    place, ids = at(tmp_path / "calls.sqlite"), []
+    token = TokenLogprob(token="@", logprob=-0.25)
+    reply = Completion(text="see https://a.example", thinking="no", finish_reason="stop", first_token=(token,))
+
+    async def life(writer: TranscriptWriter) -> None:
+        ids.append(kept(writer, f"Say {secret} .", reply=reply, options=CallOptions(temperature=0.5)))
+
+    in_a_life(place, life, secrets=(secret,))
+    [call] = place.read(ids)
+    assert call.transcript.messages == (("system", "Say *** ."),)
+    assert (call.transcript.reply, call.transcript.options) == (reply, {"temperature": 0.5})
+
+
 def test_secrets_are_in_no_file(tmp_path: Path) -> None:
     place, ids = at(tmp_path / "calls.sqlite"), []
     key, password = "planted-key-7731", "hunter2-and-more"
