@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -32,6 +31,7 @@ from ...modules.prompts.reading import GivenPrompts, load_prompts
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.settings import Record, without_secrets
 from ...modules.tools.factory import check_tools
+from ...modules.yaml_files import read_yaml
 from ..datasets.questions import Dataset
 from ..datasets.registry import OWN_QUESTIONS
 from ..datasets.rows import with_digests
@@ -326,10 +326,7 @@ def experiment_keys(path: Path | None = None, **overrides: object) -> dict[str, 
 
 
 def _mapping_in(path: Path) -> Mapping[str, object]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"The experiment {path} cannot be read: {error}. Give a YAML file.") from error
+    content = read_yaml(path, what="experiment")
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise SettingsError(f"The experiment {path} is not a mapping. Write one `key: value` a line.")
     return content

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, PositiveInt, TypeAdapter, ValidationError
 
 from ..calls.prompts import Prompt, Prompts
 from ..errors import SettingsError, faults_of
 from ..formats import FORMAT_KEY, check_text, format_of, refuse_other_format
+from ..yaml_files import read_yaml
 from .table import PROMPTS
 
 GivenPrompts = Prompts | Mapping[str, object] | Path | str | None
@@ -156,26 +156,9 @@ def _nearest(word: str, allowed: Iterable[str]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-class _Loader(yaml.SafeLoader):
-    """A loader that refuses a key that stands twice, of which YAML would keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        seen: set[object] = set()
-        for key, _ in node.value:
-            name = key.value if isinstance(key, yaml.ScalarNode) else key
-            if name in seen:
-                problem = f"the key {name!r} stands twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(name)
-        return super().construct_mapping(node, deep)
-
-
 def _mapping_in(file: Path) -> Mapping[str, object]:
     example = f"`{FORMAT_KEY}: {format_of('prompts')}` and the name of a prompt with its texts below it"
-    try:
-        content = yaml.load(file.read_text(encoding="utf-8"), _Loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise SettingsError(f"The prompts in {file} cannot be read: {error}. Give a YAML file.") from error
+    content = read_yaml(file, what="prompts in")
     if not isinstance(content, dict):
         raise SettingsError(f"The prompts in {file} are no mapping. Write {example}.")
     if FORMAT_KEY not in content:
