@@ -195,7 +195,7 @@ def _named(header: Sequence[object], cells: Sequence[object]) -> list[tuple[obje
             f"it has {len(cells)} cells, and the first row names {len(header)} columns. Put a text that holds the "
             "separator between quotes"
         )
-    return [*zip(header, cells, strict=False)]
+    return [*zip(header, [*cells, *[None] * (len(header) - len(cells))], strict=False)]
 
 
 def _csv(path: Path, names: Collection[str]) -> Iterator[Sequence[object]]:
@@ -224,7 +224,9 @@ def _workbook(path: Path) -> Iterator[Sequence[object]]:
     try:
         workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
-            yield from workbook.worksheets[0].iter_rows(values_only=True)
+            sheet = workbook.worksheets[0]
+            sheet.reset_dimensions()  # some programs write a range that is too small, and what is outside would be lost
+            yield from sheet.iter_rows(values_only=True)
         finally:
             workbook.close()
     except Exception as error:  # a broken file may raise anything

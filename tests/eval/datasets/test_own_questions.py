@@ -1,8 +1,10 @@
 """Question files of one's own: every format, usual and own column names, answers known or not, gold documents."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 import pandas as pd
 import pytest
@@ -45,6 +47,20 @@ WRITERS: dict[str, tuple[str, Callable[[Path], None]]] = {
 
 def shown(question: EvalQuestion) -> tuple[str, str, tuple[str, ...], bool]:
     return question.id, question.question, question.answers, question.answers_known
+
+
+@pytest.mark.parametrize("claimed", ["A1", "A1:B3", "A1:D2", "A1:Z99"])
+def test_a_workbook_whose_range_is_wrong_loses_nothing(tmp_path: Path, claimed: str) -> None:
+    frame().to_excel(tmp_path / "q.xlsx", index=False)
+    with ZipFile(tmp_path / "q.xlsx") as right, ZipFile(tmp_path / "wrong.xlsx", "w") as wrong:
+        for name in right.namelist():
+            wrong.writestr(name, re.sub(rb'(?<=<dimension ref=")[^"]*', claimed.encode(), right.read(name)))
+    dataset = load_own_questions(tmp_path / "wrong.xlsx", columns={"id": "Nr", "type": "type"})
+    assert [(each.id, each.question, each.type) for each in dataset.questions] == [
+        ("7", ROWS[0][1], "fact"),
+        ("8", ROWS[1][1], ""),
+        ("9", ROWS[2][1], "unanswerable"),
+    ]
 
 
 @pytest.mark.parametrize("name", WRITERS)
