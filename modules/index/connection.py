@@ -71,8 +71,13 @@ _REMEDIES = (
 _OTHER_REMEDY = "Look into the server's log, and check that it is Milvus 2.5 or newer."
 
 
+READ_TIMEOUT_S = 120.0
+"""Seconds for a call that only reads; a server that was suspended, as by Ctrl-Z, would be waited for without end."""
+_READS = ("describe_collection", "describe_index", "get", "has_collection", "list_collections", "query")
+
+
 def explained(client: MilvusClient) -> MilvusClient:
-    """Return a client that raises ``MilvusFailure`` for every error of Milvus and of the connection."""
+    """Return a client that raises ``MilvusFailure`` for every error, and for a read that takes ``READ_TIMEOUT_S``."""
     return cast("MilvusClient", _ExplainedClient(client))
 
 
@@ -104,10 +109,12 @@ class _ExplainedClient:
         if not callable(found):
             return found
 
+        limits = {"timeout": READ_TIMEOUT_S} if name in _READS else {}
+
         @functools.wraps(found)
         def call(*args: object, **options: object) -> object:
             with milvus_errors(name.replace("_", " ")):
-                return found(*args, **options)
+                return found(*args, **{**limits, **options})
 
         return call
 

@@ -6,13 +6,15 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import grpc
 import pytest
+from pymilvus import MilvusClient
 from pymilvus.exceptions import MilvusException
 
 from judgetree.modules.errors import MilvusFailure
-from judgetree.modules.index.connection import MilvusConnection, milvus_errors
+from judgetree.modules.index.connection import READ_TIMEOUT_S, MilvusConnection, explained, milvus_errors
 from judgetree.modules.index.index import Index
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
 
@@ -60,3 +62,20 @@ def test_a_server_that_dies_while_it_is_used_is_named(tmp_path: Path) -> None:
             for use in (index.get_index_done, index.content_digest, index.collections):
                 with pytest.raises(MilvusFailure, match="Check that the server runs"):
                     use()
+
+
+class _Silent:
+    """A client that says how long it would wait."""
+
+    def query(self, name: str, *, timeout: float | None = None) -> tuple[str, float | None]:
+        return name, timeout
+
+    def flush(self, name: str, *, timeout: float | None = None) -> tuple[str, float | None]:
+        return name, timeout
+
+
+def test_a_read_waits_for_a_suspended_server_for_a_while_only() -> None:
+    client = explained(cast(MilvusClient, _Silent()))
+    assert client.query("docs") == ("docs", READ_TIMEOUT_S)
+    assert client.query("docs", timeout=5) == ("docs", 5)
+    assert client.flush("docs") == ("docs", None)
