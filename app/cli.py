@@ -131,6 +131,7 @@ _SAID = (
     "graphs.conversation.qa_log",
     "graphs.conversation.turn.history",
     "graphs.conversation.turn.saving",
+    "graphs.rag.telemetry",
     "modules.calls.transcript_writer",
 )
 """Modules whose warnings no command reports: something that was asked for is not kept."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -106,7 +108,10 @@ def open_exporter() -> SpanExporter:
 
 
 class TelemetrySender:
-    """Sends trees one after the other in a thread of its own. What cannot be sent costs a warning, and no question."""
+    """Sends trees one after the other in a thread of its own. What cannot be sent costs a warning, and no question.
+
+    A collector that is down takes ten seconds a tree: those that were handed over meanwhile are left out.
+    """
 
     def __init__(self, exporter: SpanExporter | None = None) -> None:
         """Send to an exporter; None opens that of the standard variables.
@@ -116,18 +121,26 @@ class TelemetrySender:
         """
         self._exporter = exporter or open_exporter()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="telemetry")
+        self._failed_at = -math.inf
+        self._left_out = 0
 
     def send(self, tree: SearchTree) -> Future[None]:
         """Send a tree some time later; it returns at once."""
-        return self._thread.submit(self._send, tree)
+        return self._thread.submit(self._send, tree, time.monotonic())
 
     def close(self) -> None:
-        """Wait until all trees are sent, and close the exporter."""
+        """Wait until all trees are sent or left out, and close the exporter."""
         self._thread.shutdown(wait=True)
         self._exporter.shutdown()
+        if self._left_out:
+            logger.warning("%d more traces were not sent. Later: judgetree tree ID --otlp", self._left_out)
 
-    def _send(self, tree: SearchTree) -> None:
+    def _send(self, tree: SearchTree, given_at: float) -> None:
+        if given_at <= self._failed_at:
+            self._left_out += 1
+            return
         try:
             send_tree(tree, self._exporter)
         except Exception as error:  # noqa: BLE001 - the answer matters more than its trace
+            self._failed_at = time.monotonic()
             logger.warning("The trace of %s was not sent: %s", tree.root.thread_id, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -163,6 +164,31 @@ def test_a_collector_that_refuses_is_reported_and_costs_no_question(
     sender.send(tree)
     sender.close()
     assert "The trace of t was not sent" in caplog.text
+
+
+class Slow(Refusing):
+    """Refuses the first tree after the others have been handed over."""
+
+    def __init__(self) -> None:
+        self.others_wait = threading.Event()
+        self.asked = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.asked += 1
+        assert self.others_wait.wait(10)
+        return super().export(spans)
+
+
+def test_trees_that_wait_for_a_dead_collector_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tree, exporter = asked(tmp_path), Slow()
+    sender = TelemetrySender(exporter)
+    first, *_ = [sender.send(tree) for _ in range(5)]
+    exporter.others_wait.set()
+    first.result()
+    sender.send(tree).result()
+    sender.close()
+    assert exporter.asked == 2, "the first, and the one after its failure"
+    assert "4 more traces were not sent. Later: judgetree tree ID --otlp" in caplog.text
 
 
 def test_a_session_sends_each_question_to_the_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
