@@ -37,8 +37,9 @@ class _Loader(yaml.SafeLoader):
             raise yaml.YAMLError(f"it holds more than {_MOST_VALUES:,} values, with those that its aliases repeat")
         return node
 
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
+    # The stub takes the anchor for a mapping.
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:  # type: ignore[override]
+        node = super().compose_mapping_node(anchor)  # type: ignore[arg-type]
         names = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         if twice := [name for name, count in names.items() if count > 1]:
             raise yaml.composer.ComposerError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
