@@ -149,6 +149,11 @@ def command_to_return(name: str, options: Mapping[str, object]) -> str:
     rest = {option: value for option, value in options.items() if option not in _NOT_REPEATED}
     for option, value in {"c": options.get("collection"), "conversation": name, **rest}.items():
         flag = f"-{option}" if len(option) == 1 else f"--{option.replace('_', '-')}"
-        if value is not None and value is not False:
-            words += [flag] if value is True else [flag, without_secrets(str(value))]
+        if option == "thinking" and value is False:
+            words.append("--no-thinking")
+        elif value is not None and value is not False:
+            given = value if isinstance(value, tuple | list) else [value]
+            words += (
+                [flag] if value is True else [word for each in given for word in (flag, without_secrets(str(each)))]
+            )
     return shlex.join(words)

@@ -192,3 +192,13 @@ def test_a_log_that_cannot_be_written_is_told(chat: Cli, monkeypatch: pytest.Mon
         assert (done.status, done.out) == (0, "the drum\n")
         assert done.err.count("The turn is missing in the log of questions (JUDGETREE_QA_LOG)") == 1
         assert folder.name not in done.err
+
+
+def test_the_way_back_repeats_tools_and_thinking(chat: Cli) -> None:
+    options = ("-c", COLLECTION, "--system", "react", "--topk", "2", "--tool", "calculator", "--no-thinking")
+    line = next(line for line in chat(FIRST, options=options).err.splitlines() if line.startswith("come back: "))
+    assert set(zip(line.split(), [*line.split()[1:], ""], strict=True)) >= {
+        ("--system", "react"),
+        ("--tool", "calculator"),
+    }
+    assert line.count("calculator") == line.count("--no-thinking") == 1
