@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_serializer, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from .addresses import Address
@@ -18,6 +19,7 @@ HOME_NAME = ".judgetree"
 Durability = Literal["sync", "async", "exit"]
 Record = Literal["full", "prompts", "none"]
 """Which texts of a model call are kept: its messages and its reply, its messages alone, or none."""
+_SWITCH = {"": None, "on": True, "off": False, "true": True, "false": False, "1": True, "0": False}
 Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
@@ -171,10 +173,20 @@ class Settings(BaseSettings):
     )
     max_kept_chunks: int = Field(default=6, ge=0, description="Chunks of earlier turns that it looks at; 0: none.")
 
-    @field_validator("prompts", "thinking", mode="before")
+    @field_validator("prompts", mode="before")
     @classmethod
-    def _read_empty(cls, value: object) -> object:
-        return None if value == "" else value
+    def _read_empty(cls, file: object) -> object:
+        return None if file == "" else file
+
+    @field_validator("thinking", mode="before")
+    @classmethod
+    def _read_switch(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        word = value.strip().lower()
+        if word not in _SWITCH:
+            raise PydanticCustomError("switch", "Input should be on, off or empty")
+        return _SWITCH[word]
 
     @field_validator("home")
     @classmethod

@@ -30,7 +30,7 @@ from .attempts import Attempts, EndpointFailure, endpoint_failure, redacted_line
 from .call_gate import CallGate
 from .openai_client import ReasoningChatOpenAI, was_not_streamed
 from .rate_limit import RateLimit, estimated_tokens
-from .request_params import LEAVE_OUT_THINKING, must_stream, request_params, with_thinking_remedy
+from .request_params import LEAVE_OUT_THINKING, must_stream, request_params, with_hints
 from .stop_texts import StopTexts
 
 __all__ = [
@@ -202,11 +202,12 @@ class EndpointLLM:
     async def _attempt_all(
         self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
     ) -> Completion:
+        base_url = self.base_url
         request = _Request(
             prompt=list(messages),
-            params=request_params(options, self.base_url),
+            params=request_params(options, base_url),
             stop=(*self._chat.own_stops, *options.stop),
-            is_streamed=listeners.present or must_stream(options, self.base_url),
+            is_streamed=listeners.present or must_stream(options, base_url),
         )
         tokens = estimated_tokens(messages, options.max_tokens) if self._rates.counts_tokens else 0
         started, used = 0.0, None
@@ -238,7 +239,8 @@ class EndpointLLM:
 
     async def _back_off(self, error: Exception, attempts: Attempts, options: CallOptions) -> ModelCallError | None:
         """Wait before the next attempt; return the error to raise if there is none."""
-        found, asked_s = with_thinking_remedy(endpoint_failure(error), options), retry_after_s(error)
+        found = with_hints(endpoint_failure(error), options, is_chat=not self._chat.style)
+        asked_s = retry_after_s(error)
         would_repeat = isinstance(error, _CutOff | ReplyTooLong)
         wait_s = attempts.wait_s(replace(found, is_final=found.is_final or would_repeat), asked_s=asked_s)
         failure = self._failure(error, found, attempts)

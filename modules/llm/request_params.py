@@ -15,6 +15,7 @@ _OLLAMA_PORT = 11434
 _DASHSCOPE_HOST, _DASHSCOPE_PATH = ".aliyuncs.com", "/compatible-mode/"
 LEAVE_OUT_THINKING = "Leave out thinking (JUDGETREE_THINKING, --thinking) for it."
 _REFUSALS = frozenset({400, 422})
+_NOT_FOUND = 404
 
 
 def request_params(options: CallOptions, base_url: str) -> dict[str, Any]:
@@ -51,11 +52,14 @@ def must_stream(options: CallOptions, base_url: str) -> bool:
     return options.thinking is True and _is_dashscope(urlsplit(base_url))
 
 
-def with_thinking_remedy(failure: EndpointFailure, options: CallOptions) -> EndpointFailure:
-    """Add to a refusal that the model may not let its thinking be switched, where that was asked for."""
-    if options.thinking is None or failure.status not in _REFUSALS:
+def with_hints(failure: EndpointFailure, options: CallOptions, *, is_chat: bool) -> EndpointFailure:
+    """Add to a refusal that the model may not let its thinking be switched, or may have no chat."""
+    if failure.status == _NOT_FOUND and is_chat:
+        hint = "or write completion: before it if it completes texts and has no chat"
+    elif options.thinking is not None and failure.status in _REFUSALS:
+        hint = "or leave out thinking (JUDGETREE_THINKING), which this model may not let be switched"
+    else:
         return failure
-    hint = "or leave out thinking (JUDGETREE_THINKING), which this model may not let be switched"
     return replace(failure, remedy=f"{failure.remedy}, {hint}")
 
 

@@ -66,8 +66,9 @@ class StopTexts:
         self._are_sent = False
 
     def _may_refuse(self, error: Exception) -> bool:
-        status = getattr(error, "status_code", None)
-        return status in _STATUSES if status else isinstance(error, self._refusals)
+        statuses = (getattr(error, name, None) for name in ("status_code", "code"))  # Google's have a code
+        status = next((each for each in statuses if isinstance(each, int)), None)
+        return isinstance(error, self._refusals) if status is None else status in _STATUSES
 
 
 def _has_answer(message: AIMessage) -> bool:

@@ -194,6 +194,7 @@ def test_wrong_value_of_a_secret_is_not_echoed(value: object) -> None:
         ("timeout_s", "inf", "finite"),
         ("retries", "-1", "greater than or equal to 0"),
         ("durability", "sometimes", "'sync', 'async' or 'exit'"),
+        ("thinking", "maybe", "on, off or empty"),
     ],
 )
 def test_wrong_value_names_the_variable_the_value_and_what_is_allowed(
@@ -204,6 +205,12 @@ def test_wrong_value_names_the_variable_the_value_and_what_is_allowed(
         load_settings()
     for part in (f"JUDGETREE_{name.upper()}", allowed, repr(value), ".env"):
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(("value", "thinking"), [("on", True), ("Off", False), ("", None), ("0", False)])
+def test_thinking_is_a_switch(value: str, thinking: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGETREE_THINKING", value)
+    assert load_settings().thinking is load_settings(thinking=value).thinking is thinking
 
 
 def test_all_wrong_values_are_told_at_once() -> None:

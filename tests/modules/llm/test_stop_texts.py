@@ -107,12 +107,18 @@ def test_openai_takes_four_stop_texts(raw: RawEndpoint) -> None:
     assert sent_stops(raw) == [list("ABCD")]
 
 
+class InvalidArgument(Exception):
+    code = 400
+
+
 class Choosy(Answering):
     """Refuses stop texts."""
 
+    refusal: Any = None
+
     def _generate(self, messages: Any, stop: list[str] | None = None, *_: Any, **__: Any) -> Any:
         if stop:
-            raise ValueError("stop is not permitted")
+            raise self.refusal
         return super()._generate(messages)
 
 
@@ -125,4 +131,5 @@ def test_langchain_models_get_stop_texts_and_are_cut(server: ScriptedServer, str
         llm = from_langchain(openai_at(server.base_url))
         assert [ask_langchain(llm, heard=heard, stop=STOP).text for _ in range(2)] == [ACTION, ACTION], behaviour
         assert heard is None or not any("Obs" in text for text in heard)
-    assert ask_langchain(from_langchain(Choosy(says=AIMessage(REPLY))), stop=STOP).text == ACTION
+    for refusal in (ValueError("stop is not permitted"), InvalidArgument("no stop here")):
+        assert ask_langchain(from_langchain(Choosy(says=AIMessage(REPLY), refusal=refusal)), stop=STOP).text == ACTION

@@ -10,7 +10,7 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from judgetree import from_langchain
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, call_key
-from judgetree.modules.errors import ModelRequestError, SettingsError
+from judgetree.modules.errors import ModelRequestError, ModelSetupError, SettingsError
 from judgetree.modules.llm.request_params import must_stream, request_params
 from judgetree.modules.llm.tuned import tuned
 from judgetree.modules.llm.wrapper import temperature_of, thinking_of
@@ -82,3 +82,9 @@ def test_langchain_model_is_set_where_it_is_made() -> None:
         tuned(llm, thinking=True)
     with pytest.raises(SettingsError, match="switch its thinking where it is made"):
         ask_langchain(llm, thinking=False)
+
+
+def test_model_without_a_chat_is_told_of_the_other_endpoint(raw: RawEndpoint) -> None:
+    raw.will_send((404, {}, json.dumps({"error": {"message": "This is not a chat model"}})))
+    with pytest.raises(ModelSetupError, match=r"This is not a chat model.*or write completion: before it"):
+        ask(llm_at(raw.base_url))
