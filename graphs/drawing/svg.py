@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -18,6 +19,7 @@ SVG = "http://www.w3.org/2000/svg"
 XLINK_TITLE = "{http://www.w3.org/1999/xlink}title"
 FONT_STACK = f"{FONT}, Arial, 'Liberation Sans', 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
 RENDER_TIMEOUT_S = 120
+_NODESEP = re.compile(r"nodesep=([\d.]+)")
 
 
 @functools.cache
@@ -61,7 +63,8 @@ def render_png(dot: str) -> bytes:
     return _render(dot, "png")
 
 
-def _render(dot: str, form: str) -> bytes:
+def _render(dot: str, form: str, *, layouts: int = 4) -> bytes:
+    """Run Graphviz, which cannot route an edge of some layouts: ``layouts`` are tried, each wider than the last."""
     renderer = find_renderer()
     if renderer is None:
         raise DependencyError(
@@ -75,6 +78,9 @@ def _render(dot: str, form: str) -> bytes:
         )
     except (OSError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()[-300:]
+        if layouts > 1 and "Pshortestpath failed" in said:
+            wider = _NODESEP.sub(lambda match: f"nodesep={1.15 * float(match[1]):.4f}", dot)
+            return _render(wider, form, layouts=layouts - 1)
         raise DependencyError(
             f"{renderer} could not draw the picture ({error}{': ' if said else ''}{said}). "
             "Try another Graphviz, or to_html()."

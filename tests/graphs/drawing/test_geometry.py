@@ -23,3 +23,7 @@ def test_collisions_are_found() -> None:
     svg = random_tree(1).to_svg()
     moved = svg.replace('x="', 'x="9')
     assert any("leaves" in found for found in collisions(moved))
+
+
+def test_a_layout_whose_edges_cannot_be_routed_is_made_wider() -> None:
+    assert not collisions(random_tree(166).to_svg(direction="down"))
