@@ -64,6 +64,7 @@ def _as_chat_logprobs(given: Mapping[str, Any] | None) -> Mapping[str, Any] | No
     content = [
         {"token": token, "logprob": logprob, "top_logprobs": _ranked(top or {})}
         for token, logprob, top in zip(given["tokens"], given["token_logprobs"], likeliest, strict=True)
+        if top or logprob is not None
     ]
     return {"content": content}
 

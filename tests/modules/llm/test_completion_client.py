@@ -115,7 +115,7 @@ def test_reply_ends_before_the_next_question_and_is_counted(raw: RawEndpoint, st
     assert (record["prompt_tokens"], record["completion_tokens"], record["estimated"]) == (7, 3, False)
 
 
-@pytest.mark.parametrize("form", ["by token", "of a chat", "none"])
+@pytest.mark.parametrize("form", ["by token", "of a chat", "unknown", "none"])
 def test_logprobs_come_in_the_old_form_or_in_that_of_chats(raw: RawEndpoint, form: str) -> None:
     top = {" no": -2.0, " yes": -0.1}
     logprobs: dict[str, object] | None = {
@@ -125,13 +125,14 @@ def test_logprobs_come_in_the_old_form_or_in_that_of_chats(raw: RawEndpoint, for
                 {"token": " yes", "logprob": -0.1, "top_logprobs": [{"token": t, "logprob": p} for t, p in top.items()]}
             ]
         },
+        "unknown": {"tokens": [" yes"], "token_logprobs": [None], "top_logprobs": [None]},
         "none": None,
     }[form]
     choice = {"index": 0, "text": " yes", "finish_reason": "length", "logprobs": logprobs}
     raw.will_send((200, {}, json.dumps({"id": "1", "model": "m", "choices": [choice]})))
     found = set(ask(text_llm(raw.base_url), max_tokens=1, top_logprobs=2).first_token)
     expected = {TokenLogprob(token=token, logprob=logprob) for token, logprob in top.items()}
-    assert found == (set() if form == "none" else expected)
+    assert found == (expected if form in ("by token", "of a chat") else set())
 
 
 def test_broken_replies_and_refusals_are_the_usual_errors(raw: RawEndpoint) -> None:
