@@ -1,7 +1,7 @@
 """Parts of one's own, by name: an import path such as ``my_pkg.judges:Mine``, a plug-in's name, or an object.
 
 Plug-ins are entry points of the groups ``judgetree.systems``, ``judgetree.judges``, ``judgetree.retrievers``,
-``judgetree.metrics``, ``judgetree.datasets`` and ``judgetree.tools``.
+``judgetree.metrics``, ``judgetree.datasets``, ``judgetree.tools`` and ``judgetree.llms``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .cell_code import cell_code, shape_of
 from .errors import SettingsError, UserError
 from .lasting_text import lasting_text
 
-PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool"]
+PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool", "llm"]
 
 _GIVEN: dict[str, object] = {}
 """The objects that were given in this process, by name."""

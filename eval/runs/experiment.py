@@ -101,7 +101,9 @@ class Experiment(BaseModel):
         description="What is searched in place of the data set's own documents: the name of a collection, or a folder, "
         "written with a slash, such as ./docs.",
     )
-    llm: Address | None = Field(default=None, description="Model that answers, as in JUDGETREE_LLM.")
+    llm: Address | None = Field(
+        default=None, description="Model that answers, as in JUDGETREE_LLM; one of your own as module:name."
+    )
     judge_llm: Address | None = Field(default=None, description="Model that judges, as in JUDGETREE_JUDGE_LLM.")
     embeddings: Address | None = Field(default=None, description="Embedder, as in JUDGETREE_EMBEDDINGS.")
     temperature: float | None = Field(
@@ -176,7 +178,7 @@ class Experiment(BaseModel):
         default=None, min_length=1, description="Columns that the report shows, such as em, f1, all@3; its own choice."
     )
 
-    @field_validator("dataset", "systems", "retriever", "judge", "tools", mode="before")
+    @field_validator("dataset", "systems", "llm", "judge_llm", "retriever", "judge", "tools", mode="before")
     @classmethod
     def _name_objects(cls, given: object) -> object:
         if isinstance(given, Dataset):

@@ -18,8 +18,8 @@ from ...modules.index.file_parsers import LoadLimits
 from ...modules.index.index import Index
 from ...modules.judge.contract import Judge
 from ...modules.judge.factory import create_judge
-from ...modules.llm.cache import CachedLLM, CacheMode, CompletionCache, without_reading
-from ...modules.llm.endpoint import CallGate, ChatLLM, EndpointLLM
+from ...modules.llm.cache import CacheableLLM, CachedLLM, CacheMode, CompletionCache, without_reading
+from ...modules.llm.endpoint import CallGate, ChatLLM
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local
 from ...modules.llm.tuned import tuned
 from ...modules.progress import StageProgress
@@ -216,7 +216,7 @@ class Services:
             self.experiment.judge, llm, spec=settings.judge_spec, settings=settings, prompts=self._prompts
         )
 
-    def _cached(self, llm: EndpointLLM, repeat: int, cache: CacheMode) -> CachedLLM:
+    def _cached(self, llm: CacheableLLM, repeat: int, cache: CacheMode) -> CachedLLM:
         billed_as = f"{LOCAL}{llm.model}" if llm.model in self.local_models else llm.model
         limited = LimitedLLM(llm, self._spending, endpoint=llm.endpoint, billed_as=billed_as)
         return CachedLLM(limited, self._cache, endpoint=llm.endpoint, mode=cache, repeat=repeat)

@@ -84,7 +84,7 @@ class Completion:
 
     text: str
     """The answer, without its thinking, stripped."""
-    thinking: str
+    thinking: str = ""
     """Text in ``<think>`` or in a reasoning field, without tags, stripped; ``""`` if there is none."""
     finish_reason: str
     """"stop", "length" (cut off) or another reason given by the endpoint."""

@@ -7,7 +7,7 @@ import functools
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Literal, Protocol, Unpack
 from weakref import WeakValueDictionary
 
 from ..calls.completion import Completion
@@ -23,6 +23,16 @@ from .wrapper import ChatWrapper
 CacheMode = Literal["off", "read", "write", "refresh", "replay"]
 """``off`` makes every call, ``read`` saves nothing new, ``write`` saves the calls it makes, ``refresh`` saves them in
 place of those saved before the run, ``replay`` makes no calls."""
+
+
+class CacheableLLM(ChatLLM, Protocol):
+    """Protocol of the chat models whose calls can be cached."""
+
+    @property
+    def endpoint(self) -> str:
+        """Name of its endpoint in caches, without secrets; another one gives other answers."""
+        ...
+
 
 _WITHOUT_READING: Mapping[CacheMode, CacheMode] = {"write": "refresh", "read": "off"}
 

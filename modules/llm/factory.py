@@ -11,9 +11,11 @@ from ..background_loop import BackgroundLoop, background_loop
 from ..errors import SettingsError
 from ..progress import StageProgress
 from ..settings import Settings, without_secrets
+from .cache import CacheableLLM
 from .completion_client import TextChatOpenAI
 from .endpoint import CallGate, EndpointLLM
 from .openai_client import open_chat
+from .own import create_own_llm, is_own
 from .rate_limit import RateLimit
 
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
@@ -87,9 +89,10 @@ def _required(key: str, spec: str, variable: str) -> str:
 
 def create_llm(
     spec: str, settings: Settings, gate: CallGate, *, on_progress: StageProgress | None = None
-) -> EndpointLLM:
+) -> CacheableLLM:
     """Return the chat model that ``spec`` names, with retries, rate limits and the shared cap on calls.
 
+    One of one's own, ``module:name`` or a plug-in, keeps its own retries and rate limits (``create_own_llm``).
     ``completion:`` before any other spec asks at ``/completions``, with the messages as one prompt (``one_prompt``).
     ``local:`` joins the model's file at first use and starts the embedded server, which takes seconds, the first time
     minutes; ``on_progress`` receives (done, total, stage).
@@ -99,9 +102,12 @@ def create_llm(
         llm = create_llm("openai:gpt-4o-mini", load_settings(), CallGate(8))
 
     Raises:
-        SettingsError: The spec has another form, names no model, or its endpoint's key is missing.
+        SettingsError: The spec has another form, names no model, or its endpoint's key is missing; or a model of one's
+            own cannot be made.
         DependencyError: ``local:`` without the extra ``local``.
     """
+    if is_own(spec):
+        return create_own_llm(spec, settings, gate, forms=SPEC_FORMS)
     is_text = spec.startswith(_COMPLETION)
     spec = Address(Address(spec).revealed().removeprefix(_COMPLETION)) if is_text else spec
     if is_local(spec):
@@ -126,8 +132,8 @@ def create_llm(
 
 
 def create_judge_llm(
-    reader: EndpointLLM, settings: Settings, gate: CallGate, *, on_progress: StageProgress | None = None
-) -> EndpointLLM:
+    reader: CacheableLLM, settings: Settings, gate: CallGate, *, on_progress: StageProgress | None = None
+) -> CacheableLLM:
     """Return the judging model: ``reader`` itself if the settings name the same model for both.
 
     Raises:

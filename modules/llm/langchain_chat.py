@@ -60,6 +60,11 @@ class LangChainChat:
         """Class, digest of the settings and version, for fingerprints."""
 
     @property
+    def endpoint(self) -> str:
+        """Its name in caches, by class and settings."""
+        return f"langchain:{self.fields}"
+
+    @property
     def why_no_thinking(self) -> str:
         """The reason why thinking cannot be switched here."""
         return (
@@ -91,7 +96,7 @@ class LangChainChat:
             messages,
             options,
             model=self.model,
-            request=call_key(f"langchain:{self.fields}", self.model, messages, options),
+            request=call_key(self.endpoint, self.model, messages, options),
             meter=meter,
             listeners=listeners,
         )

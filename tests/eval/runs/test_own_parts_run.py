@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.types import interrupt
 
@@ -22,6 +23,7 @@ from tests.app.conftest import CHAIN, CHINESE, write_corpus
 
 PARTS = """
 from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.tools import tool
 from langgraph.graph import END, START, StateGraph
 
@@ -61,6 +63,10 @@ def build_twice(**options):
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)
     return RagGraph(builder, system="twice", **options)
+
+
+def answering():
+    return FakeListChatModel(responses=["grey"])
 
 
 @tool
@@ -217,3 +223,18 @@ def test_tools_are_those_of_the_systems_that_use_them(tmp_path: Path, settings: 
         evaluation.run(out=tmp_path / "run", settings=settings, systems=("naive", "react"), **keys)
     with pytest.raises(SettingsError, match="tools: no system uses tools: add react to systems"):
         evaluation.run(out=tmp_path / "other", settings=settings, systems=("naive",), tools=["calculator"], **keys)
+
+
+@pytest.mark.parametrize("given", ["object", "mine:answering"])
+def test_a_model_of_langchain_is_measured_and_paid_once(tmp_path: Path, settings: Settings, given: str) -> None:
+    llm = FakeListChatModel(responses=["grey"]) if given == "object" else given
+    keys = {**KEYS, "systems": ("naive",), "retriever": "mine:OneRung", "llm": llm}
+    report = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    assert report.questions["prediction"].tolist() == ["grey"]
+    assert report.questions["paid_chat_calls"].tolist() == [1]
+    again = evaluation.run(out=tmp_path / "again", settings=settings, **keys)
+    assert again.questions["paid_chat_calls"].tolist() == [0]
+    (tree,) = (tree for _, tree in evaluation.TreeStore(tmp_path / "run").read_all())
+    assert "FakeListChatModel" in tree.fingerprint["reader.model_fields"]
+    with pytest.raises(SettingsError, match=r"holds another run .*llm: "):
+        evaluation.run(out=tmp_path / "run", settings=settings, **{**keys, "llm": settings.llm})

@@ -1,0 +1,113 @@
+"""Chat models of one's own, by import path, plug-in or object, where a spec names a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.language_models import BaseChatModel, BaseLLM
+
+from ..calls.completion import Completion
+from ..calls.growing_text import Listeners, TextListener
+from ..calls.journaled import complete_journaled
+from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
+from ..calls.usage import CallMeter
+from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
+from ..parts import Part, find_part, made, plug_ins, remembered_as, surviving_exit
+from ..settings import Settings
+from .call_gate import CallGate
+from .endpoint import ChatLLM
+from .langchain_chat import LangChainChat
+from .wrapper import ChatWrapper
+
+_SCHEMES = ("openai", "dashscope", "local", "completion", "http", "https")
+
+
+class OwnLLM(ChatWrapper):
+    """A chat model of one's own, whose calls are journaled, so that none is paid twice after a kill."""
+
+    def __init__(self, inner: ChatLLM, part: Part, gate: CallGate) -> None:
+        """``part`` has its name and the digest of its source, ``gate`` caps its simultaneous calls."""
+        super().__init__(inner)
+        self._part = part
+        self._gate = gate
+
+    @property
+    def fields(self) -> str:
+        """Name and source in fingerprints."""
+        return f"{self._part.name} {self._part.source}".rstrip()
+
+    @property
+    def endpoint(self) -> str:
+        """Its name in caches: another version of it is another one."""
+        return f"own:{self.fields}"
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        on_text: TextListener | None = None,
+        on_thinking: TextListener | None = None,
+    ) -> Completion:
+        """Return the journal's reply to the call, or make the call, as ``ChatLLM.complete`` says."""
+
+        async def call(own: CallMeter) -> Completion:
+            async with self._gate:
+                await own.about_to_send()
+                noted = CallMeter(node=own.node, chunk_id=own.chunk_id)
+                try:
+                    with surviving_exit(self._part):
+                        return await self._inner.complete(
+                            messages, meter=noted, options=options, on_text=on_text, on_thinking=on_thinking
+                        )
+                except Exception as error:
+                    if isinstance(error, NoFailure | JudgetreeError):
+                        raise
+                    raise ModelCallError(
+                        f"Model {self._part.name!r} failed: {type(error).__name__}: {error}"
+                    ) from error
+                finally:
+                    own.records.extend(noted.records)
+
+        return await complete_journaled(
+            call,
+            messages,
+            options,
+            model=self.model,
+            request=call_key(self.endpoint, self.model, messages, options),
+            meter=meter,
+            listeners=Listeners(on_text=on_text, on_thinking=on_thinking),
+        )
+
+
+def is_own(spec: str) -> bool:
+    """Whether a spec names a model of one's own: ``module:name``, a plug-in, or an object that was given."""
+    scheme, colon, name = spec.partition(":")
+    is_path = bool(colon and name) and scheme not in _SCHEMES and not set("/#") & set(spec)
+    return remembered_as(spec) is not None or is_path or spec in plug_ins("llm")
+
+
+def create_own_llm(spec: str, settings: Settings, gate: CallGate, *, forms: str) -> OwnLLM | LangChainChat:
+    """Make a model of one's own: a ``ChatLLM``, a model of LangChain, or a class or function that makes one.
+
+    The latter may take ``settings``. ``forms`` are the specs that messages allow.
+
+    Raises:
+        SettingsError: It cannot be imported or made, is no model, or is one of LangChain beside a temperature.
+    """
+    try:
+        part = find_part("llm", spec)
+    except SettingsError as error:
+        raise SettingsError(f"Unknown model {spec!r}: {error} Allowed: {forms}; or module:name of your own.") from error
+    llm = made(part, settings=settings)
+    if isinstance(llm, BaseChatModel | BaseLLM):
+        if settings.temperature:
+            raise SettingsError(
+                f"The model {spec!r} is one of LangChain, which keeps its own temperature: set it where it is made, "
+                "and leave out temperature here (JUDGETREE_TEMPERATURE)."
+            )
+        return LangChainChat(llm, gate=gate)
+    if not callable(getattr(llm, "complete", None)) or not hasattr(llm, "model"):
+        raise SettingsError(f"{part.name!r} gives {llm!r:.100}. Give a ChatLLM, or a model of LangChain.")
+    return OwnLLM(llm, part, gate)  # type: ignore[arg-type]
