@@ -14,7 +14,7 @@ from ...modules.judge.factory import JudgeKind
 from ...modules.judge.prompts import GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERSION
 from ...modules.memory.prompts import CONVERSATION_VERSION
 from ...modules.parts import find_part
-from ...modules.reader.multistep_prompts import STEP_VERSIONS
+from ...modules.reader.multistep_prompts import STEP_VERSIONS, TOOL_PROMPTS
 from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION, STRATEGY_VERSIONS
 from ...modules.settings import Settings, without_secrets
 from ...modules.tools.factory import TOOLS, tool_part
@@ -32,6 +32,7 @@ PROMPTS: Mapping[str, str] = {
     "logprob_judge_prompt": LOGPROB_JUDGE_VERSION,
     "conversation_prompt": CONVERSATION_VERSION,
     **{f"{system}_prompt": version for system, version in STEP_VERSIONS.items()},
+    "tools_prompt": TOOL_PROMPTS.version,
     **STRATEGY_PROMPTS,
 }
 """Versions of all prompts by their keys in a manifest, which holds those that its run uses."""
@@ -193,6 +194,8 @@ def _prompts_of(experiment: Experiment, dataset: Dataset) -> Iterator[str]:
         yield from ("judge_prompt", "logprob_judge_prompt")
     if dataset.is_conversational:
         yield "conversation_prompt"
+    if experiment.tools:
+        yield "tools_prompt"
     own = (f"{name}_prompt" for name in (*experiment.systems, experiment.strategy))
     yield from (name for name in own if name in PROMPTS)
 

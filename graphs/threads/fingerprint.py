@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from ...modules.errors import ThreadMismatch
 from ...modules.llm.wrapper import model_fingerprint, tuning_fingerprint
-from ...modules.reader.multistep_prompts import STEP_PROMPTS
+from ...modules.reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
 from ...modules.reader.prompts import (
     CLOSED_BOOK_PROMPTS,
     DIGEST,
@@ -66,7 +66,8 @@ def fingerprint_of(
         parts |= {"max_rec_depth": str(limits.max_rec_depth), "judge_leaves": str(limits.judge_leaves)}
     parts |= {f"{_TOOL}{tool.name}": tool.version for tool in services.tools}
     if system in STEP_PROMPTS:
-        parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{system}.prompt": prompts.version(STEP_PROMPTS[system])}
+        group = TOOL_PROMPTS if services.tools else STEP_PROMPTS[system]
+        parts |= {"max_rec_depth": str(limits.max_rec_depth), f"{system}.prompt": prompts.version(group)}
     return parts
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from ..calls.prompts import Prompt
 from ..judge.prompts import ALONE, JUDGE, LOOK_UP, NEEDED, SUB_QUESTION
 from ..memory.prompts import CONVERSATION_PROMPTS
-from ..reader.multistep_prompts import STEP_PROMPTS
+from ..reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
 from ..reader.prompts import CLOSED_BOOK, DIGEST, READER, STRATEGY_PROMPTS
 
 USED_BY: Mapping[str, tuple[Prompt, ...]] = {
@@ -19,7 +19,7 @@ USED_BY: Mapping[str, tuple[Prompt, ...]] = {
         DIGEST,
     ),
     "judge": (JUDGE, NEEDED, ALONE, SUB_QUESTION, LOOK_UP),
-    "systems in rounds": tuple(prompt for group in STEP_PROMPTS.values() for prompt in group.prompts),
+    "systems in rounds": tuple(prompt for group in (*STEP_PROMPTS.values(), TOOL_PROMPTS) for prompt in group.prompts),
     "conversation": tuple(prompt for prompt in CONVERSATION_PROMPTS.prompts if prompt not in (READER, DIGEST)),
 }
 """Judgetree's prompts by what uses them first; conversations use those of the reader too."""

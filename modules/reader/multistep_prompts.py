@@ -271,7 +271,7 @@ def parse_action(reply: str, tools: Sequence[str] = ()) -> Action:
     ``tools`` are the names of tools besides the search.
 
     >>> parse_action("Thought: The class is missing.\\nAction: Search[class of KS-1]\\nObservation: [1] Delta")
-    Action(thought='The class is missing.', query='class of KS-1')
+    Action(thought='The class is missing.', query='class of KS-1', tool='')
     >>> parse_action("Thought: It is Delta.\\nAction: Finish[Delta]").query
     ''
     """
@@ -319,16 +319,21 @@ STEP_PROMPTS: Mapping[str, PromptGroup] = {
         ),
     ),
     "react": PromptGroup(
-        prompts=(REACT_PROMPT, REACT_TOOLS_PROMPT),
+        prompts=(REACT_PROMPT,),
         version=version_of_prompts(
-            react_messages(
-                "{query}", [Observed(query="{query}", passages="", tool="{tool}")], tools={"{tool}": "{what}"}
-            ),
             react_messages("{query}", [Observed(query="{query}", passages="{context}")]),
             react_messages("{query}", [Observed(query="{next_query}", passages="", thought="{thought}")]),
         ),
     ),
 }
-"""Prompts of the queries by system."""
+"""Prompts of the queries by system, without tools."""
+TOOL_PROMPTS = PromptGroup(
+    prompts=(REACT_TOOLS_PROMPT,),
+    version=version_of_prompts(
+        react_messages("{query}", [Observed(query="{query}", passages="{context}")], tools={"{tool}": "{what}"}),
+        react_messages("{query}", [Observed(query="{query}", passages="", tool="{tool}")], tools={"{tool}": "{what}"}),
+    ),
+)
+"""Prompts of the agent's queries with tools."""
 STEP_VERSIONS: Mapping[str, str] = {name: group.version for name, group in STEP_PROMPTS.items()}
 """Version of the query prompts by system, for manifests."""

@@ -30,7 +30,8 @@ from judgetree.modules.memory.memory import ConversationMemory
 from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.prompts.table import PROMPTS
 from judgetree.modules.reader.strategies import AnswerStrategy
-from judgetree.modules.settings import load_settings
+from judgetree.modules.settings import Settings, load_settings
+from judgetree.modules.tools.factory import create_tools
 from tests.graphs.conversation.talk import TABLE as TALK_TABLE
 from tests.graphs.conversation.talk import settings_in
 from tests.graphs.fakes import FakeLLM, TableRetriever, chunk
@@ -105,6 +106,12 @@ def test_a_fingerprint_changes_exactly_with_the_prompts_that_a_run_uses(system: 
     counted = {name for name in PROMPTS if fingerprint(system, own(name), strategy=strategy) != default}
     assert llm.names <= counted
     assert counted - llm.names <= {"reader"}, "a strategy takes the reader's prompt where it has one passage to read"
+
+
+def test_an_agent_with_tools_has_a_prompt_of_its_own() -> None:
+    tools = create_tools(["calculator"], Settings(_env_file=None))
+    assert fingerprint("react", own("react_tools"), tools=tools) != fingerprint("react", tools=tools)
+    assert fingerprint("react", own("react"), tools=tools) == fingerprint("react", tools=tools)
 
 
 def test_the_digest_counts_where_evidence_may_be_too_long() -> None:

@@ -62,6 +62,8 @@ class Mine:
     ) -> Completion:
         started = time.perf_counter()
         text = self._answer()
+        for stop in options.stop:
+            text = text.partition(stop)[0]
         if on_text is not None:
             on_text(Delta(text))
         meter.record(kind="chat", model=self.model, started=started, prompt_tokens=3, completion_tokens=1)

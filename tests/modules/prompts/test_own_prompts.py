@@ -18,7 +18,7 @@ from judgetree.modules.memory.prompts import CONVERSATION_PROMPTS
 from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.prompts.table import PROMPTS, USED_BY
 from judgetree.modules.prompts.writing import changed_names, diff_of, to_yaml
-from judgetree.modules.reader.multistep_prompts import STEP_PROMPTS
+from judgetree.modules.reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
 from judgetree.modules.reader.prompts import CLOSED_BOOK_PROMPTS, READER_PROMPTS, STRATEGY_PROMPTS
 
 FORMAT = "format: judgetree-prompts/1\n"
@@ -58,7 +58,7 @@ def test_the_table_has_every_prompt_of_the_code_once() -> None:
 
 
 def test_every_prompt_is_in_the_version_of_a_group() -> None:
-    groups = (*GROUPS, *STRATEGY_PROMPTS.values(), *STEP_PROMPTS.values())
+    groups = (*GROUPS, *STRATEGY_PROMPTS.values(), *STEP_PROMPTS.values(), TOOL_PROMPTS)
     assert {prompt.name for group in groups for prompt in group.prompts} == set(PROMPTS)
     assert all(prompt.about and prompt.placeholders for prompt in PROMPTS.values())
 
