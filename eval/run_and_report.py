@@ -62,7 +62,7 @@ def run(
     else:
         chosen = _experiment(experiment, keys)
     run_experiment(chosen, Path(out), options=options, settings=settings, on_progress=on_progress, on_setup=on_setup)
-    return load_report(Path(out))
+    return load_report(Path(out), settings=settings)
 
 
 def _experiment(experiment: Experiment | Path | str | None, keys: dict[str, object]) -> Experiment:

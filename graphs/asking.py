@@ -9,7 +9,8 @@ from langgraph.types import Command
 
 from ..modules.background_loop import async_twin, blocking
 from .rag.result import RagResult
-from .session import RagSession, SessionOptions
+from .services import SessionOptions
+from .session import RagSession
 from .threads.context import RunEvent
 
 

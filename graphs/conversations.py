@@ -21,7 +21,8 @@ from .conversation.services import ConversationServices
 from .conversation.turn.context import ConversationOptions, TurnLimits, TurnMemory
 from .conversation.turn.store import ConversationSummary
 from .rag.graph import RagGraph
-from .session import RagSession, SessionOptions
+from .services import SessionOptions
+from .session import RagSession
 from .threads.recording import Recording
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from typing import TypedDict
 
 from langchain_core.tools import BaseTool
 
@@ -18,15 +19,17 @@ from ..modules.llm.endpoint import CallGate, ChatLLM
 from ..modules.llm.factory import create_llm
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.llm.tuned import tuned
+from ..modules.prompts.reading import GivenPrompts
 from ..modules.reader.strategies import AnswerStrategy
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.own import create_own_retriever, needs_index
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings
 from ..modules.tools.factory import create_tools
-from .systems.registry import System
+from .systems.registry import GraphBuilder, System
 from .threads.context import Limits, RagContext
 from .threads.overrides import Overrides, overridden
+from .threads.recording import Recording
 
 
 class SessionServices:
@@ -139,3 +142,22 @@ class SessionServices:
         elif self._llm is not None:
             spec = ""
         return create_judge(self._judge, llm, spec=spec, settings=settings, prompts=self._prompts)
+
+
+class SessionOptions(TypedDict, total=False):
+    """Keyword arguments of ``RagSession``."""
+
+    system: str | GraphBuilder
+    topk: int
+    search_type: str
+    retriever: str | object | None
+    judge: str | object
+    llm: ChatLLM | LangChainModel | None
+    strategy: AnswerStrategy
+    prompts: GivenPrompts
+    tools: Sequence[str | BaseTool]
+    limits: Limits
+    context: RagContext
+    settings: Settings
+    recording: Recording | None
+    on_progress: Callable[[int, int, str], None]

@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypedDict, Unpack, get_args
+from typing import Any, Self, Unpack, get_args
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
@@ -182,6 +182,8 @@ class RagSession:
         """
         started = time.perf_counter()
         continues = resume or not isinstance(question, str)
+        if not isinstance(question, str | Command | None):
+            raise SettingsError(f"{question!r:.80} is no question. Give a text, or Command(resume=…).")
         if not thread_id and continues:
             raise UnknownThread("No thread to resume: give a question, or the thread_id of a thread that exists.")
         is_new, thread_id = not thread_id, thread_id or str(uuid.uuid4())
@@ -330,22 +332,3 @@ class RagSession:
             UserError: The model cannot be created, as in ``create_llm``, or is none.
         """
         return await self._services.open_llm(given)
-
-
-class SessionOptions(TypedDict, total=False):
-    """Keyword arguments of ``RagSession``."""
-
-    system: str | GraphBuilder
-    topk: int
-    search_type: str
-    retriever: str | object | None
-    judge: str | object
-    llm: ChatLLM | LangChainModel | None
-    strategy: AnswerStrategy
-    prompts: GivenPrompts
-    tools: Sequence[str | BaseTool]
-    limits: Limits
-    context: RagContext
-    settings: Settings
-    recording: Recording | None
-    on_progress: Callable[[int, int, str], None]

@@ -10,9 +10,9 @@ from pathlib import Path
 import pandas as pd
 
 from ...graphs.systems.registry import SYSTEMS
-from ...modules.calls.prices import FREE, Cost, load_prices
+from ...modules.calls.prices import FREE, Cost, Prices, load_prices
 from ...modules.errors import LoadingError, SettingsError
-from ...modules.settings import load_settings
+from ...modules.settings import Settings, load_settings
 from ..datasets.questions import Dataset, EvalQuestion
 from ..ragas.scores import RagasStore
 from ..rows.store import Manifest, RunRow, RunStore, newest_attempts, part_of
@@ -41,6 +41,8 @@ class LoadedRun:
     """Earlier attempts at questions that were asked again; they are not scored, but count as paid."""
     trees: TreeStore
     """The search trees of the run."""
+    prices: Prices
+    """What models cost."""
 
     @property
     def questions(self) -> Mapping[str, EvalQuestion]:
@@ -54,8 +56,8 @@ class LoadedRun:
         return chosen if chosen == "all" or any(row.system == chosen for row in self.rows) else None
 
 
-def load_run(folder: Path) -> LoadedRun:
-    """Load the newest rows of a run directory and their data set.
+def load_run(folder: Path, settings: Settings | None = None) -> LoadedRun:
+    """Load the newest rows of a run directory and their data set, with the prices of the settings' home.
 
     Raises:
         LoadingError: There is no run, it has no row, or its data set cannot be read.
@@ -84,6 +86,7 @@ def load_run(folder: Path) -> LoadedRun:
         rows=_in_order(rows, dataset),
         replaced=tuple(row for row in attempts if id(row) not in kept),
         trees=TreeStore(folder),
+        prices=load_prices((settings or load_settings()).home),
     )
 
 
@@ -95,7 +98,7 @@ def score_rows(run: LoadedRun) -> pd.DataFrame:
         ks=ks_of(run.experiment.topk),
         ragas=RagasStore(run.folder).read(),
         own=MetricStore(run.folder).read(),
-        prices=load_prices(load_settings().home),
+        prices=run.prices,
     )
 
 
@@ -109,10 +112,9 @@ def missing_answers(run: LoadedRun) -> int:
 
 def paid_by_system(run: LoadedRun) -> dict[str, Cost]:
     """Add up the cost of each system's answers, replaced attempts included, in the order of the rows."""
-    prices = load_prices(load_settings().home)
     paid = {row.system: FREE for row in run.rows}
     for row in (*run.rows, *run.replaced):
-        paid[row.system] += cost_of_row(row, prices)
+        paid[row.system] += cost_of_row(row, run.prices)
     return paid
 
 

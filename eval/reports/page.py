@@ -19,6 +19,7 @@ import pandas as pd
 
 from ...graphs.drawing.html import html_page, json_in_html
 from ...modules.disk import write_whole
+from ...modules.settings import Settings
 from ..metrics.statistics import PairedComparison
 from ..rows.store import part_of
 from .compare import Comparison
@@ -219,7 +220,7 @@ def _failures(report: Report, systems: Sequence[str]) -> str:
     return table_of(["kind", *map(as_text, systems)], [*rows, total, answers])
 
 
-def write_report(folder: Path | str, *, baseline: str | None = None) -> Report:
+def write_report(folder: Path | str, *, baseline: str | None = None, settings: Settings | None = None) -> Report:
     """Score a run like ``load_report``, and write report.html, report.md, results.csv and results.parquet beside it.
 
     ::
@@ -232,7 +233,7 @@ def write_report(folder: Path | str, *, baseline: str | None = None) -> Report:
         UserError: The run, its data set or a search tree cannot be read.
     """
     folder = Path(folder)
-    run = load_run(folder)
+    run = load_run(folder, settings)
     files = tuple(folder / name for name in ("report.html", "report.md", "results.csv", "results.parquet"))
     report = replace(report_of(run, baseline=baseline), files=files)
     page, markdown, table, columns = files

@@ -15,6 +15,7 @@ from ...modules.calls.prices import Cost
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.errors import SettingsError
 from ...modules.prompts.writing import diff_of
+from ...modules.settings import Settings
 from ..calibration.judge_figures import JudgeFigures, judges_of
 from ..rows.code_version import code_versions_in, mixed_versions
 from ..rows.store import Manifest
@@ -149,7 +150,7 @@ class Report:
         }
 
 
-def load_report(folder: Path | str, *, baseline: str | None = None) -> Report:
+def load_report(folder: Path | str, *, baseline: str | None = None, settings: Settings | None = None) -> Report:
     """Score the rows of a run directory and compute the intervals of its means; writes nothing.
 
     ::
@@ -157,10 +158,12 @@ def load_report(folder: Path | str, *, baseline: str | None = None) -> Report:
         report = load_report("runs/a")
         print(report.systems)
 
+    The prices are those of the settings' home; None reads environment and ``.env``.
+
     Raises:
         UserError: The run, its data set or a search tree cannot be read.
     """
-    return report_of(load_run(Path(folder)), baseline=baseline)
+    return report_of(load_run(Path(folder), settings), baseline=baseline)
 
 
 def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:

@@ -7,11 +7,13 @@ script.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 from ...graphs.drawing.html import html_page
 from ...modules.disk import write_whole
+from ...modules.settings import Settings
 from ..reports import html_parts
 from ..reports.compare import comparison_frame
 from ..reports.page import write_report
@@ -19,14 +21,14 @@ from .sweep_plots import sweep_plots
 from .sweep_report import SweepReport, score_sweep
 
 
-def write_sweep_report(folder: Path) -> SweepReport:
+def write_sweep_report(folder: Path, *, settings: Settings | None = None) -> SweepReport:
     """Write the report of each run, and report.html, report.md and CSV files of the sweep.
 
     Raises:
         WritingError: A file could not be written; it is unchanged.
         UserError: The folder holds no sweep, or a run cannot be read.
     """
-    report = score_sweep(folder, write_report)
+    report = score_sweep(folder, partial(write_report, settings=settings))
     frames = {
         "systems.csv": report.systems,
         "comparisons.csv": comparison_frame(report.comparisons),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -106,13 +107,13 @@ class SweepReport:
             yield [*map(str, place), f"{asked:,}", *cells]
 
 
-def load_sweep_report(folder: Path) -> SweepReport:
+def load_sweep_report(folder: Path, *, settings: Settings | None = None) -> SweepReport:
     """Score every run of a sweep; writes nothing. Takes seconds a combination.
 
     Raises:
         UserError: The folder holds no sweep, or a run cannot be read.
     """
-    return score_sweep(folder, load_report)
+    return score_sweep(folder, partial(load_report, settings=settings))
 
 
 def sweep(
@@ -145,7 +146,7 @@ def sweep(
     watch: Watch | None = (lambda point, place, count: (None, on_progress)) if on_progress else None
     grid = load_sweep(Path(experiment) if experiment is not None else None, **keys)
     run_sweep(grid, Path(out), options=options, settings=settings, watch=watch)
-    return load_sweep_report(Path(out))
+    return load_sweep_report(Path(out), settings=settings)
 
 
 def score_sweep(folder: Path, report_of: Callable[[Path], Report]) -> SweepReport:

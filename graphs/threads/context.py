@@ -71,6 +71,12 @@ class Limits:
     judge_leaves: bool = True
     """Whether chunks of the deepest level are judged too, so that the reader sees only useful ones."""
 
+    def __post_init__(self) -> None:
+        for name, least in (("max_rec_depth", 0), ("max_llm_calls", 1)):
+            given = getattr(self, name)
+            if isinstance(given, bool) or not isinstance(given, int) or given < least:
+                raise SettingsError(f"{name}={given!r} is not allowed. Give a whole number from {least} on.")
+
 
 _METHODS: Mapping[str, tuple[str, ...]] = {
     "reader": ("complete",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TypedDict, cast
@@ -64,7 +65,9 @@ def described(given: Overrides) -> dict[str, str]:
         raise SettingsError(f"thinking={values['thinking']!r} is not allowed. Give True, False or None.")
     for name, kinds, allowed in _NUMBERS:
         value = values.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(cast(float, value))
+        ):
             raise SettingsError(f"{name}={value!r} is not allowed. Give {allowed}.")
     texts = {name: _text(value) for name, value in values.items() if value is not None}
     llm = given.get("llm")

@@ -33,6 +33,7 @@ from .search import (
     VectorField,
     as_documents,
     best_hits,
+    check_limits,
     chosen_fields,
     describe_target,
     params_by_field,
@@ -312,8 +313,7 @@ class Retriever(BaseRetriever):
         return params_by_field(self.search_params, [field.name for field in fields])
 
     def _check_args(self, search_type: str) -> list[VectorField]:
-        if not isinstance(self.topk, int) or self.topk < 1:
-            raise SearchArgumentError(f"topk={self.topk!r} is not allowed. Give a whole number from 1 on.")
+        check_limits(self.topk, self.score_threshold)
         if self.rerank_input_top_n is not None and self.rerank_input_top_n < 1:
             raise SearchArgumentError(f"rerank_input_top_n={self.rerank_input_top_n} is not allowed. Give 1 or more.")
         fields = chosen_fields(self._open_target().fields, self.search_fields, search_type)

@@ -5,6 +5,7 @@ Searches use ``MilvusClient``, since langchain-milvus sends search parameters th
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,6 +44,8 @@ SEARCH_TIMEOUT_S = 60.0
 FETCH_FACTOR, FETCH_AT_LEAST, MOST_FETCHED = 4, 12, 1000
 """Every field returns max(4 * topk, 12) chunks before fusion and the ordering of equal scores. On 300 HotpotQA
 questions 20 or 100 gave no better top 3, and Milvus Lite decodes every column of each."""
+_MOST_HITS = 16_384
+"""Most hits of a search in Milvus."""
 ALSO_IN = "also_in"
 """Metadata of a hit: the sources of further hits with its text."""
 DOCUMENT_KEY, ALSO_KEYS = "document_key", "also_keys"
@@ -188,6 +191,18 @@ def _with_others(chunk: Document, others: Hits) -> Document:
     keys = dict.fromkeys(str(other.metadata[DOCUMENT_KEY]) for other, _ in others if DOCUMENT_KEY in other.metadata)
     more = {ALSO_IN: [*sources]} | ({ALSO_KEYS: [*keys]} if keys else {})
     return Document(page_content=chunk.page_content, metadata={**chunk.metadata, **more})
+
+
+def check_limits(topk: object, score_threshold: float | None) -> None:
+    """Check what a search may return.
+
+    Raises:
+        SearchArgumentError: ``topk`` is no whole number that Milvus allows, or the threshold is not finite.
+    """
+    if not isinstance(topk, int) or not 1 <= topk <= _MOST_HITS:
+        raise SearchArgumentError(f"topk={topk!r} is not allowed. Give a whole number from 1 to {_MOST_HITS:,}.")
+    if score_threshold is not None and not math.isfinite(score_threshold):
+        raise SearchArgumentError(f"score_threshold={score_threshold} is not allowed. Give a number.")
 
 
 def as_documents(hits: Hits) -> list[Document]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langgraph.graph import START, StateGraph
 
-from judgetree import RagContext, RagGraph, RagState, RunContext
+from judgetree import Limits, RagContext, RagGraph, RagState, RunContext
 from judgetree.graphs.session import RagSession
 from judgetree.modules.errors import ModelCallError, SettingsError, UnknownThread
 from judgetree.modules.settings import load_settings
@@ -116,3 +116,16 @@ def test_system_without_an_answer_says_so(tmp_path: Path) -> None:
         result = session.ask("Why?")
     assert (result.status, result.answer) == ("failed", "")
     assert "build' ended without an answer: no node set answer" in result.error
+
+
+@pytest.mark.parametrize("limits", [{"max_rec_depth": -1}, {"max_rec_depth": "2"}, {"max_llm_calls": 0}])
+def test_impossible_limits_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=r"is not allowed\. Give a whole number from"):
+        Limits(**limits)
+
+
+def test_what_is_no_question_is_named(session: RagSession) -> None:
+    with pytest.raises(SettingsError, match=r"5 is no question"):
+        session.ask(5)  # type: ignore[call-overload]
+    with pytest.raises(SettingsError, match="score_threshold=nan is not allowed"):
+        session.ask(ROOT, score_threshold=float("nan"))

@@ -143,17 +143,16 @@ def test_combinations_of_other_questions_are_set_beside_each_other_over_those_th
     assert "Not comparable" in report.tables()[0].caption
 
 
-def test_cost_of_a_sweep_is_that_of_its_folder(
-    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+def test_cost_of_a_sweep_is_that_of_its_folder_at_the_prices_of_its_settings(
+    tmp_path: Path, settings: Settings
 ) -> None:
-    monkeypatch.setenv("JUDGETREE_HOME", str(settings.home))
     settings.home.mkdir(exist_ok=True)
     prices = '[chat."scripted"]\nprompt = 1000\ncompletion = 1000\n'
     (settings.home / "prices.toml").write_text(prices, encoding="utf-8")
     first = run_sweep(load_sweep(**keys(tmp_path, max_rec_depth=0, topk=[1])), tmp_path / "out", settings=settings)
     more = load_sweep(**keys(tmp_path, max_rec_depth=0, topk=[2]))
     both = run_sweep(more, tmp_path / "out", settings=settings)
-    paid = write_sweep_report(tmp_path / "out").paid.known_usd
+    paid = write_sweep_report(tmp_path / "out", settings=settings).paid.known_usd
     assert first.cost.known_usd < both.cost.known_usd == pytest.approx(paid)
     stopped = run_sweep(
         load_sweep(**keys(tmp_path, max_rec_depth=0, topk=[3], max_cost=both.cost.known_usd)),

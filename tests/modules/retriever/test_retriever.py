@@ -271,6 +271,8 @@ class TestArguments:
                 "The weight 2 is not allowed",
             ),
             ({"topk": 0}, "topk=0 is not allowed"),
+            ({"topk": 10**9}, r"topk=1000000000 is not allowed\. Give a whole number from 1 to 16,384"),
+            ({"score_threshold": float("nan")}, "score_threshold=nan is not allowed"),
             ({"topk": 1.5}, r"topk=1\.5 is not allowed"),
             ({"ranker_type": "best"}, "ranker_type='best' .* Allowed types: rrf, weighted and, .* model"),
             ({"ranker_params": {"k": 0}}, "k=0 is not allowed"),
