@@ -117,7 +117,10 @@ class ChatSession:
 
     def _follow(self, question: Question, view: JsonTurn | ShownTurn) -> None:
         events = self._talk.stream(
-            question.query, parent_turn_id=question.parent_turn_id, regenerate=question.regenerate
+            question.query,
+            parent_turn_id=question.parent_turn_id,
+            regenerate=question.regenerate,
+            **question.overrides,
         )
         try:
             for event in events:

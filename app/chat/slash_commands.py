@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...graphs.conversation.conversation import FIRST, Conversation
 from ...graphs.rag.search_tree import SearchTree
+from ...graphs.threads.overrides import Overrides
 from ...modules.errors import SettingsError, UnknownThread
 from ...modules.memory.turns import QaPair
 from ...modules.settings import Settings
 from ..terminal.files import files_by_suffix
 from ..terminal.saved import read_saved_tree
 from ..terminal.terminal import say, width
+from .set_options import SetOptions, read_options
 from .words import ORIGINS, branches_text, turns_text
 
 HELP = """\
@@ -27,6 +29,8 @@ Write a question, or one of these:
   /resume           continue the unanswered turn; in a terminal Enter does so too
   /undo             remove the newest turn
   /rename NAME      give this branch another name
+  /set NAME VALUE   ask the following questions with another llm, thinking, topk, …; without VALUE as the chat began
+  /set              what can be set, and what is
   /draw FILE        draw the conversation: .svg, .html, .json or .dot
   /help             show this
   /quit             leave, as Ctrl-D does
@@ -41,6 +45,8 @@ class Question:
     parent_turn_id: str | None = None
     """Id of the parent turn; None for the newest turn of the active branch."""
     regenerate: bool = False
+    overrides: Overrides = field(default_factory=Overrides)
+    """What it has otherwise than the chat."""
 
 
 class Leave(Exception):
@@ -55,6 +61,7 @@ class ChatCommands:
         self._talk = talk
         self._settings = settings
         self._write = write
+        self._options = SetOptions()
         self._follows: tuple[int, str] | None = None
         """Number and id of the turn that the next question follows; None for the newest turn."""
         self._commands: Mapping[str, Callable[[str], Question | None]] = {
@@ -67,6 +74,7 @@ class ChatCommands:
             "undo": self._undo,
             "rename": self._rename,
             "draw": self._draw,
+            "set": self._set,
             "help": self._help,
             "quit": self._quit,
         }
@@ -86,12 +94,15 @@ class ChatCommands:
     def question(self, query: str) -> Question:
         """Make a question after the chosen turn, and reset the choice to the newest turn."""
         follows, self._follows = self._follows, None
-        return Question(query=query, parent_turn_id=follows[1] if follows else None)
+        return Question(query=query, parent_turn_id=follows[1] if follows else None, overrides=self._options.overrides)
 
     def open_question(self) -> Question | None:
         """Return the question of the open turn, to resume it; None without an open turn."""
         waiting, self._follows = self._talk.open_turn, None
-        return Question(query=waiting["query"], parent_turn_id=waiting["parent_turn_id"]) if waiting else None
+        if waiting is None:
+            return None
+        overrides = read_options(waiting.get("overrides", {}))
+        return Question(query=waiting["query"], parent_turn_id=waiting["parent_turn_id"], overrides=overrides)
 
     def prompt(self) -> str:
         """Return branch and number of the next turn: ``main 3> ``."""
@@ -141,7 +152,12 @@ class ChatCommands:
 
     def _regenerate(self, _: str) -> Question:
         last, self._follows = self._turn(""), None
-        return Question(query=last["query"], parent_turn_id=last["parent_turn_id"], regenerate=True)
+        return Question(
+            query=last["query"],
+            parent_turn_id=last["parent_turn_id"],
+            regenerate=True,
+            overrides=self._options.overrides,
+        )
 
     def _resume(self, _: str) -> Question:
         waiting = self.open_question()
@@ -159,6 +175,14 @@ class ChatCommands:
     def _draw(self, name: str) -> None:
         files = files_by_suffix(name)  # fails on a bad name before all trees are read
         files.write(self._talk.tree())
+
+    def _set(self, words: str) -> None:
+        name, _, value = words.partition(" ")
+        if not name:
+            self._write(str(self._options))
+            return
+        self._options.set(name, value.strip())
+        say(f"The following questions are asked with {name} {value.strip() or 'as the chat began'}.", style="dim")
 
     def _help(self, _: str) -> None:
         self._write(HELP)

@@ -202,3 +202,37 @@ def test_the_way_back_repeats_tools_and_thinking(chat: Cli) -> None:
         ("--tool", "calculator"),
     }
     assert line.count("calculator") == line.count("--no-thinking") == 1
+
+
+def test_what_is_set_holds_for_the_following_questions(chat: Cli) -> None:
+    done = chat("/set topk 1", FIRST, "/set topk", "/regenerate", "/set")
+    assert done.status == 0, done.err
+    assert "turn 1 on main · 2 calls" in done.err
+    assert "turn 1 on regenerated" in done.err or "turn 1 on " in done.err.partition("turn 1 on main")[2]
+    assert "topk (as the chat began): a whole number from 1 on" in done.out
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/set hammer 3", "There is no option 'hammer'. Allowed: llm, thinking, topk"),
+        ("/set topk many", "topk 'many' is not allowed. Give a whole number from 1 on"),
+        ("/set thinking perhaps", "thinking 'perhaps' is not allowed. Give on or off"),
+        ("/set search_type fuzzy", "Give hybrid, dense or sparse"),
+        ("/set score_threshold nan", "score_threshold=nan is not allowed"),
+    ],
+)
+def test_what_cannot_be_set_is_refused(chat: Cli, line: str, said: str) -> None:
+    done = chat(line, FIRST)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_an_open_turn_is_resumed_with_what_was_set(chat: Cli, scripted: ScriptedServer) -> None:
+    scripted.configure(faults={"500": 1.0}, fault_kinds=["read"])
+    chat("/set topk 1", FIRST)
+    scripted.configure(faults={})
+    done = chat("/resume")
+    assert done.out == "the drum\n"
+    assert "turn 1 on main" in done.err
+    assert "· 3 calls" not in done.err
