@@ -54,6 +54,10 @@ _SELECT = (
 )
 
 
+DAMAGED = "(this text is damaged in the file of transcripts)"
+"""In place of a text that cannot be read."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Transcript:
     """The texts of one model call, with secrets starred out."""
@@ -204,19 +208,29 @@ def _calls_in(rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[object, Reco
 
 
 def _call_of(rows: Sequence[tuple[object, ...]]) -> RecordedCall:
-    parts = [(str(role), _unpacked(content)) for _, _, role, content in rows]
+    parts = [(str(role), _text_of(content)) for _, _, role, content in rows]
     named = dict(parts)
     transcript = Transcript(
         messages=tuple((role, text) for role, text in parts if role not in (_OPTIONS, _REPLY)),
-        options=json.loads(named.get(_OPTIONS, "{}")),
+        options=json.loads(named.get(_OPTIONS, "{}").replace(DAMAGED, "{}")),
         reply=_reply_of(named[_REPLY]) if _REPLY in named else None,
     )
     return RecordedCall(record=cast(CallRecord, json.loads(_unpacked(rows[0][1]))), transcript=transcript)
 
 
 def _reply_of(text: str) -> Completion:
+    if text == DAMAGED:
+        return Completion(text=DAMAGED, finish_reason="unknown")
     reply = json.loads(text)
     return Completion(**{**reply, "first_token": tuple(TokenLogprob(**token) for token in reply["first_token"])})
+
+
+def _text_of(content: object) -> str:
+    """Return a text; ``DAMAGED`` for one that cannot be read, whose call has others that can."""
+    try:
+        return _unpacked(content)
+    except (zlib.error, ValueError):
+        return DAMAGED
 
 
 def _unpacked(content: object) -> str:

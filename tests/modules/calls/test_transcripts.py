@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+import zlib
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +16,7 @@ from judgetree.modules.addresses import Address
 from judgetree.modules.calls.completion import Completion, TokenLogprob
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions
 from judgetree.modules.calls.transcript_writer import TranscriptWriter, forget_transcripts
-from judgetree.modules.calls.transcripts import RecordedCall, TranscriptPlace
+from judgetree.modules.calls.transcripts import DAMAGED, RecordedCall, TranscriptPlace
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
 
@@ -239,3 +240,26 @@ def test_another_format_is_refused_by_name(tmp_path: Path) -> None:
         connection.commit()
     with pytest.raises(SettingsError, match="has the format 'judgetree-transcripts/1'"):
         at(tmp_path / "calls.sqlite").read(["a"])
+
+
+def test_a_damaged_text_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    place, ids = at(tmp_path / "calls.sqlite"), []
+
+    async def life(writer: TranscriptWriter) -> None:
+        ids.append(kept(writer, "Judge.", "A", options=CallOptions(max_tokens=5)))
+        ids.append(kept(writer, "Other.", "B", reply=None))
+
+    in_a_life(place, life)
+    with closing(sqlite3.connect(tmp_path / "calls.sqlite")) as file, file:
+        texts = [
+            (digest, zlib.decompress(content)) for digest, content in file.execute("SELECT * FROM transcript_texts")
+        ]
+        file.executemany(
+            "UPDATE transcript_texts SET content = x'00' WHERE digest = ?",
+            [(digest,) for digest, text in texts if text not in (b"Judge.", b"B")],
+        )
+    first, second = (by_id(place.read(ids))[each].transcript for each in ids)
+    assert first.messages == (("system", "Judge."), ("user", DAMAGED))
+    assert first.reply is not None
+    assert (first.options, first.reply.text) == ({}, DAMAGED)
+    assert second.messages == (("system", DAMAGED), ("user", "B"))
