@@ -18,6 +18,9 @@ from judgetree.modules.tools.calculator import calculate
         ("2 ** 200", str(2**200)),
         ("1e3", "1000"),
         ("7 // 2", "3"),
+        ("round(2.675, 1) + round(1234, -2) + round(2.5)", "1204.7"),
+        ("24691357802469 / 2 * 2", "24691357802469"),
+        ("2^4000", str(2**4000)),
     ],
 )
 def test_an_expression_is_computed(expression: str, value: str) -> None:
@@ -43,6 +46,11 @@ def test_an_expression_is_computed(expression: str, value: str) -> None:
         "",
         "9" * 6000,
         "(" * 500,
+        "round(7, -10^8)",
+        "1; 2",
+        "x = 6",
+        "1e999",
+        "1e999 - 1e999",
     ],
 )
 def test_what_is_no_number_is_refused_with_what_may_be_written(expression: str) -> None:
