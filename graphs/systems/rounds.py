@@ -34,7 +34,7 @@ class Written:
     text: str
     """Text of the round; see ``Step``."""
     next_query: str = ""
-    """Query of the next round; ``""`` ends the rounds."""
+    """Query of the next round, or a tool's input; ``""`` ends the rounds unless ``next_tool`` is named."""
     next_tool: str = ""
     """Name of the tool that gets the query; ``""`` for the search."""
 
@@ -122,7 +122,7 @@ async def write_step(
         runtime: Runtime of the calling node.
         node: Name of the calling node, for usage and events.
         messages: The prompt.
-        read: Parses a reply. A query of an earlier round ends the rounds, since it would find the same chunks again.
+        read: Parses a reply. A query or input of an earlier round ends the rounds, since it would bring the same again.
         stop: Texts at which the reply ends; it holds none of them.
 
     Raises:
@@ -136,7 +136,8 @@ async def write_step(
         patches = nodes.cut_short_patches(state.get("similar_chunks", []), f"the search ended early: {spent}")
         return {"similar_chunks": patches}
     written = read(completion.text)
-    if (written.next_tool, _folded(written.next_query)) in {(s["tool"], _folded(s["query"])) for s in state["steps"]}:
+    next_one = _told_apart(written.next_query, written.next_tool)
+    if next_one in (_told_apart(each["query"], each["tool"]) for each in state["steps"]):
         written = Written(text=written.text)
     emit(runtime, "step", node=node, round=step["round"], query=step["query"], **vars(written))
     changed = Step(**{**step, "text": written.text, "next_query": written.next_query, "next_tool": written.next_tool})
@@ -155,12 +156,14 @@ async def has_depth_left(state: RagState, runtime: Runtime[RunContext]) -> bool:
 
 
 async def to_next_round(state: RagState) -> Literal["retrieve_round", "use_tool", "augment"]:
-    """Route to another round if the newest step has a next query, else to the answer."""
+    """Route to another round if the newest step has a next query or tool, else to the answer."""
     newest = state["steps"][-1]
-    if not newest["next_query"]:
-        return "augment"
-    return "use_tool" if newest["next_tool"] else "retrieve_round"
+    if newest["next_tool"]:
+        return "use_tool"
+    return "retrieve_round" if newest["next_query"] else "augment"
 
 
-def _folded(query: str) -> str:
-    return " ".join(query.split()).casefold()
+def _told_apart(query: str, tool: str) -> tuple[str, str]:
+    """Return what two rounds that would bring the same have in common; tools may tell cases apart."""
+    words = " ".join(query.split())
+    return tool, words if tool else words.casefold()

@@ -74,7 +74,7 @@ class Step(TypedDict):
     text: str
     """The model's text in this round: a thought, a draft, a follow-up's answer; ``""`` without one."""
     next_query: str
-    """Query of the next round; ``""`` while unknown, and in the last round."""
+    """Query of the next round; ``""`` while unknown, in the last round, and before a tool without an input."""
     tool: str
     """Name of the tool whose input the query is; ``""`` for the search."""
     next_tool: str

@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from ..calls.messages import Message, version_of_prompts
 from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
+from .tool_inputs import text_within, tool_input
 
 QuestionAnswer = tuple[str, str]
 """A follow-up question and its intermediate answer."""
@@ -102,12 +103,12 @@ class Observed:
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """An agent's next step; both fields are one line of at most ``LONGEST_QUERY`` characters."""
+    """An agent's next step; both texts are one line of at most ``LONGEST_QUERY`` characters."""
 
     thought: str
     """The text before the action; the whole reply without one."""
     query: str
-    """The search query, or the tool's input; ``""`` where the agent finishes or does nothing."""
+    """The search query; ``""`` where the agent finishes or does nothing. With a tool, ``tool_input``."""
     tool: str = ""
     """Name of the tool; ``""`` for a search."""
 
@@ -224,7 +225,6 @@ def _action_pattern(tools: tuple[str, ...]) -> re.Pattern[str]:
     )
 
 
-_CLOSING = {"[": "]", "(": ")", "［": "］", "【": "】", "（": "）"}
 _THOUGHT_LABEL = re.compile(r"(?:\bthought|思考)\s*\d*\W{0,5}[:：]\W{0,5}", re.IGNORECASE)
 
 
@@ -279,19 +279,13 @@ def parse_action(reply: str, tools: Sequence[str] = ()) -> Action:
     if action is None or action["name"].casefold() in FINISH_WORDS:
         return Action(thought=_query(reply), query="")
     thought, _, _ = _THOUGHT_LABEL.split(reply[: action.start()])[-1].partition(OBSERVATION)
-    argument = _inside(action["rest"], action["opening"] or "").strip('"“”*_` ')
+    thought = _query(thought.strip("*_` \r\n"))
     tool = next((name for name in tools if name.casefold() == action["name"].casefold()), "")
-    return Action(thought=_query(thought.strip("*_` \r\n")), query=_query(argument), tool=tool)
-
-
-def _inside(text: str, opening: str) -> str:
-    """Return the text before the bracket that closes ``opening``, nested pairs included; all if none does."""
-    closing, depth = _CLOSING.get(opening, ""), 1
-    for at, character in enumerate(text):
-        depth += (character == opening) - (character == closing)
-        if depth == 0:
-            return text[:at]
-    return text
+    if tool:
+        given = tool_input(reply[action.start("rest") :], action["opening"] or "")
+        return Action(thought=thought, query=given, tool=tool)
+    argument = text_within(action["rest"], action["opening"] or "").strip('"“”*_` ')
+    return Action(thought=thought, query=_query(argument))
 
 
 def _unlisted(line: str) -> str:

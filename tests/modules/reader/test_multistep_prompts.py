@@ -225,6 +225,26 @@ def test_a_search_without_end_does_not_become_a_query_without_end() -> None:
     assert (len(action.thought), len(action.query)) == (LONGEST_QUERY - 1, LONGEST_QUERY - 1)
 
 
+@pytest.mark.parametrize(
+    ("written", "given"),
+    [
+        ('add[{"a": 1, "b": "x]y  z"}]', '{"a": 1, "b": "x]y  z"}'),
+        ('add[{\n  "a": 1,\n  "b": "é"\n}]\nObservation: 3', '{"a": 1, "b": "é"}'),
+        ("add[{a} and [b]] and more", "{a} and [b]"),
+        ("add[{]", "{"),
+        ('add["a" and "b"]', '"a" and "b"'),
+        ('add["1 + 1"]', "1 + 1"),
+        ("Add(__name__)", "__name__"),
+        ("add: 2 * 3", "2 * 3"),
+        ("add[]", ""),
+        (f"add[{'7' * 5_000}]", f"{'7' * 4_000} …"),
+    ],
+)
+def test_the_input_of_a_tool_stays_as_it_was_written(written: str, given: str) -> None:
+    action = parse_action(f"Thought: one\nAction: {written}", ["add"])
+    assert (action.tool, action.query) == ("add", given)
+
+
 # --- whatever comes ---
 
 
