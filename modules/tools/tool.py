@@ -72,7 +72,7 @@ class LangChainTool:
         except Exception as error:
             if isinstance(error, NoFailure | UserError):
                 raise
-            result = f"The tool failed: {type(error).__name__}: {error}"
+            result = f"The tool failed: {type(error).__name__}: {_said_by(error)}"
         return [as_result(self.name, given, result)]
 
     def _arguments(self, given: str) -> dict[str, object]:
@@ -91,6 +91,13 @@ def as_result(tool: str, given: str, text: str) -> Document:
     shown = text if len(text) <= LONGEST_RESULT else f"{text[:LONGEST_RESULT]} …"
     chunk_id = hashlib.sha256("\x00".join((tool, given, shown)).encode()).hexdigest()[:32]
     return Document(page_content=shown, metadata={"chunk_id": chunk_id, "source": tool, "title": given})
+
+
+def _said_by(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - an error of one's own may fail to show itself
+        return "it does not say why"
 
 
 def _text(result: object) -> str:

@@ -47,6 +47,19 @@ def broken(text: str) -> str:
     raise OSError("out of paper")
 
 
+class SpeechlessError(Exception):
+    """Fails to show itself."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@tool
+def speechless(text: str) -> str:
+    """Fail without a word."""
+    raise SpeechlessError
+
+
 @tool
 def leaving(text: str) -> str:
     """Leave."""
@@ -111,7 +124,9 @@ def test_a_tool_of_langchain_gives_one_passage(given: str | BaseTool, text: str,
     assert result(given, text) == said
 
 
-@pytest.mark.parametrize(("given", "text"), [(times, "6, 7"), (times, '{"a": 6}'), ("calculator", "x"), (leaving, "x")])
+@pytest.mark.parametrize(
+    ("given", "text"), [(times, "6, 7"), (times, '{"a": 6}'), ("calculator", "x"), (leaving, "x"), (speechless, "x")]
+)
 def test_a_failure_is_a_result(given: str | BaseTool, text: str) -> None:
     assert result(given, text).startswith("The tool failed: ")
 
