@@ -183,7 +183,7 @@ def made(part: Part, **offered: object) -> object:
         raise SettingsError(
             f"{part.name!r} cannot be made: {error}. It may take {', '.join(offered)}, by these names."
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SettingsError(f"{part.name!r} cannot be made: {type(error).__name__}: {error}.") from error
 
 

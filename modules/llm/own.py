@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langchain_core.language_models import BaseChatModel, BaseLLM
 
@@ -10,8 +12,10 @@ from ..calls.completion import Completion
 from ..calls.growing_text import Listeners, TextListener
 from ..calls.journaled import complete_journaled
 from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
+from ..calls.record import CallRecord
 from ..calls.usage import CallMeter
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
+from ..formats import storable
 from ..parts import Part, find_part, made, plug_ins, remembered_as, surviving_exit
 from ..settings import Settings
 from .call_gate import CallGate
@@ -19,6 +23,7 @@ from .endpoint import ChatLLM
 from .langchain_chat import LangChainChat
 from .wrapper import ChatWrapper
 
+_COUNTED = ("prompt_tokens", "completion_tokens", "seconds", "attempts")
 _SCHEMES = ("openai", "dashscope", "local", "completion", "http", "https")
 
 
@@ -56,19 +61,24 @@ class OwnLLM(ChatWrapper):
             async with self._gate:
                 await own.about_to_send()
                 noted = CallMeter(node=own.node, chunk_id=own.chunk_id)
+                started, failed = time.perf_counter(), ""
                 try:
                     with surviving_exit(self._part):
-                        return await self._inner.complete(
-                            messages, meter=noted, options=options, on_text=on_text, on_thinking=on_thinking
+                        return _checked(
+                            await self._inner.complete(
+                                messages, meter=noted, options=options, on_text=on_text, on_thinking=on_thinking
+                            )
                         )
                 except Exception as error:
+                    failed = str(error)
                     if isinstance(error, NoFailure | JudgetreeError):
                         raise
-                    raise ModelCallError(
-                        f"Model {self._part.name!r} failed: {type(error).__name__}: {error}"
-                    ) from error
+                    failed = f"Model {self._part.name!r} failed: {type(error).__name__}: {error}"
+                    raise ModelCallError(failed) from error
                 finally:
-                    own.records.extend(noted.records)
+                    if not noted.records:
+                        noted.record(kind="chat", model=self.model, started=started, error=failed[:300])
+                    own.records.append(_as_one(noted.records))
 
         return await complete_journaled(
             call,
@@ -79,6 +89,25 @@ class OwnLLM(ChatWrapper):
             meter=meter,
             listeners=Listeners(on_text=on_text, on_thinking=on_thinking),
         )
+
+
+def _checked(completion: object) -> Completion:
+    """Return the completion with texts that can be saved.
+
+    Raises:
+        TypeError: It is none, or one without texts.
+    """
+    if not isinstance(completion, Completion):
+        raise TypeError(f"complete returned {completion!r:.80}, which is no Completion")
+    if not isinstance(completion.text, str) or not isinstance(completion.thinking, str):
+        raise TypeError("complete returned a Completion whose text or thinking is no text")
+    return replace(completion, text=storable(completion.text), thinking=storable(completion.thinking))
+
+
+def _as_one(records: Sequence[CallRecord]) -> CallRecord:
+    """Return the requests that a model made for one call as its attempts, since all of them are paid for."""
+    together = {name: sum(each[name] for each in records) for name in _COUNTED}  # type: ignore[literal-required]
+    return CallRecord(**{**records[-1], **together})  # type: ignore[typeddict-item]
 
 
 def is_own(spec: str) -> bool:

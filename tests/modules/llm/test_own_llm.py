@@ -39,6 +39,10 @@ def nothing():
     return 5
 
 
+def leaving():
+    raise SystemExit(0)
+
+
 mine = Mine()
 """
 
@@ -115,10 +119,42 @@ def test_a_failure_names_the_model(settings: Settings) -> None:
         asked(spec, settings)
 
 
+class Recording(Mine):
+    """Records so many requests a call, and returns anything."""
+
+    def __init__(self, requests: int, returned: object) -> None:
+        super().__init__()
+        self._requests, self._returned = requests, returned
+
+    async def complete(self, messages: Sequence[Message], *, meter: CallMeter, **options: object) -> Completion:  # type: ignore[override]
+        for _ in range(self._requests):
+            meter.record(kind="chat", model=self.model, started=0.0, prompt_tokens=3, completion_tokens=1)
+        return self._returned  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(("requests", "attempts", "prompt_tokens"), [(0, 1, None), (1, 1, 3), (3, 3, 9)])
+def test_a_call_counts_all_that_it_records_and_never_nothing(
+    requests: int, attempts: int, prompt_tokens: int | None, settings: Settings
+) -> None:
+    text, meter = asked(
+        remembered(Recording(requests, Completion(text="a\x00b\ud800", finish_reason="stop"))), settings
+    )
+    (record,) = meter.records
+    assert (text, record["attempts"]) == ("ab?", attempts)
+    assert record["estimated"] if prompt_tokens is None else record["prompt_tokens"] == prompt_tokens
+
+
+@pytest.mark.parametrize("returned", [None, "Vellin", Completion(text=None, finish_reason="stop")])  # type: ignore[arg-type]
+def test_what_is_no_completion_is_a_failed_call(returned: object, settings: Settings) -> None:
+    with pytest.raises(ModelCallError, match=r"Model '.*Recording.*' failed: TypeError: complete returned"):
+        asked(remembered(Recording(1, returned)), settings)
+
+
 @pytest.mark.parametrize(
     ("spec", "changed", "said"),
     [
         ("my_models:nothing", {}, "'my_models:nothing' gives 5. Give a ChatLLM, or a model of LangChain"),
+        ("my_models:leaving", {}, "'my_models:leaving' cannot be made: SystemExit: 0"),
         ("my_models:missing", {}, "Unknown model 'my_models:missing'.*Allowed: openai:MODEL.*module:name of your own"),
         ("opnai:gpt-4o", {}, "Unknown model 'opnai:gpt-4o'.*Allowed: openai:MODEL"),
         ("my_models:chat", {"temperature": 0.5}, "is one of LangChain, which keeps its own temperature"),
