@@ -16,6 +16,7 @@ from ..calls.record import CallRecord
 from ..calls.usage import CallMeter
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..formats import storable
+from ..lasting_text import lasting_text
 from ..parts import Part, find_part, made, plug_ins, remembered_as, surviving_exit
 from ..settings import Settings
 from .call_gate import CallGate
@@ -38,13 +39,17 @@ class OwnLLM(ChatWrapper):
 
     @property
     def fields(self) -> str:
-        """Name and source in fingerprints."""
-        return f"{self._part.name} {self._part.source}".rstrip()
+        """Name, source, and what it says of itself by ``fields`` or ``fingerprint()``, in fingerprints."""
+        return " ".join(filter(None, (self._part.name, self._part.source, super().fields, self._fingerprint())))
 
     @property
     def endpoint(self) -> str:
         """Its name in caches: another version of it is another one."""
         return f"own:{self.fields}"
+
+    def _fingerprint(self) -> str:
+        fingerprint = getattr(self._inner, "fingerprint", None)
+        return lasting_text(fingerprint()) if callable(fingerprint) else ""
 
     async def complete(
         self,

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,32 @@ def test_versions_of_a_model_are_told_apart_in_caches_and_fingerprints(settings:
     assert isinstance(second, OwnLLM)
     assert first.endpoint != second.endpoint
     assert first.fields != second.fields
+
+
+@dataclass
+class Configured(Mine):
+    """Has settings of its own."""
+
+    style: str
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+
+@pytest.mark.parametrize("told_by", ["fields", "fingerprint", "a dataclass"])
+def test_objects_of_one_class_are_told_apart_by_what_they_say_of_themselves(told_by: str, settings: Settings) -> None:
+    def named(style: str) -> str:
+        model = Configured(style) if told_by == "a dataclass" else Mine()
+        if told_by == "fields":
+            model.fields = style  # type: ignore[attr-defined]
+        elif told_by == "fingerprint":
+            model.fingerprint = lambda: {"style": style}  # type: ignore[attr-defined]
+        llm = create_llm(remembered(model), settings, CallGate(2))
+        assert isinstance(llm, OwnLLM)
+        return llm.endpoint
+
+    assert named("brief") != named("long")
+    assert named("brief") == named("brief")
 
 
 def test_a_failure_names_the_model(settings: Settings) -> None:
