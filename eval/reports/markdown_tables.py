@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pandas as pd
 
+_BAR = r"\|"
+
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table.
+    """Yield the lines of a table; a bar or line break within a cell stays within it.
 
     >>> list(markdown_table(["system", "EM"], [["naive", "0.41"]]))
     ['| system | EM |', '| --- | --- |', '| naive | 0.41 |']
     """
     for cells in (head, ["---"] * len(head), *rows):
-        yield f"| {' | '.join(cells)} |"
+        yield f"| {' | '.join(' '.join(cell.splitlines()).replace('|', _BAR) for cell in cells)} |"
 
 
 def with_interval(
