@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 _INCHES_A_POINT = 0.9
 _MOST_INCHES = 24.0
+_INCHES_A_LETTER = 0.08
+_LONGEST_VALUE = 14
+"""Most characters of a value in a plot, so that a model's address does not cover its neighbours."""
+_MOST_NAMED = 3
+"""Most combinations that are named beside one point."""
 
 
 def sweep_plots(systems: pd.DataFrame, questions: pd.DataFrame, keys: Sequence[str]) -> list[Plot]:
@@ -25,8 +30,8 @@ def sweep_plots(systems: pd.DataFrame, questions: pd.DataFrame, keys: Sequence[s
     scores = systems[systems["metric"] == "em"].dropna(subset=["mean"])
     if scores.empty:
         return []
-    places = scores[[*keys]].astype(str).agg(", ".join, axis=1)
-    scores = scores.assign(place=places)
+    texts = scores[[*keys]].astype(str)
+    scores = scores.assign(place=texts.agg(", ".join, axis=1), label=texts.map(_shortened).agg("\n".join, axis=1))
     plots = [_by_combination(scores, ", ".join(keys))]
     if "chat_calls" in questions:
         made = questions.groupby([*keys, "system"], sort=False)["chat_calls"].mean().rename("calls").reset_index()
@@ -36,7 +41,12 @@ def sweep_plots(systems: pd.DataFrame, questions: pd.DataFrame, keys: Sequence[s
 
 
 def _by_combination(scores: pd.DataFrame, keys: str) -> Plot:
-    places, names = list(dict.fromkeys(scores["place"])), list(dict.fromkeys(scores["system"]))
+    labels = dict(zip(scores["place"], scores["label"], strict=True))
+    places, names = list(labels), list(dict.fromkeys(scores["system"]))
+
+    width = min(_MOST_INCHES, max(6.4, _INCHES_A_POINT * len(places) + 1))
+    widest = max(len(line) for label in labels.values() for line in label.split("\n")) * _INCHES_A_LETTER
+    is_upright = widest > width / (len(places) + 1)
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
@@ -49,7 +59,7 @@ def _by_combination(scores: pd.DataFrame, keys: str) -> Plot:
                 axes.errorbar(
                     x, 100 * row.mean, yerr=error_of(row), fmt="o", capsize=3, color=colour_of(number), label=shown
                 )
-        axes.set_xticks(range(len(places)), [each.replace(", ", "\n") for each in places])
+        axes.set_xticks(range(len(places)), [*labels.values()], fontsize=8, rotation=90 if is_upright else 0)
         axes.set_xlabel(keys)
         axes.set_ylabel("EM, per cent")
         axes.grid(visible=True, axis="y")
@@ -62,7 +72,7 @@ def _by_combination(scores: pd.DataFrame, keys: str) -> Plot:
         caption="Mean with 95 % interval, over each combination's own questions.",
         alt=f"EM in per cent by {keys}. {described}.",
         draw=draw,
-        size_inches=(min(_MOST_INCHES, max(6.4, _INCHES_A_POINT * len(places) + 1)), 3.6),
+        size_inches=(width, 4.4 if is_upright else 3.6),
     )
 
 
@@ -73,8 +83,8 @@ def _against_calls(costed: pd.DataFrame, keys: str) -> Plot:
         axes = figure.add_subplot()
         for number, (name, rows) in enumerate(costed.groupby("system", sort=False)):
             axes.plot(rows["calls"], 100 * rows["mean"], "o", color=colour_of(number), label=str(name))
-            for (calls, mean), same in rows.groupby([rows["calls"].round(1), rows["mean"].round(2)])["place"]:
-                said = " / ".join(same)
+            for (calls, mean), same in rows.groupby([rows["calls"].round(1), rows["mean"].round(2)])["label"]:
+                said = _named_at(same.str.replace("\n", ", "))
                 at = (calls, 100 * mean)
                 axes.annotate(said, at, (6, 4), textcoords="offset points", fontsize=7, color=colour_of(number))
         axes.set_xlabel("model calls a question")
@@ -94,3 +104,14 @@ def _against_calls(costed: pd.DataFrame, keys: str) -> Plot:
         alt=f"EM in per cent by {keys}. {described}.",
         draw=draw,
     )
+
+
+def _shortened(value: str) -> str:
+    """Return a value on one line; of a long one the end, which tells models and files apart."""
+    value = " ".join(value.split())
+    return value if len(value) <= _LONGEST_VALUE else f"…{value[1 - _LONGEST_VALUE :]}"
+
+
+def _named_at(labels: pd.Series[str]) -> str:
+    more = len(labels) - _MOST_NAMED
+    return " / ".join(labels[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
