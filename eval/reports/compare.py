@@ -47,6 +47,7 @@ SHARED = (
     "retriever",
     "retriever_source",
     "llm",
+    "llm source",
     "temperature",
     "thinking",
     "strategy",

@@ -12,6 +12,7 @@ from ...modules.errors import SettingsError
 from ...modules.index.index import Index
 from ...modules.judge.factory import JudgeKind
 from ...modules.judge.prompts import GENERATED_JUDGE_VERSION, LOGPROB_JUDGE_VERSION
+from ...modules.llm.factory import source_of_llm
 from ...modules.memory.prompts import CONVERSATION_VERSION
 from ...modules.parts import find_part
 from ...modules.reader.multistep_prompts import STEP_VERSIONS, TOOL_PROMPTS
@@ -55,7 +56,7 @@ _SETTINGS = ("llm_base_url", "milvus_uri", "checkpoints", "max_concurrency", "ti
 OWN_PROMPT = "prompts."
 """Before the name of a prompt of one's own, the key of its version; it is never accepted as a change."""
 _SOURCE = " source"
-"""After the name of a system of one's own, the key of its source; it counts as a prompt does."""
+"""After the name of a system of one's own, or the key of a model, the key of its source; it counts as a prompt does."""
 _DEFAULTS: Mapping[str, object] = Experiment(dataset=":").model_dump(mode="json", exclude={"dataset"})
 
 
@@ -91,12 +92,15 @@ def identity_of(experiment: Experiment, dataset: Dataset, settings: Settings) ->
         **limits,
         **{name: PROMPTS[name] for name in _prompts_of(experiment, dataset)},
         **{f"{OWN_PROMPT}{name}": prompt.version for name, prompt in (experiment.prompts or {}).items()},
-        **dict(_sources_of(experiment)),
+        **dict(_sources_of(experiment, settings)),
     }
 
 
-def _sources_of(experiment: Experiment) -> Iterator[tuple[str, str]]:
+def _sources_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the sources of the parts of one's own, by key; rows of another judge or retriever are never accepted."""
+    for key, spec in (("llm", settings.llm_spec), ("judge_llm", settings.judge_spec)):
+        if source := source_of_llm(spec):
+            yield f"{key}{_SOURCE}", source
     for name in experiment.systems:
         if name not in SYSTEMS:
             yield f"{name}{_SOURCE}", find_part("system", name).source

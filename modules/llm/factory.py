@@ -15,7 +15,7 @@ from .cache import CacheableLLM
 from .completion_client import TextChatOpenAI
 from .endpoint import CallGate, EndpointLLM
 from .openai_client import open_chat
-from .own import create_own_llm, is_own
+from .own import create_own_llm, find_own_llm, is_own
 from .rate_limit import RateLimit
 
 DASHSCOPE_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
@@ -129,6 +129,15 @@ def create_llm(
     )
     secrets = endpoint.secrets()
     return EndpointLLM(chat, endpoint=name, gate=gate, rates=rates, retries=settings.retries, secrets=secrets)
+
+
+def source_of_llm(spec: str) -> str:
+    """Return the digest of the source of a model of one's own; ``""`` for any other.
+
+    Raises:
+        SettingsError: It cannot be imported, or its file has changed since.
+    """
+    return find_own_llm(spec, forms=SPEC_FORMS).source if is_own(spec) else ""
 
 
 def create_judge_llm(

@@ -122,6 +122,20 @@ def is_own(spec: str) -> bool:
     return remembered_as(spec) is not None or is_path or spec in plug_ins("llm")
 
 
+def find_own_llm(spec: str, *, forms: str) -> Part:
+    """Import a model of one's own, or what makes it. Of an object of LangChain's packages the source is left out.
+
+    Raises:
+        SettingsError: It cannot be imported; ``forms`` are the specs that the message allows.
+    """
+    try:
+        part = find_part("llm", spec)
+    except SettingsError as error:
+        raise SettingsError(f"Unknown model {spec!r}: {error} Allowed: {forms}; or module:name of your own.") from error
+    is_library = isinstance(part.value, BaseChatModel | BaseLLM) and type(part.value).__module__.startswith("langchain")
+    return replace(part, source="") if is_library else part
+
+
 def create_own_llm(spec: str, settings: Settings, gate: CallGate, *, forms: str) -> OwnLLM | LangChainChat:
     """Make a model of one's own: a ``ChatLLM``, a model of LangChain, or a class or function that makes one.
 
@@ -130,10 +144,7 @@ def create_own_llm(spec: str, settings: Settings, gate: CallGate, *, forms: str)
     Raises:
         SettingsError: It cannot be imported or made, is no model, or is one of LangChain beside a temperature.
     """
-    try:
-        part = find_part("llm", spec)
-    except SettingsError as error:
-        raise SettingsError(f"Unknown model {spec!r}: {error} Allowed: {forms}; or module:name of your own.") from error
+    part = find_own_llm(spec, forms=forms)
     llm = made(part, settings=settings)
     if isinstance(llm, BaseChatModel | BaseLLM):
         if settings.temperature:
@@ -141,7 +152,7 @@ def create_own_llm(spec: str, settings: Settings, gate: CallGate, *, forms: str)
                 f"The model {spec!r} is one of LangChain, which keeps its own temperature: set it where it is made, "
                 "and leave out temperature here (JUDGETREE_TEMPERATURE)."
             )
-        return LangChainChat(llm, gate=gate)
+        return LangChainChat(llm, version=part.source, gate=gate)
     if not callable(getattr(llm, "complete", None)) or not hasattr(llm, "model"):
         raise SettingsError(f"{part.name!r} gives {llm!r:.100}. Give a ChatLLM, or a model of LangChain.")
     return OwnLLM(llm, part, gate)  # type: ignore[arg-type]

@@ -153,6 +153,18 @@ def test_anothersource_of_a_part_is_another_run(tmp_path: Path, settings: Settin
         evaluation.run(out=tmp_path / "run", settings=settings, **keys)
 
 
+@pytest.mark.parametrize("model", ["llm", "judge_llm"])
+def test_another_source_of_a_model_is_another_run(tmp_path: Path, settings: Settings, model: str) -> None:
+    keys = {**KEYS, "systems": ("naive",), "retriever": Ladders(), model: "mine:answering"}
+    evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    Path("mine.py").write_text(PARTS.replace('["grey"]', '["green"]'), encoding="utf-8")
+    del sys.modules["mine"]
+    with pytest.raises(SettingsError, match=rf"holds another run \(.*{model} source: "):
+        evaluation.run(out=tmp_path / "run", settings=settings, **keys)
+    again = evaluation.run(out=tmp_path / "again", settings=settings, **keys)
+    assert model == "judge_llm" or again.questions["prediction"].tolist() == ["green"], "no kept reply of the old one"
+
+
 def test_an_accepted_change_of_a_system_is_in_the_report(tmp_path: Path, settings: Settings) -> None:
     keys = {**KEYS, "retriever": Ladders(), "systems": ("mine:build_twice",)}
     first = evaluation.run(out=tmp_path / "run", settings=settings, **keys)
