@@ -11,9 +11,9 @@ import hashlib
 import importlib
 import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import FunctionType
@@ -67,8 +67,8 @@ def remembered(given: object) -> str:
     """Return a name under which ``find_part`` finds an object in this process.
 
     A class or function has its import path, by which other processes find it too. Another object has that of its class
-    and the digest of its fingerprint, or else of its fields (pydantic, dataclass), and must be given again to another
-    process. So must a ``partial``, a bound method and a function that captured variables, whose digest is over these.
+    and the digest of its fingerprint, or else of its fields, and must be given again to another process. So must a
+    ``partial``, a bound method and a function that captured variables, whose digest is over these.
 
     >>> remembered(Part)
     'judgetree.modules.parts:Part'
@@ -84,14 +84,17 @@ def remembered_as(name: str) -> object:
 
 
 def digest_of_fields(value: object, *, besides: type = object) -> str:
-    """Return 8 digits that change with the fields of a pydantic object or dataclass, as ``lasting_text`` shows them.
+    """Return 8 digits that change with the fields of an object, as ``lasting_text`` shows them.
 
-    Fields of the class ``besides`` are left out. Another object has no fields.
+    Fields of the class ``besides`` are left out. One that is neither pydantic's nor a dataclass has its attributes for
+    fields, except lists, dicts and sets, which change as they are used.
     """
-    known = getattr(besides, "model_fields", {})
-    of_a_dataclass = [field.name for field in fields(value)] if is_dataclass(value) else ()
-    names = [name for name in getattr(type(value), "model_fields", of_a_dataclass) if name not in known]
-    return _digest({name: getattr(value, name, None) for name in names})
+    known, kind = getattr(besides, "model_fields", {}), type(value)
+    names = getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", None)
+    if names is None:
+        held = getattr(value, "__dict__", {})
+        names = [name for name, each in held.items() if not isinstance(each, list | Mapping | Set)]
+    return _digest({name: getattr(value, name, None) for name in names if name not in known})
 
 
 def _name_of(value: object) -> str:

@@ -76,6 +76,20 @@ def test_what_is_made_with_other_values_has_another_name() -> None:
     assert again == [names[1], names[6], names[8]]
 
 
+def test_plain_objects_have_the_digest_of_their_attributes_but_of_no_lists() -> None:
+    class Plain:
+        def __init__(self, model: str) -> None:
+            self.model = model
+            self.seen: list[str] = []
+
+    one, other = Plain("a"), Plain("b")
+    name = remembered(one)
+    assert remembered(other) != name
+    one.seen.append("a call")
+    assert remembered(one) == name
+    assert find_part("llm", name).value is one
+
+
 def choose(llm: object = None, **options: object) -> object:
     return options
 
