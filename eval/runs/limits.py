@@ -18,6 +18,7 @@ from ...modules.calls.record import CallKind, CallRecord
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, ModelCallError, ModelSetupError, RunLimitReached, SettingsError
 from ...modules.llm.endpoint import ChatLLM
+from ...modules.llm.factory import priced_as
 from ...modules.llm.wrapper import ChatWrapper
 from ...modules.settings import Settings, without_secrets
 from ..rows.store import RunRow
@@ -189,7 +190,8 @@ def refuse_unpriced_models(
     """
     if max_cost is None:
         return
-    unpriced = [(kind, spec) for kind, spec in models if prices.of(spec, kind) is None]
+    named_in_prices = [(kind, priced_as(spec, settings) if kind == "chat" else spec) for kind, spec in models]
+    unpriced = [(kind, spec) for kind, spec in named_in_prices if prices.of(spec, kind) is None]
     if unpriced:
         named = ", ".join(dict.fromkeys(f"{kind} model {without_secrets(spec)!r}" for kind, spec in unpriced))
         raise SettingsError(

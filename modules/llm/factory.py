@@ -140,6 +140,15 @@ def source_of_llm(spec: str) -> str:
     return find_own_llm(spec, forms=SPEC_FORMS).source if is_own(spec) else ""
 
 
+def priced_as(spec: str, settings: Settings) -> str:
+    """Return what finds the price of a model: its spec; of one of one's own, which is made, the name in its records.
+
+    Raises:
+        SettingsError: One of one's own cannot be made.
+    """
+    return create_llm(spec, settings, CallGate(1)).model if is_own(spec) else spec
+
+
 def create_judge_llm(
     reader: CacheableLLM, settings: Settings, gate: CallGate, *, on_progress: StageProgress | None = None
 ) -> CacheableLLM:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from langchain_core.language_models import FakeListChatModel
 
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.runs.experiment import Experiment
@@ -17,6 +18,7 @@ from judgetree.modules.calls.journal import JournaledCall
 from judgetree.modules.calls.kept import KeptCall
 from judgetree.modules.calls.prices import Cost, ModelUsage, Price, Prices, load_prices
 from judgetree.modules.errors import RunLimitReached, SettingsError
+from judgetree.modules.parts import remembered
 from judgetree.modules.settings import load_settings
 from tests.call_records import call_record
 from tests.eval.run_rows import run_row
@@ -139,3 +141,17 @@ def test_limit_on_money_needs_all_prices(
     refused = pytest.raises(SettingsError, match=rf"{unpriced} is unknown.*prices\.toml") if unpriced else nullcontext()
     with refused:
         refuse_unpriced(limit, chosen, load_prices())
+
+
+class Named(FakeListChatModel):
+    """A model of one's own."""
+
+    model_name: str
+
+
+def test_a_model_of_ones_own_has_the_price_of_the_name_in_its_records(tmp_path: Path) -> None:
+    spec = remembered(Named(model_name="m", responses=["Vellin"]))
+    settings = load_settings(home=tmp_path, llm=spec)
+    refuse_unpriced(limited(max_cost=1.0), settings, PRICES)
+    with pytest.raises(SettingsError, match="price of the chat model 'm' is unknown"):
+        refuse_unpriced(limited(max_cost=1.0), settings, Prices({"chat": {spec: Price(prompt=1.0, completion=1.0)}}))
