@@ -70,8 +70,11 @@ def row_of(
 
 
 def key_of(metadata: Mapping[str, object], key_field: str, chunk_id: str) -> str:
-    """Return the key of a chunk's document, as in ``EvalQuestion.supporting``; the chunk's id if it has none."""
-    return str(metadata.get(key_field) or chunk_id)
+    """Return the key of a chunk's document, as in ``EvalQuestion.supporting``; the chunk's id if it has none.
+
+    The result of a tool is of no document, whatever the tool is called.
+    """
+    return chunk_id if metadata.get("tool") else str(metadata.get(key_field) or chunk_id)
 
 
 def also_of(metadata: Mapping[str, object], key_field: str) -> tuple[str, ...]:

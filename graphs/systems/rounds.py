@@ -20,7 +20,7 @@ from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent
 from ..rag.graph import GraphOptions, RagGraph
 from ..threads.context import RunContext, emit
-from ..threads.state import RagState, Step
+from ..threads.state import JsonScalar, RagState, Step
 from . import nodes
 
 Node = Callable[..., Awaitable[dict[str, object]]]
@@ -95,9 +95,9 @@ def add_round(
     known = [str(chunk.metadata["chunk_id"]) for chunk in chunks]
     ids = list(dict.fromkeys(str(chunk.metadata["chunk_id"]) for chunk in found))
     new = {str(chunk.metadata["chunk_id"]): chunk for chunk in reversed(found)}
-    found_by = f"{tool}[{query}]" if tool else query
+    place: dict[str, JsonScalar] = {"tool": tool, "found_by": f"{tool}[{query}]"} if tool else {"found_by": query}
     added = [
-        nodes.as_found(new[chunk_id], rank=rank, recursion_depth=len(steps), found_by=found_by)
+        nodes.as_found(new[chunk_id], rank=rank, recursion_depth=len(steps), **place)
         for rank, chunk_id in enumerate((each for each in ids if each not in known), start=len(known))
     ]
     step = Step(round=len(steps), query=query, chunk_ids=ids, text="", next_query="", tool=tool, next_tool="")

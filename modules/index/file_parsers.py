@@ -28,7 +28,7 @@ RESERVED_METADATA = frozenset(
     {"pk", "id", "distance", "text", "source", "page", "row", "start_index", "chunk_id", "file_digest"}
     | {"retrieval_score", "rank", "verdict", "score", "score_confidence", "reason", "next_query"}
     | {"recursion_depth", "next_rag_thread_id", "sub_answer", "sub_run_error", "budget_spent"}
-    | {"shown_place", "round_answer", "also_in", "also_keys"}
+    | {"shown_place", "round_answer", "also_in", "also_keys", "tool"}
 )
 """Names of judgetree's own metadata; those in JSON files get a trailing underscore."""
 

@@ -16,6 +16,7 @@ from langgraph.types import interrupt
 
 from judgetree import Verdict, evaluation
 from judgetree.app.scripted.server import ScriptedServer
+from judgetree.evaluation.rows.from_results import key_of
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.settings import Settings, load_settings
@@ -250,3 +251,8 @@ def test_a_model_of_langchain_is_measured_and_paid_once(tmp_path: Path, settings
     assert "FakeListChatModel" in tree.fingerprint["reader.model_fields"]
     with pytest.raises(SettingsError, match=r"holds another run .*llm: "):
         evaluation.run(out=tmp_path / "run", settings=settings, **{**keys, "llm": settings.llm})
+
+
+def test_the_result_of_a_tool_is_of_no_document() -> None:
+    assert key_of({"source": "calculator", "tool": "calculator"}, "source", "c1") == "c1"
+    assert key_of({"source": "calculator"}, "source", "c1") == "calculator"

@@ -102,6 +102,7 @@ def test_the_result_of_a_tool_is_observed_and_is_evidence() -> None:
     ]
     assert agent.calls[1] == react_messages(ROOT, shown, tools={"calculator": CALCULATES})
     assert final["evidence"] == f"{FOUND}\n\n[3] calculator: 6 * 7\n42"
+    assert [chunk.metadata.get("tool") for chunk in final["similar_chunks"]] == [None, None, "calculator"]
 
 
 def test_a_tool_is_drawn_as_a_round_of_its_own() -> None:
