@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool
 from langgraph.types import Command, Interrupt
 
 from ..modules.background_loop import async_twin, blocking
-from ..modules.calls.usage import total_usage
+from ..modules.calls.usage import CallRecord, total_usage
 from ..modules.errors import JudgetreeError, ModelCallError, SettingsError, UnknownThread, UserError
 from ..modules.llm.endpoint import ChatLLM
 from ..modules.llm.langchain_chat import LangChainModel
@@ -189,7 +189,7 @@ class RagSession:
         is_new, thread_id = not thread_id, thread_id or str(uuid.uuid4())
         async with self._running.entered(), thread_runs().held(self.graph.thread_key(thread_id)) as lease:
             known = None if is_new else await self._calls_of(thread_id)
-            before = set() if is_new else (known or set()) | await self._journaled_calls(thread_id)
+            before = set() if is_new else (known or set()) | set(await self._journaled(thread_id))
             if known is None and continues:
                 raise UnknownThread(f"Thread {thread_id!r} does not exist. Give a question without resume to start it.")
             config: RunnableConfig = {"configurable": {"thread_id": thread_id, "repeat": repeat}}
@@ -274,15 +274,17 @@ class RagSession:
         tree = await SearchTree.afrom_history(self.graph, thread_id)
         if not (error or interrupts or tree.root.answer or tree.root.answer_status):
             error = f"The system {self.system!r} ended without an answer: no node set answer and answer_status."
-        new = [r for node in tree.query_nodes() for r in node.usage if r["call_id"] not in before]
+        in_tree = {record["call_id"]: record for node in tree.query_nodes() for record in node.usage}
+        # Calls of a node that has not ended are in the journal alone.
+        paid = {**await self._journaled(thread_id), **in_tree}
         return RagResult(
             answer="" if error else tree.root.answer,
             status="interrupted" if interrupts else "failed" if error else tree.root.answer_status or "failed",
             thread_id=thread_id,
             system=self.system,
             tree=tree,
-            usage=tree.usage,
-            usage_this_run=total_usage(new),
+            usage=total_usage(paid.values()),
+            usage_this_run=total_usage(record for call_id, record in paid.items() if call_id not in before),
             wall_s=time.perf_counter() - started,
             error=error,
             interrupts=interrupts,
@@ -309,11 +311,11 @@ class RagSession:
         tree = await SearchTree.afrom_history(self.graph, thread_id)
         return {record["call_id"] for node in tree.query_nodes() for record in node.usage}
 
-    async def _journaled_calls(self, thread_id: str) -> set[str]:
-        """Return the ids of the journal's model calls, which an earlier process may not have saved in checkpoints."""
+    async def _journaled(self, thread_id: str) -> dict[str, CallRecord]:
+        """Return the journal's model calls by id, which may not be in checkpoints yet."""
         journal = await self.graph.aopen_journal()
         calls = await journal.calls_of(thread_id) if journal else {}
-        return {record["call_id"] for call in calls.values() for record in call.records}
+        return {record["call_id"]: record for call in calls.values() for record in call.records}
 
     async def open_services(self, overrides: Overrides | None = None) -> RagContext:
         """Return the services, opened at the first call. Await it on judgetree's own loop.

@@ -188,6 +188,18 @@ def test_a_session_says_what_a_question_waits_for_and_takes_the_answer(tmp_path:
             session.ask(Command(resume="yes"))
 
 
+def test_a_question_that_waits_says_what_it_has_paid(tmp_path: Path) -> None:
+    settings = load_settings(checkpoints=f"sqlite:///{tmp_path / 'c.sqlite'}", home=tmp_path)
+    with ScriptedServer() as server:
+        llm = llm_at(as_new(server).base_url)
+        with RagSession(context=context_with(AskingJudge("a", llm=llm), llm), settings=settings) as session:
+            waiting = session.ask(ROOT, thread_id="t")
+            paid = server.requests.total()
+            assert (waiting.usage["llm_calls"], waiting.usage_this_run["llm_calls"]) == (paid, paid)
+            done = session.ask(Command(resume="yes"), thread_id="t")
+            assert done.usage["llm_calls"] == server.requests.total() == paid + done.usage_this_run["llm_calls"]
+
+
 # --- update_state ---
 
 
