@@ -27,7 +27,9 @@ def _web(settings: Settings) -> Tool:
 
 
 TOOLS: Mapping[str, Callable[[Settings], Tool]] = {
-    "calculator": lambda settings: LangChainTool(calculator(), part_of("tool", calculator)),
+    "calculator": lambda settings: LangChainTool(
+        calculator(), part_of("tool", calculator), timeout_s=settings.timeout_s
+    ),
     "web": _web,
 }
 """Makers of judgetree's tools by name."""
@@ -94,4 +96,4 @@ def _created(given: str | BaseTool, settings: Settings) -> Tool:
             f"The tool {part.name!r} is {tool!r:.100}. Give a tool of LangChain, such as a function under "
             "langchain_core.tools.tool."
         )
-    return LangChainTool(tool, part)
+    return LangChainTool(tool, part, timeout_s=settings.timeout_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
@@ -49,9 +50,10 @@ class Tool(Protocol):
 class LangChainTool:
     """A tool of LangChain. One that takes several arguments takes them as a JSON object."""
 
-    def __init__(self, tool: BaseTool, part: Part) -> None:
+    def __init__(self, tool: BaseTool, part: Part, *, timeout_s: float) -> None:
         """``part`` has the name under which the tool was given, and the digest of its source."""
         self._tool = tool
+        self._timeout_s = timeout_s
         self._part = part
         self.name = tool.name
         arguments = ", ".join(tool.args)
@@ -66,13 +68,16 @@ class LangChainTool:
 
     async def use(self, given: str) -> list[Document]:
         """Return the result as one passage; of a tool that raises, a passage that says so."""
+        deadline = asyncio.timeout(self._timeout_s)
         try:
             with surviving_exit(self._part):
-                result = _text(await self._tool.ainvoke(self._arguments(given)))
+                async with deadline:
+                    result = _text(await self._tool.ainvoke(self._arguments(given)))
         except Exception as error:
             if isinstance(error, NoFailure | UserError):
                 raise
-            result = f"The tool failed: {type(error).__name__}: {_said_by(error)}"
+            late = f"no result within {self._timeout_s:g} s"
+            result = f"The tool failed: {late if deadline.expired() else f'{type(error).__name__}: {_said_by(error)}'}"
         return [as_result(self.name, given, result)]
 
     def _arguments(self, given: str) -> dict[str, object]:

@@ -72,6 +72,13 @@ def endless(text: str) -> str:
     return "\ud800\x00" + "x" * (2 * LONGEST_RESULT)
 
 
+@tool
+async def waiting(text: str) -> str:
+    """Never give a result."""
+    await asyncio.Event().wait()
+    return text
+
+
 @tool("Search")
 def taken(text: str) -> str:
     """Has the name of the search."""
@@ -177,3 +184,9 @@ def test_a_tool_is_found_by_its_import_path(monkeypatch: pytest.MonkeyPatch, tmp
 def test_what_is_no_tool_is_refused(given: list[str | BaseTool], problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
         create_tools(given, Settings(_env_file=None))
+
+
+def test_a_tool_that_gives_no_result_in_time_has_failed() -> None:
+    made = only(waiting, Settings(_env_file=None, timeout_s=0.05))
+    (passage,) = asyncio.run(made.use("x"))
+    assert passage.page_content == "The tool failed: no result within 0.05 s"
