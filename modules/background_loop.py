@@ -118,7 +118,8 @@ class BackgroundLoop:
         """Run a coroutine from another thread and return its result.
 
         Ctrl-C, or what another signal's handler raises, cancels the work, waits for its end (checkpoints written), and
-        is then raised.
+        is then raised. Of an ``OSError``, ``TimeoutError`` included, that is not certain: asyncio drops one that is
+        raised while it wakes its loop, in the first microseconds. Let handlers raise another class.
 
         Raises:
             LoopReentryError: Called on the loop's own thread, where it would wait for itself.
