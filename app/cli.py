@@ -120,6 +120,7 @@ class _Remarks(logging.Handler):
     arguments: Sequence[str] = ()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Print one warning; a closed standard error drops it."""
         from ..modules.redaction import starred
 
         with suppress(OSError):  # standard error may be closed; what warns goes on

@@ -82,10 +82,12 @@ class SessionServices:
 
     async def open_llm(self, given: str | ChatLLM | LangChainModel) -> ChatLLM:
         """Return a model, that of a spec with temperature and thinking of the settings; opened at its first call."""
+        if isinstance(given, LangChainModel):
+            if id(given) not in self._llms:
+                self._llms[id(given)] = as_chat_llm(given)  # which keeps it alive
+            return self._llms[id(given)]
         if not isinstance(given, str):
-            if not isinstance(given, LangChainModel):
-                return as_chat_llm(given)
-            return self._llms.setdefault(id(given), as_chat_llm(given))  # which keeps it alive
+            return as_chat_llm(given)
         spec, key = given, Address(given).revealed()
         if key not in self._llms:
             llm = await asyncio.to_thread(create_llm, spec, self._settings, self._gate, on_progress=self._on_progress)

@@ -275,8 +275,8 @@ class RagSession:
         if not (error or interrupts or tree.root.answer or tree.root.answer_status):
             error = f"The system {self.system!r} ended without an answer: no node set answer and answer_status."
         in_tree = {record["call_id"]: record for node in tree.query_nodes() for record in node.usage}
-        # Calls of a node that has not ended are in the journal alone.
-        paid = {**await self._journaled(thread_id), **in_tree}
+        # Calls of a node that has not ended are in the journal alone; that of a finished thread is empty.
+        paid = {**(await self._journaled(thread_id) if error or interrupts else {}), **in_tree}
         return RagResult(
             answer="" if error else tree.root.answer,
             status="interrupted" if interrupts else "failed" if error else tree.root.answer_status or "failed",

@@ -6,7 +6,7 @@ import shlex
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -28,6 +28,11 @@ from .options import (
     Tools,
     TopK,
 )
+
+if TYPE_CHECKING:
+    from ...graphs.conversations import Conversations
+    from ...modules.settings import Settings
+    from ..chat.turn_view import StatusLine
 
 # Copied, as in ``options``.
 FromHistoryName = Literal["assessed", "never", "trust"]
@@ -83,9 +88,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
         from ...graphs.conversations import Conversations
         from ...graphs.threads.context import Limits
         from ...modules.settings import load_settings
-        from ..chat.session import ChatInput, ChatSession
-        from ..chat.slash_commands import ChatCommands
-        from ..chat.turn_view import JsonTurn, ShownTurn, StatusLine
+        from ..chat.turn_view import StatusLine
 
     settings = load_settings().with_models(
         llm=llm,
@@ -98,7 +101,7 @@ def chat(  # noqa: PLR0913 - one parameter an option
     if not collection and system != "llm" and retriever is None:
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
     name = new_name() if conversation is None else conversation
-    lines, status, usual = ChatInput(), StatusLine(), Limits()
+    status, usual = StatusLine(), Limits()
     with Conversations(
         collection or "",
         system=system or "judge",
@@ -119,21 +122,32 @@ def chat(  # noqa: PLR0913 - one parameter an option
         settings=settings,
         on_progress=status.on_progress,
     ) as conversations:
-        status.show("opening")
-        try:
-            conversations.prepare()  # before the first question, so that a wrong setting is reported at once
-        finally:
-            status.clear()
-        talk = conversations.conversation(name)
-        commands = ChatCommands(talk, settings, write=say if as_json else write_result)
-        if lines.is_typed:
-            say(f"Conversation {name}. /help lists the commands.", style="dim")
-        try:
-            exit_status = ChatSession(talk, commands, lines, new_view=JsonTurn if as_json else ShownTurn).run()
-        finally:
-            if settings.checkpoint_url != "memory:" and talk.branches():
-                say(f"come back: {command_to_return(name, context.params)}", style="dim")
+        exit_status = _lead(conversations, name, settings, status, options=context.params)
     raise typer.Exit(exit_status)
+
+
+def _lead(
+    conversations: Conversations, name: str, settings: Settings, status: StatusLine, *, options: Mapping[str, object]
+) -> int:
+    """Lead the conversation of a name until its input ends; returns the exit status."""
+    from ..chat.session import ChatInput, ChatSession
+    from ..chat.slash_commands import ChatCommands
+    from ..chat.turn_view import JsonTurn, ShownTurn
+
+    status.show("opening")
+    try:
+        conversations.prepare()  # before the first question, so that a wrong setting is reported at once
+    finally:
+        status.clear()
+    lines, talk, as_json = ChatInput(), conversations.conversation(name), options["as_json"] is True
+    commands = ChatCommands(talk, settings, write=say if as_json else write_result)
+    if lines.is_typed:
+        say(f"Conversation {name}. /help lists the commands.", style="dim")
+    try:
+        return ChatSession(talk, commands, lines, new_view=JsonTurn if as_json else ShownTurn).run()
+    finally:
+        if settings.checkpoint_url != "memory:" and talk.branches():
+            say(f"come back: {command_to_return(name, options)}", style="dim")
 
 
 def new_name() -> str:

@@ -82,9 +82,9 @@ class ChatBody(BaseModel):
 
     @property
     def thinking(self) -> bool | None:
-        """Whether the model is told to think, in the words of vLLM or DashScope; None where it is not told."""
-        told = (self.chat_template_kwargs or {}).get("enable_thinking", self.enable_thinking)
-        return told if isinstance(told, bool) else None
+        """Thinking that the request switches on or off, in the words of vLLM or DashScope; None without a switch."""
+        switch = (self.chat_template_kwargs or {}).get("enable_thinking", self.enable_thinking)
+        return switch if isinstance(switch, bool) else None
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ class ChatRequest:
     temperature: float | None
     """Temperature of the request; None without one."""
     thinking: bool | None = None
-    """Whether the model is told to think; None where it is not told."""
+    """Thinking that the request switches on or off; None without a switch."""
 
 
 def tokens_of(text: str) -> list[str]:

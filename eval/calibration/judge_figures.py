@@ -1,9 +1,8 @@
 """Quality of a judge's verdicts against gold documents: confusion, agreement, discrimination, reliability.
 
-Needs scipy and statsmodels (extra ``eval``). All functions are pure.
-
-Only the chunks of the question itself (depth 0) count. Data sets give no gold for sub-questions: a passage that answers
-a sub-question alone, and rightly gets a 2, is one of several for the question above.
+Needs scipy and statsmodels (extra ``eval``). All functions are pure. Only the chunks of the question itself (depth 0)
+count. Data sets give no gold for sub-questions: a passage that answers a sub-question alone, and rightly gets a 2, is
+one of several for the question above.
 
 Gold is known by document: a chunk is gold if its document is. If documents are cut into several chunks, some chunks
 that rightly got a 0 count against the judge.

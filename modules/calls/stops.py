@@ -56,7 +56,7 @@ class UntilStop:
         return self._take(self._held + piece, is_whole=False)
 
     def finish(self) -> str:
-        """End the text, and return what was held back of it."""
+        """End the text, and return its held-back end."""
         return self._take(self._held, is_whole=True) if self._held else ""
 
     def _take(self, text: str, *, is_whole: bool) -> str:

@@ -67,7 +67,7 @@ class ThinkingText:
             self._take(part)
 
     def finish(self) -> None:
-        """End the text: a held-back beginning of a tag becomes part of it."""
+        """End the text: a held-back beginning of a tag counts as text."""
         self._take(self._held)
         self._held = ""
         self._answer.feed(self._until_stop.finish())

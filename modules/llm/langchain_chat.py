@@ -44,7 +44,7 @@ class LangChainChat:
     """
 
     def __init__(self, chat: LangChainModel, *, version: str = "", gate: CallGate | None = None) -> None:
-        """See ``from_langchain``."""
+        """Wrap a model; ``from_langchain`` explains the arguments."""
         is_text = isinstance(chat, BaseLLM)
         self._chat: BaseChatModel = TextAsChat(text_model=chat) if isinstance(chat, BaseLLM) else chat
         self._own_stops = TURN_STOPS if is_text else ()

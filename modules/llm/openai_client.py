@@ -193,8 +193,8 @@ def _keep_reasoning(kwargs: dict[str, object], message: Mapping[str, object]) ->
 class _Connections(openai.DefaultAioHttpClient):
     """Connections of the background loop; calls on a loop of the user's, as LangGraph's server has, get their own.
 
-    A connection belongs to the loop that made it. Those of other loops are closed after each call, since nobody says
-    when such a loop ends.
+    A connection belongs to the loop that made it. Those of other loops are closed after each call, since
+    the end of such a loop cannot be seen.
     """
 
     def __init__(self, loop: BackgroundLoop, **options: Any) -> None:

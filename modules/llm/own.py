@@ -39,12 +39,12 @@ class OwnLLM(ChatWrapper):
 
     @property
     def fields(self) -> str:
-        """Name, source, and what it says of itself by ``fields`` or ``fingerprint()``, in fingerprints."""
+        """Name, source, and the model's own ``fields`` or ``fingerprint()``, for fingerprints."""
         return " ".join(filter(None, (self._part.name, self._part.source, super().fields, self._fingerprint())))
 
     @property
     def endpoint(self) -> str:
-        """Its name in caches: another version of it is another one."""
+        """Name in caches; it changes with the model's version."""
         return f"own:{self.fields}"
 
     def _fingerprint(self) -> str:

@@ -48,7 +48,7 @@ def request_params(options: CallOptions, base_url: str) -> dict[str, Any]:
 
 
 def must_stream(options: CallOptions, base_url: str) -> bool:
-    """Return whether a call needs a stream though nobody listens: models at DashScope may think in streams alone."""
+    """Return whether a call needs a stream even without a listener: some models at DashScope think in streams only."""
     return options.thinking is True and _is_dashscope(urlsplit(base_url))
 
 

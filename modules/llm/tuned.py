@@ -19,7 +19,7 @@ class TunedLLM(ChatWrapper):
     """A chat model whose calls have their own temperature and thinking. It wraps a cache, whose keys hold both."""
 
     def __init__(self, inner: ChatLLM, *, temperature: float, thinking: bool | None) -> None:
-        """See ``tuned``."""
+        """Tune the calls of ``inner``; ``tuned`` explains the arguments."""
         super().__init__(inner)
         self._temperature = temperature
         self._thinking = thinking

@@ -43,7 +43,7 @@ def temperature_of(llm: ChatLLM) -> float:
 
 
 def thinking_of(llm: ChatLLM) -> bool | None:
-    """Return whether a model is told to think; None for one that is not told."""
+    """Return whether the calls of a model switch its thinking on or off; None without a switch."""
     thinking: bool | None = getattr(llm, "thinking", None)
     return thinking if isinstance(thinking, bool) else None
 
