@@ -45,12 +45,13 @@ class SetOptions:
             raise SettingsError(f"There is no option {name!r}. Allowed: {', '.join(_READ)}.")
         self.overrides = with_option(self.overrides, name, text)
 
+    def shown(self, name: str) -> str:
+        """Return the value of an option, without secrets."""
+        return described(self.overrides).get(name, "(as the chat began)")
+
     def __str__(self) -> str:
         """Return a line for each option, and what is allowed."""
-        values = described(self.overrides)
-        return "\n".join(
-            f"{name} {values.get(name, '(as the chat began)')}: {what}" for name, (_, what) in _READ.items()
-        )
+        return "\n".join(f"{name} {self.shown(name)}: {what}" for name, (_, what) in _READ.items())
 
 
 def with_option(given: Overrides, name: str, text: str) -> Overrides:

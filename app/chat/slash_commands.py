@@ -182,7 +182,7 @@ class ChatCommands:
             self._write(str(self._options))
             return
         self._options.set(name, value.strip())
-        say(f"The following questions are asked with {name} {value.strip() or 'as the chat began'}.", style="dim")
+        say(f"The following questions are asked with {name} {self._options.shown(name)}.", style="dim")
 
     def _help(self, _: str) -> None:
         self._write(HELP)

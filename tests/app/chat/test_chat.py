@@ -236,3 +236,9 @@ def test_an_open_turn_is_resumed_with_what_was_set(chat: Cli, scripted: Scripted
     assert done.out == "the drum\n"
     assert "turn 1 on main" in done.err
     assert "· 3 calls" not in done.err
+
+
+def test_a_password_in_a_model_that_is_set_is_not_shown(chat: Cli) -> None:
+    done = chat("/set llm http://ada:lovelace@127.0.0.1:9/v1#m", "/set")
+    assert "http://127.0.0.1:9/v1#m" in done.err
+    assert "lovelace" not in done.out + done.err
