@@ -9,7 +9,7 @@ from langgraph.graph import END, START, StateGraph
 from ..rag.graph import GraphOptions, RagGraph
 from ..threads.context import RunContext
 from ..threads.state import RagState
-from . import nodes
+from . import judging, nodes, sub_runs
 
 
 def build_judge_rag(**options: Unpack[GraphOptions]) -> RagGraph:
@@ -29,14 +29,14 @@ def build_judge_rag(**options: Unpack[GraphOptions]) -> RagGraph:
         print(graph.invoke("Which oil does KS-1 need?")["answer"])
     """
     builder = StateGraph(RagState, context_schema=RunContext)
-    for node in (nodes.retrieve, nodes.plan_sub_runs, nodes.augment, nodes.generate):
+    for node in (nodes.retrieve, sub_runs.plan_sub_runs, nodes.augment, nodes.generate):
         builder.add_node(node.__name__, node)
-    builder.add_node("judge", nodes.judge)
-    builder.add_node("call_new_rag", nodes.call_new_rag)
+    builder.add_node("judge", judging.judge)
+    builder.add_node("call_new_rag", sub_runs.call_new_rag)
     builder.add_edge(START, "retrieve")
-    builder.add_conditional_edges("retrieve", nodes.to_judges, ["judge", "augment"])
+    builder.add_conditional_edges("retrieve", judging.to_judges, ["judge", "augment"])
     builder.add_edge("judge", "plan_sub_runs")
-    builder.add_conditional_edges("plan_sub_runs", nodes.to_sub_runs, ["call_new_rag", "augment"])
+    builder.add_conditional_edges("plan_sub_runs", sub_runs.to_sub_runs, ["call_new_rag", "augment"])
     builder.add_edge("call_new_rag", "augment")
     builder.add_edge("augment", "generate")
     builder.add_edge("generate", END)

@@ -16,49 +16,22 @@ from dataclasses import replace
 from typing import Literal
 
 from langchain_core.documents import Document
-from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
-from langgraph.types import Overwrite, Send
+from langgraph.types import Overwrite
 
 from ...modules.calls.growing_text import TextListener
 from ...modules.calls.messages import Message
 from ...modules.calls.tokens import is_longer
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, ModelCallError, UserError
-from ...modules.judge.contract import Verdict, checked_verdict
 from ...modules.llm.endpoint import CallOptions
 from ...modules.reader.evidence import render_evidence, render_sub_answer, split_evidence, usable_chunks
 from ...modules.reader.prompts import closed_book_messages
 from ...modules.reader.refusals import is_refusal
 from ...modules.reader.strategies import digested, read_evidence
 from ...modules.retriever.callbacks import search_heard
-from ..rag.thread_runs import run_sub_thread
 from ..threads.context import RunContext, emit
-from ..threads.fingerprint import sub_thread_id
-from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, JudgeState, RagState, Search, Step
-
-
-async def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send] | str:
-    """Route to one judge per chunk; to ``augment`` without chunks, or on the deepest level without ``judge_leaves``."""
-    limits, chunks = runtime.context.services.limits, state["similar_chunks"]
-    is_leaf = runtime.context.depth >= limits.max_rec_depth
-    if not chunks or (is_leaf and not limits.judge_leaves):
-        return "augment"
-    return [Send("judge", JudgeState(old_query=state["query"], similar_chunk=chunk)) for chunk in chunks]
-
-
-async def to_sub_runs(state: RagState) -> list[Send] | str:
-    """Route to one ``call_new_rag`` per planned sub-run; to ``augment`` without any."""
-    sends = [
-        Send(
-            "call_new_rag",
-            CallNewRagState(query_for_next_rag=str(chunk.metadata["next_query"]), similar_chunk=chunk),
-        )
-        for chunk in state["similar_chunks"]
-        if chunk.metadata["next_rag_thread_id"]
-    ]
-    return sends or "augment"
-
+from ..threads.state import ChunkPatch, JsonScalar, RagState, Search, Step
 
 logger = logging.getLogger(__name__)
 
@@ -126,119 +99,6 @@ def searched(query: str, started: float, hits: Sequence[tuple[Document, float]])
 def as_found(chunk: Document, **place: JsonScalar) -> Document:
     """Copy a chunk without its verdict, with ``place`` in its metadata."""
     return Document(page_content=chunk.page_content, metadata={**chunk.metadata, **UNJUDGED, **place})
-
-
-async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Judge one chunk; a failed judge gives an unknown verdict, a spent budget a cancelled one.
-
-    Raises:
-        UserError: An error that every chunk would meet, such as a rejected key.
-    """
-    chunk = state["similar_chunk"]
-    chunk_id = str(chunk.metadata["chunk_id"])
-    context = runtime.context
-    meter = CallMeter(node="judge", chunk_id=chunk_id, budget=context.budget, calls=context.calls)
-    async with runtime.context.branches.entered():
-        verdict = await _verdict(state["old_query"], chunk, meter, runtime.context)
-    emit(runtime, "verdict", node="judge", chunk_id=chunk_id, verdict=verdict.status, score=verdict.score)
-    return {"similar_chunks": [_verdict_patch(chunk_id, verdict)], "usage": meter.records}
-
-
-async def _verdict(query: str, chunk: Document, meter: CallMeter, context: RunContext) -> Verdict:
-    expand = context.depth < context.services.limits.max_rec_depth
-    judge = context.services.judge
-    if judge is None:
-        raise TypeError("this graph judges: give RagContext a judge")
-    own = Document(page_content=chunk.page_content, metadata=dict(chunk.metadata))  # a judge may modify its chunk
-    try:
-        return checked_verdict(await judge.judge(query, own, meter=meter, expand=expand))
-    except (UserError, GraphBubbleUp):
-        raise
-    except BudgetSpent as spent:
-        return Verdict(status="cancelled", problem=str(spent), budget_spent=True)
-    except Exception as error:
-        logger.exception("the judge failed on chunk %s", meter.chunk_id)
-        return Verdict(status="unknown", problem=f"{type(error).__name__}: {error}")
-
-
-def _verdict_patch(chunk_id: str, verdict: Verdict) -> ChunkPatch:
-    unanswered = verdict.status == "judged" and verdict.problem
-    return ChunkPatch(
-        chunk_id=chunk_id,
-        changes={
-            "verdict": verdict.status,
-            "score": verdict.score,
-            "score_confidence": verdict.confidence,
-            "reason": verdict.reason if verdict.status == "judged" else verdict.problem,
-            "next_query": verdict.next_query,
-            "sub_run_error": f"no sub-question: {verdict.problem}" if unanswered else "",
-            "budget_spent": verdict.budget_spent,
-        },
-    )
-
-
-async def plan_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Write the thread of each sub-question into its chunk before any of them starts, while the budget lasts.
-
-    Plans nothing if some chunk suffices, or on the deepest level. The judges' branches join here: a route behind a
-    branch would see only that branch's verdict.
-    """
-    context = runtime.context
-    patches: list[ChunkPatch] = []
-    for chunk in chunks_to_expand(state["similar_chunks"], context):
-        chunk_id, next_query = str(chunk.metadata["chunk_id"]), str(chunk.metadata["next_query"])
-        thread_id = sub_thread_id(context.thread_id, chunk_id, next_query, context.fingerprint)
-        changes: dict[str, JsonScalar]
-        if context.budget.hold(thread_id):
-            changes = {"next_rag_thread_id": thread_id}
-            emit(
-                runtime,
-                "sub_run_planned",
-                node="plan_sub_runs",
-                chunk_id=chunk_id,
-                next_query=next_query,
-                next_rag_thread_id=thread_id,
-            )
-        else:
-            problem = f"not asked: the budget of {context.budget.limit} model calls is spent"
-            changes = {"sub_run_error": problem, "budget_spent": True}
-        patches.append(ChunkPatch(chunk_id=chunk_id, changes=changes))
-    return {"similar_chunks": patches}
-
-
-def chunks_to_expand(chunks: list[Document], context: RunContext) -> list[Document]:
-    """Return chunks with score 1 and a sub-question, by rank; none if a chunk scores 2 or no depth is left."""
-    suffices = any(chunk.metadata["score"] == 2 for chunk in chunks)
-    if suffices or context.depth >= context.services.limits.max_rec_depth:
-        return []
-    return [chunk for chunk in chunks if chunk.metadata["score"] == 1 and chunk.metadata["next_query"]]
-
-
-async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Ask the sub-question of one chunk on its own thread; writes the answer, or the error, into the chunk.
-
-    Raises:
-        UserError: An error that the whole question would meet, such as a rejected key.
-    """
-    chunk_id = str(state["similar_chunk"].metadata["chunk_id"])
-    thread_id = str(state["similar_chunk"].metadata["next_rag_thread_id"])
-    async with runtime.context.branches.entered():
-        changes = await _sub_answer(state["query_for_next_rag"], thread_id, runtime)
-    emit(runtime, "sub_run_done", node="call_new_rag", chunk_id=chunk_id, next_rag_thread_id=thread_id, **changes)
-    return {"similar_chunks": [ChunkPatch(chunk_id=chunk_id, changes=changes)]}
-
-
-async def _sub_answer(query: str, thread_id: str, runtime: Runtime[RunContext]) -> dict[str, JsonScalar]:
-    try:
-        final = await run_sub_thread(query, thread_id, runtime)
-    except (UserError, GraphBubbleUp):
-        raise
-    except (BudgetSpent, ModelCallError) as error:
-        return {"sub_run_error": str(error), "budget_spent": isinstance(error, BudgetSpent)}
-    except Exception as error:
-        logger.exception("sub-run %s failed", thread_id)
-        return {"sub_run_error": f"{type(error).__name__}: {error}"}
-    return {"sub_answer": final["answer"], "sub_run_error": "", "budget_spent": False}
 
 
 async def augment(state: RagState) -> dict[str, object]:
