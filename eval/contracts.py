@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from ..graphs.contracts import ContractError, require
+from ..graphs.contract_rules import ContractError, require
 from ..graphs.rag.search_tree import SearchTree
 from ..graphs.tree.nodes import ChunkNode, QueryNode
 from ..modules.background_loop import background_loop

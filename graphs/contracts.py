@@ -11,50 +11,57 @@ import copy
 import json
 import math
 import time
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import TypeVar, Unpack
+from collections.abc import Sequence
+from typing import Unpack
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 
-from ..modules.background_loop import background_loop
 from ..modules.calls.completion import Completion
 from ..modules.calls.growing_text import Delta, Listeners, TextListeners
 from ..modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from ..modules.calls.usage import CallBudget, CallMeter
 from ..modules.errors import BudgetSpent, ModelCallError, SettingsError
-from ..modules.judge.contract import Judge, Verdict, checked_verdict
+from ..modules.judge.contract import (
+    AnyJudge,
+    Judge,
+    SetJudge,
+    SetVerdict,
+    Verdict,
+    checked_set_verdict,
+    checked_verdict,
+    expected_calls,
+    judges_sets,
+)
 from ..modules.llm.endpoint import ChatLLM
 from ..modules.llm.langchain_chat import LangChainModel, as_chat_llm
 from ..modules.retriever.contract import ChunkRetriever
 from ..modules.retriever.retriever import Retriever
+from .contract_rules import ContractError, awaited, check_fingerprint, chunk_of, require, run_check
 from .from_langchain import from_langchain
 from .rag.graph import RagGraph
 from .rag.search_tree import SearchTree
 from .systems.registry import GraphBuilder
 from .threads.context import Limits, RagContext
 
-T = TypeVar("T")
-
 _QUERY = "Which oil does KS-1 need?"
 _TEXTS = ("KS-1 needs the oil VG 68.", "", "压力保持三十五分钟。", "word " * 20_000, "tabs\tand\nlines {} </passage>")
 _AT_ONCE = 20
-_LONGEST_S = 60.0
 
 
-class ContractError(AssertionError):
-    """A part does not keep a rule that judgetree relies on; the message names the rule and what the part did."""
-
-
-def check_judge(judge: Judge) -> None:
-    """Check a judge: its fingerprint, its verdicts of odd passages, alone and many at once.
+def check_judge(judge: AnyJudge) -> None:
+    """Check a judge: its fingerprint, its verdicts of odd passages, alone, as a set and many at once.
 
     Raises:
         ContractError: It breaks a rule.
     """
-    _check_fingerprint(judge)
-    _run(_check_verdicts(judge))
+    check_fingerprint(judge)
+    try:
+        expected_calls(judge, 3)
+    except SettingsError as error:
+        raise ContractError(str(error)) from error
+    run_check(_check_sets(judge) if judges_sets(judge) else _check_verdicts(judge))
 
 
 def check_retriever(retriever: ChunkRetriever | BaseRetriever, query: str = _QUERY) -> None:
@@ -67,8 +74,8 @@ def check_retriever(retriever: ChunkRetriever | BaseRetriever, query: str = _QUE
     """
     if isinstance(retriever, BaseRetriever) and not isinstance(retriever, Retriever):
         retriever = from_langchain(retriever)
-    _check_fingerprint(retriever)
-    _run(_check_hits(retriever, query))
+    check_fingerprint(retriever)
+    run_check(_check_hits(retriever, query))
 
 
 def check_chat_model(llm: ChatLLM | LangChainModel) -> None:
@@ -84,7 +91,7 @@ def check_chat_model(llm: ChatLLM | LangChainModel) -> None:
     except SettingsError as error:
         raise ContractError(f"a chat model has model and complete; {error}") from error
     require(isinstance(llm.model, str) and llm.model != "", "model is a name", llm.model)
-    _run(_check_calls(llm))
+    run_check(_check_calls(llm))
 
 
 def check_system(build: GraphBuilder) -> None:
@@ -133,13 +140,12 @@ def _built(build: GraphBuilder, context: RagContext) -> RagGraph:
 
 
 async def _check_verdicts(judge: Judge) -> None:
-    chunks = [_chunk(place, text) for place, text in enumerate(_TEXTS)]
+    chunks = [chunk_of(place, text) for place, text in enumerate(_TEXTS)]
     untouched = copy.deepcopy(chunks)
     alone = [await _verdict(judge, chunk, expand=expand) for chunk in chunks for expand in (True, False)]
     require(chunks == untouched, "a judge leaves the chunk as it is", chunks)
     for place, verdict in enumerate(alone):
-        problem = checked_verdict(verdict).problem
-        require(not problem.startswith("The judge gave"), "a verdict has allowed values", problem)
+        _check_values(verdict)
         was_expanded = place % 2 == 0
         may_lack_question = verdict.score != 1 or bool(verdict.problem) or not was_expanded
         require(may_lack_question or bool(verdict.next_query), "a score of 1 has a supplementary question", verdict)
@@ -150,9 +156,36 @@ async def _check_verdicts(judge: Judge) -> None:
 async def _verdict(judge: Judge, chunk: Document, *, expand: bool) -> Verdict:
     meter = CallMeter(node="judge", chunk_id=str(chunk.metadata["chunk_id"]))
     what = f"a judge answers the passage {chunk.page_content[:30]!r} with a verdict"
-    verdict = await _awaited(judge.judge(_QUERY, chunk, meter=meter, expand=expand), what)
+    verdict = await awaited(judge.judge(_QUERY, chunk, meter=meter, expand=expand), what)
     require(isinstance(verdict, Verdict), what, verdict)
     return verdict
+
+
+async def _check_sets(judge: SetJudge) -> None:
+    chunks = [chunk_of(place, text) for place, text in enumerate(_TEXTS)]
+    untouched = copy.deepcopy(chunks)
+    for asked in (chunks, chunks[:1], chunks[::-1]):
+        for expand in (True, False):
+            given = await _set_verdict(judge, asked, expand=expand)
+            for verdict in given.verdicts:
+                _check_values(verdict)
+    require(chunks == untouched, "a judge leaves the chunks as they are", chunks)
+    alone = [each.status for each in (await _set_verdict(judge, chunks)).verdicts]
+    together = await asyncio.gather(*(_set_verdict(judge, chunks) for _ in range(_AT_ONCE)))
+    same = [[each.status for each in given.verdicts] for given in together]
+    require(all(each == alone for each in same), "verdicts given at once are as alone", same)
+
+
+async def _set_verdict(judge: SetJudge, chunks: Sequence[Document], *, expand: bool = True) -> SetVerdict:
+    what = f"a judge answers {len(chunks)} passages with a set of as many verdicts"
+    given = await awaited(judge.judge_set(_QUERY, chunks, meter=CallMeter(node="judge_set"), expand=expand), what)
+    require(isinstance(given, SetVerdict) and len(given.verdicts) == len(chunks), what, given)
+    return checked_set_verdict(given, len(chunks))
+
+
+def _check_values(verdict: Verdict) -> None:
+    problem = checked_verdict(verdict).problem
+    require(not problem.startswith("The judge gave"), "a verdict has allowed values", problem)
 
 
 async def _check_hits(retriever: ChunkRetriever, query: str) -> None:
@@ -179,7 +212,7 @@ async def _check_hits(retriever: ChunkRetriever, query: str) -> None:
 
 async def _hits(retriever: ChunkRetriever, query: str) -> list[tuple[Document, float]]:
     what = f"asearch({query!r}) gives a list of (Document, score)"
-    hits = await _awaited(retriever.asearch(query, meter=CallMeter(node="retrieve")), what)
+    hits = await awaited(retriever.asearch(query, meter=CallMeter(node="retrieve")), what)
     is_list = isinstance(hits, list) and all(
         isinstance(hit, tuple) and len(hit) == 2 and isinstance(hit[0], Document) for hit in hits
     )
@@ -230,7 +263,7 @@ async def _completed(
 ) -> Completion:
     messages: list[Message] = [("user", "Answer with one word: which colour has snow?")]
     options = CallOptions(max_tokens=32, stop=stop)
-    return await _awaited(
+    return await awaited(
         llm.complete(messages, meter=meter, options=options, **listeners), "complete answers a question"
     )
 
@@ -276,7 +309,7 @@ class _OneChunk:
         return {"kind": "contract"}
 
     async def asearch(self, query: str, *, meter: CallMeter) -> list[tuple[Document, float]]:
-        return [(_chunk(0, _TEXTS[0]), 1.0)]
+        return [(chunk_of(0, _TEXTS[0]), 1.0)]
 
 
 class _Useful:
@@ -287,48 +320,9 @@ class _Useful:
         return Verdict(status="judged", score=2)
 
 
-def _chunk(place: int, text: str) -> Document:
-    return Document(page_content=text, metadata={"chunk_id": f"chunk-{place}", "source": "ks-1.md"})
-
-
-def _check_fingerprint(part: Judge | ChunkRetriever) -> None:
-    rule = "fingerprint gives texts by name"
-    try:
-        first = part.fingerprint()
-    except Exception as error:
-        raise ContractError(
-            f"{rule}; it raised {type(error).__name__}: {error}. Give an object, not its class"
-        ) from error
-    is_text = isinstance(first, Mapping) and all(isinstance(each, str) for pair in first.items() for each in pair)
-    require(is_text, rule, first)
-    again = part.fingerprint()
-    require(again == first, "fingerprint gives the same each time", (first, again))
-
-
-async def _awaited(work: Awaitable[T], rule: str) -> T:
-    require(hasattr(work, "__await__"), f"{rule}: its method is a coroutine", work)
-    try:
-        return await asyncio.wait_for(work, _LONGEST_S)
-    except Exception as error:
-        raise ContractError(f"{rule}; it raised {type(error).__name__}: {error}") from error
-
-
-def _run(check: Awaitable[None]) -> None:
-    async def checked() -> None:
-        await check
-
-    background_loop().run(checked())
-
-
 def _is_json(value: object) -> bool:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
         return False
     return True
-
-
-def require(holds: bool, rule: str, given: object) -> None:
-    """Raise ContractError, with the rule and what was given, unless it holds."""
-    if not holds:
-        raise ContractError(f"{rule}; it gave {given!r:.300}")

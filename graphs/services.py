@@ -13,7 +13,7 @@ from ..modules.addresses import Address
 from ..modules.calls.prompts import Prompts
 from ..modules.index.factory import open_index
 from ..modules.index.index import Index
-from ..modules.judge.contract import Judge
+from ..modules.judge.contract import AnyJudge
 from ..modules.judge.factory import create_judge
 from ..modules.llm.endpoint import CallGate, ChatLLM
 from ..modules.llm.factory import create_llm
@@ -134,7 +134,7 @@ class SessionServices:
     def _open_index(self) -> Index:
         return self._resources.enter_context(open_index(self._collection, self._settings))
 
-    def _create_judge(self, llm: ChatLLM) -> Judge | None:
+    def _create_judge(self, llm: ChatLLM) -> AnyJudge | None:
         if not self._system.judges:
             return None
         settings = self._settings

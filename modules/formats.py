@@ -92,7 +92,7 @@ Thing = Literal[
 id of a checkpoint store."""
 
 VERSION = 3
-_VERSIONS: Mapping[Thing, int] = {"prompts": 1, "rows": 4, "search-tree": 4}
+_VERSIONS: Mapping[Thing, int] = {"prompts": 1, "rows": 5, "search-tree": 5}
 """Numbers of things that do not rise with the others: files that users write, and what has changed since."""
 FORMAT_KEY = "format"
 
@@ -101,7 +101,7 @@ def format_of(thing: Thing) -> str:
     """Return the format that this version writes.
 
     >>> format_of("search-tree")
-    'judgetree-search-tree/4'
+    'judgetree-search-tree/5'
     """
     return f"judgetree-{thing}/{_VERSIONS.get(thing, VERSION)}"
 

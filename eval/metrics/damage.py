@@ -82,17 +82,19 @@ def _noun(kind: DamageKind) -> str:
     return _IRREGULAR.get(kind, kind.replace("_", " ").removesuffix("s"))
 
 
+_JUDGING = ("judge", "judge_set")
+"""The nodes of judges; a call of ``judge_set`` is about all chunks, unless it names one."""
+
+
 def _damage_to(node: QueryNode) -> Iterator[DamageKind]:
-    about: dict[str, list[CallRecord]] = {}
-    for record in node.usage:
-        if record["node"] == "judge":
-            about.setdefault(record["chunk_id"], []).append(record)
+    judging = [record for record in node.usage if record["node"] in _JUDGING]
     for chunk in node.chunks:
-        yield from _damage_to_chunk(chunk, about.get(chunk.chunk_id, []))
+        about = [record for record in judging if record["chunk_id"] in ("", chunk.chunk_id)]
+        yield from _damage_to_chunk(chunk, about)
     for record in node.usage:
         if record["kind"] == "rerank" and record["error"]:
             yield "failed_reranks"
-        elif record["cut_off"] and record["node"] != "judge":
+        elif record["cut_off"] and record["node"] not in _JUDGING:
             yield "cut_off_replies"
 
 

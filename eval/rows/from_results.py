@@ -108,5 +108,7 @@ def _found(tree: SearchTree, key_field: str) -> Iterator[FoundChunk]:
                 rank=rank,
                 verdict=chunk.verdict_label,
                 confidence=chunk.score_confidence,
+                p_needed=chunk.p_needed,
+                p_calibrated=chunk.p_calibrated,
                 also=also_of(chunk.metadata, key_field),
             )

@@ -46,6 +46,10 @@ class FoundChunk:
     verdict: str
     """"0", "1", "2", or why there is no score; "pending" for a system without a judge."""
     confidence: float | None = None
+    p_needed: float | None = None
+    """Probability that it holds a needed fact; None if the judge gave none."""
+    p_calibrated: bool = False
+    """Whether that was fitted on judgements with known answers."""
     also: tuple[str, ...] = ()
     """Keys of further documents that hold its text, which the retriever left out for it; in the order of the search."""
 

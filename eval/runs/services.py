@@ -16,7 +16,7 @@ from ...modules.errors import CollectionError, SettingsError
 from ...modules.index.factory import open_index
 from ...modules.index.file_parsers import LoadLimits
 from ...modules.index.index import Index
-from ...modules.judge.contract import Judge
+from ...modules.judge.contract import AnyJudge
 from ...modules.judge.factory import create_judge
 from ...modules.llm.cache import CacheableLLM, CachedLLM, CacheMode, CompletionCache, without_reading
 from ...modules.llm.endpoint import CallGate, ChatLLM
@@ -119,7 +119,7 @@ class Services:
         """The retriever, if it is one of one's own."""
         self.index: Index | None = None
         """The open index; None without a system that retrieves."""
-        self.judge: Judge | None = None
+        self.judge: AnyJudge | None = None
         """The judge, without the cache; None without a system that judges."""
         self.local_models: frozenset[str] = frozenset()
         """Names of the chat models that run in this process."""
@@ -210,7 +210,7 @@ class Services:
             raise CollectionError(f"{error}{hint}") from error
         return index
 
-    def _create_judge(self, llm: ChatLLM) -> Judge:
+    def _create_judge(self, llm: ChatLLM) -> AnyJudge:
         settings = self.settings
         return create_judge(
             self.experiment.judge, llm, spec=settings.judge_spec, settings=settings, prompts=self._prompts

@@ -21,7 +21,7 @@ from ..rows.store import Place, RunRow
 from ..rows.turn_facts import TurnFacts, TurnReply
 from .jobs import Job, conversation_name_of, leads_conversations
 from .services import Services
-from .turn_calls import NotedJudge, NotedLLM, noted_calls
+from .turn_calls import NotedLLM, noted_calls, noted_judge
 from .turn_evidence import EvidenceReader
 
 
@@ -63,7 +63,7 @@ class TurnAsker:
             context=replace(
                 context,
                 reader=NotedLLM(context.reader),
-                judge=NotedJudge(context.judge) if context.judge else None,
+                judge=noted_judge(context.judge) if context.judge else None,
             ),
             settings=settings.model_copy(update=_measured(run_id)),
             recording=recording,

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Unpack
 
-from langchain_core.documents import Document
-
 from ...modules.calls.completion import Completion
 from ...modules.calls.growing_text import TextListeners
 from ...modules.calls.messages import Message
 from ...modules.calls.usage import CallMeter, CallRecord
-from ...modules.judge.contract import Judge, Verdict
+from ...modules.judge.contract import AnyJudge
+from ...modules.judge.wrapper import wrapped
 from ...modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from ...modules.llm.wrapper import ChatWrapper
 
@@ -36,20 +35,9 @@ class NotedLLM(ChatWrapper):
             return await self._inner.complete(messages, meter=meter, options=options, **listeners)
 
 
-class NotedJudge:
-    """A judge that notes its calls for ``noted_calls``."""
-
-    def __init__(self, inner: Judge) -> None:
-        self._inner = inner
-
-    def fingerprint(self) -> dict[str, str]:
-        """Return the inner judge's fingerprint."""
-        return self._inner.fingerprint()
-
-    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-        """Judge a chunk and note the calls."""
-        with _noting(meter):
-            return await self._inner.judge(query, chunk, meter=meter, expand=expand)
+def noted_judge(inner: AnyJudge) -> AnyJudge:
+    """Return a judge that notes its calls for ``noted_calls``."""
+    return wrapped(inner, around=_noting)
 
 
 @contextmanager

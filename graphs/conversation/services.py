@@ -13,7 +13,7 @@ from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prompts import Prompts
 from ...modules.embedding.embedder import create_embeddings
 from ...modules.errors import SettingsError
-from ...modules.judge.contract import Judge
+from ...modules.judge.contract import AnyJudge
 from ...modules.judge.generated import GeneratedJudge
 from ...modules.llm.endpoint import ChatLLM
 from ...modules.llm.json_reply import JsonChat
@@ -53,7 +53,7 @@ class Opened:
     finished_turns: dict[str, str] = field(default_factory=dict)
     """Last turn of each conversation whose thread this process has deleted, by conversation id."""
     _chats: dict[object, JsonChat] = field(default_factory=dict)
-    _judge: Judge | None = None
+    _judge: AnyJudge | None = None
     _store_id: str = ""
 
     async def make_store_id(self) -> str:
@@ -72,7 +72,7 @@ class Opened:
             self._chats[key] = JsonChat(llm, max_tokens=max_tokens)
         return self._chats[key]
 
-    def judge_of(self, services: RagContext) -> Judge:
+    def judge_of(self, services: RagContext) -> AnyJudge:
         """Return the judge of the search; for a search without one, a judge that lets the reader write verdicts."""
         if self._judge is None:
             self._judge = services.judge or GeneratedJudge(services.reader, prompts=services.prompts)

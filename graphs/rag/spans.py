@@ -149,9 +149,10 @@ class _Spans:
         return attributes
 
     def _judging(self, node: QueryNode) -> Iterator[Span]:
+        together = [record for record in node.usage if record["node"] == "judge_set" and not record["chunk_id"]]
         for chunk in node.chunks:
             records = [record for record in node.usage if record["chunk_id"] == chunk.chunk_id]
-            times = [times for record in records if (times := _times_of_call(record)) is not None]
+            times = [times for record in (*records, *together) if (times := _times_of_call(record)) is not None]
             if not times:
                 continue
             span_id = _digest("judge", node.thread_id, chunk.chunk_id)[:8]

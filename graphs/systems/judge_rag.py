@@ -20,7 +20,9 @@ def build_judge_rag(**options: Unpack[GraphOptions]) -> RagGraph:
     ::
 
         retrieve ─ Send ×k ─> judge ─> plan_sub_runs ─ Send ─> call_new_rag ─> augment ─> generate
-                                            └──────── nothing to ask ────────────^
+             └─ Send ─> judge_set ───────^  └──────── nothing to ask ────────────^
+
+    A judge that takes all chunks at once (``SetJudge``) is asked in ``judge_set``.
 
     ::
 
@@ -32,10 +34,12 @@ def build_judge_rag(**options: Unpack[GraphOptions]) -> RagGraph:
     for node in (nodes.retrieve, sub_runs.plan_sub_runs, nodes.augment, nodes.generate):
         builder.add_node(node.__name__, node)
     builder.add_node("judge", judging.judge)
+    builder.add_node("judge_set", judging.judge_set)
     builder.add_node("call_new_rag", sub_runs.call_new_rag)
     builder.add_edge(START, "retrieve")
-    builder.add_conditional_edges("retrieve", judging.to_judges, ["judge", "augment"])
+    builder.add_conditional_edges("retrieve", judging.to_judges, ["judge", "judge_set", "augment"])
     builder.add_edge("judge", "plan_sub_runs")
+    builder.add_edge("judge_set", "plan_sub_runs")
     builder.add_conditional_edges("plan_sub_runs", sub_runs.to_sub_runs, ["call_new_rag", "augment"])
     builder.add_edge("call_new_rag", "augment")
     builder.add_edge("augment", "generate")

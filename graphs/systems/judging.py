@@ -1,8 +1,10 @@
-"""The node that judges one chunk, and the route to it."""
+"""The nodes that judge one chunk, or all chunks of a query, and the route to them."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from langchain_core.documents import Document
 from langgraph.errors import GraphBubbleUp
@@ -11,19 +13,24 @@ from langgraph.types import Send
 
 from ...modules.calls.usage import CallMeter
 from ...modules.errors import BudgetSpent, UserError
-from ...modules.judge.contract import Verdict, checked_verdict
+from ...modules.judge.contract import AnyJudge, SetVerdict, Verdict, checked_set_verdict, checked_verdict, judges_sets
 from ..threads.context import RunContext, emit
-from ..threads.state import ChunkPatch, JudgeState, RagState
+from ..threads.state import ChunkPatch, JudgeSetState, JudgeState, RagState
 
 logger = logging.getLogger(__name__)
 
 
 async def to_judges(state: RagState, runtime: Runtime[RunContext]) -> list[Send] | str:
-    """Route to one judge per chunk; to ``augment`` without chunks, or on the deepest level without ``judge_leaves``."""
+    """Route to one judge per chunk, or to one for all of them; to ``augment`` where nothing is to be judged.
+
+    That is without chunks, or on the deepest level without ``judge_leaves``.
+    """
     limits, chunks = runtime.context.services.limits, state["similar_chunks"]
     is_leaf = runtime.context.depth >= limits.max_rec_depth
     if not chunks or (is_leaf and not limits.judge_leaves):
         return "augment"
+    if judges_sets(_judge_of(runtime.context)):
+        return [Send("judge_set", JudgeSetState(old_query=state["query"], similar_chunks=chunks))]
     return [Send("judge", JudgeState(old_query=state["query"], similar_chunk=chunk)) for chunk in chunks]
 
 
@@ -33,34 +40,80 @@ async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, ob
     Raises:
         UserError: An error that every chunk would meet, such as a rejected key.
     """
-    chunk = state["similar_chunk"]
-    chunk_id = str(chunk.metadata["chunk_id"])
-    context = runtime.context
-    meter = CallMeter(node="judge", chunk_id=chunk_id, budget=context.budget, calls=context.calls)
-    async with runtime.context.branches.entered():
-        verdict = await _verdict(state["old_query"], chunk, meter, runtime.context)
-    emit(runtime, "verdict", node="judge", chunk_id=chunk_id, verdict=verdict.status, score=verdict.score)
-    return {"similar_chunks": [_verdict_patch(chunk_id, verdict)], "usage": meter.records}
+    chunk, context = state["similar_chunk"], runtime.context
+    meter = CallMeter(node="judge", chunk_id=_id_of(chunk), budget=context.budget, calls=context.calls)
+    judge = _judge_of(context)
+    if judges_sets(judge):
+        raise TypeError("this thread judges chunk by chunk, and its judge takes all chunks at once")
+
+    async def ask() -> Verdict:
+        verdict = await judge.judge(state["old_query"], _copied(chunk), meter=meter, expand=_expands(context))
+        return checked_verdict(verdict)
+
+    async with context.branches.entered():
+        verdict = await _asked(ask, meter, instead=lambda verdict: verdict)
+    return {"similar_chunks": [_patch(chunk, verdict, runtime)], "usage": meter.records}
 
 
-async def _verdict(query: str, chunk: Document, meter: CallMeter, context: RunContext) -> Verdict:
-    expand = context.depth < context.services.limits.max_rec_depth
-    judge = context.services.judge
-    if judge is None:
-        raise TypeError("this graph judges: give RagContext a judge")
-    own = Document(page_content=chunk.page_content, metadata=dict(chunk.metadata))  # a judge may modify its chunk
+async def judge_set(state: JudgeSetState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Judge all chunks of a query together; a failed judge and a spent budget as in ``judge``, for all of them."""
+    chunks, context = state["similar_chunks"], runtime.context
+    meter = CallMeter(node="judge_set", budget=context.budget, calls=context.calls)
+    judge = _judge_of(context)
+    if not judges_sets(judge):
+        raise TypeError("this thread judges all chunks at once, and its judge takes them one by one")
+
+    async def ask() -> SetVerdict:
+        copies = [_copied(chunk) for chunk in chunks]
+        given = await judge.judge_set(state["old_query"], copies, meter=meter, expand=_expands(context))
+        return checked_set_verdict(given, len(chunks))
+
+    async with context.branches.entered():
+        given = await _asked(ask, meter, instead=lambda verdict: SetVerdict(verdicts=(verdict,) * len(chunks)))
+    patches = [_patch(chunk, verdict, runtime) for chunk, verdict in zip(chunks, given.verdicts, strict=True)]
+    emit(runtime, "set_verdict", node="judge_set", suffices=given.suffices, p_suffices=given.p_suffices)
+    return {"similar_chunks": patches, "set_suffices": given.suffices, "usage": meter.records}
+
+
+T = TypeVar("T")
+
+
+async def _asked(ask: Callable[[], Awaitable[T]], meter: CallMeter, *, instead: Callable[[Verdict], T]) -> T:
+    """Return what the judge says, or ``instead`` of the verdict that stands for its failure."""
     try:
-        return checked_verdict(await judge.judge(query, own, meter=meter, expand=expand))
+        return await ask()
     except (UserError, GraphBubbleUp):
         raise
     except BudgetSpent as spent:
-        return Verdict(status="cancelled", problem=str(spent), budget_spent=True)
+        return instead(Verdict(status="cancelled", problem=str(spent), budget_spent=True))
     except Exception as error:
-        logger.exception("the judge failed on chunk %s", meter.chunk_id)
-        return Verdict(status="unknown", problem=f"{type(error).__name__}: {error}")
+        logger.exception("the judge failed on %s", f"chunk {meter.chunk_id}" if meter.chunk_id else "the chunks")
+        return instead(Verdict(status="unknown", problem=f"{type(error).__name__}: {error}"))
 
 
-def _verdict_patch(chunk_id: str, verdict: Verdict) -> ChunkPatch:
+def _judge_of(context: RunContext) -> AnyJudge:
+    if context.services.judge is None:
+        raise TypeError("this graph judges: give RagContext a judge")
+    return context.services.judge
+
+
+def _expands(context: RunContext) -> bool:
+    return context.depth < context.services.limits.max_rec_depth
+
+
+def _id_of(chunk: Document) -> str:
+    return str(chunk.metadata["chunk_id"])
+
+
+def _copied(chunk: Document) -> Document:
+    """Return a copy, since a judge may modify its chunk."""
+    return Document(page_content=chunk.page_content, metadata=dict(chunk.metadata))
+
+
+def _patch(chunk: Document, verdict: Verdict, runtime: Runtime[RunContext]) -> ChunkPatch:
+    """Write a verdict into its chunk, and show it live."""
+    chunk_id = _id_of(chunk)
+    emit(runtime, "verdict", node="judge", chunk_id=chunk_id, verdict=verdict.status, score=verdict.score)
     unanswered = verdict.status == "judged" and verdict.problem
     return ChunkPatch(
         chunk_id=chunk_id,
@@ -68,6 +121,8 @@ def _verdict_patch(chunk_id: str, verdict: Verdict) -> ChunkPatch:
             "verdict": verdict.status,
             "score": verdict.score,
             "score_confidence": verdict.confidence,
+            "p_needed": verdict.p_needed,
+            "p_calibrated": verdict.is_calibrated,
             "reason": verdict.reason if verdict.status == "judged" else verdict.problem,
             "next_query": verdict.next_query,
             "sub_run_error": f"no sub-question: {verdict.problem}" if unanswered else "",

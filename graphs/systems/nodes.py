@@ -39,6 +39,8 @@ UNJUDGED: dict[str, JsonScalar] = {
     "verdict": "pending",
     "score": None,
     "score_confidence": None,
+    "p_needed": None,
+    "p_calibrated": False,
     "reason": "",
     "next_query": "",
     "next_rag_thread_id": "",

@@ -13,7 +13,7 @@ from ...modules.calls.journal import ThreadCalls
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.calls.usage import CallBudget
 from ...modules.errors import SettingsError
-from ...modules.judge.contract import Judge
+from ...modules.judge.contract import AnyJudge, is_judge
 from ...modules.llm.endpoint import ChatLLM
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.retriever.contract import ChunkRetriever
@@ -98,7 +98,7 @@ class RagContext:
     reader: ChatLLM
     retriever: ChunkRetriever | None = None
     """The retriever; None for the closed-book graph."""
-    judge: Judge | None = None
+    judge: AnyJudge | None = None
     """The judge; None for graphs other than the judge graph."""
     limits: Limits = field(default_factory=Limits)
     context_tokens: int | None = None
@@ -115,6 +115,8 @@ class RagContext:
             raise SettingsError(f"The prompts are {self.prompts!r:.80}. Give RagContext(prompts=load_prompts(…)).")
         for name, methods in _METHODS.items():
             given = getattr(self, name)
+            if name == "judge" and is_judge(given):
+                continue
             if isinstance(given, type) or not all(callable(getattr(given, method, None)) for method in methods):
                 if given is None and name != "reader":
                     continue

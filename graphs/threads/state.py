@@ -96,6 +96,8 @@ class RagState(TypedDict, total=False):
     kept_chunks: list[Document]
     """Chunks given by the caller, until the first search adds them to its hits."""
     similar_chunks: Annotated[list[Document], merge_chunks]
+    set_suffices: bool | None
+    """Whether the chunks together answer the query; None if the judge does not say."""
     steps: Annotated[list[Step], merge_steps]
     """Rounds of systems that search in rounds; empty for others."""
     evidence: str
@@ -113,6 +115,13 @@ class JudgeState(TypedDict):
 
     old_query: str
     similar_chunk: Document
+
+
+class JudgeSetState(TypedDict):
+    """Input of the branch that judges all chunks of a query together."""
+
+    old_query: str
+    similar_chunks: list[Document]
 
 
 class CallNewRagState(TypedDict):

@@ -95,6 +95,7 @@ class _Walk:
             status=status_of(newest),
             answer_status=state.get("status"),
             error="; ".join(errors_of(newest)),
+            set_suffices=state.get("set_suffices"),
             evidence=state.get("evidence", ""),
             usage=tuple(state.get("usage", ())),
             searches=tuple(state.get("searches", ())),

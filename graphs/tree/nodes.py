@@ -54,6 +54,16 @@ class ChunkNode:
         return self._number("score_confidence")
 
     @property
+    def p_needed(self) -> float | None:
+        """Probability in [0, 1] that the chunk holds a needed fact; None if the judge gave none."""
+        return self._number("p_needed")
+
+    @property
+    def p_calibrated(self) -> bool:
+        """Whether ``p_needed`` was fitted on judgements with known answers."""
+        return self.metadata.get("p_calibrated") is True
+
+    @property
     def retrieval_score(self) -> float | None:
         """The retriever's score, higher is better; comparable only among chunks of one query. None if unknown."""
         return self._number("retrieval_score")
@@ -150,6 +160,8 @@ class QueryNode:
     """None until there is an answer."""
     error: str = ""
     """Error of the node that made the thread fail; ``""`` otherwise."""
+    set_suffices: bool | None = None
+    """Whether the judge says that the chunks together answer the query; None if it does not say."""
     evidence: str = ""
     """Evidence as shown to the reader."""
     usage: tuple[CallRecord, ...] = ()

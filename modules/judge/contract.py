@@ -1,4 +1,4 @@
-"""The contract of judges: verdicts, the protocol, and the check of a judge's verdict.
+"""The contract of judges: verdicts, the protocols, and the check of a judge's verdicts.
 
 Each kind has its own file: ``generated`` (the model writes its verdict as JSON), ``logprob`` (the probability of yes
 against no) and ``oracle`` (gold supporting facts).
@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, cast, get_args
 
+from typing_extensions import TypeIs
+
 from ..calls.usage import CallMeter
+from ..errors import SettingsError
 from ..formats import storable
 from ..reader.evidence import foreign_addresses, without_control_tokens
 
@@ -37,6 +41,10 @@ class Verdict:
     score: Score | None = None
     confidence: float | None = None
     """Probability in [0, 1] that the judge gives to its score; None if it gives none."""
+    p_needed: float | None = None
+    """Probability in [0, 1] that the passage holds a fact that the query needs; None if the judge gives none."""
+    is_calibrated: bool = False
+    """Whether ``p_needed`` was fitted on judgements with known answers, so that it is right that often."""
     reason: str = ""
     next_query: str = ""
     """Supplementary question of a score of 1; ``""`` otherwise, or if none was usable."""
@@ -46,8 +54,24 @@ class Verdict:
     """True where the problem is that the search tree may make no more model calls."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SetVerdict:
+    """A judge's result for all chunks of a query.
+
+    >>> SetVerdict(verdicts=(Verdict(status="judged", score=1),), suffices=True).verdicts[0].score
+    1
+    """
+
+    verdicts: tuple[Verdict, ...]
+    """In the order of the chunks."""
+    suffices: bool | None = None
+    """Whether the chunks together answer the query; None if the judge does not say."""
+    p_suffices: float | None = None
+    """Probability in [0, 1] that they do; None if the judge gives none."""
+
+
 class Judge(Protocol):
-    """Scores one chunk for one query.
+    """Scores one chunk for one query. It may say its cost by ``expected_calls``, as a ``SetJudge`` does.
 
     ::
 
@@ -73,6 +97,78 @@ class Judge(Protocol):
             ModelSetupError: The judge's endpoint can serve no request; the question ends, and can be resumed.
         """
         ...
+
+
+class SetJudge(Protocol):
+    """Scores all chunks of a query together, and says whether they suffice; ``judge`` is then not called.
+
+    ::
+
+        class TwoAreEnough:
+            def fingerprint(self):
+                return {"kind": "two"}
+
+            def expected_calls(self, chunks):
+                return 0
+
+            async def judge_set(self, query, chunks, *, meter, expand=True):
+                verdicts = tuple(Verdict(status="judged", score=1) for chunk in chunks)
+                return SetVerdict(verdicts=verdicts, suffices=len(chunks) > 1)
+    """
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return all that changes a verdict: kind, model, prompt version and thresholds."""
+        ...
+
+    def expected_calls(self, chunks: int) -> int:
+        """Return the model calls that judging this many chunks of a query usually takes; the budget reserves them."""
+        ...
+
+    async def judge_set(
+        self, query: str, chunks: Sequence[Document], *, meter: CallMeter, expand: bool = True
+    ) -> SetVerdict:
+        """Judge ``chunks``, of which there is at least one, for ``query``; ``expand`` and errors as in ``Judge.judge``.
+
+        A call about one chunk is recorded with ``replace(meter, chunk_id=…)``.
+        """
+        ...
+
+
+AnyJudge = Judge | SetJudge
+
+
+def judges_sets(judge: AnyJudge) -> TypeIs[SetJudge]:
+    """Return whether a judge takes all chunks of a query at once."""
+    return hasattr(judge, "judge_set")
+
+
+def is_judge(given: object) -> TypeIs[AnyJudge]:
+    """Return whether an object has the methods of a ``Judge`` or a ``SetJudge``."""
+    named = [name for name in ("fingerprint", "judge", "judge_set") if callable(getattr(given, name, None))]
+    return not isinstance(given, type) and "fingerprint" in named and len(named) > 1
+
+
+async def judge_one(judge: AnyJudge, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+    """Return the checked verdict of any judge on one chunk; errors as in ``Judge.judge``."""
+    if not judges_sets(judge):
+        return checked_verdict(await judge.judge(query, chunk, meter=meter, expand=expand))
+    given = await judge.judge_set(query, [chunk], meter=meter, expand=expand)
+    return checked_set_verdict(given, 1).verdicts[0]
+
+
+def expected_calls(judge: AnyJudge, chunks: int) -> int:
+    """Return the model calls that judging ``chunks`` chunks of a query usually takes; one each if the judge says none.
+
+    Raises:
+        SettingsError: The judge gives no whole number from 0 on.
+    """
+    own = getattr(judge, "expected_calls", None)
+    if own is None:
+        return chunks
+    expected = own(chunks)
+    if isinstance(expected, bool) or not isinstance(expected, int) or expected < 0:
+        raise SettingsError(f"The judge expects {expected!r:.80} calls for {chunks} chunks. Allowed: 0, 1, 2, ….")
+    return expected
 
 
 # "the text" may be the topic ("the text of Beowulf"), and Chinese pointers occur inside words (日本文学).
@@ -117,7 +213,7 @@ def _normalised(text: str) -> str:
 def checked_verdict(given: object) -> Verdict:
     """Return the verdict with plain Python numbers and storable texts; an unusable one becomes unknown, with a problem.
 
-    Numbers of numpy and whole floats are converted. A score must be 0, 1 or 2, a confidence None or in [0, 1].
+    Numbers of numpy and whole floats are converted. A score must be 0, 1 or 2, a probability None or in [0, 1].
 
     >>> checked_verdict(Verdict(status="judged", score=3)).problem
     'The judge gave score 3. Allowed: 0, 1, 2.'
@@ -132,9 +228,9 @@ def checked_verdict(given: object) -> Verdict:
     score = _number(given.score)
     if given.status == "judged" and score not in get_args(Score):
         return _unknown(f"score {given.score!r}", "0, 1, 2")
-    confidence = _number(given.confidence)
-    if given.confidence is not None and (confidence is None or not 0.0 <= confidence <= 1.0):
-        return _unknown(f"confidence {given.confidence!r}", "None, or 0 to 1")
+    for name in ("confidence", "p_needed"):
+        if not _is_probability(getattr(given, name)):
+            return _unknown(f"{name} {getattr(given, name)!r}", "None, or 0 to 1")
     next_query, problem = storable(given.next_query), storable(given.problem)
     if len(next_query) > LONGEST_SUB_QUESTION:
         next_query, problem = "", _steered_problem(next_query, "")
@@ -142,7 +238,9 @@ def checked_verdict(given: object) -> Verdict:
     return Verdict(
         status=given.status,
         score=whole,
-        confidence=confidence,
+        confidence=_number(given.confidence),
+        p_needed=_number(given.p_needed),
+        is_calibrated=_is_bool(given.is_calibrated) and bool(given.is_calibrated),
         reason=storable(given.reason),
         next_query=next_query,
         problem=problem,
@@ -150,9 +248,36 @@ def checked_verdict(given: object) -> Verdict:
     )
 
 
+def checked_set_verdict(given: object, chunks: int) -> SetVerdict:
+    """Return the verdict on a set with each chunk's verdict checked; an unusable one makes all of them unknown.
+
+    >>> checked_set_verdict(SetVerdict(verdicts=()), 1).verdicts[0].problem
+    'The judge gave 0 verdicts. Allowed: one for each of the 1 chunks.'
+    """
+    if not isinstance(given, SetVerdict):
+        unknown = _unknown(f"{type(given).__name__} in place of a SetVerdict", "judgetree.SetVerdict")
+        return SetVerdict(verdicts=(unknown,) * chunks)
+    verdicts = tuple(given.verdicts) if isinstance(given.verdicts, Sequence) else ()
+    if len(verdicts) != chunks:
+        unknown = _unknown(f"{len(verdicts)} verdicts", f"one for each of the {chunks} chunks")
+        return SetVerdict(verdicts=(unknown,) * chunks)
+    p_suffices = _number(given.p_suffices) if _is_probability(given.p_suffices) else None
+    suffices = bool(given.suffices) if _is_bool(given.suffices) else None
+    return SetVerdict(verdicts=tuple(map(checked_verdict, verdicts)), suffices=suffices, p_suffices=p_suffices)
+
+
+def _is_probability(value: object) -> bool:
+    number = _number(value)
+    return value is None or (number is not None and 0.0 <= number <= 1.0)
+
+
+def _is_bool(value: object) -> bool:
+    return type(value).__name__ in ("bool", "bool_")  # numpy's own is no bool
+
+
 def _number(value: object) -> float | None:
     """Convert to a Python float; None for text, booleans, NaN and anything else that is no number."""
-    if isinstance(value, str | bytes | bool) or type(value).__name__ == "bool":
+    if isinstance(value, str | bytes) or _is_bool(value):
         return None
     try:
         number = float(value)  # type: ignore[arg-type]

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Literal, cast
-
-from langchain_core.documents import Document
+from collections.abc import Callable
+from typing import Literal
 
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
-from ..calls.usage import CallMeter
 from ..errors import SettingsError
 from ..llm.endpoint import ChatLLM
 from ..llm.factory import is_local
 from ..llm.wrapper import model_fingerprint
 from ..parts import Part, check_name, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
 from ..settings import Settings, load_settings
-from .contract import Judge, Verdict
+from .contract import AnyJudge, Judge, is_judge
 from .generated import GeneratedJudge
 from .logprob import LogprobJudge
 from .thresholds import find_thresholds
+from .wrapper import wrapped
 
 JudgeKind = Literal["auto", "generated", "logprob"]
 """Kinds of judges made from a model; ``OracleJudge`` is made from gold facts instead."""
@@ -30,7 +28,7 @@ def _logprob(llm: ChatLLM, settings: Settings | None, prompts: Prompts) -> Judge
     return LogprobJudge(llm, thresholds=thresholds, fallback=fallback, prompts=prompts)
 
 
-JUDGES: dict[str, Callable[[ChatLLM, Settings | None, Prompts], Judge]] = {
+JUDGES: dict[str, Callable[[ChatLLM, Settings | None, Prompts], AnyJudge]] = {
     "generated": lambda llm, _, prompts: GeneratedJudge(llm, prompts=prompts),
     "logprob": _logprob,
 }
@@ -43,7 +41,7 @@ def create_judge(
     spec: str,
     settings: Settings | None = None,
     prompts: Prompts = DEFAULT_PROMPTS,
-) -> Judge:
+) -> AnyJudge:
     """Create a judge; ``auto`` is ``logprob`` for a local model and ``generated`` for any other.
 
     Args:
@@ -67,37 +65,23 @@ def create_judge(
             return JUDGES[kind](llm, settings, prompts)
     part = part_of("judge", kind)
     judge = made(part, llm=llm, settings=settings or load_settings(), prompts=prompts)
-    if not all(callable(getattr(judge, method, None)) for method in ("judge", "fingerprint")):
+    if not is_judge(judge):
         raise SettingsError(
-            f"{part.name!r} gives {judge!r:.100}. Give it the methods judge and fingerprint of a Judge."
+            f"{part.name!r} gives {judge!r:.100}. Give it the methods fingerprint and judge of a Judge, or fingerprint "
+            "and judge_set of a SetJudge."
         )
     if part.is_built_in:
-        return cast(Judge, judge)
+        return judge
     own = {"prompts": prompts.digest} if prompts.digest and _takes("prompts", part) else {}
     if _takes("llm", part):
         own |= {f"llm.{key}": value for key, value in model_fingerprint(llm).items()}
-    return OwnJudge(cast(Judge, judge), part, made_with=own)
+    return wrapped(
+        judge,
+        around=lambda meter: surviving_exit(part),
+        fingerprint=lambda: {**fingerprint_of(part, judge), **own},
+    )
 
 
 def _takes(name: str, part: Part) -> bool:
     wanted = wanted_by(part) if needs_making(part) else frozenset()
     return wanted is None or name in wanted
-
-
-class OwnJudge:
-    """A judge of one's own, whose name and source are in its fingerprint: a changed judge is another one."""
-
-    def __init__(self, inner: Judge, part: Part, *, made_with: Mapping[str, str]) -> None:
-        """``made_with``: the model and prompts that it was given, for the fingerprint."""
-        self._inner = inner
-        self._part = part
-        self._made_with = made_with
-
-    def fingerprint(self) -> dict[str, str]:
-        """Return the fingerprint of the judge, with its name, its source, and the model and prompts that it took."""
-        return {**fingerprint_of(self._part, self._inner), **self._made_with}
-
-    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
-        """Judge by the inner judge."""
-        with surviving_exit(self._part):
-            return await self._inner.judge(query, chunk, meter=meter, expand=expand)

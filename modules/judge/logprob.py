@@ -100,6 +100,10 @@ class LogprobJudge:
         inner = self._fallback.fingerprint() if self._fallback is not None else {}
         return own | {f"fallback_{name}": value for name, value in inner.items()}
 
+    def expected_calls(self, chunks: int) -> int:
+        """Return two calls a chunk: about half of them get a sub-question."""
+        return 2 * chunks
+
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
         """Return one verdict, in 1 to 4 calls.
 
@@ -142,16 +146,16 @@ class LogprobJudge:
             return _unknown("needed")
         reason = f"p(needed)={needed:.2f}"
         if needed < self._thresholds.needed:
-            return Verdict(status="judged", score=0, confidence=1.0 - needed, reason=reason)
+            return Verdict(status="judged", score=0, confidence=1.0 - needed, p_needed=needed, reason=reason)
         if self._thresholds.alone is None:
-            return Verdict(status="judged", score=1, confidence=needed, reason=reason)
+            return Verdict(status="judged", score=1, confidence=needed, p_needed=needed, reason=reason)
         alone = await self._probability(alone_messages(query, passage, self._prompts), meter)
         if alone is None:
             return _unknown("alone")
         reason = f"{reason}, p(alone)={alone:.2f}"
         if alone >= self._thresholds.alone:
-            return Verdict(status="judged", score=2, confidence=alone, reason=reason)
-        return Verdict(status="judged", score=1, confidence=needed, reason=reason)
+            return Verdict(status="judged", score=2, confidence=alone, p_needed=needed, reason=reason)
+        return Verdict(status="judged", score=1, confidence=needed, p_needed=needed, reason=reason)
 
     async def _probability(self, messages: Sequence[Message], meter: CallMeter) -> float | None:
         """Return P(yes), None if neither word is likely. Calls before the first reply wait for it."""

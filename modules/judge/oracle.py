@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..calls.messages import version_of
 from ..calls.usage import CallMeter
-from .contract import Verdict
+from .contract import Score, Verdict
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -38,18 +38,19 @@ def oracle_verdict(facts: Sequence[GoldFact], passage: str, *, expand: bool = Tr
     text = _folded(passage)
     held = [_folded(fact.quote) in text for fact in facts]
     if not any(held):
-        return Verdict(status="judged", score=0, confidence=1.0, reason="holds none of the gold facts")
+        return _certain(0, "holds none of the gold facts")
     if all(held):
-        return Verdict(status="judged", score=2, confidence=1.0, reason="holds all of the gold facts")
+        return _certain(2, "holds all of the gold facts")
     first_missing = held.index(False)
     is_prefix = first_missing == sum(held)
     remaining = facts[first_missing - 1].remaining_question if is_prefix else ""
+    verdict = _certain(1, f"holds {sum(held)} of {len(facts)} gold facts")
+    return replace(verdict, next_query=remaining or facts[first_missing].question) if expand else verdict
+
+
+def _certain(score: Score, reason: str) -> Verdict:
     return Verdict(
-        status="judged",
-        score=1,
-        confidence=1.0,
-        reason=f"holds {sum(held)} of {len(facts)} gold facts",
-        next_query=(remaining or facts[first_missing].question) if expand else "",
+        status="judged", score=score, confidence=1.0, p_needed=float(score > 0), is_calibrated=True, reason=reason
     )
 
 
@@ -71,6 +72,10 @@ class OracleJudge:
     def fingerprint(self) -> dict[str, str]:
         """Return the kind and a digest of the gold facts."""
         return {"kind": "oracle", "facts": version_of(repr(sorted(self._facts.items())))}
+
+    def expected_calls(self, chunks: int) -> int:
+        """Return 0."""
+        return 0
 
     async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
         """Return the verdict by the gold facts of ``query``; ``meter`` is not used."""

@@ -43,6 +43,8 @@ from .modules.index.factory import open_index as open_index
 from .modules.index.index import Index as Index
 from .modules.index.plan import IndexReport as IndexReport
 from .modules.judge.contract import Judge as Judge
+from .modules.judge.contract import SetJudge as SetJudge
+from .modules.judge.contract import SetVerdict as SetVerdict
 from .modules.judge.contract import Verdict as Verdict
 from .modules.judge.generated import GeneratedJudge as GeneratedJudge
 from .modules.judge.logprob import LogprobJudge as LogprobJudge

@@ -14,7 +14,8 @@
 
 from .app.scripted.server import ScriptedServer
 from .evaluation.contracts import check_dataset, check_metric
-from .graphs.contracts import ContractError, check_chat_model, check_judge, check_retriever, check_system
+from .graphs.contract_rules import ContractError
+from .graphs.contracts import check_chat_model, check_judge, check_retriever, check_system
 
 __all__ = [
     "ContractError",

@@ -12,7 +12,7 @@ from ....modules.calls.growing_text import Delta
 from ....modules.calls.journal import ThreadCalls
 from ....modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ....modules.calls.usage import CallMeter
-from ....modules.judge.contract import Judge
+from ....modules.judge.contract import AnyJudge
 from ....modules.llm.endpoint import ChatLLM
 from ....modules.llm.json_reply import JsonChat
 from ....modules.llm.langchain_chat import LangChainModel, name_of_llm
@@ -189,7 +189,7 @@ class TurnContext:
     """Model that understands follow-ups."""
     condensing: JsonChat
     """The same, for replies as JSON."""
-    judge: Judge
+    judge: AnyJudge
     """Judge that confirms evidence of earlier turns."""
     memory: TurnMemory
     store: ConversationStore

@@ -14,7 +14,7 @@ from ....modules.calls.messages import Message
 from ....modules.calls.tokens import beginning, shortened
 from ....modules.calls.usage import CallMeter, UsageTotals
 from ....modules.errors import SettingsError, ThreadMismatch
-from ....modules.judge.contract import checked_verdict
+from ....modules.judge.contract import judge_one
 from ....modules.memory.kept_evidence import ranked_refs, within_tokens
 from ....modules.memory.prompts import (
     AssessmentReply,
@@ -162,7 +162,7 @@ async def _is_confirmed(query: str, chunks: list[Document], context: TurnContext
     """Return whether the judge gives score 2 to the chunks, joined into one passage."""
     text = shortened("\n\n".join(chunk.page_content for chunk in chunks), context.limits.max_tokens // 2)
     passage = Document(page_content=text, metadata=chunks[0].metadata)
-    verdict = checked_verdict(await context.judge.judge(query, passage, meter=meter, expand=False))
+    verdict = await judge_one(context.judge, query, passage, meter=meter, expand=False)
     return verdict.score == 2
 
 

@@ -206,7 +206,7 @@ def build_by(_plan: object, **options: object) -> None:
         ),
         ({"systems": ["mine:nothing"]}, "has no attribute 'nothing'"),
         ({"systems": ["mine:WordJudge"]}, "cannot be made: .*missing 1 required positional argument: 'llm'"),
-        ({"systems": ["judge"], "judge": "mine:START"}, "methods judge and fingerprint of a Judge"),
+        ({"systems": ["judge"], "judge": "mine:START"}, "methods fingerprint and judge of a Judge"),
         ({"systems": ["naive"], "retriever": "mine:StateGraph"}, "cannot be made"),
         ({"systems": ["naive"], "retriever": "mine:RagState"}, "LangChain retriever, or an object"),
     ],

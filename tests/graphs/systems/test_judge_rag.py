@@ -92,6 +92,8 @@ def test_metadata_of_chunks_tells_the_whole_story() -> None:
         "verdict": "judged",
         "score": 1,
         "score_confidence": 1.0,
+        "p_needed": 1.0,
+        "p_calibrated": True,
         "reason": "holds 1 of 3 gold facts",
         "next_query": SECOND,
         "recursion_depth": 0,
