@@ -5,6 +5,11 @@ from .datasets.questions import Dataset as Dataset
 from .datasets.questions import EvalQuestion as EvalQuestion
 from .datasets.registry import DATASETS as DATASETS
 from .datasets.registry import load_dataset as load_dataset
+from .labels.judgements import Judgement as Judgement
+from .labels.judgements import Judgements as Judgements
+from .labels.judgements import read_judgements as read_judgements
+from .labels.labelling import Labelling as Labelling
+from .labels.labelling import LabelPlan as LabelPlan
 from .papers.files import write_csv as write_csv
 from .papers.files import write_latex as write_latex
 from .papers.files import write_plots as write_plots

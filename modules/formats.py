@@ -77,6 +77,7 @@ Thing = Literal[
     "conversation",
     "conversation-tree",
     "judge-thresholds",
+    "labels",
     "memory",
     "model-cache",
     "prompts",
@@ -92,7 +93,7 @@ Thing = Literal[
 id of a checkpoint store."""
 
 VERSION = 3
-_VERSIONS: Mapping[Thing, int] = {"prompts": 1, "rows": 5, "search-tree": 5}
+_VERSIONS: Mapping[Thing, int] = {"labels": 1, "prompts": 1, "rows": 5, "search-tree": 5}
 """Numbers of things that do not rise with the others: files that users write, and what has changed since."""
 FORMAT_KEY = "format"
 

@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Callable, Generator
-from contextlib import suppress
 
 from ...graphs.conversation.conversation import Conversation
 from ...graphs.conversation.turn.events import DoneEvent
 from ...modules.errors import JudgetreeError
 from ..terminal.exit_status import FAILED, OK, explain
 from ..terminal.terminal import say
+from ..terminal.typed_lines import TypedLines
 from .slash_commands import ChatCommands, Leave, Question
 from .turn_view import JsonTurn, ShownTurn
 from .words import open_turn_words
-
-
-class ChatInput:
-    """Lines of standard input; the prompt is shown only in a terminal."""
-
-    def __init__(self) -> None:
-        self.is_typed = sys.stdin.isatty()
-        if self.is_typed:
-            with suppress(ImportError):  # not on Windows
-                import readline  # noqa: F401 - gives ``input`` editing and a history
-        elif isinstance(sys.stdin, io.TextIOWrapper):
-            sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace")
-
-    def next_line(self, prompt: str) -> str | None:
-        """Return the next line without its end; None at the end of the input, or at Ctrl-C in a terminal."""
-        if not self.is_typed:
-            line = sys.stdin.readline()
-            return line.rstrip("\r\n") if line else None
-        try:
-            typed = input(self._shown(prompt))
-        except (EOFError, KeyboardInterrupt):
-            say("")
-            return None
-        # Input in another encoding contains lone surrogates, which no request can contain.
-        return typed.encode(errors="replace").decode()
-
-    def _shown(self, prompt: str) -> str:
-        """Show the prompt; on standard error if answers go to a pipe."""
-        if sys.stdout.isatty():
-            return prompt
-        sys.stderr.write(prompt)
-        sys.stderr.flush()
-        return ""
 
 
 class ChatSession:
@@ -61,7 +26,7 @@ class ChatSession:
         self,
         talk: Conversation,
         commands: ChatCommands,
-        lines: ChatInput,
+        lines: TypedLines,
         *,
         new_view: Callable[[], JsonTurn | ShownTurn],
     ) -> None:

@@ -130,16 +130,17 @@ def _lead(
     conversations: Conversations, name: str, settings: Settings, status: StatusLine, *, options: Mapping[str, object]
 ) -> int:
     """Lead the conversation of a name until its input ends; returns the exit status."""
-    from ..chat.session import ChatInput, ChatSession
+    from ..chat.session import ChatSession
     from ..chat.slash_commands import ChatCommands
     from ..chat.turn_view import JsonTurn, ShownTurn
+    from ..terminal.typed_lines import TypedLines
 
     status.show("opening")
     try:
         conversations.prepare()  # before the first question, so that a wrong setting is reported at once
     finally:
         status.clear()
-    lines, talk, as_json = ChatInput(), conversations.conversation(name), options["as_json"] is True
+    lines, talk, as_json = TypedLines(), conversations.conversation(name), options["as_json"] is True
     commands = ChatCommands(talk, settings, write=say if as_json else write_result)
     if lines.is_typed:
         say(f"Conversation {name}. /help lists the commands.", style="dim")

@@ -40,6 +40,11 @@ def gold_mark(question: EvalQuestion, key: str, text: str) -> GoldMark:
     return "fact" if any(_holds(folded, _folded(words)) for words in facts) else ""
 
 
+def best_gold_mark(question: EvalQuestion, keys: Iterable[str], text: str) -> GoldMark:
+    """Return the best mark of a chunk that stands for the documents ``keys``; ``""`` without any."""
+    return max((gold_mark(question, key, text) for key in keys), default="")  # "fact" > "document" > ""
+
+
 def _holds(text: str, words: str) -> bool:
     least = max(1, round(len(words) * _ENOUGH))
     return words in text or _overlap(text, words, least) or _overlap(words, text, least)

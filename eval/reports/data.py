@@ -17,7 +17,7 @@ from ...graphs.drawing.html import Json, SharedTexts, describe_chunk, pack, quer
 from ...graphs.tree.nodes import ChunkNode
 from ...modules.formats import printable
 from ..datasets.questions import DialogueTurn, EvalQuestion
-from ..metrics.retrieval import gold_mark
+from ..metrics.retrieval import best_gold_mark
 from ..rows.store import RunRow
 from ..rows.trees import TreeStore
 from .failures import FAILURE_KINDS, FAILURE_WORDS
@@ -122,7 +122,7 @@ def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: SharedTe
         return {
             **describe_chunk(chunk),
             "text": texts.place(printable(chunk.text)),
-            "gold": max(gold_mark(question, key, chunk.text) for key in keys.get(chunk.chunk_id, ("",))),
+            "gold": best_gold_mark(question, keys.get(chunk.chunk_id, ()), chunk.text),
         }
 
     return query_data(tree.root, describe, transcripts=tree.read_transcripts(), texts=texts)

@@ -111,12 +111,13 @@ def draw_html(
     )
 
 
-def html_page(package: str, *, packs: bool = False, body: str = "", **parts: str) -> str:
+def html_page(package: str, *, packs: bool = False, served: bool = False, body: str = "", **parts: str) -> str:
     """Fill in the page of a package and wrap it in a document that allows only its own styles and script, by hash.
 
     Args:
         package: Package with the body ``page.html``, a ``string.Template``, and its ``page.css`` and ``page.js``.
         packs: Whether the page keeps search trees in packs.
+        served: Whether the page may make requests to the server that it came from.
         body: Escaped HTML in place of that of the package, for a page without a script.
         parts: Escaped HTML for the placeholders of the body; ``title`` also names the document.
     """
@@ -130,6 +131,7 @@ def html_page(package: str, *, packs: bool = False, body: str = "", **parts: str
         picture_hash=csp_hash(picture_style()),
         script=script,
         script_hash=csp_hash(script),
+        connect="; connect-src 'self'" if served else "",
         body=body or Template(_asset(package, "page.html").rstrip("\n")).substitute(parts),
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from judgetree.evaluation.labels.store import LabelStore
 from judgetree.evaluation.rows.store import RunStore
 from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.graphs.rag.search_tree import SearchTree
@@ -52,6 +53,7 @@ READERS: dict[Thing, Callable[[Path], object]] = {
     "model-cache": lambda folder: CompletionCache(old_sqlite(folder / "c.sqlite")).get(b"key"),
     "vector-cache": lambda folder: VectorCache(old_sqlite(folder / "v.sqlite")).dimension_of("embedder"),
     "run": lambda folder: RunStore(written(folder / "manifest.json", {"run_id": "1"}).parent).read_manifest(),
+    "labels": lambda folder: LabelStore(written(folder / "labels.jsonl", {"score": 1}).parent).read(),
     "rows": lambda folder: RunStore(written(folder / "rows.jsonl", {"system": "judge"}).parent).read_rows(),
 }
 

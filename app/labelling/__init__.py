@@ -1,0 +1,1 @@
+"""``judgetree label``: its page on loopback and its lines in a terminal."""

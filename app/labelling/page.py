@@ -1,0 +1,74 @@
+"""The page on which a run is labelled, and the documents that it exchanges with its server."""
+
+from __future__ import annotations
+
+import html
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...evaluation.labels.labelling import Labelling
+from ...evaluation.labels.store import MAX_NOTE_BYTES, Label
+from ...graphs.drawing.html import Json, html_page, json_in_html
+from ...modules.formats import printable
+from ...modules.judge.contract import Score
+from .words import SCORE_WORDS, reveal_words
+
+
+class GivenLabel(BaseModel):
+    """A label as the page sends it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    passage: str = Field(max_length=64)
+    score: Score | None
+    note: str = Field(default="", max_length=MAX_NOTE_BYTES)
+    seconds: float | None = Field(default=None, ge=0)
+
+
+def draw_page(work: Labelling) -> str:
+    """Draw the page; it holds no verdict and no gold of a passage that is not labelled yet."""
+    return html_page(
+        __package__,
+        served=True,
+        title=html.escape(printable(f"Label {work.folder.name}")),
+        run=html.escape(printable(str(work.folder))),
+        annotator=html.escape(printable(work.annotator)),
+        data=json_in_html(_page_data(work)),
+    )
+
+
+def save_given(work: Labelling, given: GivenLabel) -> Json:
+    """Save a label; returns what the page shows of it, and the ids of the passages that are left.
+
+    Raises:
+        UserError: The label cannot be saved.
+    """
+    label = work.save(given.passage, given.score, note=given.note, seconds=given.seconds)
+    return {"label": _label_data(work, label), "due": [passage.id for passage in work.due()]}
+
+
+def _page_data(work: Labelling) -> Json:
+    mine = work.mine()
+    return {
+        "scores": [[key, words] for key, words in SCORE_WORDS.items()],
+        "passages": [
+            {
+                "id": passage.id,
+                "question": printable(passage.question) if passage.question != passage.query else "",
+                "query": printable(passage.query),
+                "source": printable(passage.source),
+                "text": printable(passage.text),
+                "label": _label_data(work, mine[passage.id]) if passage.id in mine else None,
+            }
+            for passage in work.passages
+        ],
+        "due": [passage.id for passage in work.due()],
+    }
+
+
+def _label_data(work: Labelling, label: Label) -> Json:
+    return {
+        "key": "?" if label.score is None else str(label.score),
+        "note": printable(label.note),
+        "reveal": reveal_words(work.reveal(label.passage.id)),
+    }

@@ -1,0 +1,69 @@
+"""What the annotators of a run agree on: one score for each passage."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...modules.judge.contract import Score
+from .store import FoundPassage, Label, LabelStore, newest_labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """The score of a passage by hand."""
+
+    passage: FoundPassage
+    score: Score
+    """2 = answers the query alone, 1 = holds a needed fact, 0 = does not help."""
+    annotators: int
+    """Number of annotators who gave this score."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgements:
+    """The scores of all labelled passages."""
+
+    settled: tuple[Judgement, ...]
+    """In the order in which the passages were first labelled."""
+    disputed: tuple[FoundPassage, ...]
+    """Passages whose annotators gave two scores equally often."""
+    undecided: tuple[FoundPassage, ...]
+    """Passages of which no annotator could tell."""
+
+
+def judgements_of(labels: Iterable[Label]) -> Judgements:
+    """Settle each passage by the score that most of its annotators gave; labels without a score count for none."""
+    by_passage: defaultdict[str, list[Label]] = defaultdict(list)
+    for (key, _), label in newest_labels(labels).items():
+        by_passage[key].append(label)
+    settled: list[Judgement] = []
+    disputed: list[FoundPassage] = []
+    undecided: list[FoundPassage] = []
+    for given in by_passage.values():
+        passage, votes = given[0].passage, Counter(label.score for label in given if label.score is not None)
+        first, *others = votes.most_common(2) or [(None, 0)]
+        score, count = first
+        if score is None:
+            undecided.append(passage)
+        elif others and others[0][1] == count:
+            disputed.append(passage)
+        else:
+            settled.append(Judgement(passage=passage, score=score, annotators=count))
+    return Judgements(settled=tuple(settled), disputed=tuple(disputed), undecided=tuple(undecided))
+
+
+def read_judgements(run: Path | str) -> Judgements:
+    """Read the labels of a run directory and settle them; empty without labels.
+
+    ::
+
+        for judgement in read_judgements("runs/a").settled:
+            print(judgement.score, judgement.passage.query, judgement.passage.text)
+
+    Raises:
+        LoadingError: The file of labels is damaged, or has another format.
+    """
+    return judgements_of(LabelStore(Path(run)).read())
