@@ -23,6 +23,7 @@ from .commands.conversations import conversations_app
 from .commands.demo import demo
 from .commands.doctor import doctor
 from .commands.eval.app import eval_app
+from .commands.export import export
 from .commands.index import index
 from .commands.label import label
 from .commands.prompts import prompts_app
@@ -38,7 +39,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (index, ask, chat, tree, calls, label, threads, collections, settings, doctor, demo):
+for command in (index, ask, chat, tree, calls, label, export, threads, collections, settings, doctor, demo):
     app.command()(command)
 app.add_typer(conversations_app, name="conversations")
 app.add_typer(eval_app, name="eval")

@@ -38,3 +38,5 @@ from .scoring.sample import Metric as Metric
 from .scoring.sample import MetricSample as MetricSample
 from .sweeps.sweep_report import SweepReport as SweepReport
 from .sweeps.sweep_report import sweep as sweep
+from .training.export import TrainingData as TrainingData
+from .training.export import export as export

@@ -40,7 +40,12 @@ class RunWriter:
         self.store, self.trees = RunStore(folder), TreeStore(folder)
         identity = {"dataset_digest": dataset.digest, "llm": f"model {text}", "topk": 2}
         self.store.write_manifest(
-            {"created": "2025-03-01T10:00:00+00:00", "experiment": {"dataset": spec}, "identity": identity}
+            {
+                "run_id": "run",
+                "created": "2025-03-01T10:00:00+00:00",
+                "experiment": {"dataset": spec},
+                "identity": identity,
+            }
         )
 
     def chunk(self, title: str, child: QueryNode | None = None, **metadata: JsonScalar) -> ChunkNode:
@@ -49,9 +54,15 @@ class RunWriter:
         return ChunkNode(chunk_id=f"chunk {title}", text=document.text, metadata=known, child=child)
 
     def answer(
-        self, system: str, number: int, prediction: str, *chunks: ChunkNode, status: AnswerStatus = "answered"
+        self,
+        system: str,
+        number: int,
+        prediction: str,
+        *chunks: ChunkNode,
+        status: AnswerStatus = "answered",
+        repeat: int = 0,
     ) -> None:
-        question, thread_id = self.questions[number], f"{system}-{number}"
+        question, thread_id = self.questions[number], f"{system}-{number}" + (f"-{repeat}" if repeat else "")
         root = QueryNode(
             thread_id=thread_id,
             query=question.question,
@@ -76,7 +87,7 @@ class RunWriter:
         row = row_of(
             question,
             result,
-            place=(system, 0, 0),
+            place=(system, repeat, 0),
             thread_id=thread_id,
             error="it broke" if status == "failed" else "",
             seconds=number + 1.0,

@@ -1,0 +1,1 @@
+"""Search trees as training data: judgements, sub-questions, answers from evidence, preferences."""
