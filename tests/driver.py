@@ -102,11 +102,12 @@ def _pages(client: httpx.Client, profile: Path) -> Iterator[Page]:
     wanted = {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
     session = _value(client.post("session", json={"capabilities": wanted}))
     assert isinstance(session, dict)
-    client.base_url = client.base_url.join(f"/session/{session['sessionId']}/")
+    address = client.base_url.join(f"/session/{session['sessionId']}")
+    client.base_url = address
     try:
         yield Page(client)
     finally:
-        client.delete("")
+        _value(client.delete(address))  # ends the browser, which outlives its driver
 
 
 def _value(reply: httpx.Response) -> object:

@@ -38,9 +38,12 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     from judgetree.app.commands.eval.compare import RowChoiceName
     from judgetree.app.commands.eval.ragas import MetricNames
     from judgetree.app.commands.eval.run import RetryName
+    from judgetree.app.commands.export import TrainingFormatName, WhatName
     from judgetree.evaluation.ragas.metrics import MetricName
     from judgetree.evaluation.reports.compare import RowChoice
     from judgetree.evaluation.runs.jobs import Retry
+    from judgetree.evaluation.training.examples import TrainingFormat
+    from judgetree.evaluation.training.kinds import What
     from judgetree.graphs.conversation.turn.context import FromHistory
     from judgetree.graphs.drawing.dot import Direction
     from judgetree.graphs.systems.registry import SYSTEMS
@@ -57,6 +60,7 @@ def test_what_is_spelled_out_for_quick_help_is_as_in_the_library(cli: Cli, monke
     assert get_args(MetricNames) == get_args(MetricName)
     assert get_args(RetryName) == get_args(Retry)
     assert get_args(RowChoiceName) == get_args(RowChoice)
+    assert (get_args(WhatName), get_args(TrainingFormatName)) == (get_args(What), get_args(TrainingFormat))
     assert get_args(options.StrategyName) == get_args(AnswerStrategy)
     assert get_args(FromHistoryName) == get_args(FromHistory)
     assert set(get_args(options.SearchTypeName)) == set(SEARCH_TYPES)
