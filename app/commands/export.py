@@ -9,7 +9,7 @@ import typer
 
 from ...modules.errors import needs_extra
 from ..terminal.terminal import busy, say, write_result
-from .options import RunFolder
+from .options import RunFolder, SomeSystems, names_in
 
 # Copied, as in ``options``.
 WhatName = Literal["judge", "sub_question", "reader", "preference"]
@@ -30,7 +30,7 @@ def export(
         TrainingFormatName, typer.Option(help="Chats, or prompt and reply as texts with further fields.")
     ] = "messages",
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write; else standard output.")] = None,
-    systems: Annotated[str | None, typer.Option(metavar="NAME,…", help="Some of the run's systems; all.")] = None,
+    systems: SomeSystems = None,
     any_split: Annotated[
         bool, typer.Option("--any-split", help="Also questions that are not known to be for training.")
     ] = False,
@@ -42,7 +42,6 @@ def export(
     with busy("reading the run"), needs_extra("eval"):
         from ...evaluation.training.export import export as export_run
         from ..terminal.files import check_writable
-        from .eval.score import names_in
 
         if out is not None:
             check_writable(out, option="--out")

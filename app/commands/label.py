@@ -11,7 +11,7 @@ import typer
 
 from ...modules.errors import SettingsError, needs_extra
 from ..terminal.terminal import busy, say, write_json, write_result
-from .options import Json, RunFolder
+from .options import Json, RunFolder, names_in
 
 if TYPE_CHECKING:
     from ...evaluation.labels.labelling import Labelling
@@ -48,7 +48,6 @@ def label(  # noqa: PLR0913 - one parameter an option
         return
     with busy("reading the run"):
         from ...evaluation.labels.labelling import Labelling, LabelPlan
-        from .eval.score import names_in
 
         plan = LabelPlan(count=count, seed=seed, systems=names_in(systems), overlap=overlap)
         work = Labelling(folder, getpass.getuser() if annotator is None else annotator, plan)

@@ -74,3 +74,9 @@ SvgFile = Annotated[str | None, typer.Option(metavar="FILE", help="Picture; - is
 JsonFile = Annotated[str | None, typer.Option(metavar="FILE", help="Everything, as data.")]
 DotFile = Annotated[str | None, typer.Option(metavar="FILE", help="Graphviz text.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Run directory.")]
+SomeSystems = Annotated[str | None, typer.Option(metavar="NAME,…", help="Some of the run's systems; all.")]
+
+
+def names_in(systems: str | None) -> tuple[str, ...] | None:
+    """Split a list of names at commas or blanks."""
+    return tuple(systems.replace(",", " ").split()) if systems is not None else None

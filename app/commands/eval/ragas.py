@@ -9,7 +9,7 @@ import typer
 from ....modules.errors import needs_extra
 from ...terminal.scoring import watched_scoring, write_scoring
 from ...terminal.terminal import busy
-from ..options import Json, RunFolder
+from ..options import Json, RunFolder, SomeSystems, names_in
 from .score import (
     CacheOption,
     FirstQuestions,
@@ -19,8 +19,6 @@ from .score import (
     RetryFailed,
     SamplesAtOnce,
     ScoringLlm,
-    SomeSystems,
-    names_in,
 )
 
 # Copied, as in ``options``.

@@ -9,9 +9,8 @@ import typer
 from ....modules.errors import needs_extra
 from ...terminal.scoring import watched_scoring, write_scoring
 from ...terminal.terminal import busy
-from ..options import CacheModeName, Json, RunFolder
+from ..options import CacheModeName, Json, RunFolder, SomeSystems, names_in
 
-SomeSystems = Annotated[str | None, typer.Option(metavar="NAME,…", help="Some of the run's systems; all.")]
 ScoringLlm = Annotated[str | None, typer.Option(metavar="SPEC", help="Model that scores, as JUDGETREE_LLM.")]
 FirstQuestions = Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions of the run.")]
 SamplesAtOnce = Annotated[int, typer.Option(min=1, metavar="N", help="Samples at once.")]
@@ -22,11 +21,6 @@ RetryFailed = Annotated[
 MaxCalls = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop before this command pays more calls.")]
 MaxTokens = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop before it pays more tokens.")]
 MaxCost = Annotated[float | None, typer.Option(metavar="USD", help="Stop before it pays more dollars.")]
-
-
-def names_in(systems: str | None) -> tuple[str, ...] | None:
-    """Split a list of names at commas or blanks."""
-    return tuple(systems.replace(",", " ").split()) if systems is not None else None
 
 
 def score(  # noqa: PLR0913 - one parameter an option
