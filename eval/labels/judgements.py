@@ -44,14 +44,13 @@ def judgements_of(labels: Iterable[Label]) -> Judgements:
     undecided: list[FoundPassage] = []
     for given in by_passage.values():
         passage, votes = given[0].passage, Counter(label.score for label in given if label.score is not None)
-        first, *others = votes.most_common(2) or [(None, 0)]
-        score, count = first
-        if score is None:
+        ranked = votes.most_common(2)
+        if not ranked:
             undecided.append(passage)
-        elif others and others[0][1] == count:
+        elif len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
             disputed.append(passage)
         else:
-            settled.append(Judgement(passage=passage, score=score, annotators=count))
+            settled.append(Judgement(passage=passage, score=ranked[0][0], annotators=ranked[0][1]))
     return Judgements(settled=tuple(settled), disputed=tuple(disputed), undecided=tuple(undecided))
 
 
