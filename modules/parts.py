@@ -1,7 +1,7 @@
 """Parts of one's own, by name: an import path such as ``my_pkg.judges:Mine``, a plug-in's name, or an object.
 
 Plug-ins are entry points of the groups ``judgetree.systems``, ``judgetree.judges``, ``judgetree.retrievers``,
-``judgetree.metrics``, ``judgetree.datasets``, ``judgetree.tools`` and ``judgetree.llms``.
+``judgetree.metrics``, ``judgetree.datasets``, ``judgetree.tools``, ``judgetree.llms`` and ``judgetree.policies``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from .cell_code import cell_code, shape_of
 from .errors import SettingsError, UserError
 from .lasting_text import lasting_text
 
-PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool", "llm"]
+PartKind = Literal["system", "judge", "retriever", "metric", "dataset", "tool", "llm", "policy"]
 
+_GROUPS: dict[PartKind, str] = {"policy": "judgetree.policies"}
+"""Entry points of kinds whose plural does not end in s."""
 _GIVEN: dict[str, object] = {}
 """The objects that were given in this process, by name."""
 _LOADED: WeakKeyDictionary[object, str] = WeakKeyDictionary()
@@ -128,7 +130,7 @@ def _digest(content: object) -> str:
 
 def plug_ins(kind: PartKind) -> dict[str, EntryPoint]:
     """Return the installed plug-ins of a kind by name."""
-    return {point.name: point for point in entry_points(group=f"judgetree.{kind}s")}
+    return {point.name: point for point in entry_points(group=_GROUPS.get(kind, f"judgetree.{kind}s"))}
 
 
 def check_name(kind: PartKind, name: str, built_in: Iterable[str]) -> None:

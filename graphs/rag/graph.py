@@ -249,8 +249,13 @@ class RagGraph(Runnable[Given, RagState]):
         Args:
             context: Services and limits; None takes the builder's. They are used on the caller's loop.
         """
-        inner = self._stored.compile_alone()
-        return served_graph(inner, self._services(context), system=self.system, source=self.source)
+        inner, services = self._stored.compile_alone(), self._services(context)
+        if services.policy.fingerprint().get("name") != "breadth" or services.limits.width is not None:
+            raise SettingsError(
+                f"The policy {services.policy!r:.100} with width={services.limits.width} needs threads of its own for "
+                "sub-runs. A graph that runs in the checkpoints of another one has policy='breadth', width=None."
+            )
+        return served_graph(inner, services, system=self.system, source=self.source)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
         """Show the picture of nodes and edges in a notebook; only the name where no Graphviz is installed."""

@@ -18,6 +18,7 @@ from ...modules.calls.record import INTERRUPTED
 from ...modules.calls.transcript_writer import ThreadTranscripts
 from ...modules.calls.usage import CallBudget
 from ...modules.settings import Durability
+from ..threads.candidates import frontier_of
 from ..threads.context import Compiled, RagContext, RunContext
 from ..threads.fingerprint import digest_of, fingerprint_of, refuse_mismatch
 from ..threads.interrupts import answers_of, own_answers
@@ -26,6 +27,7 @@ from ..threads.state import RagState
 from .nested import Outer, inner_config, inner_input, outer_answers, outer_of
 from .run_start import Given, Options, Run, extra_inputs_of, start_of
 from .search_tree import SearchTree
+from .thread_runs import announce_saved
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +114,11 @@ async def prepare_run(
         refuse_mismatch(asked.thread_id, known.values.get("fingerprint") or {}, fingerprint)
         context = await _continued(context, asked, known)
     context.budget.hold(asked.thread_id)
+    without_limit = cast(RunnableConfig, {k: v for k, v in asked.config.items() if k != "max_concurrency"})
     return Run(
         context=context,
-        config={**asked.config, "metadata": {**asked.config.get("metadata", {}), **context.metadata()}},
+        # A limit of LangGraph's would let branches that wait for a grant keep out those that the round waits for.
+        config={**without_limit, "metadata": {**asked.config.get("metadata", {}), **context.metadata()}},
         options={**asked.options, "durability": durability if graph.checkpointer else None},
         start=cast(RagState, {**start, "fingerprint": fingerprint})
         if known is None
@@ -125,11 +129,14 @@ async def prepare_run(
 
 
 def _context_of(asked: Asked, graph: Compiled, fingerprint: Mapping[str, str], durability: Durability) -> RunContext:
+    budget = CallBudget(limit=asked.services.limits.max_llm_calls)
+    digest = digest_of(fingerprint)
     return RunContext(
         services=asked.services,
-        budget=CallBudget(limit=asked.services.limits.max_llm_calls),
+        budget=budget,
+        frontier=frontier_of(asked.services, budget, asked.thread_id, digest),
         graph=graph,
-        fingerprint=digest_of(fingerprint),
+        fingerprint=digest,
         durability=durability,
         thread_id=asked.thread_id,
         root_thread_id=asked.thread_id,
@@ -142,6 +149,7 @@ async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) ->
     """Return the context with the calls that a known thread has made, and the answers to its interrupts."""
     made = await _calls_made(context.graph, asked.thread_id)
     context.budget.used = len(made | (context.calls.known_ids if context.calls else set()))
+    announce_saved(known, context)
     if is_finished(known):
         return context
     if isinstance(asked.given, Command):

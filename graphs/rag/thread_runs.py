@@ -7,19 +7,18 @@ import functools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 
 from ...modules.background_loop import BackgroundLoop, background_loop
 from ...modules.errors import BudgetSpent, ModelCallError
 from ...modules.formats import check_id
-from ..threads.branches import Branches
+from ..threads.candidates import findings_of, sub_runs_to_come
 from ..threads.checkpoints import Saver
-from ..threads.context import Compiled, RunContext, utc_now
+from ..threads.context import Compiled, RunContext
 from ..threads.interrupts import own_answers, raise_interrupts
 from ..threads.snapshots import ThreadStatus, is_finished, is_new_thread, status_of
 from ..threads.state import AnswerStatus, RagState
@@ -72,51 +71,59 @@ def _summary(thread_id: str, snapshot: StateSnapshot) -> ThreadSummary:
     )
 
 
-async def run_sub_thread(query: str, thread_id: str, runtime: Runtime[RunContext]) -> RagState:
+async def saved_thread(thread_id: str, context: RunContext) -> StateSnapshot | None:
+    """Return the newest checkpoint of a sub-run that an earlier run began; None for a new one."""
+    if context.is_served or not context.graph.checkpointer:
+        return None
+    snapshot = await context.graph.aget_state({"configurable": {"thread_id": thread_id}})
+    return None if is_new_thread(snapshot) else snapshot
+
+
+async def run_sub_thread(query: str, child: RunContext, saved: StateSnapshot | None) -> RagState:
     """Start or resume the thread of a sub-question and return its final state; a finished thread costs no model call.
+
+    Args:
+        query: The sub-question.
+        child: The context of its thread.
+        saved: Its newest checkpoint; None for a new thread.
 
     Raises:
         BudgetSpent: No model call is left for the answer.
         GraphInterrupt: The sub-run waits for an answer, and so do the runs above it.
         ModelCallError: The answer failed after its last attempt; the thread stays open and can be resumed.
     """
-    parent = runtime.context
-    child = replace(
-        parent,
-        thread_id=thread_id,
-        parent_thread_id=parent.thread_id,
-        depth=parent.depth + 1,
-        branches=Branches(),
-        started_at=utc_now(),
-        calls=parent.calls.of_thread(thread_id) if parent.calls else None,
-        emit_to=parent.emit_to or runtime.stream_writer,
-    )
-    if parent.is_served:
+    if child.is_served:
         return await _run_subgraph(query, child)
+    if saved is not None:
+        announce_saved(saved, child)
+        if is_finished(saved):
+            child.budget.release(child.thread_id)
+            return cast(RagState, saved.values)
+    if not child.budget.hold(child.thread_id):
+        raise BudgetSpent(f"not asked: the budget of {child.budget.limit} model calls is spent")
     # Nothing is copied from the parent's config: its namespace would hide the sub-run from its thread's history.
     config: RunnableConfig = {
-        "configurable": {"thread_id": thread_id, **own_stream_share()},
+        "configurable": {"thread_id": child.thread_id, **own_stream_share()},
         "metadata": dict(child.metadata()),
     }
-    snapshot = await parent.graph.aget_state(config) if parent.graph.checkpointer else None
-    is_new = snapshot is None or is_new_thread(snapshot)
-    if snapshot is not None and not is_new and is_finished(snapshot):
-        parent.budget.release(thread_id)
-        return cast(RagState, snapshot.values)
-    if not parent.budget.hold(thread_id):
-        raise BudgetSpent(f"not asked: the budget of {parent.budget.limit} model calls is spent")
-    resumed = None if snapshot is None else own_answers(snapshot, parent.answers)
     try:
-        final = await parent.graph.ainvoke(
-            RagState(query=query) if is_new else resumed,
+        final = await child.graph.ainvoke(
+            RagState(query=query) if saved is None else own_answers(saved, child.answers),
             config,
             context=child,
-            durability=parent.durability if parent.graph.checkpointer else None,
+            durability=child.durability if child.graph.checkpointer else None,
         )
     finally:
-        parent.budget.release(thread_id)
+        child.budget.release(child.thread_id)
     raise_interrupts(final)
     return cast(RagState, final)
+
+
+def announce_saved(saved: StateSnapshot, context: RunContext) -> None:
+    """Tell the frontier what is saved of a resumed thread's search, as far as its nodes will not say it again."""
+    to_come = [] if is_finished(saved) else sub_runs_to_come(saved)
+    if context.frontier is not None and to_come is not None:
+        context.frontier.planned(context.thread_id, to_come, findings_of(cast(RagState, saved.values)))
 
 
 async def _run_subgraph(query: str, child: RunContext) -> RagState:

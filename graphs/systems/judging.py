@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from langchain_core.documents import Document
@@ -41,7 +42,7 @@ async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, ob
         UserError: An error that every chunk would meet, such as a rejected key.
     """
     chunk, context = state["similar_chunk"], runtime.context
-    meter = CallMeter(node="judge", chunk_id=_id_of(chunk), budget=context.budget, calls=context.calls)
+    meter = replace(_meter("judge", context), chunk_id=_id_of(chunk))
     judge = _judge_of(context)
     if judges_sets(judge):
         raise TypeError("this thread judges chunk by chunk, and its judge takes all chunks at once")
@@ -58,7 +59,7 @@ async def judge(state: JudgeState, runtime: Runtime[RunContext]) -> dict[str, ob
 async def judge_set(state: JudgeSetState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Judge all chunks of a query together; a failed judge and a spent budget as in ``judge``, for all of them."""
     chunks, context = state["similar_chunks"], runtime.context
-    meter = CallMeter(node="judge_set", budget=context.budget, calls=context.calls)
+    meter = _meter("judge_set", context)
     judge = _judge_of(context)
     if not judges_sets(judge):
         raise TypeError("this thread judges all chunks at once, and its judge takes them one by one")
@@ -89,6 +90,10 @@ async def _asked(ask: Callable[[], Awaitable[T]], meter: CallMeter, *, instead: 
     except Exception as error:
         logger.exception("the judge failed on %s", f"chunk {meter.chunk_id}" if meter.chunk_id else "the chunks")
         return instead(Verdict(status="unknown", problem=f"{type(error).__name__}: {error}"))
+
+
+def _meter(node: str, context: RunContext) -> CallMeter:
+    return CallMeter(node=node, budget=context.budget, judged_in=context.thread_id, calls=context.calls)
 
 
 def _judge_of(context: RunContext) -> AnyJudge:

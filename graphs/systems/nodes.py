@@ -44,6 +44,9 @@ UNJUDGED: dict[str, JsonScalar] = {
     "reason": "",
     "next_query": "",
     "next_rag_thread_id": "",
+    "skipped": "",
+    "round": None,
+    "priority": None,
     "sub_answer": "",
     "sub_run_error": "",
     "budget_spent": False,
@@ -103,8 +106,10 @@ def as_found(chunk: Document, **place: JsonScalar) -> Document:
     return Document(page_content=chunk.page_content, metadata={**chunk.metadata, **UNJUDGED, **place})
 
 
-async def augment(state: RagState) -> dict[str, object]:
+async def augment(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Render the evidence for the reader."""
+    if runtime.context.frontier is not None:
+        runtime.context.frontier.ended(runtime.context.thread_id)
     return as_evidence(usable_chunks(state["similar_chunks"]))
 
 

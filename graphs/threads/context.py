@@ -19,6 +19,10 @@ from ...modules.reader.strategies import AnswerStrategy
 from ...modules.retriever.contract import ChunkRetriever
 from ...modules.settings import Durability
 from ...modules.tools.tool import Tool
+from ..search.candidate import Ancestor, Path
+from ..search.frontier import Frontier, Grant
+from ..search.policies.breadth import Breadth
+from ..search.policy import Policy
 from .branches import Branches
 from .interrupts import Answers
 from .state import JsonScalar, RagState
@@ -70,10 +74,16 @@ class Limits:
     """Chat calls of the whole tree, answers included."""
     judge_leaves: bool = True
     """Whether chunks of the deepest level are judged too, so that the reader sees only useful ones."""
+    width: int | None = None
+    """Most sub-questions that a round of the search grants; None for no limit."""
+    max_sub_runs: int | None = None
+    """Sub-runs of the whole tree; None for no limit."""
 
     def __post_init__(self) -> None:
-        for name, least in (("max_rec_depth", 0), ("max_llm_calls", 1)):
+        for name, least in (("max_rec_depth", 0), ("max_llm_calls", 1), ("width", 1), ("max_sub_runs", 0)):
             given = getattr(self, name)
+            if given is None and name in ("width", "max_sub_runs"):
+                continue
             if isinstance(given, bool) or not isinstance(given, int) or given < least:
                 raise SettingsError(f"{name}={given!r} is not allowed. Give a whole number from {least} on.")
 
@@ -82,6 +92,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     "reader": ("complete",),
     "retriever": ("fingerprint", "asearch"),
     "judge": ("fingerprint", "judge"),
+    "policy": ("fingerprint", "choose", "asks_again"),
 }
 """Methods of a context's services."""
 
@@ -101,6 +112,8 @@ class RagContext:
     judge: AnyJudge | None = None
     """The judge; None for graphs other than the judge graph."""
     limits: Limits = field(default_factory=Limits)
+    policy: Policy = field(default_factory=Breadth)
+    """Chooses the chunks that ask their sub-questions."""
     context_tokens: int | None = None
     """Token limit of a reader prompt: evidence of more than half of it is digested first. None: no limit."""
     strategy: AnswerStrategy = "stuff"
@@ -118,7 +131,7 @@ class RagContext:
             if name == "judge" and is_judge(given):
                 continue
             if isinstance(given, type) or not all(callable(getattr(given, method, None)) for method in methods):
-                if given is None and name != "reader":
+                if given is None and name not in ("reader", "policy"):
                     continue
                 raise SettingsError(
                     f"RagContext({name}={given!r:.80}) is not allowed. Give an object with {' and '.join(methods)}; "
@@ -142,6 +155,14 @@ class RunContext:
     parent_thread_id: str = ""
     conversation_id: str = ""
     depth: int = 0
+    frontier: Frontier | None = None
+    """Open candidates of the whole tree; None where candidates are granted as they come."""
+    path: Path = ()
+    """Chunk ids and sub-questions from the root to this thread."""
+    ancestors: tuple[Ancestor, ...] = ()
+    """Chunks from the root to this thread."""
+    grant: Grant | None = None
+    """The grant of this thread; None for the root."""
     is_served: bool = False
     """Whether sub-runs are subgraphs in the checkpoints of an outer graph instead of threads of their own."""
     stream_answer: bool = False
@@ -167,4 +188,5 @@ class RunContext:
             "depth": self.depth,
             "fingerprint": self.fingerprint,
             "started_at": self.started_at,
+            **(vars(self.grant) if self.grant else {}),
         }

@@ -63,7 +63,10 @@ def fingerprint_of(
             parts["reader.digest_prompt"] = prompts[DIGEST.name].version
     if services.judge is not None:
         parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
-        parts |= {"max_rec_depth": str(limits.max_rec_depth), "judge_leaves": str(limits.judge_leaves)}
+        parts |= {f"policy.{key}": value for key, value in services.policy.fingerprint().items()}
+        parts |= {
+            name: str(getattr(limits, name)) for name in ("max_rec_depth", "judge_leaves", "width", "max_sub_runs")
+        }
     parts |= {f"{_TOOL}{tool.name}": tool.version for tool in services.tools}
     if system in STEP_PROMPTS:
         group = TOOL_PROMPTS if services.tools else STEP_PROMPTS[system]
@@ -93,6 +96,11 @@ def digest_of(fingerprint: Mapping[str, str]) -> str:
 def sub_thread_id(parent_thread_id: str, chunk_id: str, next_query: str, fingerprint: str) -> str:
     """Return the thread of a sub-question, always the same for the same parent, chunk, question and settings."""
     return str(uuid.uuid5(_NAMESPACE, json.dumps([parent_thread_id, chunk_id, next_query, fingerprint])))
+
+
+def thread_of_try(parent_thread_id: str, chunk_id: str, attempt: int, fingerprint: str) -> str:
+    """Return the thread of a further try of a chunk, known before its question is written."""
+    return str(uuid.uuid5(_NAMESPACE, json.dumps([parent_thread_id, chunk_id, attempt, fingerprint])))
 
 
 def refuse_mismatch(thread_id: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:

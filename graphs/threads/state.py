@@ -129,3 +129,5 @@ class CallNewRagState(TypedDict):
 
     query_for_next_rag: str
     similar_chunk: Document
+    expected_calls: int
+    """Model calls that the sub-run is expected to take, its answer included."""

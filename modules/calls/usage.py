@@ -88,36 +88,68 @@ class CallBudget:
     """The model calls that one search tree may still make, shared by all of its threads.
 
     A call is reserved before it is made. Every started run holds one call for its answer, so that a tree with a spent
-    budget can still answer from its evidence.
+    budget can still answer from its evidence. A sub-run has the calls of its judges set aside as well, so that what
+    runs beside it takes none of them, and a tree does not depend on timing.
     """
 
     limit: int
     used: int = 0
     held: set[str] = field(default_factory=set)
     """Threads that hold a call for their answer."""
+    set_aside: Counter[str] = field(default_factory=Counter)
+    """Calls for the judges of threads, by thread id."""
+
+    @property
+    def committed(self) -> int:
+        """Calls that were made, or are held or set aside."""
+        return self.used + len(self.held) + self.set_aside.total()
+
+    def reserve(self, thread_id: str, calls: int) -> bool:
+        """Reserve the calls of a whole sub-run, one of which is for its answer; False if fewer are left."""
+        if self.committed + calls > self.limit:
+            return False
+        self.restore(thread_id, calls)
+        return True
+
+    def restore(self, thread_id: str, calls: int) -> None:
+        """Reserve the calls of a sub-run again that an earlier run reserved, even where fewer are left.
+
+        The calls that it has made since then are counted as used, but will not be made again.
+        """
+        self.held.add(thread_id)
+        self.set_aside[thread_id] = calls - 1
+
+    def judged(self, thread_id: str) -> None:
+        """Free the calls that are still set aside for the judges of a thread."""
+        self.set_aside.pop(thread_id, None)
 
     def hold(self, thread_id: str) -> bool:
         """Set a call aside for the answer of ``thread_id``; False when none is left. A second hold has no effect."""
         if thread_id in self.held:
             return True
-        if self.used + len(self.held) >= self.limit:
+        if self.committed >= self.limit:
             return False
         self.held.add(thread_id)
         return True
 
     def release(self, thread_id: str) -> None:
-        """Release the call held by ``thread_id``, if it holds one."""
+        """Release all calls that are reserved for ``thread_id``."""
         self.held.discard(thread_id)
+        self.judged(thread_id)
 
-    def take(self, *, held_by: str = "") -> None:
-        """Reserve one call before it is made, using the call held by ``held_by`` if there is one.
+    def take(self, *, held_by: str = "", judged_in: str = "") -> None:
+        """Reserve one call before it is made.
+
+        It is the call held by ``held_by``, or one set aside for the judges of ``judged_in``, if there is one.
 
         Raises:
             BudgetSpent: No call is left.
         """
         if held_by in self.held:
             self.held.remove(held_by)
-        elif self.used + len(self.held) >= self.limit:
+        elif self.set_aside.get(judged_in, 0):
+            self.set_aside[judged_in] -= 1
+        elif self.committed >= self.limit:
             raise BudgetSpent(f"The budget of {self.limit} model calls for this question is spent.")
         self.used += 1
 
@@ -138,6 +170,8 @@ class CallMeter:
     budget: CallBudget | None = None
     held_by: str = ""
     """Thread whose held call the first call may use."""
+    judged_in: str = ""
+    """Thread whose judges the calls are of."""
     calls: ThreadCalls | None = None
     """The journal of the thread's calls; None without one."""
     records: list[CallRecord] = field(default_factory=list)
@@ -177,7 +211,7 @@ class CallMeter:
             BudgetSpent: The tree's budget is used up.
         """
         if self.budget is not None:
-            self.budget.take(held_by=self.held_by)
+            self.budget.take(held_by=self.held_by, judged_in=self.judged_in)
 
     def record(
         self,

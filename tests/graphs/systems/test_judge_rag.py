@@ -102,6 +102,9 @@ def test_metadata_of_chunks_tells_the_whole_story() -> None:
         "budget_spent": False,
         "shown_place": 1,
         "round_answer": "",
+        "skipped": "",
+        "round": 1,
+        "priority": 0,
     }
     assert second.metadata["next_rag_thread_id"] == ""
     saved = graph.get_state({"configurable": {"thread_id": thread_id}})

@@ -1,0 +1,267 @@
+"""The frontier of a search tree: the open candidates of all its threads, and the rounds in which they are granted."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...modules.calls.usage import CallBudget
+from ...modules.errors import UserError
+from .candidate import Candidate, Expansion, SearchLimits, SkipReason, Spent
+from .policy import Policy
+
+_DIGITS = 8
+"""Length of the digests of thread ids among the grants of a round."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant:
+    """The permission to ask a sub-question."""
+
+    round: int
+    """From 1."""
+    priority: int
+    """Place among the grants of the round, from 0."""
+    grants: str
+    """Digests of the threads that were granted in the round, by priority.
+
+    Each thread saves it, so that a run that was killed before all of them were saved grants the others again.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skipped:
+    """The refusal of a sub-question."""
+
+    reason: SkipReason
+
+
+Decision = Grant | Skipped
+Place = tuple[str, str, int]
+"""Thread, chunk id and number of the try."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What the search of a thread found, once its chunks are judged."""
+
+    needed: tuple[tuple[str, float], ...] = ()
+    """Chunks held to be needed, each with its P(needed), by rank."""
+    suffices: bool = False
+    """Whether a chunk, or their set, answers the query."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Waiting:
+    candidate: Candidate
+    sub_thread_id: str
+    decision: asyncio.Future[Decision]
+
+
+class Frontier:
+    """Grants the candidates of one run of a search tree in rounds; used on one event loop.
+
+    A round begins once every thread that was granted has said which candidates it has (``planned``), and all of these
+    have arrived (``ask``). So a choice depends on verdicts and never on timing. Each granted thread holds the
+    calls of its whole expansion. A candidate that is not chosen stays open until nothing more is granted.
+
+    A resumed run names the grants of earlier runs (``honour``); they are never decided again.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        limits: SearchLimits,
+        budget: CallBudget,
+        *,
+        root: str,
+        thread_of_try: Callable[[Candidate], str],
+    ) -> None:
+        """Begin with the thread ``root``, whose search counts as running.
+
+        ``thread_of_try`` names the thread of a further try of a chunk, which does not depend on its question.
+        """
+        self._policy = policy
+        self._limits = limits
+        self._budget = budget
+        self._thread_of_try = thread_of_try
+        self._running = {root}
+        self._expected: set[Place] = set()
+        self._waiting: dict[Place, _Waiting] = {}
+        self._expansions: dict[str, Expansion] = {}
+        self._granted_before: dict[str, Grant] = {}
+        """Grants of an earlier run that have not come again, by digest of the thread."""
+        self._round = 0
+        self._failure: UserError | None = None
+
+    @property
+    def spent(self) -> Spent:
+        """What the tree has used, and what was expanded, in the order of the grants."""
+        expansions = sorted(self._expansions.values(), key=lambda each: (each.round, each.priority))
+        return Spent(calls=self._budget.committed, sub_runs=len(expansions), expansions=tuple(expansions))
+
+    def planned(self, thread_id: str, candidates: Iterable[str] = (), findings: Findings = Findings()) -> None:
+        """Announce the chunks of a thread that will ask; only the first call for a thread counts."""
+        if thread_id not in self._running:
+            return
+        self._expected.update((thread_id, chunk_id, 1) for chunk_id in candidates)
+        self._budget.judged(thread_id)
+        if expansion := self._expansions.get(thread_id):
+            found = replace(expansion, found=findings.needed, suffices=findings.suffices)
+            self._expansions[thread_id] = found
+            self._ask_again(found.candidate)
+        self._end(thread_id)
+
+    def ended(self, thread_id: str) -> None:
+        """Note that a thread asks nothing more, whether it announced its candidates or failed before; idempotent."""
+        self._expected = {place for place in self._expected if place[0] != thread_id}
+        self._end(thread_id)
+
+    def honour(self, candidate: Candidate, sub_thread_id: str, grant: Grant) -> None:
+        """Note a grant of an earlier run, whose thread runs now; ``planned`` says what it found."""
+        self._expected.discard(_place(candidate))
+        self._budget.restore(sub_thread_id, max(candidate.calls, 1))
+        self._round = max(self._round, grant.round)
+        for priority, digest in enumerate(grant.grants.split()):
+            self._granted_before[digest] = replace(grant, priority=priority)
+        self._start(candidate, sub_thread_id, grant)
+
+    async def ask(self, candidate: Candidate, sub_thread_id: str) -> Decision:
+        """Wait for the round that decides on a candidate.
+
+        Raises:
+            UserError: The policy failed, or the question ended with an error elsewhere in the tree.
+        """
+        place = _place(candidate)
+        self._expected.discard(place)
+        if place not in self._waiting:
+            self._wait(candidate, sub_thread_id)
+            self._next_round()
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return await self._waiting[place].decision
+        finally:
+            self._waiting.pop(place, None)
+
+    def further_try(self, candidate: Candidate) -> Candidate | None:
+        """Return the next try of a candidate's chunk, which waits for its decision; None if the policy wants none."""
+        waiting = self._waiting.get((candidate.thread_id, candidate.chunk_id, candidate.attempt + 1))
+        return waiting.candidate if waiting else None
+
+    def written(self, sub_thread_id: str, candidate: Candidate) -> None:
+        """Note the question of a further try, which was written once it was granted."""
+        self._expansions[sub_thread_id] = replace(self._expansions[sub_thread_id], candidate=candidate)
+
+    def fail(self, error: UserError) -> None:
+        """End the search of the whole tree: every candidate that waits, or comes later, raises the error."""
+        self._failure = self._failure or error
+        for each in self._waiting.values():
+            if not each.decision.done():
+                each.decision.set_exception(self._failure)
+                each.decision.exception()  # a try whose branch has left is not awaited
+
+    def left(self, thread_id: str, chunk_id: str) -> None:
+        """Note that the branch of a chunk has ended, so that none of its tries is awaited any more."""
+        for place in [place for place in self._waiting if place[:2] == (thread_id, chunk_id)]:
+            self._running.discard(self._waiting.pop(place).sub_thread_id)
+        self._next_round()
+
+    def _ask_again(self, candidate: Candidate) -> None:
+        """Let the chunk of an expansion wait for one more try, if the policy wants it."""
+        tries = [each for each in self._expansions.values() if _chunk(each.candidate) == _chunk(candidate)]
+        if len(tries) > candidate.attempt or not self._policy.asks_again(tries):
+            return
+        again = replace(
+            candidate,
+            next_query="",
+            path=candidate.path[: 2 * candidate.depth - 1],
+            attempt=candidate.attempt + 1,
+            tried=(*candidate.tried, candidate.next_query),
+        )
+        self._wait(again, self._thread_of_try(again))
+
+    def _wait(self, candidate: Candidate, sub_thread_id: str) -> None:
+        decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self._waiting[_place(candidate)] = _Waiting(candidate=candidate, sub_thread_id=sub_thread_id, decision=decision)
+
+    def _end(self, thread_id: str) -> None:
+        self._running.discard(thread_id)
+        self._next_round()
+
+    def _start(self, candidate: Candidate, sub_thread_id: str, grant: Grant) -> None:
+        self._running.add(sub_thread_id)
+        expansion = Expansion(candidate=candidate, round=grant.round, priority=grant.priority)
+        self._expansions[sub_thread_id] = expansion
+        self._granted_before.pop(_digest(sub_thread_id), None)
+
+    def _next_round(self) -> None:
+        """Decide on the waiting candidates, if nothing that runs could add another."""
+        if self._running or self._expected or self._failure is not None:
+            return
+        waiting = {id(each.candidate): each for each in self._waiting.values() if not each.decision.done()}
+        if not waiting or self._grant_again(waiting.values()):
+            return
+        candidates = sorted((each.candidate for each in waiting.values()), key=lambda each: each.order)
+        try:
+            chosen = [waiting[id(each)] for each in self._policy.choose(candidates, self.spent, self._limits)]
+        except UserError as error:
+            self.fail(error)
+            return
+        if granted := self._affordable(chosen):
+            self._round += 1
+            self._grant(granted)
+            return
+        for each in waiting.values():
+            each.decision.set_result(Skipped(reason=self._reason(has_chosen=bool(chosen))))
+
+    def _affordable(self, chosen: Iterable[_Waiting]) -> list[_Waiting]:
+        """Reserve the calls of the first candidates that the limits allow, and return them."""
+        most = self._limits.width
+        if self._limits.max_sub_runs is not None:
+            left = self._limits.max_sub_runs - len(self._expansions)
+            most = left if most is None else min(most, left)
+        granted: list[_Waiting] = []
+        for each in chosen:
+            if most is not None and len(granted) >= most:
+                break
+            if self._budget.reserve(each.sub_thread_id, max(each.candidate.calls, 1)):
+                granted.append(each)
+        return granted
+
+    def _grant(self, granted: Sequence[_Waiting]) -> None:
+        grants = " ".join(_digest(each.sub_thread_id) for each in granted)
+        for priority, each in enumerate(granted):
+            grant = Grant(round=self._round, priority=priority, grants=grants)
+            self._start(each.candidate, each.sub_thread_id, grant)
+            each.decision.set_result(grant)
+
+    def _grant_again(self, waiting: Iterable[_Waiting]) -> bool:
+        """Grant what an earlier run had granted before it was killed, and return whether there was any."""
+        known = [(each, self._granted_before.get(_digest(each.sub_thread_id))) for each in waiting]
+        for each, grant in known:
+            if grant is not None:
+                self._budget.restore(each.sub_thread_id, max(each.candidate.calls, 1))
+                self._start(each.candidate, each.sub_thread_id, grant)
+                each.decision.set_result(grant)
+        return any(grant for _, grant in known)
+
+    def _reason(self, *, has_chosen: bool) -> SkipReason:
+        if not has_chosen:
+            return "policy"
+        most = self._limits.max_sub_runs
+        return "sub_runs" if most is not None and len(self._expansions) >= most else "calls"
+
+
+def _place(candidate: Candidate) -> Place:
+    return candidate.thread_id, candidate.chunk_id, candidate.attempt
+
+
+def _chunk(candidate: Candidate) -> tuple[str, str]:
+    return candidate.thread_id, candidate.chunk_id
+
+
+def _digest(thread_id: str) -> str:
+    return hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]

@@ -1,0 +1,1 @@
+"""The policies, a file each."""

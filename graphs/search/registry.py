@@ -1,0 +1,87 @@
+"""Registry of the policies, for sessions, batch runs, replays and the command line.
+
+A policy is one file in ``policies`` and its line here; one of one's own needs neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from ...modules.errors import SettingsError
+from ...modules.parts import Part, check_name, fingerprint_of, made, part_of
+from ...modules.specs import made_of_spec, name_in
+from .candidate import Candidate, Expansion, SearchLimits, Spent
+from .policies.best_first import BestFirst
+from .policies.breadth import Breadth
+from .policies.mcts import Mcts
+from .policies.random_order import RandomOrder
+from .policies.value_cost import ValueCost
+from .policies.wider import Wider
+from .policy import NamedPolicy, Policy
+
+POLICIES: Mapping[str, type[NamedPolicy]] = {
+    kind.name: kind for kind in (Breadth, BestFirst, ValueCost, Wider, Mcts, RandomOrder)
+}
+"""In the order of reports."""
+
+_METHODS = ("choose", "asks_again", "fingerprint")
+
+
+def create_policy(given: str | object) -> Policy:
+    """Create a policy.
+
+    Args:
+        given: A name with parameters, such as ``best_first`` or ``mcts:c=1.4,backup=mean``; or one of your own: a
+            policy, or a class or function that makes one; itself, its ``module:name`` or a plug-in's name.
+
+    >>> create_policy("mcts:c=1.4").fingerprint()["c"]
+    '1.4'
+
+    Raises:
+        SettingsError: The name or a parameter is unknown, or a policy of one's own cannot be made.
+    """
+    if isinstance(given, str):
+        if name_in(given) in POLICIES:
+            return cast(Policy, made_of_spec("policy", given, POLICIES))
+        check_name("policy", given, POLICIES)
+    part = part_of("policy", given)
+    policy = made(part)
+    if not all(callable(getattr(policy, method, None)) for method in _METHODS):
+        raise SettingsError(
+            f"{part.name!r} gives {policy!r:.100}. Give it the methods {', '.join(_METHODS)} of a Policy."
+        )
+    return cast(Policy, policy) if part.is_built_in else OwnPolicy(cast(Policy, policy), part)
+
+
+class OwnPolicy:
+    """A policy of one's own, whose name and source are in its fingerprint, and whose choices are checked."""
+
+    def __init__(self, inner: Policy, part: Part) -> None:
+        self._inner = inner
+        self._part = part
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return the fingerprint of the policy, with its name and its source."""
+        return {"name": self._part.name, **fingerprint_of(self._part, self._inner)}
+
+    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+        """Return the choice of the inner policy.
+
+        Raises:
+            SettingsError: It failed, or chose what is no candidate, or one twice.
+        """
+        try:
+            chosen = list(self._inner.choose(candidates, spent, limits))
+        except (Exception, SystemExit) as error:
+            raise SettingsError(f"The policy {self._part.name!r} failed: {type(error).__name__}: {error}.") from error
+        known = {id(each) for each in candidates}
+        if len({id(each) for each in chosen} & known) != len(chosen):
+            raise SettingsError(
+                f"The policy {self._part.name!r} chose {chosen!r:.200}. Choose some of the candidates, each once."
+            )
+        return chosen
+
+    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+        """Return what the inner policy says."""
+        return self._inner.asks_again(tries) is True
