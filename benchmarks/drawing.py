@@ -39,7 +39,9 @@ def tree_of(nodes: int) -> SearchTree:
                 "next_query": "Which oil?" if child else "",
                 "next_rag_thread_id": chunk_id if child else "",
             }
-            chunks.append(ChunkNode(chunk_id=chunk_id, text=TEXT, metadata=metadata, child=child))
+            chunks.append(
+                ChunkNode(chunk_id=chunk_id, text=TEXT, metadata=metadata, sub_runs=(child,) if child else ())
+            )
         return QueryNode(
             thread_id=name,
             depth=depth,

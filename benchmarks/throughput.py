@@ -52,7 +52,7 @@ def critical_path_s(tree: SearchTree) -> float:
 
     def calls(node: QueryNode) -> int:
         judged = any(chunk.verdict == "judged" for chunk in node.chunks)
-        below = [calls(chunk.child) for chunk in node.chunks if chunk.child is not None]
+        below = [calls(sub_run) for chunk in node.chunks for sub_run in chunk.sub_runs]
         return judged + max(below, default=0) + 1
 
     return calls(tree.root) * LATENCY_S

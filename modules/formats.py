@@ -93,7 +93,7 @@ Thing = Literal[
 id of a checkpoint store."""
 
 VERSION = 3
-_VERSIONS: Mapping[Thing, int] = {"labels": 1, "prompts": 1, "rows": 5, "search-tree": 5}
+_VERSIONS: Mapping[Thing, int] = {"labels": 1, "prompts": 1, "rows": 5, "search-tree": 6}
 """Numbers of things that do not rise with the others: files that users write, and what has changed since."""
 FORMAT_KEY = "format"
 
@@ -102,7 +102,7 @@ def format_of(thing: Thing) -> str:
     """Return the format that this version writes.
 
     >>> format_of("search-tree")
-    'judgetree-search-tree/5'
+    'judgetree-search-tree/6'
     """
     return f"judgetree-{thing}/{_VERSIONS.get(thing, VERSION)}"
 

@@ -60,7 +60,9 @@ class _Maker:
                 child = self.query(f"{thread_id}.{rank}", thread_id, depth + 1)
             elif rng.random() < 0.3:
                 metadata |= {"next_query": self.text(15), "sub_run_error": self.text(15)}
-        return ChunkNode(chunk_id=f"{thread_id}/{rank}", text=self.text(60), metadata=metadata, child=child)
+        return ChunkNode(
+            chunk_id=f"{thread_id}/{rank}", text=self.text(60), metadata=metadata, sub_runs=(child,) if child else ()
+        )
 
     def text(self, most: int) -> str:
         return " ".join(self.rng.choices(_WORDS, k=self.rng.randint(0, most)))

@@ -106,7 +106,7 @@ def _saved_query(node: QueryNode) -> LiveQuery:
         thread_id=node.thread_id,
         query=node.query,
         verdicts={chunk.chunk_id: chunk.verdict_label for chunk in node.chunks},
-        children=[_saved_query(chunk.child) for chunk in node.chunks if chunk.child is not None],
+        children=[_saved_query(sub_run) for chunk in node.chunks for sub_run in chunk.sub_runs],
         status="running" if node.answer_status is None else node.answer_status,
         answer=node.answer,
     )

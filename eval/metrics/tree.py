@@ -85,5 +85,5 @@ def _longest_chain_s(node: QueryNode, *, cached: bool = True) -> float:
             verdicts[call["chunk_id"]] += seconds
         else:
             others_s += seconds
-    below = [_longest_chain_s(chunk.child, cached=cached) for chunk in node.chunks if chunk.child is not None]
+    below = [_longest_chain_s(sub_run, cached=cached) for chunk in node.chunks for sub_run in chunk.sub_runs]
     return max(verdicts.values(), default=0.0) + max(below, default=0.0) + others_s

@@ -213,10 +213,10 @@ class _Search:
         """Collect the gold shown to the reader of ``query``: in chunks, or in sub-answers drawn from gold."""
         shown = query.shown_chunks
         handed_up = (
-            self.reaching(chunk.child)
+            self.reaching(sub_run)
             for chunk in shown
-            if chunk.child is not None
-            and self._is_drawn_from(chunk.sub_answer, [found for _, found in walk_chunks(chunk.child)])
+            for sub_run in chunk.sub_runs
+            if self._is_drawn_from(sub_run.answer, [found for _, found in walk_chunks(sub_run)])
         )
         by_answer: defaultdict[str, list[ChunkNode]] = defaultdict(list)
         for chunk in query.chunks:
@@ -245,9 +245,9 @@ class _Search:
             yield visit
             known = visit.known | self._gold_of(visit.query.chunks)
             stack.extend(
-                _Visit(query=chunk.child, known=known, asked_from=chunk)
+                _Visit(query=sub_run, known=known, asked_from=chunk)
                 for chunk in visit.query.chunks
-                if chunk.child is not None
+                for sub_run in chunk.sub_runs
             )
 
     def _gold_of(self, chunks: Iterable[ChunkNode]) -> frozenset[str]:

@@ -22,7 +22,7 @@ from .boxes import (
     text_rows,
 )
 from .decisive import decisive_sentence
-from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, tree_words, usage_words
+from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, skip_words, tree_words, usage_words
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, over pale tints of it.
 VERDICT_LOOKS: dict[VerdictLabel, Look] = {
@@ -69,8 +69,8 @@ def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = Tr
         name = f"c{number}"
         lines.append(_chunk_box(name, chunk, parent.query))
         lines.append(_edge_to_chunk(names[parent.thread_id], name))
-        if chunk.child is not None:
-            lines.append(f'  {name} -> {names[chunk.child.thread_id]} [color="#1F4E79", penwidth=1.6];')
+        for sub_run in chunk.sub_runs:
+            lines.append(f'  {name} -> {names[sub_run.thread_id]} [color="#1F4E79", penwidth=1.6];')
     for thread_id, chunks in folded.items():  # after the others, so that the box is a query's last one
         if chunks:
             name = f"z{names[thread_id][1:]}"
@@ -81,7 +81,7 @@ def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = Tr
 def _unhelpful(node: QueryNode) -> list[ChunkNode]:
     """Return two or more chunks that do not help and have nothing else to show, or none."""
     chunks = [
-        chunk for chunk in node.chunks if chunk.verdict_label == "0" and not chunk.child and not chunk.sub_run_error
+        chunk for chunk in node.chunks if chunk.verdict_label == "0" and not chunk.sub_runs and not chunk.sub_run_error
     ]
     return chunks if len(chunks) > 1 else []
 
@@ -138,6 +138,8 @@ def _chunk_notes(chunk: ChunkNode) -> Iterator[tuple[str, str]]:
         yield f"asks: {chunk.next_query}", INK
     if chunk.sub_answer and chunk.child is None:
         yield f"sub-answer: {chunk.sub_answer}", INK
+    if chunk.skipped is not None:
+        yield skip_words(chunk.skipped), ALARM_INK
     if chunk.sub_run_error:
         yield f"sub-run: {chunk.sub_run_error}", ALARM_INK
 

@@ -274,9 +274,9 @@ def query_data(
             {
                 **describe(chunk),
                 "said": said.get(chunk.chunk_id, []),
-                "child": query_data(chunk.child, describe, transcripts=transcripts, texts=texts)
-                if chunk.child
-                else None,
+                "sub_runs": [
+                    query_data(sub_run, describe, transcripts=transcripts, texts=texts) for sub_run in chunk.sub_runs
+                ],
             }
             for chunk in node.chunks
         ],

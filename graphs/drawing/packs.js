@@ -15,6 +15,6 @@ function fillIn(query, texts) {
   for (const chunk of query.chunks) {
     chunk.text = texts[chunk.text];
     fillInCalls(chunk);
-    if (chunk.child) fillIn(chunk.child, texts);
+    chunk.sub_runs.forEach((query) => fillIn(query, texts));
   }
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..tree.nodes import ChunkNode, QueryNode
 from .layout import columns, one_line, shorten
-from .words import VERDICT_MARKS, answer_words, origin_words, tree_words, usage_words, verdict_counts_words
+from .words import VERDICT_MARKS, answer_words, origin_words, skip_words, tree_words, usage_words, verdict_counts_words
 
 
 def draw_text(root: QueryNode, *, width: int = 100) -> str:
@@ -35,8 +35,10 @@ def _query_lines(node: QueryNode) -> Iterator[tuple[str, str, str]]:
         indent = "   " if last else "│  "
         if chunk.sub_run_error:
             yield indent, f"! sub-run: {chunk.sub_run_error}", ""
-        if chunk.child is not None:
-            for deeper, text, cost in _query_lines(chunk.child):
+        if chunk.skipped is not None:
+            yield indent, f"! {skip_words(chunk.skipped)}: {chunk.next_query}", ""
+        for sub_run in chunk.sub_runs:
+            for deeper, text, cost in _query_lines(sub_run):
                 yield indent + deeper, text, cost
 
 

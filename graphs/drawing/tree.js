@@ -10,7 +10,7 @@ function collect(data, kind, parent, entries) {
   const entry = { data, kind, parent, children: [], dom: null };
   entries.push(entry);
   if (kind === "query") entry.children = data.chunks.map((chunk) => collect(chunk, "chunk", entry, entries));
-  else if (data.child) entry.children = [collect(data.child, "query", entry, entries)];
+  else entry.children = data.sub_runs.map((query) => collect(query, "query", entry, entries));
   return entry;
 }
 

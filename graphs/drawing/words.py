@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...modules.calls.usage import UsageTotals, total_usage
+from ..search.candidate import SkipReason
 from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_queries
 
 VERDICT_WORDS: dict[VerdictLabel, str] = {
@@ -21,6 +22,18 @@ VERDICT_MARKS: dict[VerdictLabel, str] = {
     "cancelled": "×",
     "pending": "…",
 }
+
+
+_SKIP_WORDS: dict[SkipReason, str] = {
+    "calls": "not asked: too few model calls are left",
+    "sub_runs": "not asked: the tree has all its sub-runs",
+    "policy": "not asked: the policy ended the search",
+}
+
+
+def skip_words(reason: SkipReason) -> str:
+    """Say why a supplementary question was not asked."""
+    return _SKIP_WORDS[reason]
 
 
 def count_of(number: int, noun: str) -> str:

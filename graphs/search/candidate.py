@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 SkipReason = Literal["calls", "sub_runs", "policy"]
@@ -55,6 +55,20 @@ class Candidate:
     def p(self) -> float:
         """``p_needed``, or 1/2 where the judge gives none."""
         return 0.5 if self.p_needed is None else self.p_needed
+
+    def asking(self, question: str) -> Candidate:
+        """Return the candidate with the question of this try."""
+        return replace(self, next_query=question, path=(*self.chunk_path, question))
+
+    def again(self) -> Candidate:
+        """Return the next try of the same chunk, whose question is not written yet."""
+        tried = (*self.tried, self.next_query)
+        return replace(self, next_query="", path=self.chunk_path, attempt=self.attempt + 1, tried=tried)
+
+    @property
+    def chunk_path(self) -> Path:
+        """Path to the chunk, without the sub-question; the same for all of its tries."""
+        return self.path[: 2 * self.depth - 1]
 
     @property
     def order(self) -> tuple[object, ...]:

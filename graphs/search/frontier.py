@@ -86,15 +86,19 @@ class Frontier:
         self._policy = policy
         self._limits = limits
         self._budget = budget
-        self._thread_of_try = thread_of_try
+        self.thread_of_try = thread_of_try
         self._running = {root}
         self._expected: set[Place] = set()
         self._waiting: dict[Place, _Waiting] = {}
         self._expansions: dict[str, Expansion] = {}
         self._granted_before: dict[str, Grant] = {}
         """Grants of an earlier run that have not come again, by digest of the thread."""
+        self._searching: dict[str, asyncio.Event] = {}
+        """Events of running threads whose end is awaited."""
         self._round = 0
         self._failure: UserError | None = None
+        self.asks_again = policy.asks_again(())
+        """Whether chunks may be asked on more than once."""
 
     @property
     def spent(self) -> Spent:
@@ -146,10 +150,15 @@ class Frontier:
         finally:
             self._waiting.pop(place, None)
 
-    def further_try(self, candidate: Candidate) -> Candidate | None:
-        """Return the next try of a candidate's chunk, which waits for its decision; None if the policy wants none."""
+    async def further_try(self, candidate: Candidate, sub_thread_id: str) -> tuple[Candidate, str] | None:
+        """Wait until the search of a granted candidate has ended, and return the next try of its chunk with its thread.
+
+        It already waits for its decision (``ask``). None if the policy wants none.
+        """
+        if sub_thread_id in self._running:
+            await self._searching.setdefault(sub_thread_id, asyncio.Event()).wait()
         waiting = self._waiting.get((candidate.thread_id, candidate.chunk_id, candidate.attempt + 1))
-        return waiting.candidate if waiting else None
+        return (waiting.candidate, waiting.sub_thread_id) if waiting else None
 
     def written(self, sub_thread_id: str, candidate: Candidate) -> None:
         """Note the question of a further try, which was written once it was granted."""
@@ -174,14 +183,8 @@ class Frontier:
         tries = [each for each in self._expansions.values() if _chunk(each.candidate) == _chunk(candidate)]
         if len(tries) > candidate.attempt or not self._policy.asks_again(tries):
             return
-        again = replace(
-            candidate,
-            next_query="",
-            path=candidate.path[: 2 * candidate.depth - 1],
-            attempt=candidate.attempt + 1,
-            tried=(*candidate.tried, candidate.next_query),
-        )
-        self._wait(again, self._thread_of_try(again))
+        again = candidate.again()
+        self._wait(again, self.thread_of_try(again))
 
     def _wait(self, candidate: Candidate, sub_thread_id: str) -> None:
         decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -189,6 +192,8 @@ class Frontier:
 
     def _end(self, thread_id: str) -> None:
         self._running.discard(thread_id)
+        if ended := self._searching.pop(thread_id, None):
+            ended.set()
         self._next_round()
 
     def _start(self, candidate: Candidate, sub_thread_id: str, grant: Grant) -> None:

@@ -42,7 +42,10 @@ class Policy(Protocol):
         ...
 
     def asks_again(self, tries: Sequence[Expansion]) -> bool:
-        """Return whether a chunk becomes a candidate again after its ``tries`` so far, one or more."""
+        """Return whether a chunk becomes a candidate again after its ``tries`` so far.
+
+        Without any, return whether the policy ever asks a chunk again.
+        """
         ...
 
 

@@ -9,7 +9,7 @@ from langgraph.graph import END, START, StateGraph
 from ..rag.graph import GraphOptions, RagGraph
 from ..threads.context import RunContext
 from ..threads.state import RagState
-from . import judging, nodes, sub_runs
+from . import asking_on, judging, nodes, sub_runs
 
 
 def build_judge_rag(**options: Unpack[GraphOptions]) -> RagGraph:
@@ -35,7 +35,7 @@ def build_judge_rag(**options: Unpack[GraphOptions]) -> RagGraph:
         builder.add_node(node.__name__, node)
     builder.add_node("judge", judging.judge)
     builder.add_node("judge_set", judging.judge_set)
-    builder.add_node("call_new_rag", sub_runs.call_new_rag)
+    builder.add_node("call_new_rag", asking_on.call_new_rag)
     builder.add_edge(START, "retrieve")
     builder.add_conditional_edges("retrieve", judging.to_judges, ["judge", "judge_set", "augment"])
     builder.add_edge("judge", "plan_sub_runs")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -31,11 +31,11 @@ from ...modules.reader.refusals import is_refusal
 from ...modules.reader.strategies import digested, read_evidence
 from ...modules.retriever.callbacks import search_heard
 from ..threads.context import RunContext, emit
-from ..threads.state import ChunkPatch, JsonScalar, RagState, Search, Step
+from ..threads.state import ChunkPatch, JsonScalar, RagState, Search, Step, Try
 
 logger = logging.getLogger(__name__)
 
-UNJUDGED: dict[str, JsonScalar] = {
+UNJUDGED: Mapping[str, JsonScalar | list[Try]] = {
     "verdict": "pending",
     "score": None,
     "score_confidence": None,
@@ -47,6 +47,7 @@ UNJUDGED: dict[str, JsonScalar] = {
     "skipped": "",
     "round": None,
     "priority": None,
+    "tries": [],
     "sub_answer": "",
     "sub_run_error": "",
     "budget_spent": False,

@@ -1,24 +1,17 @@
-"""The nodes that plan supplementary questions and ask them, and the route between them."""
+"""The node that plans supplementary questions, and the route to those that ask them."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 from langchain_core.documents import Document
-from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
-from langgraph.types import Send, StateSnapshot
+from langgraph.types import Send
 
-from ...modules.errors import BudgetSpent, ModelCallError, UserError
-from ..rag.thread_runs import run_sub_thread, saved_thread
-from ..search.candidate import Candidate
-from ..search.frontier import Grant, Skipped
-from ..threads.branches import Branches
-from ..threads.candidates import as_ancestor, candidate_of, findings_of, saved_grant
-from ..threads.context import RunContext, emit, utc_now
+from ..threads.candidates import findings_of
+from ..threads.context import RunContext, emit
 from ..threads.fingerprint import sub_thread_id
-from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, RagState
+from ..threads.state import CallNewRagState, ChunkPatch, RagState
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +57,10 @@ async def to_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> list[Sen
         Send(
             "call_new_rag",
             CallNewRagState(
-                query_for_next_rag=str(chunk.metadata["next_query"]), similar_chunk=chunk, expected_calls=calls
+                query_for_next_rag=str(chunk.metadata["next_query"]),
+                old_query=state["query"],
+                similar_chunk=chunk,
+                expected_calls=calls,
             ),
         )
         for chunk in chunks
@@ -79,82 +75,3 @@ def _expected_calls(chunks: int, context: RunContext) -> int:
     is_judged = judge is not None and (limits.judge_leaves or context.depth + 1 < limits.max_rec_depth)
     expected = getattr(judge, "expected_calls", None)
     return 1 + (0 if not is_judged else expected(chunks) if expected else chunks)
-
-
-async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> dict[str, object]:
-    """Ask the sub-question of one chunk on its own thread, once it is granted; writes the answer, the error, or why it
-    was not asked, into the chunk.
-
-    Raises:
-        UserError: An error that the whole question would meet, such as a rejected key.
-    """
-    chunk, context = state["similar_chunk"], runtime.context
-    chunk_id = str(chunk.metadata["chunk_id"])
-    thread_id = str(chunk.metadata["next_rag_thread_id"])
-    async with context.branches.entered():
-        try:
-            changes = await _asked(state, thread_id, runtime)
-        except UserError as error:
-            if context.frontier is not None:
-                context.frontier.fail(error)
-            raise
-        finally:
-            if context.frontier is not None:
-                context.frontier.left(context.thread_id, chunk_id)
-    emit(
-        runtime, "sub_run_done", node="call_new_rag", chunk_id=chunk_id, **{"next_rag_thread_id": thread_id, **changes}
-    )
-    return {"similar_chunks": [ChunkPatch(chunk_id=chunk_id, changes=changes)]}
-
-
-def _context_of(candidate: Candidate, thread_id: str, grant: Grant | None, runtime: Runtime[RunContext]) -> RunContext:
-    """Return the context of a candidate's sub-run."""
-    parent = runtime.context
-    return replace(
-        parent,
-        thread_id=thread_id,
-        parent_thread_id=parent.thread_id,
-        depth=parent.depth + 1,
-        path=candidate.path,
-        ancestors=(*parent.ancestors, as_ancestor(candidate)),
-        grant=grant,
-        branches=Branches(),
-        started_at=utc_now(),
-        calls=parent.calls.of_thread(thread_id) if parent.calls else None,
-        emit_to=parent.emit_to or runtime.stream_writer,
-    )
-
-
-async def _asked(state: CallNewRagState, thread_id: str, runtime: Runtime[RunContext]) -> dict[str, JsonScalar]:
-    context, query = runtime.context, state["query_for_next_rag"]
-    saved = await saved_thread(thread_id, context)
-    candidate = candidate_of(state["similar_chunk"], context, calls=state["expected_calls"])
-    if context.frontier is None:
-        return await _sub_answer(query, _context_of(candidate, thread_id, None, runtime), saved)
-    grant = saved_grant(saved) if saved is not None else None
-    if grant is not None:
-        context.frontier.honour(candidate, thread_id, grant)
-    else:
-        decision = await context.frontier.ask(candidate, thread_id)
-        if isinstance(decision, Skipped):
-            is_spent = decision.reason != "policy"
-            return {"next_rag_thread_id": "", "skipped": decision.reason, "budget_spent": is_spent}
-        grant = decision
-    try:
-        answer = await _sub_answer(query, _context_of(candidate, thread_id, grant, runtime), saved)
-    finally:
-        context.frontier.ended(thread_id)
-    return {**answer, "round": grant.round, "priority": grant.priority}
-
-
-async def _sub_answer(query: str, child: RunContext, saved: StateSnapshot | None) -> dict[str, JsonScalar]:
-    try:
-        final = await run_sub_thread(query, child, saved)
-    except (UserError, GraphBubbleUp):
-        raise
-    except (BudgetSpent, ModelCallError) as error:
-        return {"sub_run_error": str(error), "budget_spent": isinstance(error, BudgetSpent)}
-    except Exception as error:
-        logger.exception("sub-run %s failed", child.thread_id)
-        return {"sub_run_error": f"{type(error).__name__}: {error}"}
-    return {"sub_answer": final["answer"], "sub_run_error": "", "budget_spent": False}

@@ -14,6 +14,7 @@ from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.calls.usage import CallBudget
 from ...modules.errors import SettingsError
 from ...modules.judge.contract import AnyJudge, is_judge
+from ...modules.judge.sub_questions import SubQuestionWriter
 from ...modules.llm.endpoint import ChatLLM
 from ...modules.reader.strategies import AnswerStrategy
 from ...modules.retriever.contract import ChunkRetriever
@@ -93,6 +94,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     "retriever": ("fingerprint", "asearch"),
     "judge": ("fingerprint", "judge"),
     "policy": ("fingerprint", "choose", "asks_again"),
+    "writer": ("fingerprint", "write"),
 }
 """Methods of a context's services."""
 
@@ -114,6 +116,8 @@ class RagContext:
     limits: Limits = field(default_factory=Limits)
     policy: Policy = field(default_factory=Breadth)
     """Chooses the chunks that ask their sub-questions."""
+    writer: SubQuestionWriter | None = None
+    """Writes the sub-question of a further try, for policies that ask a chunk again; None lets the reader write it."""
     context_tokens: int | None = None
     """Token limit of a reader prompt: evidence of more than half of it is digested first. None: no limit."""
     strategy: AnswerStrategy = "stuff"

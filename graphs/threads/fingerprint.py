@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from langchain_core.documents import Document
 
 from ...modules.errors import ThreadMismatch
+from ...modules.judge.sub_questions import ModelWriter
 from ...modules.llm.wrapper import model_fingerprint, tuning_fingerprint
 from ...modules.reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
 from ...modules.reader.prompts import (
@@ -64,6 +65,9 @@ def fingerprint_of(
     if services.judge is not None:
         parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
         parts |= {f"policy.{key}": value for key, value in services.policy.fingerprint().items()}
+        if services.policy.asks_again(()):
+            writer = services.writer or ModelWriter(services.reader, prompts=prompts)
+            parts |= {f"writer.{key}": value for key, value in writer.fingerprint().items()}
         parts |= {
             name: str(getattr(limits, name)) for name in ("max_rec_depth", "judge_leaves", "width", "max_sub_runs")
         }
@@ -101,6 +105,11 @@ def sub_thread_id(parent_thread_id: str, chunk_id: str, next_query: str, fingerp
 def thread_of_try(parent_thread_id: str, chunk_id: str, attempt: int, fingerprint: str) -> str:
     """Return the thread of a further try of a chunk, known before its question is written."""
     return str(uuid.uuid5(_NAMESPACE, json.dumps([parent_thread_id, chunk_id, attempt, fingerprint])))
+
+
+def may_ask_again(fingerprint: Mapping[str, str]) -> bool:
+    """Return whether chunks of a run may have several tries."""
+    return any(key.startswith("writer.") for key in fingerprint)
 
 
 def refuse_mismatch(thread_id: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:

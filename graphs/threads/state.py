@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from langchain_core.documents import Document
@@ -14,11 +14,24 @@ JsonScalar = str | int | float | bool | None
 AnswerStatus = Literal["answered", "refused", "failed"]
 
 
+class Try(TypedDict):
+    """One of several sub-questions that a chunk asked."""
+
+    query: str
+    thread_id: str
+    answer: str
+    error: str
+    round: int
+    """Round of the search in which it was granted."""
+    priority: int
+    """Place in the round."""
+
+
 class ChunkPatch(TypedDict):
     """New values for metadata keys of one chunk, returned by parallel branches."""
 
     chunk_id: str
-    changes: dict[str, JsonScalar]
+    changes: Mapping[str, JsonScalar | list[Try]]
 
 
 def merge_chunks(chunks: list[Document], patches: Sequence[Document | ChunkPatch]) -> list[Document]:
@@ -128,6 +141,8 @@ class CallNewRagState(TypedDict):
     """Input of a branch that asks a sub-question."""
 
     query_for_next_rag: str
+    old_query: str
+    """Query that found the chunk."""
     similar_chunk: Document
     expected_calls: int
     """Model calls that the sub-run is expected to take, its answer included."""

@@ -150,8 +150,8 @@ def build_graph(root: QueryNode) -> nx.DiGraph:
         own = {"chunk_id": chunk.chunk_id, "text": chunk.text, "verdict": chunk.verdict}
         _add_node(graph, name, {**chunk.metadata, "kind": "chunk", "thread_id": parent.thread_id, **own})
         graph.add_edge(printable(parent.thread_id), printable(name), kind="retrieved")
-        if chunk.child is not None:
-            graph.add_edge(printable(name), printable(chunk.child.thread_id), kind="asked")
+        for sub_run in chunk.sub_runs:
+            graph.add_edge(printable(name), printable(sub_run.thread_id), kind="asked")
     return graph
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, cast
@@ -18,8 +19,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Overwrite, StateSnapshot
 
 from ...modules.errors import UnknownThread
+from ..threads.fingerprint import may_ask_again, thread_of_try
 from ..threads.snapshots import errors_of, status_of
-from ..threads.state import JsonScalar, RagState, merge_chunks, merge_searches, merge_usage
+from ..threads.state import JsonScalar, RagState, Try, merge_chunks, merge_searches, merge_usage
 from .nodes import ChunkNode, QueryNode
 
 logger = logging.getLogger(__name__)
@@ -73,12 +75,17 @@ class _Walk:
         self._nodes: dict[str, QueryNode] = {}
         """The threads that were read, without their chunks."""
         self._states: dict[str, RagState] = {}
-        self._links: dict[tuple[str, str], str] = {}
-        """Thread of a sub-run, by the thread and the id of its chunk."""
+        self._links: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        """Threads of the sub-runs of a chunk, by its thread and id."""
+        self._probes: dict[str, tuple[str, str]] = {}
+        """Threads that may hold a further try, with the thread and the id of its chunk."""
+        self._asks_again = False
 
     def add(self, node: QueryNode, snapshots: Sequence[StateSnapshot]) -> None:
         """Add a thread from its snapshots, newest first, and queue the threads that it links to."""
         if not snapshots:
+            if node.thread_id in self._probes:
+                self._links[self._probes[node.thread_id]].remove(node.thread_id)
             if node.parent_thread_id is None:
                 raise UnknownThread(
                     f"No checkpoint knows the thread {node.thread_id!r}. Check the id, and that the graph uses the "
@@ -88,6 +95,8 @@ class _Walk:
         newest = snapshots[0]
         state = _state_of(newest)
         self._states[node.thread_id] = state
+        if node.parent_thread_id is None:
+            self._asks_again = may_ask_again(state.get("fingerprint", {}))
         self._nodes[node.thread_id] = replace(
             node,
             query=state.get("query", node.query),
@@ -102,19 +111,39 @@ class _Walk:
             started_at=str((snapshots[-1].metadata or {}).get("started_at") or snapshots[-1].created_at or "") or None,
             ended_at=newest.created_at,
         )
+        digest = str((newest.metadata or {}).get("fingerprint", ""))
         for chunk in state.get("similar_chunks", []):
-            self._queue_link(node, chunk)
+            self._queue_links(node, chunk, digest)
+        if place := self._probes.get(node.thread_id):
+            parent = replace(node, thread_id=place[0], depth=node.depth - 1)
+            self._probe(parent, place[1], digest)
 
-    def _queue_link(self, node: QueryNode, chunk: Document) -> None:
-        """Queue the thread that a chunk links to, each thread once, so that damaged links cannot make a cycle."""
-        target = str(chunk.metadata.get("next_rag_thread_id") or "")
+    def _queue_links(self, node: QueryNode, chunk: Document, digest: str) -> None:
+        """Queue the threads of a chunk's sub-runs: those that it links to, and those of tries that have not ended."""
+        tries = [(str(each["query"]), str(each["thread_id"])) for each in chunk.metadata.get("tries") or ()]
+        first = str(chunk.metadata.get("next_query") or ""), str(chunk.metadata.get("next_rag_thread_id") or "")
+        for query, target in tries or [first]:
+            if target:
+                self._queue(node, _chunk_id(chunk), query, target)
+        if self._asks_again and first[1] and not tries and chunk.metadata.get("round") is None:
+            self._probe(node, _chunk_id(chunk), digest)
+
+    def _probe(self, node: QueryNode, chunk_id: str, digest: str) -> None:
+        """Queue the thread of a chunk's next try, which nothing links to before all of its tries have ended."""
+        attempt = len(self._links[node.thread_id, chunk_id]) + 1
+        target = thread_of_try(node.thread_id, chunk_id, attempt, digest)
+        self._probes[target] = node.thread_id, chunk_id
+        self._queue(node, chunk_id, "", target)
+
+    def _queue(self, node: QueryNode, chunk_id: str, query: str, target: str) -> None:
+        """Queue a thread once, so that damaged links cannot make a cycle."""
         if target in self._queued:
             logger.warning("Left out: %s links to %s, which the tree already holds.", node.thread_id, target)
-        elif target:
-            query, depth = str(chunk.metadata.get("next_query") or ""), node.depth + 1
-            self.queue.append(QueryNode(thread_id=target, query=query, parent_thread_id=node.thread_id, depth=depth))
-            self._queued.add(target)
-            self._links[node.thread_id, _chunk_id(chunk)] = target
+            return
+        below = QueryNode(thread_id=target, query=query, parent_thread_id=node.thread_id, depth=node.depth + 1)
+        self.queue.append(below)
+        self._queued.add(target)
+        self._links[node.thread_id, chunk_id].append(target)
 
     def tree(self) -> SavedTree:
         """Build the tree once all queued threads are added."""
@@ -123,7 +152,7 @@ class _Walk:
         for queued in reversed(self.queue):
             thread_id = queued.thread_id
             chunks = tuple(
-                _chunk_node(chunk, complete.get(self._links.get((thread_id, _chunk_id(chunk)), "")))
+                _chunk_node(chunk, [complete[each] for each in self._links[thread_id, _chunk_id(chunk)]])
                 for chunk in self._states.get(thread_id, RagState()).get("similar_chunks", ())
             )
             complete[thread_id] = replace(self._nodes.get(thread_id, queued), chunks=chunks)
@@ -135,9 +164,12 @@ def _config_of(node: QueryNode) -> RunnableConfig:
     return {"configurable": {"thread_id": node.thread_id}}
 
 
-def _chunk_node(chunk: Document, child: QueryNode | None) -> ChunkNode:
-    metadata = {str(key): _json_scalar(value) for key, value in chunk.metadata.items()}
-    return ChunkNode(chunk_id=_chunk_id(chunk), text=chunk.page_content, metadata=metadata, child=child)
+def _chunk_node(chunk: Document, sub_runs: Sequence[QueryNode]) -> ChunkNode:
+    metadata = {str(key): _json_scalar(value) for key, value in chunk.metadata.items() if key != "tries"}
+    tries = tuple(cast(Sequence[Try], chunk.metadata.get("tries") or ()))
+    return ChunkNode(
+        chunk_id=_chunk_id(chunk), text=chunk.page_content, metadata=metadata, tries=tries, sub_runs=tuple(sub_runs)
+    )
 
 
 def _chunk_id(chunk: Document) -> str:

@@ -9,8 +9,9 @@ from typing import Literal, get_args
 
 from ...modules.calls.usage import CallRecord, UsageTotals, total_usage
 from ...modules.judge.contract import Score, VerdictStatus
+from ..search.candidate import SkipReason
 from ..threads.snapshots import ThreadStatus
-from ..threads.state import AnswerStatus, JsonScalar, Search
+from ..threads.state import AnswerStatus, JsonScalar, Search, Try
 
 VerdictLabel = Literal["2", "1", "0", "unknown", "cancelled", "pending"]
 """A verdict in one word: the score, or the reason why there is none."""
@@ -25,8 +26,15 @@ class ChunkNode:
     text: str
     metadata: Mapping[str, JsonScalar]
     """Metadata of the chunk in the checkpoint."""
-    child: QueryNode | None = None
-    """Sub-run of this chunk's supplementary question; None if none was planned."""
+    tries: tuple[Try, ...] = ()
+    """All sub-questions that the chunk asked, in their order; empty if it asked one at most."""
+    sub_runs: tuple[QueryNode, ...] = ()
+    """Sub-runs of this chunk's supplementary question and of its further tries, in their order."""
+
+    @property
+    def child(self) -> QueryNode | None:
+        """The first sub-run; None if none was planned."""
+        return self.sub_runs[0] if self.sub_runs else None
 
     @property
     def verdict(self) -> VerdictStatus:
@@ -109,6 +117,18 @@ class ChunkNode:
     def next_rag_thread_id(self) -> str:
         """Thread of the sub-run; ``""`` until one is planned."""
         return self._text("next_rag_thread_id")
+
+    @property
+    def skipped(self) -> SkipReason | None:
+        """Why the supplementary question was not asked; None if it was, or if there is none."""
+        given = self.metadata.get("skipped")
+        return next((reason for reason in get_args(SkipReason) if reason == given), None)
+
+    @property
+    def granted_in(self) -> tuple[int, int] | None:
+        """Round of the search in which its supplementary question was granted, from 1, and the place in it, from 0."""
+        search_round, priority = self.metadata.get("round"), self.metadata.get("priority")
+        return (search_round, priority) if isinstance(search_round, int) and isinstance(priority, int) else None
 
     @property
     def sub_answer(self) -> str:
@@ -197,17 +217,17 @@ def walk_queries(root: QueryNode) -> Iterator[QueryNode]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(chunk.child for chunk in reversed(node.chunks) if chunk.child is not None)
+        stack.extend(below for chunk in reversed(node.chunks) for below in reversed(chunk.sub_runs))
 
 
 def walk_chunks(root: QueryNode) -> Iterator[tuple[QueryNode, ChunkNode]]:
-    """Yield (query node, chunk node) for every chunk: a chunk, then the chunks of its sub-run, then the next chunk."""
+    """Yield (query node, chunk node) for every chunk: a chunk, then those of its sub-runs, then the next chunk."""
     stack = [(root, chunk) for chunk in reversed(root.chunks)]
     while stack:
         parent, chunk = stack.pop()
         yield parent, chunk
-        if chunk.child is not None:
-            stack.extend((chunk.child, below) for below in reversed(chunk.child.chunks))
+        for sub_run in reversed(chunk.sub_runs):
+            stack.extend((sub_run, below) for below in reversed(sub_run.chunks))
 
 
 def count_verdicts(root: QueryNode) -> dict[VerdictLabel, int]:

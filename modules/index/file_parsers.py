@@ -29,6 +29,7 @@ RESERVED_METADATA = frozenset(
     | {"retrieval_score", "rank", "verdict", "score", "score_confidence", "reason", "next_query"}
     | {"recursion_depth", "next_rag_thread_id", "sub_answer", "sub_run_error", "budget_spent"}
     | {"shown_place", "round_answer", "also_in", "also_keys", "tool"}
+    | {"p_needed", "p_calibrated", "skipped", "round", "priority", "tries"}
 )
 """Names of judgetree's own metadata; those in JSON files get a trailing underscore."""
 

@@ -8,7 +8,7 @@ control tokens of chat templates, which some servers interpret anywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ LABELS = (
     "action",
     "a",
     "answer",
+    "asked already",
     "assistant",
     "confidence",
     "earlier turns",
@@ -156,10 +157,17 @@ def _opening(evidence: str, number: int, chunks: Iterable[Document]) -> tuple[st
 
 def _render(number: int, chunk: Document) -> str:
     passage = f"[{number}] {_place(chunk)}\n{as_material(chunk.page_content)}"
-    sub_answer = str(chunk.metadata.get("sub_answer") or "")
-    if is_refusal(sub_answer):
-        return passage
-    return f"{passage}\n{render_sub_answer(str(chunk.metadata.get('next_query', '')), sub_answer)}"
+    pairs = [render_sub_answer(question, answer) for question, answer in _sub_answers(chunk) if not is_refusal(answer)]
+    return "\n".join([passage, *pairs])
+
+
+def _sub_answers(chunk: Document) -> Iterator[tuple[str, str]]:
+    """Yield question and answer of each try of a chunk."""
+    tries = chunk.metadata.get("tries") or [
+        {"query": chunk.metadata.get("next_query", ""), "answer": chunk.metadata.get("sub_answer") or ""}
+    ]
+    for each in tries:
+        yield str(each["query"]), str(each["answer"])
 
 
 def _place(chunk: Document) -> str:

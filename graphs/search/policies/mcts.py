@@ -39,22 +39,17 @@ class Mcts(NamedPolicy):
     def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
         """Return as many candidates as a round grants, each as if those before it had brought nothing new."""
         tree = _Tree(self, spent.expansions)
-        left = {chunk_path(each): each for each in sorted(candidates, key=lambda each: each.order)}
+        left = {each.chunk_path: each for each in sorted(candidates, key=lambda each: each.order)}
         chosen: list[Candidate] = []
         for _ in range(len(candidates) if limits.width is None else min(limits.width, len(candidates))):
             one = tree.descend(left.values())
-            chosen.append(left.pop(chunk_path(one)))
+            chosen.append(left.pop(one.chunk_path))
             tree.visit(one.path)
         return chosen
 
     def asks_again(self, tries: Sequence[Expansion]) -> bool:
         """Return True while tries are left and the last of them did not suffice."""
-        return len(tries) < self.tries and not tries[-1].suffices
-
-
-def chunk_path(candidate: Candidate) -> Path:
-    """Return the path to a candidate's chunk, without the sub-question."""
-    return candidate.path[: 2 * candidate.depth - 1]
+        return len(tries) < self.tries and not (tries and tries[-1].suffices)
 
 
 class _Tree:
@@ -69,7 +64,7 @@ class _Tree:
         for each in expansions:
             path = each.candidate.path
             self._by_path[path] = each
-            self._tries[chunk_path(each.candidate)].append(path)
+            self._tries[each.candidate.chunk_path].append(path)
             self.visit(path)
 
     def visit(self, path: Path) -> None:
@@ -83,11 +78,11 @@ class _Tree:
         while True:
             arms: dict[Path, list[Candidate]] = defaultdict(list)
             for each in open_ones:
-                is_here = len(chunk_path(each)) == len(below) + 1
+                is_here = len(each.chunk_path) == len(below) + 1
                 arms[each.path if is_here else each.path[: len(below) + 2]].append(each)
             total = self._visits[below]
             best = max(arms, key=lambda arm: self._bound(arm, arms[arm][0], total))
-            if len(chunk_path(arms[best][0])) == len(below) + 1:
+            if len(arms[best][0].chunk_path) == len(below) + 1:
                 return arms[best][0]
             below, open_ones = best, arms[best]
 
@@ -96,9 +91,9 @@ class _Tree:
             worth, visits = self._worth_of(arm), self._visits[arm]
         else:
             worth = first.p * self._policy.discount ** (first.attempt - 1)
-            tries = self._tries.get(chunk_path(first), ())
+            tries = self._tries.get(first.chunk_path, ())
             visits = 0
-            if tries and len(tries) >= max(1.0, self._visits[chunk_path(first)] ** self._policy.widening) + 1:
+            if tries and len(tries) >= max(1.0, self._visits[first.chunk_path] ** self._policy.widening) + 1:
                 return -math.inf  # too few expansions below it to pay for one try more
         return worth + self._policy.c * math.sqrt(math.log(total + 1) / (visits + 1))
 

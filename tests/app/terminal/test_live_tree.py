@@ -75,7 +75,9 @@ def test_events_of_a_resumed_run_need_no_beginning() -> None:
 
 def test_a_resumed_run_starts_from_what_was_saved() -> None:
     child = QueryNode(thread_id="sub", query="What class?", answer="Delta", status="finished", answer_status="answered")
-    chunk = ChunkNode(chunk_id="x", text="", metadata={"verdict": "judged", "score": 1}, child=child)
+    chunk = ChunkNode(
+        chunk_id="x", text="", metadata={"verdict": "judged", "score": 1}, sub_runs=(child,) if child else ()
+    )
     saved = SearchTree(root=QueryNode(thread_id="root", query=QUESTION, chunks=(chunk,)))
     assert drawn(LiveTree.of_saved(saved)) == [f"{QUESTION}  [1]", "└─ What class? → Delta"]
 

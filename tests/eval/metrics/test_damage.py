@@ -22,7 +22,7 @@ def about(chunk_id: str, *, error: str = "", node: str = "judge") -> CallRecord:
 
 def chunk(verdict: str, *, child: QueryNode | None = None, **metadata: JsonScalar) -> ChunkNode:
     known = {"verdict": verdict, "score": 1 if verdict == "judged" else None, **metadata}
-    return ChunkNode(chunk_id="c", text="", metadata=known, child=child)
+    return ChunkNode(chunk_id="c", text="", metadata=known, sub_runs=(child,) if child else ())
 
 
 def damage(*chunks: ChunkNode, usage: tuple[CallRecord, ...] = ()) -> dict[str, int]:

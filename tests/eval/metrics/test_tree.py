@@ -14,7 +14,9 @@ from tests.call_records import call_record
 def chunk(
     chunk_id: str, score: Score | None = None, *, verdict: VerdictStatus = "judged", child: QueryNode | None = None
 ) -> ChunkNode:
-    return ChunkNode(chunk_id=chunk_id, text="", metadata={"verdict": verdict, "score": score}, child=child)
+    return ChunkNode(
+        chunk_id=chunk_id, text="", metadata={"verdict": verdict, "score": score}, sub_runs=(child,) if child else ()
+    )
 
 
 DEEPEST = QueryNode(

@@ -91,7 +91,7 @@ def test_contexts_are_the_chunks_of_the_whole_tree_each_once() -> None:
     tree = tree_of(row("wall", ""), chunk("Kept.", score=1, sub=("Which?", "That.")), chunk("Useless.", score=0))
     below = QueryNode(thread_id="sub", query="Which?", depth=1, chunks=(chunk("Found below."), chunk("Kept.")))
     first, *others = tree.root.chunks
-    tree = replace(tree, root=replace(tree.root, chunks=(replace(first, child=below), *others)))
+    tree = replace(tree, root=replace(tree.root, chunks=(replace(first, sub_runs=(below,)), *others)))
     raw = contexts_of(tree, "chunks")
     assert sorted(raw) == ["Found below.", "Kept.", "Useless."]
     assert not any("That." in text for text in raw), "no text of a model"

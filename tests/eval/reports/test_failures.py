@@ -36,7 +36,7 @@ def chunk(
             "score": int(verdict) if judged else None,
             "sub_answer": sub_answer,
         },
-        child=child,
+        sub_runs=(child,) if child else (),
     )
 
 

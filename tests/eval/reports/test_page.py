@@ -72,7 +72,7 @@ def test_page_carries_every_question_with_its_answers_trees_and_gold(page: str) 
     mill = judge["chunks"][0]
     assert texts[mill["text"]].startswith("Mill")
     assert (mill["gold"], mill["label"]) == ("fact", "1")
-    assert mill["child"]["chunks"][0]["label"] == "2"
+    assert mill["sub_runs"][0]["chunks"][0]["label"] == "2"
     assert naive["chunks"][0]["text"] == mill["text"], "a text stands there once"
     assert len(texts) == 2
 

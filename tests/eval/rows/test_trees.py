@@ -16,7 +16,9 @@ from judgetree.modules.errors import LoadingError
 
 def tree(thread_id: str, text: str = "煤油 oil\nline two") -> SearchTree:
     child = QueryNode(thread_id=f"{thread_id}-1", parent_thread_id=thread_id, depth=1, query="Below?")
-    chunk = ChunkNode(chunk_id="c", text=text, metadata={"score": 1, "verdict": "judged"}, child=child)
+    chunk = ChunkNode(
+        chunk_id="c", text=text, metadata={"score": 1, "verdict": "judged"}, sub_runs=(child,) if child else ()
+    )
     return SearchTree(root=QueryNode(thread_id=thread_id, query="Q?", chunks=(chunk,)), fingerprint={"system": "judge"})
 
 

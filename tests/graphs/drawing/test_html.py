@@ -36,7 +36,9 @@ CALL = call_record(chunk_id="a", model=ATTACK, prompt_tokens=1234, completion_to
 
 
 def chunk(name: str, text: str, child: QueryNode | None = None, **metadata: JsonScalar) -> ChunkNode:
-    return ChunkNode(chunk_id=name, text=text, metadata={"source": f"{name}.md", **metadata}, child=child)
+    return ChunkNode(
+        chunk_id=name, text=text, metadata={"source": f"{name}.md", **metadata}, sub_runs=(child,) if child else ()
+    )
 
 
 def sample(text: str = ATTACK) -> SearchTree:
@@ -115,7 +117,7 @@ def test_page_holds_the_full_text_of_every_node() -> None:
 
     assert data["root"]["chunks"][0]["text"] == long_text
     assert data["root"]["evidence"] == long_text
-    assert data["root"]["chunks"][0]["child"]["chunks"][0]["child"]["query"] == "第三层 question?"
+    assert data["root"]["chunks"][0]["sub_runs"][0]["chunks"][0]["sub_runs"][0]["query"] == "第三层 question?"
     assert [label["label"] for label in data["verdicts"]] == ["1", "unknown", "cancelled"]
 
 

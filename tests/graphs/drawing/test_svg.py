@@ -22,7 +22,9 @@ from tests.svg_boxes import SVG, boxes, title, words
 
 
 def chunk(rank: int, child: QueryNode | None = None, text: str = "text", **metadata: JsonScalar) -> ChunkNode:
-    return ChunkNode(chunk_id=f"c{rank}", text=text, metadata={"rank": rank, **metadata}, child=child)
+    return ChunkNode(
+        chunk_id=f"c{rank}", text=text, metadata={"rank": rank, **metadata}, sub_runs=(child,) if child else ()
+    )
 
 
 def tree_with(*chunks: ChunkNode, query: str = "Who?", answer: str = "") -> SearchTree:

@@ -53,7 +53,9 @@ def test_printable_replaces_what_a_terminal_or_xml_would_choke_on() -> None:
 
 
 def chunk(child: QueryNode | None = None, **metadata: JsonScalar) -> ChunkNode:
-    return ChunkNode(chunk_id=str(metadata["rank"]), text="正文 of the chunk", metadata=metadata, child=child)
+    return ChunkNode(
+        chunk_id=str(metadata["rank"]), text="正文 of the chunk", metadata=metadata, sub_runs=(child,) if child else ()
+    )
 
 
 REFUSED = QueryNode(

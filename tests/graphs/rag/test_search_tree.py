@@ -336,7 +336,7 @@ def chunks(children: st.SearchStrategy[QueryNode | None]) -> st.SearchStrategy[C
         chunk_id=st.uuids().map(str),
         text=st.text(),
         metadata=st.dictionaries(st.text(), SCALARS, max_size=4),
-        child=children,
+        sub_runs=st.lists(children, max_size=2).map(lambda each: tuple(filter(None, each))),
     )
 
 

@@ -41,7 +41,7 @@ TREE = SearchTree(
                 chunk_id="a",
                 text="正文",
                 metadata={"rank": 0, "retrieval_score": 1.0, "score": 1, "flag": True, "none": None, "big": 2**70},
-                child=QueryNode(thread_id="root-a", query="", parent_thread_id="root", depth=1, chunks=()),
+                sub_runs=(QueryNode(thread_id="root-a", query="", parent_thread_id="root", depth=1, chunks=()),),
             ),
             ChunkNode(chunk_id="b", text="", metadata={}),
         ),
@@ -92,7 +92,7 @@ def test_tree_read_and_written_again_is_the_same_text() -> None:
 def test_tree_of_240_nested_questions_is_written_and_read() -> None:
     node = QueryNode(thread_id="240", query="q")
     for depth in reversed(range(240)):
-        chunk = ChunkNode(chunk_id="c", text="t", metadata={}, child=node)
+        chunk = ChunkNode(chunk_id="c", text="t", metadata={}, sub_runs=(node,))
         node = QueryNode(thread_id=str(depth), query="q", depth=depth, chunks=(chunk,))
     text = SearchTree(root=node).to_json()
 

@@ -35,7 +35,7 @@ def search_tree(thread_id: str, text: str, query: str = "Searched?") -> SearchTr
         answer_status="answered",
         chunks=(ChunkNode(chunk_id="d", text=f"deep down: {text}", metadata={"verdict": "judged", "score": 2}),),
     )
-    chunk = ChunkNode(chunk_id="c", text=text, metadata={"verdict": "judged", "score": 1}, child=below)
+    chunk = ChunkNode(chunk_id="c", text=text, metadata={"verdict": "judged", "score": 1}, sub_runs=(below,))
     return SearchTree(
         root=QueryNode(
             thread_id=thread_id, query=query, answer="a", status="finished", answer_status="answered", chunks=(chunk,)

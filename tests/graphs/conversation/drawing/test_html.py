@@ -24,7 +24,7 @@ def test_page_carries_every_turn_and_each_text_of_its_trees_once() -> None:
     assert index["turns"][1]["sources"][0]["finder"] == 0
     assert [tree is None for tree in trees] == [False, True, True, True, False]
     root = unpacked(trees[0])
-    assert texts[root["chunks"][0]["child"]["chunks"][0]["text"]] == "deep down: needle x"
+    assert texts[root["chunks"][0]["sub_runs"][0]["chunks"][0]["text"]] == "deep down: needle x"
     assert len(texts) == len(set(texts)) == 4
 
 

@@ -1,0 +1,210 @@
+"""The node that asks the sub-questions of a chunk, each on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from langchain_core.documents import Document
+from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import Runtime
+from langgraph.types import StateSnapshot
+
+from ...modules.calls.usage import CallMeter
+from ...modules.errors import BudgetSpent, ModelCallError, UserError
+from ...modules.judge.sub_questions import ModelWriter
+from ..rag.thread_runs import run_sub_thread, saved_thread
+from ..search.candidate import Candidate
+from ..search.frontier import Frontier, Grant, Skipped
+from ..threads.branches import Branches
+from ..threads.candidates import as_ancestor, candidate_of, saved_grant
+from ..threads.context import RunContext, emit, utc_now
+from ..threads.state import CallNewRagState, ChunkPatch, JsonScalar, Try
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Outcome = dict[str, JsonScalar]
+"""Changes to the metadata of a chunk."""
+
+
+async def call_new_rag(state: CallNewRagState, runtime: Runtime[RunContext]) -> dict[str, object]:
+    """Ask the sub-question of one chunk on its own thread, once it is granted, and others where the policy wants them.
+
+    Writes the answers, the errors, or why nothing was asked, into the chunk.
+
+    Raises:
+        UserError: An error that the whole question would meet, such as a rejected key.
+    """
+    chunk, context = state["similar_chunk"], runtime.context
+    chunk_id, thread_id = str(chunk.metadata["chunk_id"]), str(chunk.metadata["next_rag_thread_id"])
+    candidate = candidate_of(chunk, context, calls=state["expected_calls"])
+    meter = CallMeter(node="call_new_rag", chunk_id=chunk_id, budget=context.budget, calls=context.calls)
+    changes: dict[str, JsonScalar | list[Try]]
+    async with context.branches.entered():
+        if context.frontier is None:
+            changes = {**await _sub_answer(_Asked(candidate, thread_id), runtime)}
+        else:
+            try:
+                changes = await _Tries(chunk, context.frontier, runtime, meter, state["old_query"]).asked(
+                    candidate, thread_id
+                )
+            finally:
+                context.frontier.left(context.thread_id, chunk_id)
+    outcome = {"next_rag_thread_id": thread_id, **changes}
+    emit(runtime, "sub_run_done", node="call_new_rag", chunk_id=chunk_id, **outcome)
+    return {"similar_chunks": [ChunkPatch(chunk_id=chunk_id, changes=changes)], "usage": meter.records}
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A sub-question that is asked."""
+
+    candidate: Candidate
+    thread_id: str
+    grant: Grant | None = None
+    """None where there are no rounds."""
+    saved: StateSnapshot | None = None
+    """Newest checkpoint of the thread, if an earlier run began it."""
+    outcome: Outcome = field(default_factory=dict)
+
+    def as_try(self) -> Try:
+        """Return the try, for the metadata of the chunk."""
+        assert self.grant is not None
+        return Try(
+            query=self.candidate.next_query,
+            thread_id=self.thread_id,
+            answer=str(self.outcome.get("sub_answer", "")),
+            error=str(self.outcome.get("sub_run_error", "")),
+            round=self.grant.round,
+            priority=self.grant.priority,
+        )
+
+
+@dataclass(frozen=True)
+class _Tries:
+    """The tries of one chunk; a further one may begin once the search of the one before has ended."""
+
+    chunk: Document
+    frontier: Frontier
+    runtime: Runtime[RunContext]
+    meter: CallMeter
+    query: str
+    """Query that found the chunk."""
+
+    async def asked(self, candidate: Candidate, thread_id: str) -> dict[str, JsonScalar | list[Try]]:
+        """Ask on, from the first try or from those of an earlier run, and return the changes of the chunk."""
+        granted = await self._begun(candidate, thread_id)
+        for each in granted:
+            assert each.grant is not None
+            self.frontier.honour(each.candidate, each.thread_id, each.grant)
+        if not granted:
+            decision = await self.frontier.ask(candidate, thread_id)
+            if isinstance(decision, Skipped):
+                is_spent = decision.reason != "policy"
+                return {"next_rag_thread_id": "", "skipped": decision.reason, "budget_spent": is_spent}
+            granted = [_Asked(candidate, thread_id, decision)]
+        *earlier, last = granted
+        found = await _all_of(*(self._only(each) for each in earlier), self._from(last))
+        tries = [each for some in found for each in some]
+        return {**tries[0].outcome, **({"tries": [each.as_try() for each in tries]} if len(tries) > 1 else {})}
+
+    async def _begun(self, candidate: Candidate, thread_id: str) -> list[_Asked]:
+        """Return the tries that an earlier run began."""
+        found: list[_Asked] = []
+        while (saved := await saved_thread(thread_id, self.runtime.context)) and (grant := saved_grant(saved)):
+            found.append(_Asked(candidate.asking(str(saved.values["query"])), thread_id, grant, saved))
+            if not self.frontier.asks_again:
+                break
+            candidate = found[-1].candidate.again()
+            thread_id = self.frontier.thread_of_try(candidate)
+        return found
+
+    async def _from(self, asked: _Asked) -> list[_Asked]:
+        """Ask one try, and beside it those after it, which the policy may want once its search has ended."""
+        if not self.frontier.asks_again:
+            return await self._only(asked)
+        this, further = await _all_of(self._only(asked), self._further(asked))
+        return [*this, *further]
+
+    async def _further(self, before: _Asked) -> list[_Asked]:
+        again = await self.frontier.further_try(before.candidate, before.thread_id)
+        if again is None:
+            return []
+        candidate, thread_id = again
+        grant = await self.frontier.ask(candidate, thread_id)
+        if isinstance(grant, Skipped):
+            return []
+        try:
+            question = await self._question(candidate)
+        except (BudgetSpent, ModelCallError) as error:
+            self.frontier.ended(thread_id)
+            return [_Asked(candidate, thread_id, grant, outcome={"sub_run_error": f"no sub-question: {error}"})]
+        candidate = candidate.asking(question)
+        self.frontier.written(thread_id, candidate)
+        return await self._from(_Asked(candidate, thread_id, grant))
+
+    async def _question(self, candidate: Candidate) -> str:
+        """Write the question of a further try."""
+        context = self.runtime.context
+        writer = context.services.writer or ModelWriter(context.services.reader, prompts=context.services.prompts)
+        return await writer.write(self.query, self.chunk, candidate.tried, meter=self.meter)
+
+    async def _only(self, asked: _Asked) -> list[_Asked]:
+        try:
+            outcome = await _sub_answer(asked, self.runtime)
+        except UserError as error:
+            self.frontier.fail(error)
+            raise
+        finally:
+            self.frontier.ended(asked.thread_id)
+        assert asked.grant is not None
+        return [replace(asked, outcome={**outcome, "round": asked.grant.round, "priority": asked.grant.priority})]
+
+
+async def _all_of(*coroutines: Coroutine[Any, Any, T]) -> list[T]:
+    """Run coroutines beside each other and return their results; all end before the first error is raised."""
+    if len(coroutines) == 1:
+        return [await coroutines[0]]
+    tasks = [asyncio.create_task(each) for each in coroutines]
+    try:
+        await asyncio.wait(tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return [task.result() for task in tasks]
+
+
+async def _sub_answer(asked: _Asked, runtime: Runtime[RunContext]) -> Outcome:
+    try:
+        final = await run_sub_thread(asked.candidate.next_query, _context_of(asked, runtime), asked.saved)
+    except (UserError, GraphBubbleUp):
+        raise
+    except (BudgetSpent, ModelCallError) as error:
+        return {"sub_run_error": str(error), "budget_spent": isinstance(error, BudgetSpent)}
+    except Exception as error:
+        logger.exception("sub-run %s failed", asked.thread_id)
+        return {"sub_run_error": f"{type(error).__name__}: {error}"}
+    return {"sub_answer": final["answer"], "sub_run_error": "", "budget_spent": False}
+
+
+def _context_of(asked: _Asked, runtime: Runtime[RunContext]) -> RunContext:
+    """Return the context of a sub-run."""
+    parent = runtime.context
+    return replace(
+        parent,
+        thread_id=asked.thread_id,
+        parent_thread_id=parent.thread_id,
+        depth=parent.depth + 1,
+        path=asked.candidate.path,
+        ancestors=(*parent.ancestors, as_ancestor(asked.candidate)),
+        grant=asked.grant,
+        branches=Branches(),
+        started_at=utc_now(),
+        calls=parent.calls.of_thread(asked.thread_id) if parent.calls else None,
+        emit_to=parent.emit_to or runtime.stream_writer,
+    )

@@ -1,0 +1,89 @@
+"""Writers of a chunk's further sub-questions, for searches that ask a chunk again after its first found nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ..calls.messages import version_of_prompts
+from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
+from ..calls.usage import CallMeter
+from ..errors import ModelCallError
+from ..llm.endpoint import CallOptions, ChatLLM
+from ..llm.wrapper import model_fingerprint
+from ..reader.evidence import as_line, as_material
+from .contract import sub_question_problem
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+_MAX_TOKENS = 2048
+
+ASK_AGAIN = Prompt(
+    name="ask_again",
+    about="policies that ask a chunk again: another supplementary question, after those in {tried} found nothing",
+    system="""\
+A query needs several facts. The passage gives one of them. Questions that asked for the fact still missing found
+nothing. Write one other short question that asks for it in another way: other words, another name, or another step. It
+must be understood without the passage: name things as the passage names them, use no pronoun, and repeat neither the
+query nor a question asked already. Write in the language of the query. Reply with the question only.""",
+    user="Query: {query}\n\nPassage:\n{passage}\n\nAsked already:\n{tried}",
+)
+ASK_AGAIN_PROMPTS = PromptGroup(
+    prompts=(ASK_AGAIN,),
+    version=version_of_prompts(
+        DEFAULT_PROMPTS.messages(ASK_AGAIN, query="{query}", passage="{passage}", tried="{tried}")
+    ),
+)
+
+
+class SubQuestionWriter(Protocol):
+    """Writes the sub-question of a further try of a chunk."""
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return all that changes a question: kind, model, prompt version."""
+        ...
+
+    async def write(self, query: str, chunk: Document, tried: Sequence[str], *, meter: CallMeter) -> str:
+        """Return a question other than those in ``tried``, which brought nothing.
+
+        Raises:
+            BudgetSpent: The search tree may make no more model calls.
+            ModelCallError: The call failed, or its reply is no question that can be asked.
+        """
+        ...
+
+
+class ModelWriter:
+    """Lets a model write the questions.
+
+    ::
+
+        writer = ModelWriter(llm)
+    """
+
+    def __init__(self, llm: ChatLLM, *, prompts: Prompts = DEFAULT_PROMPTS) -> None:
+        self._llm = llm
+        self._prompts = prompts
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return kind, model and prompt version."""
+        version = self._prompts.version(ASK_AGAIN_PROMPTS)
+        return {"kind": "model", **model_fingerprint(self._llm), "prompt": version}
+
+    async def write(self, query: str, chunk: Document, tried: Sequence[str], *, meter: CallMeter) -> str:
+        """Return another question, in one call."""
+        messages = self._prompts.messages(
+            ASK_AGAIN,
+            query=query,
+            passage=as_material(chunk.page_content),
+            tried="\n".join(f"- {as_line(each)}" for each in tried),
+        )
+        options = CallOptions(max_tokens=_MAX_TOKENS)
+        question = (await self._llm.complete(messages, meter=meter, options=options)).text.strip()
+        problem = sub_question_problem(question, query)
+        if not problem and any(question.casefold() == each.casefold() for each in tried):
+            problem = "it was asked already"
+        if problem:
+            raise ModelCallError(f"the model wrote {question!r:.200}: {problem}")
+        return question

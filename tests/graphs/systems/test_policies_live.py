@@ -1,0 +1,135 @@
+"""Searches under the policies: grants in rounds, skips, budgets, several tries of a chunk, kills."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.search.candidate import Candidate, Expansion, SearchLimits, Spent
+from judgetree.graphs.search.registry import POLICIES
+from judgetree.graphs.systems.judge_rag import build_judge_rag
+from judgetree.graphs.threads.context import RagContext
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.errors import ModelSetupError, SettingsError
+from judgetree.modules.judge.contract import Verdict
+from tests.graphs.bushy import ROOT, BushyJudge, bushy_context, outline
+from tests.graphs.fakes import thread
+
+
+def searched(context: RagContext) -> SearchTree:
+    with build_judge_rag(context=context) as graph:
+        final = graph.invoke(ROOT, thread("t"))
+        assert final["status"] == "answered"
+        return SearchTree.from_history(graph, "t")
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name != "value_cost"] + ["value_cost:worth=1000"])
+@pytest.mark.parametrize("width", [None, 2])
+def test_a_tree_depends_on_verdicts_and_not_on_timing(policy: str, width: int | None) -> None:
+    trees = [
+        searched(bushy_context(policy, timing=timing, topk=4, max_rec_depth=2, max_llm_calls=41, width=width))
+        for timing in range(2)
+    ]
+    assert outline(trees[0]) == outline(trees[1])
+    assert {each.skipped for tree in trees for each in tree.chunk_nodes()} == {None, "calls"}
+    assert all(37 <= tree.usage["llm_calls"] <= 41 for tree in trees)
+    assert all(node.status == "finished" for tree in trees for node in tree.query_nodes())
+
+
+def test_a_search_may_have_so_many_sub_runs() -> None:
+    tree = searched(bushy_context("breadth", topk=4, max_rec_depth=2, max_sub_runs=3))
+    assert tree.sub_runs == 3
+    assert {each.skipped for each in tree.chunk_nodes()} == {None, "sub_runs"}
+    assert tree.budget_spent
+
+
+def test_a_limit_of_langgraph_does_not_stop_the_rounds() -> None:
+    """Branches that wait for a grant would hold its slots, and those that the round waits for never arrive."""
+    with build_judge_rag(context=bushy_context("best_first", max_rec_depth=2, width=1)) as graph:
+        assert graph.invoke(ROOT, {**thread("t"), "max_concurrency": 1})["status"] == "answered"
+
+
+def test_a_chunk_that_found_nothing_is_asked_again_and_the_reader_sees_all_answers() -> None:
+    context = bushy_context("wider:tries=3", seed=10, suffices=0.0, max_rec_depth=1)
+    tree = searched(context)
+    again = [each for each in tree.chunk_nodes() if each.tries]
+    assert again
+    for each in again:
+        assert [one["query"] for one in each.tries] == [
+            each.next_query,
+            *(f"{each.chunk_id}~{number}" for number in range(1, len(each.tries))),
+        ]
+        assert [below.query for below in each.sub_runs] == [one["query"] for one in each.tries]
+        assert f"Supplementary question: {each.chunk_id}~1\nAnswer: an answer" in tree.root.evidence
+
+
+class RejectingJudge(BushyJudge):
+    """Its endpoint rejects the key once a sub-run asks."""
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        if query.count("/") == 1:
+            raise ModelSetupError("the key was rejected")
+        return await super().judge(query, chunk, meter=meter, expand=expand)
+
+
+def test_an_error_that_all_would_meet_ends_the_question_although_others_wait_for_a_grant() -> None:
+    context = bushy_context("best_first", suffices=0.0, width=1)
+    assert isinstance(context.judge, BushyJudge)
+    rejecting = replace(context, judge=RejectingJudge(0, context.judge.timing))
+    with build_judge_rag(context=rejecting) as graph, pytest.raises(ModelSetupError, match="the key was rejected"):
+        graph.invoke(ROOT, thread("t"))
+
+
+class Wrong:
+    """A policy of one's own that chooses what is no candidate."""
+
+    def fingerprint(self) -> dict[str, str]:
+        return {}
+
+    def choose(self, candidates: Sequence[Candidate], spent: Spent, limits: SearchLimits) -> Sequence[Candidate]:
+        return [replace(candidates[0], chunk_id="another")]
+
+    def asks_again(self, tries: Sequence[Expansion]) -> bool:
+        return False
+
+
+def test_a_policy_of_ones_own_that_chooses_wrongly_is_told() -> None:
+    with (
+        build_judge_rag(context=bushy_context(Wrong(), suffices=0.0)) as graph,
+        pytest.raises(SettingsError, match=r"Wrong.* chose .*Choose some of the candidates, each once"),
+    ):
+        graph.invoke(ROOT, thread("t"))
+
+
+async def _cancelled_after(context: RagContext, url: str, calls: int) -> None:
+    """Run until so many judge calls are made, and cancel the run."""
+    judge = context.judge
+    assert isinstance(judge, BushyJudge)
+    with build_judge_rag(checkpointer=url, context=context) as graph:
+        run = asyncio.create_task(graph.ainvoke(ROOT if judge.made == 0 else None, thread("t")))
+        while judge.made < calls and not run.done():  # noqa: ASYNC110 - on the loop of the test, not of the run
+            await asyncio.sleep(0)
+        run.cancel()
+        await asyncio.wait([run])
+
+
+@pytest.mark.parametrize("policy", ["breadth", "best_first", "wider", "mcts:tries=2"])
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_search_that_is_cut_off_again_and_again_ends_with_the_same_grants(
+    tmp_path: Path, policy: str, width: int
+) -> None:
+    limits = {"max_rec_depth": 2, "max_llm_calls": 40, "width": width}
+    unbroken = outline(searched(bushy_context(policy, **limits)))
+    url = f"sqlite:///{tmp_path / 'c.sqlite'}"
+    for life, calls in enumerate((2, 5, 8, 8, 8)):
+        context = bushy_context(policy, timing=life, **limits)
+        asyncio.run(_cancelled_after(context, url, calls))
+    with build_judge_rag(checkpointer=url, context=bushy_context(policy, timing=9, **limits)) as graph:
+        graph.invoke(ROOT, thread("t"))
+        assert outline(SearchTree.from_history(graph, "t")) == unbroken
