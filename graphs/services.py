@@ -26,6 +26,8 @@ from ..modules.retriever.own import create_own_retriever, needs_index
 from ..modules.retriever.retriever import Retriever
 from ..modules.settings import Settings
 from ..modules.tools.factory import create_tools
+from .search.policy import Policy
+from .search.stop import Stop
 from .systems.registry import GraphBuilder, System
 from .threads.context import Limits, RagContext
 from .threads.overrides import Overrides, overridden
@@ -44,6 +46,8 @@ class SessionServices:
         search_type: str,
         retriever: str | object | None,
         judge: str | object,
+        policy: Policy,
+        stop: Stop,
         llm: ChatLLM | LangChainModel | None,
         strategy: AnswerStrategy,
         prompts: Prompts,
@@ -60,6 +64,8 @@ class SessionServices:
         self._search_type = search_type
         self._retriever = retriever
         self._judge = judge
+        self._policy = policy
+        self._stop = stop
         self._llm: ChatLLM | None = None if llm is None else as_chat_llm(llm)
         self._strategy: AnswerStrategy = strategy
         self._prompts = prompts
@@ -115,6 +121,8 @@ class SessionServices:
             retriever=retriever,
             judge=self._create_judge(llm),
             limits=self._limits,
+            policy=self._policy,
+            stop=self._stop,
             strategy=self._strategy,
             prompts=self._prompts,
             tools=tools,
@@ -154,6 +162,8 @@ class SessionOptions(TypedDict, total=False):
     search_type: str
     retriever: str | object | None
     judge: str | object
+    policy: str | object
+    stop: str
     llm: ChatLLM | LangChainModel | None
     strategy: AnswerStrategy
     prompts: GivenPrompts

@@ -30,6 +30,8 @@ from .rag.running_work import RunningWork
 from .rag.search_tree import SearchTree
 from .rag.telemetry import TelemetrySender
 from .rag.thread_runs import thread_runs
+from .search.registry import create_policy
+from .search.stop import create_stop
 from .services import SessionServices
 from .systems.registry import GraphBuilder, find_system
 from .threads.context import Limits, RagContext, RunEvent
@@ -63,6 +65,12 @@ class RagSession:
             a class or function that makes it and may take ``llm``, ``settings`` and ``prompts``.
         llm: The model that answers, and judges unless the settings name another for that: a ``ChatLLM``, or a
             model of LangChain (see ``from_langchain``). None takes that of the settings.
+        policy: Chooses the chunks that ask their sub-questions: "breadth" (all), "best_first", "value_cost", "wider",
+            "mcts" or "random", with parameters such as "mcts:c=1.4"; or one of your own: a ``Policy``, or a class or
+            function that makes one; itself, its ``module:name`` or a plug-in's name. ``Limits(width=…)`` bounds its
+            rounds.
+        stop: Closes a query whose verdicts suffice: "set" (a chunk scores 2, or the judge says that the chunks suffice
+            together), "any" (a chunk scores 2), "confidence:p=0.9" or "never".
         strategy: How the reader takes in its evidence: "stuff" (at once), "map_reduce", "refine" or "map_rerank"; see
             ``modules.reader.strategies.read_evidence``. Closed book has none.
         prompts: Prompts of your own: a YAML file, or a mapping of names to texts (see ``load_prompts``). None takes
@@ -85,6 +93,8 @@ class RagSession:
         search_type: str = "hybrid",
         retriever: str | object | None = None,
         judge: str | object = "auto",
+        policy: str | object = "breadth",
+        stop: str = "set",
         llm: ChatLLM | LangChainModel | None = None,
         strategy: AnswerStrategy = "stuff",
         prompts: GivenPrompts = None,
@@ -99,6 +109,10 @@ class RagSession:
         if strategy not in get_args(AnswerStrategy):
             allowed = ", ".join(get_args(AnswerStrategy))
             raise SettingsError(f"Unknown strategy {strategy!r}. Allowed: {allowed}.")
+        if not chosen.judges and (policy, stop) != ("breadth", "set"):
+            raise SettingsError(
+                f"The system {system!r} judges nothing: leave policy and stop out, or take the system judge."
+            )
         if tools and not chosen.uses_tools:
             raise SettingsError(f"The system {system!r} uses no tools. Leave tools out, or take the system react.")
         if retriever is not None and search_type != "hybrid":
@@ -125,6 +139,8 @@ class RagSession:
             search_type=search_type,
             retriever=retriever,
             judge=judge,
+            policy=create_policy(policy),
+            stop=create_stop(stop),
             llm=llm,
             strategy=strategy,
             prompts=self.prompts,

@@ -22,16 +22,20 @@ from .options import (
     JudgeLlm,
     Llm,
     MaxDepth,
+    MaxSubRuns,
+    Policy,
     Prompts,
     Record,
     Retriever,
     SearchType,
+    Stop,
     Strategy,
     StrategyName,
     System,
     Thinking,
     Tools,
     TopK,
+    Width,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +58,10 @@ class AskOptions:
     max_llm_calls: int | None = None
     search_type: str | None = None
     judge: str | None = None
+    policy: str | None = None
+    stop: str | None = None
+    width: int | None = None
+    max_sub_runs: int | None = None
     strategy: StrategyName | None = None
     tools: tuple[str, ...] | None = None
     llm: str | None = None
@@ -69,11 +77,12 @@ class AskOptions:
     @classmethod
     def of_thread(cls, fingerprint: Fingerprint) -> AskOptions:
         """Return the options that a fingerprint records; None for the others."""
+        from ...graphs.search.registry import spec_of
         from ...graphs.threads.fingerprint import tools_of
         from ..terminal.saved import system_of
 
         def number(key: str) -> int | None:
-            return int(fingerprint[key]) if key in fingerprint else None
+            return int(fingerprint[key]) if fingerprint.get(key, "None") != "None" else None
 
         return cls(
             collection=fingerprint.get("retriever.collection"),
@@ -84,6 +93,10 @@ class AskOptions:
             max_llm_calls=number("max_llm_calls"),
             search_type=json.loads(fingerprint.get("retriever.search_type", "null")),
             judge=fingerprint.get("judge.part", fingerprint.get("judge.kind")),
+            policy=spec_of(fingerprint, "policy"),
+            stop=spec_of(fingerprint, "stop"),
+            width=number("width"),
+            max_sub_runs=number("max_sub_runs"),
             strategy=next(
                 (name for name in get_args(StrategyName) if name == fingerprint.get("reader.strategy")), None
             ),
@@ -105,6 +118,10 @@ def ask(  # noqa: PLR0913 - one parameter an option
     max_llm_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most model calls; default 60.")] = None,
     search_type: SearchType = None,
     judge: JudgeKind = None,
+    policy: Policy = None,
+    stop: Stop = None,
+    width: Width = None,
+    max_sub_runs: MaxSubRuns = None,
     strategy: Strategy = None,
     tool: Tools = None,
     prompts: Prompts = None,
@@ -138,6 +155,10 @@ def ask(  # noqa: PLR0913 - one parameter an option
         max_llm_calls=max_llm_calls,
         search_type=search_type,
         judge=judge,
+        policy=policy,
+        stop=stop,
+        width=width,
+        max_sub_runs=max_sub_runs,
         strategy=strategy,
         tools=tuple(tool) if tool else None,
         llm=llm,
@@ -218,11 +239,15 @@ def _open_session(options: AskOptions, settings: Settings, on_progress: Callable
         topk=3 if options.topk is None else options.topk,
         search_type=options.search_type or "hybrid",
         judge=options.judge or "auto",
+        policy=options.policy or "breadth",
+        stop=options.stop or "set",
         strategy=options.strategy or "stuff",
         tools=options.tools or (),
         limits=Limits(
             max_rec_depth=usual.max_rec_depth if options.max_depth is None else options.max_depth,
             max_llm_calls=usual.max_llm_calls if options.max_llm_calls is None else options.max_llm_calls,
+            width=options.width,
+            max_sub_runs=options.max_sub_runs,
         ),
         settings=settings,
         on_progress=on_progress,

@@ -56,6 +56,26 @@ Tools = Annotated[
         help="A tool of the agent react: calculator, web, or module:name of a tool of LangChain; may be repeated.",
     ),
 ]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Chooses the chunks that ask their sub-questions: breadth, best_first, value_cost, wider, mcts, random, "
+        "with parameters such as mcts:c=1.4; or module:name of your own. Default breadth.",
+    ),
+]
+Stop = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Closes a query whose verdicts suffice: set, any, confidence:p=0.9, never; default set."
+    ),
+]
+Width = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Most sub-questions that a round grants; default: no limit.")
+]
+MaxSubRuns = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Most sub-questions in all; default: no limit.")
+]
 Strategy = Annotated[
     StrategyName | None,
     typer.Option(

@@ -20,6 +20,8 @@ from pydantic import (
 )
 
 from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
+from ...graphs.search.registry import check_policy
+from ...graphs.search.stop import create_stop
 from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.addresses import Address, with_addresses
 from ...modules.calls.prompts import Prompts
@@ -130,6 +132,16 @@ class Experiment(BaseModel):
         default=None, description="One of your own, as module:name, in place of search_type and ranker_type."
     )
     judge: str = Field(default="auto", description="auto, generated or logprob; one of your own as module:name.")
+    policy: str = Field(
+        default="breadth",
+        description="Chooses the chunks that ask their sub-questions: breadth, best_first, value_cost, wider, mcts or "
+        "random, with parameters such as mcts:c=1.4; one of your own as module:name.",
+    )
+    stop: str = Field(
+        default="set",
+        description="Closes a query whose verdicts suffice: set, any, confidence:p=0.9 or never.",
+    )
+    width: int | None = Field(default=None, ge=1, description="Most sub-questions that a round of the search grants.")
     prompts: Prompts | None = Field(
         default=None,
         description="Prompts of your own: a file that judgetree prompts copy wrote, or its keys in place; else as in "
@@ -142,6 +154,7 @@ class Experiment(BaseModel):
     )
     max_rec_depth: int = Field(default=3, ge=0, description="Levels below the root, or rounds after the first.")
     max_llm_calls: int = Field(default=60, ge=1, description="Model calls of one question's whole tree.")
+    max_sub_runs: int | None = Field(default=None, ge=0, description="Sub-runs of one question's whole tree.")
     judge_leaves: bool = Field(default=True, description="Judge the chunks of the deepest level too.")
 
     history: HistoryKind = Field(
@@ -178,7 +191,7 @@ class Experiment(BaseModel):
         default=None, min_length=1, description="Columns that the report shows, such as em, f1, all@3; its own choice."
     )
 
-    @field_validator("dataset", "systems", "llm", "judge_llm", "retriever", "judge", "tools", mode="before")
+    @field_validator("dataset", "systems", "llm", "judge_llm", "retriever", "judge", "policy", "tools", mode="before")
     @classmethod
     def _name_objects(cls, given: object) -> object:
         if isinstance(given, Dataset):
@@ -191,11 +204,15 @@ class Experiment(BaseModel):
                 raise ValueError(f"two parts are both named {name}, so that nothing tells them apart: name one of them")
         return names
 
-    @field_validator("systems", "judge", "tools")
+    @field_validator("systems", "judge", "tools", "policy", "stop")
     @classmethod
     def _check_names(cls, given: str | tuple[str, ...], info: ValidationInfo) -> str | tuple[str, ...]:
         try:
-            if isinstance(given, str):
+            if info.field_name == "policy":
+                check_policy(str(given))
+            elif info.field_name == "stop":
+                create_stop(str(given))
+            elif isinstance(given, str):
                 check_name("judge", given, get_args(JudgeKind))
             elif info.field_name == "tools":
                 check_tools(given)

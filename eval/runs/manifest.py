@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
+from ...graphs.search.registry import POLICIES
 from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.errors import SettingsError
 from ...modules.index.index import Index
@@ -18,6 +19,7 @@ from ...modules.parts import find_part
 from ...modules.reader.multistep_prompts import STEP_VERSIONS, TOOL_PROMPTS
 from ...modules.reader.prompts import CLOSED_BOOK_VERSION, READER_VERSION, STRATEGY_VERSIONS
 from ...modules.settings import Settings, without_secrets
+from ...modules.specs import name_in
 from ...modules.tools.factory import TOOLS, tool_part
 from ..datasets.questions import Dataset
 from ..rows.code_version import code_version
@@ -106,6 +108,8 @@ def _sources_of(experiment: Experiment, settings: Settings) -> Iterator[tuple[st
             yield f"{name}{_SOURCE}", find_part("system", name).source
     if experiment.judge not in get_args(JudgeKind):
         yield "judge_source", find_part("judge", experiment.judge).source
+    if name_in(experiment.policy) not in POLICIES:
+        yield "policy_source", find_part("policy", experiment.policy).source
     if experiment.retriever is not None:
         yield "retriever_source", find_part("retriever", experiment.retriever).source
     if own := [name for name in experiment.tools if name not in TOOLS]:

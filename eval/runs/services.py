@@ -8,6 +8,8 @@ import re
 from contextlib import ExitStack
 from pathlib import Path
 
+from ...graphs.search.registry import create_policy
+from ...graphs.search.stop import create_stop
 from ...graphs.systems.registry import find_system, retrieves
 from ...graphs.threads.context import Limits, RagContext
 from ...modules.calls.prices import LOCAL
@@ -146,6 +148,8 @@ class Services:
             max_rec_depth=self.experiment.max_rec_depth,
             max_llm_calls=self.experiment.max_llm_calls,
             judge_leaves=self.experiment.judge_leaves,
+            width=self.experiment.width,
+            max_sub_runs=self.experiment.max_sub_runs,
         )
         return RagContext(
             reader=tuned(
@@ -156,6 +160,8 @@ class Services:
             retriever=self._retriever if retrieves(system) else None,
             judge=judge,
             limits=limits,
+            policy=create_policy(self.experiment.policy),
+            stop=create_stop(self.experiment.stop),
             strategy=self.experiment.strategy,
             prompts=self._prompts,
             tools=self._tools if find_system(system).uses_tools else (),

@@ -49,8 +49,22 @@ class Findings:
 
     needed: tuple[tuple[str, float], ...] = ()
     """Chunks held to be needed, each with its P(needed), by rank."""
-    suffices: bool = False
-    """Whether a chunk, or their set, answers the query."""
+    p_sufficient_chunk: float = 0.0
+    """The highest confidence of a chunk with score 2, 1 for one without; 0 where no chunk has that score."""
+    set_suffices: bool | None = None
+    """Whether the judge says that the chunks answer the query together; None if it does not say."""
+    p_suffices: float | None = None
+    """Its probability that they do; None if it gives none."""
+
+    @property
+    def has_sufficient_chunk(self) -> bool:
+        """Whether a chunk has score 2."""
+        return self.p_sufficient_chunk > 0
+
+    @property
+    def suffices(self) -> bool:
+        """Whether a chunk, or their set, answers the query."""
+        return self.has_sufficient_chunk or self.set_suffices is True
 
 
 @dataclass(frozen=True, kw_only=True)

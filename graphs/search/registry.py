@@ -28,6 +28,18 @@ POLICIES: Mapping[str, type[NamedPolicy]] = {
 _METHODS = ("choose", "asks_again", "fingerprint")
 
 
+def check_policy(spec: str) -> None:
+    """Check the spec of a policy; one of one's own is not imported.
+
+    Raises:
+        SettingsError: The name or a parameter is unknown, or a value is wrong.
+    """
+    if name_in(spec) in POLICIES:
+        made_of_spec("policy", spec, POLICIES)
+    else:
+        check_name("policy", spec, POLICIES)
+
+
 def create_policy(given: str | object) -> Policy:
     """Create a policy.
 
@@ -42,9 +54,9 @@ def create_policy(given: str | object) -> Policy:
         SettingsError: The name or a parameter is unknown, or a policy of one's own cannot be made.
     """
     if isinstance(given, str):
+        check_policy(given)
         if name_in(given) in POLICIES:
-            return cast(Policy, made_of_spec("policy", given, POLICIES))
-        check_name("policy", given, POLICIES)
+            return made_of_spec("policy", given, POLICIES)
     part = part_of("policy", given)
     policy = made(part)
     if not all(callable(getattr(policy, method, None)) for method in _METHODS):
@@ -52,6 +64,19 @@ def create_policy(given: str | object) -> Policy:
             f"{part.name!r} gives {policy!r:.100}. Give it the methods {', '.join(_METHODS)} of a Policy."
         )
     return cast(Policy, policy) if part.is_built_in else OwnPolicy(cast(Policy, policy), part)
+
+
+def spec_of(fingerprint: Mapping[str, str], prefix: str) -> str | None:
+    """Return the spec of the policy or stop that a thread's fingerprint records; None where it records none.
+
+    >>> spec_of({"policy.name": "mcts", "policy.c": "1.4"}, "policy")
+    'mcts:c=1.4'
+    """
+    own = {key.removeprefix(f"{prefix}."): text for key, text in fingerprint.items() if key.startswith(f"{prefix}.")}
+    name = own.pop("name", None)
+    if name is None or "part" in own:
+        return name
+    return name + (":" if own else "") + ",".join(f"{key}={text}" for key, text in own.items())
 
 
 class OwnPolicy:

@@ -73,7 +73,12 @@ async def judge_set(state: JudgeSetState, runtime: Runtime[RunContext]) -> dict[
         given = await _asked(ask, meter, instead=lambda verdict: SetVerdict(verdicts=(verdict,) * len(chunks)))
     patches = [_patch(chunk, verdict, runtime) for chunk, verdict in zip(chunks, given.verdicts, strict=True)]
     emit(runtime, "set_verdict", node="judge_set", suffices=given.suffices, p_suffices=given.p_suffices)
-    return {"similar_chunks": patches, "set_suffices": given.suffices, "usage": meter.records}
+    return {
+        "similar_chunks": patches,
+        "set_suffices": given.suffices,
+        "p_suffices": given.p_suffices,
+        "usage": meter.records,
+    }
 
 
 T = TypeVar("T")

@@ -8,6 +8,8 @@ from langchain_core.documents import Document
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
+from ...modules.judge.contract import expected_calls
+from ..search.frontier import Findings
 from ..threads.candidates import findings_of
 from ..threads.context import RunContext, emit
 from ..threads.fingerprint import sub_thread_id
@@ -19,12 +21,13 @@ logger = logging.getLogger(__name__)
 async def plan_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Write the thread of each sub-question into its chunk before any of them is asked.
 
-    Plans nothing if some chunk suffices, or on the deepest level. The judges' branches join here: a route behind a
-    branch would see only that branch's verdict.
+    Plans nothing where the stop closes the query, or on the deepest level. The judges' branches join here: a route
+    behind a branch would see only that branch's verdict.
     """
     context = runtime.context
     patches: list[ChunkPatch] = []
-    for chunk in chunks_to_expand(state["similar_chunks"], context):
+    findings = findings_of(state)
+    for chunk in chunks_to_expand(state["similar_chunks"], findings, context):
         chunk_id, next_query = str(chunk.metadata["chunk_id"]), str(chunk.metadata["next_query"])
         thread_id = sub_thread_id(context.thread_id, chunk_id, next_query, context.fingerprint)
         patches.append(ChunkPatch(chunk_id=chunk_id, changes={"next_rag_thread_id": thread_id}))
@@ -37,14 +40,14 @@ async def plan_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> dict[s
             next_rag_thread_id=thread_id,
         )
     if context.frontier is not None:
-        context.frontier.planned(context.thread_id, [each["chunk_id"] for each in patches], findings_of(state))
+        context.frontier.planned(context.thread_id, [each["chunk_id"] for each in patches], findings)
     return {"similar_chunks": patches}
 
 
-def chunks_to_expand(chunks: list[Document], context: RunContext) -> list[Document]:
-    """Return chunks with score 1 and a sub-question, by rank; none if a chunk scores 2 or no depth is left."""
-    suffices = any(chunk.metadata["score"] == 2 for chunk in chunks)
-    if suffices or context.depth >= context.services.limits.max_rec_depth:
+def chunks_to_expand(chunks: list[Document], findings: Findings, context: RunContext) -> list[Document]:
+    """Return chunks with score 1 and a sub-question, by rank; none if the query is closed or no depth is left."""
+    services = context.services
+    if context.depth >= services.limits.max_rec_depth or services.stop.closes(findings):
         return []
     return [chunk for chunk in chunks if chunk.metadata["score"] == 1 and chunk.metadata["next_query"]]
 
@@ -72,6 +75,5 @@ async def to_sub_runs(state: RagState, runtime: Runtime[RunContext]) -> list[Sen
 def _expected_calls(chunks: int, context: RunContext) -> int:
     """Return the model calls that a sub-run below a thread usually takes, if it finds as many chunks as this one."""
     limits, judge = context.services.limits, context.services.judge
-    is_judged = judge is not None and (limits.judge_leaves or context.depth + 1 < limits.max_rec_depth)
-    expected = getattr(judge, "expected_calls", None)
-    return 1 + (0 if not is_judged else expected(chunks) if expected else chunks)
+    is_judged = limits.judge_leaves or context.depth + 1 < limits.max_rec_depth
+    return 1 + (expected_calls(judge, chunks) if judge is not None and is_judged else 0)

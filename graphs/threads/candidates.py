@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -58,7 +59,17 @@ def findings_of(state: RagState) -> Findings:
     """Return what the judged chunks of a thread say of its query."""
     chunks = state.get("similar_chunks", [])
     needed = tuple((str(each.metadata["chunk_id"]), _p(each)) for each in chunks if each.metadata.get("score") == 1)
-    return Findings(needed=needed, suffices=any(each.metadata.get("score") == 2 for each in chunks))
+    return Findings(
+        needed=needed,
+        p_sufficient_chunk=max((_sureness(each) for each in chunks if each.metadata.get("score") == 2), default=0.0),
+        set_suffices=state.get("set_suffices"),
+        p_suffices=state.get("p_suffices"),
+    )
+
+
+def _sureness(chunk: Document) -> float:
+    given = chunk.metadata.get("score_confidence")
+    return 1.0 if given is None else max(float(given), sys.float_info.min)
 
 
 def _p(chunk: Document) -> float:

@@ -24,6 +24,7 @@ from ..search.candidate import Ancestor, Path
 from ..search.frontier import Frontier, Grant
 from ..search.policies.breadth import Breadth
 from ..search.policy import Policy
+from ..search.stop import SetSuffices, Stop
 from .branches import Branches
 from .interrupts import Answers
 from .state import JsonScalar, RagState
@@ -116,6 +117,8 @@ class RagContext:
     limits: Limits = field(default_factory=Limits)
     policy: Policy = field(default_factory=Breadth)
     """Chooses the chunks that ask their sub-questions."""
+    stop: Stop = field(default_factory=SetSuffices)
+    """Closes queries whose verdicts suffice."""
     writer: SubQuestionWriter | None = None
     """Writes the sub-question of a further try, for policies that ask a chunk again; None lets the reader write it."""
     context_tokens: int | None = None

@@ -65,6 +65,7 @@ def fingerprint_of(
     if services.judge is not None:
         parts |= {f"judge.{key}": value for key, value in services.judge.fingerprint().items()}
         parts |= {f"policy.{key}": value for key, value in services.policy.fingerprint().items()}
+        parts |= {f"stop.{key}": value for key, value in services.stop.fingerprint().items()}
         if services.policy.asks_again(()):
             writer = services.writer or ModelWriter(services.reader, prompts=prompts)
             parts |= {f"writer.{key}": value for key, value in writer.fingerprint().items()}

@@ -111,6 +111,8 @@ class RagState(TypedDict, total=False):
     similar_chunks: Annotated[list[Document], merge_chunks]
     set_suffices: bool | None
     """Whether the chunks together answer the query; None if the judge does not say."""
+    p_suffices: float | None
+    """The judge's probability that they do; None if it gives none."""
     steps: Annotated[list[Step], merge_steps]
     """Rounds of systems that search in rounds; empty for others."""
     evidence: str

@@ -61,7 +61,7 @@ class Documents(Generic[T]):
         """Write a value as text; Chinese stays readable.
 
         Raises:
-            ValueError: The value holds a number that is not finite, or nests more than 250 questions.
+            ValueError: The value holds a number that is not finite, or nests more than 200 questions.
         """
         text = json.dumps(self.to_json_object(value), ensure_ascii=False, allow_nan=False, indent=indent)
         return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -13,6 +13,13 @@ from .graphs.rag.model_calls import ModelCalls as ModelCalls
 from .graphs.rag.result import RagResult as RagResult
 from .graphs.rag.search_tree import SearchTree as SearchTree
 from .graphs.rag.telemetry import send_tree as send_tree
+from .graphs.search.candidate import Candidate as Candidate
+from .graphs.search.candidate import Expansion as Expansion
+from .graphs.search.candidate import SearchLimits as SearchLimits
+from .graphs.search.candidate import Spent as Spent
+from .graphs.search.policy import Policy as Policy
+from .graphs.search.registry import POLICIES as POLICIES
+from .graphs.search.registry import create_policy as create_policy
 from .graphs.session import RagSession as RagSession
 from .graphs.systems import nodes as nodes
 from .graphs.systems.closed_book import build_closed_book as build_closed_book

@@ -80,7 +80,7 @@ class BushyJudge:
         luck = draw(self.seed, chunk_id)
         score: Score = 2 if luck < self.suffices else 1 if luck < 0.6 else 0
         question = chunk_id if score == 1 and expand else ""
-        return Verdict(status="judged", score=score, next_query=question, confidence=draw("p", chunk_id))
+        return Verdict(status="judged", score=score, next_query=question, p_needed=draw("p", chunk_id))
 
 
 @dataclass
