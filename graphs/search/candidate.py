@@ -62,8 +62,14 @@ class Candidate:
 
     def again(self) -> Candidate:
         """Return the next try of the same chunk, whose question is not written yet."""
-        tried = (*self.tried, self.next_query)
-        return replace(self, next_query="", path=self.chunk_path, attempt=self.attempt + 1, tried=tried)
+        return replace(
+            self,
+            next_query="",
+            path=self.chunk_path,
+            attempt=self.attempt + 1,
+            tried=(*self.tried, self.next_query),
+            calls=self.calls + (self.attempt == 1),  # its question takes one
+        )
 
     @property
     def chunk_path(self) -> Path:

@@ -11,6 +11,7 @@ from ...modules.calls.usage import CallBudget
 from ...modules.errors import UserError
 from .candidate import Candidate, Expansion, SearchLimits, SkipReason, Spent
 from .policy import Policy
+from .rounds import affordable, skip_reason
 
 _DIGITS = 8
 """Length of the digests of thread ids among the grants of a round."""
@@ -225,30 +226,25 @@ class Frontier:
             return
         candidates = sorted((each.candidate for each in waiting.values()), key=lambda each: each.order)
         try:
-            chosen = [waiting[id(each)] for each in self._policy.choose(candidates, self.spent, self._limits)]
+            chosen = self._policy.choose(candidates, self.spent, self._limits)
         except UserError as error:
             self.fail(error)
             return
-        if granted := self._affordable(chosen):
+        sub_runs = len(self._expansions)
+        granted = affordable(
+            chosen,
+            self._limits,
+            self._budget,
+            sub_runs=sub_runs,
+            thread_of=lambda each: waiting[id(each)].sub_thread_id,
+        )
+        if granted:
             self._round += 1
-            self._grant(granted)
+            self._grant([waiting[id(each)] for each in granted])
             return
+        reason = skip_reason(self._limits, has_chosen=bool(chosen), sub_runs=sub_runs)
         for each in waiting.values():
-            each.decision.set_result(Skipped(reason=self._reason(has_chosen=bool(chosen))))
-
-    def _affordable(self, chosen: Iterable[_Waiting]) -> list[_Waiting]:
-        """Reserve the calls of the first candidates that the limits allow, and return them."""
-        most = self._limits.width
-        if self._limits.max_sub_runs is not None:
-            left = self._limits.max_sub_runs - len(self._expansions)
-            most = left if most is None else min(most, left)
-        granted: list[_Waiting] = []
-        for each in chosen:
-            if most is not None and len(granted) >= most:
-                break
-            if self._budget.reserve(each.sub_thread_id, max(each.candidate.calls, 1)):
-                granted.append(each)
-        return granted
+            each.decision.set_result(Skipped(reason=reason))
 
     def _grant(self, granted: Sequence[_Waiting]) -> None:
         grants = " ".join(_digest(each.sub_thread_id) for each in granted)
@@ -266,12 +262,6 @@ class Frontier:
                 self._start(each.candidate, each.sub_thread_id, grant)
                 each.decision.set_result(grant)
         return any(grant for _, grant in known)
-
-    def _reason(self, *, has_chosen: bool) -> SkipReason:
-        if not has_chosen:
-            return "policy"
-        most = self._limits.max_sub_runs
-        return "sub_runs" if most is not None and len(self._expansions) >= most else "calls"
 
 
 def _place(candidate: Candidate) -> Place:

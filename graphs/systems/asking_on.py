@@ -139,7 +139,7 @@ class _Tries:
         if isinstance(grant, Skipped):
             return []
         try:
-            question = await self._question(candidate)
+            question = await self._question(candidate, thread_id)
         except (BudgetSpent, ModelCallError) as error:
             self.frontier.ended(thread_id)
             return [_Asked(candidate, thread_id, grant, outcome={"sub_run_error": f"no sub-question: {error}"})]
@@ -147,11 +147,12 @@ class _Tries:
         self.frontier.written(thread_id, candidate)
         return await self._from(_Asked(candidate, thread_id, grant))
 
-    async def _question(self, candidate: Candidate) -> str:
-        """Write the question of a further try."""
+    async def _question(self, candidate: Candidate, thread_id: str) -> str:
+        """Write the question of a further try, by a call that its thread has reserved."""
         context = self.runtime.context
+        meter = replace(self.meter, judged_in=thread_id)  # the records are shared
         writer = context.services.writer or ModelWriter(context.services.reader, prompts=context.services.prompts)
-        return await writer.write(self.query, self.chunk, candidate.tried, meter=self.meter)
+        return await writer.write(self.query, self.chunk, candidate.tried, meter=meter)
 
     async def _only(self, asked: _Asked) -> list[_Asked]:
         try:
