@@ -81,10 +81,11 @@ class GoldTree:
     def _branches(self, node: QueryNode, known: frozenset[str]) -> Iterator[Branch]:
         known |= self.gold_in(node.chunks)
         for chunk in node.chunks:
-            if chunk.child is not None and chunk.next_query:
-                found = self._found_gold(chunk.child, known)
-                yield Branch(node=node, chunk=chunk, query=chunk.next_query, child=chunk.child, found_gold=found)
-                yield from self._branches(chunk.child, known)
+            for sub_run in chunk.sub_runs:
+                if sub_run.query:
+                    found = self._found_gold(sub_run, known)
+                    yield Branch(node=node, chunk=chunk, query=sub_run.query, child=sub_run, found_gold=found)
+                    yield from self._branches(sub_run, known)
 
     def _found_gold(self, child: QueryNode, known: frozenset[str]) -> bool | None:
         if self.question.supporting:
@@ -96,9 +97,7 @@ class GoldTree:
 
     def _shown_gold(self, node: QueryNode) -> frozenset[str]:
         shown = node.shown_chunks
-        below = (
-            chunk.child for chunk in shown if chunk.child and chunk.sub_answer and not is_refusal(chunk.sub_answer)
-        )
+        below = (each for chunk in shown for each in chunk.sub_runs if each.answer and not is_refusal(each.answer))
         return self.gold_in(shown).union(*map(self._shown_gold, below))
 
     @cached_property

@@ -51,7 +51,8 @@ class RunWriter:
     def chunk(self, title: str, child: QueryNode | None = None, **metadata: JsonScalar) -> ChunkNode:
         document = self.documents[title]
         known = {"document_key": document.key, "source": title, "rank": 0, **metadata}
-        return ChunkNode(chunk_id=f"chunk {title}", text=document.text, metadata=known, sub_runs=(child,) if child else ())
+        below = (child,) if child else ()
+        return ChunkNode(chunk_id=f"chunk {title}", text=document.text, metadata=known, sub_runs=below)
 
     def answer(
         self,

@@ -51,7 +51,8 @@ class Mill(RunWriter):
             chunks=found,
         )
         metadata: dict[str, JsonScalar] = {**chunk.metadata, **shown, "verdict": "judged", "score": 1}
-        return ChunkNode(chunk_id=chunk.chunk_id, text=chunk.text, metadata=metadata, sub_runs=(child,) if child else ())
+        below = (child,) if child else ()
+        return ChunkNode(chunk_id=chunk.chunk_id, text=chunk.text, metadata=metadata, sub_runs=below)
 
     def other(self, number: int, **metadata: JsonScalar) -> ChunkNode:
         known = {"document_key": f"other {number}", "source": "Other", "rank": number, **metadata}
