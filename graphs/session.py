@@ -30,7 +30,7 @@ from .rag.running_work import RunningWork
 from .rag.search_tree import SearchTree
 from .rag.telemetry import TelemetrySender
 from .rag.thread_runs import thread_runs
-from .search.registry import create_policy
+from .search.policies.registry import create_policy
 from .search.stop import create_stop
 from .services import SessionServices
 from .systems.registry import GraphBuilder, find_system

@@ -77,7 +77,7 @@ class AskOptions:
     @classmethod
     def of_thread(cls, fingerprint: Fingerprint) -> AskOptions:
         """Return the options that a fingerprint records; None for the others."""
-        from ...graphs.search.registry import spec_of
+        from ...graphs.search.policies.registry import spec_of
         from ...graphs.threads.fingerprint import tools_of
         from ..terminal.saved import system_of
 

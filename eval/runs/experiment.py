@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from ...graphs.conversation.turn.context import ConversationOptions, FromHistory
-from ...graphs.search.registry import check_policy
+from ...graphs.search.policies.registry import check_policy
 from ...graphs.search.stop import create_stop
 from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.addresses import Address, with_addresses

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
-from ...graphs.search.registry import POLICIES
+from ...graphs.search.policies.registry import POLICIES
 from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.errors import SettingsError
 from ...modules.index.index import Index

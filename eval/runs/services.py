@@ -8,7 +8,7 @@ import re
 from contextlib import ExitStack
 from pathlib import Path
 
-from ...graphs.search.registry import create_policy
+from ...graphs.search.policies.registry import create_policy
 from ...graphs.search.stop import create_stop
 from ...graphs.systems.registry import find_system, retrieves
 from ...graphs.threads.context import Limits, RagContext

@@ -17,9 +17,9 @@ from .graphs.search.candidate import Candidate as Candidate
 from .graphs.search.candidate import Expansion as Expansion
 from .graphs.search.candidate import SearchLimits as SearchLimits
 from .graphs.search.candidate import Spent as Spent
+from .graphs.search.policies.registry import POLICIES as POLICIES
+from .graphs.search.policies.registry import create_policy as create_policy
 from .graphs.search.policy import Policy as Policy
-from .graphs.search.registry import POLICIES as POLICIES
-from .graphs.search.registry import create_policy as create_policy
 from .graphs.session import RagSession as RagSession
 from .graphs.systems import nodes as nodes
 from .graphs.systems.closed_book import build_closed_book as build_closed_book

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from langchain_core.documents import Document
 
 from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.search.policies.registry import create_policy
 from judgetree.graphs.search.policy import Policy
-from judgetree.graphs.search.registry import create_policy
 from judgetree.graphs.threads.context import Limits, RagContext
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.judge.contract import Score, Verdict

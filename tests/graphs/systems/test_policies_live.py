@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 
 from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.search.candidate import Candidate, Expansion, SearchLimits, Spent
-from judgetree.graphs.search.registry import POLICIES
+from judgetree.graphs.search.policies.registry import POLICIES
 from judgetree.graphs.systems.judge_rag import build_judge_rag
 from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.calls.usage import CallMeter

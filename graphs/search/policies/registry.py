@@ -1,6 +1,6 @@
 """Registry of the policies, for sessions, batch runs, replays and the command line.
 
-A policy is one file in ``policies`` and its line here; one of one's own needs neither.
+A policy is one file here and its line below; one of one's own needs neither.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from ...modules.errors import SettingsError
-from ...modules.parts import Part, check_name, fingerprint_of, made, part_of
-from ...modules.specs import made_of_spec, name_in
-from .candidate import Candidate, Expansion, SearchLimits, Spent
-from .policies.best_first import BestFirst
-from .policies.breadth import Breadth
-from .policies.mcts import Mcts
-from .policies.random_order import RandomOrder
-from .policies.value_cost import ValueCost
-from .policies.wider import Wider
-from .policy import NamedPolicy, Policy
+from ....modules.errors import SettingsError
+from ....modules.parts import Part, check_name, fingerprint_of, made, part_of
+from ....modules.specs import made_of_spec, name_in
+from ..candidate import Candidate, Expansion, SearchLimits, Spent
+from ..policy import NamedPolicy, Policy
+from .best_first import BestFirst
+from .breadth import Breadth
+from .mcts import Mcts
+from .random_order import RandomOrder
+from .value_cost import ValueCost
+from .wider import Wider
 
 POLICIES: Mapping[str, type[NamedPolicy]] = {
     kind.name: kind for kind in (Breadth, BestFirst, ValueCost, Wider, Mcts, RandomOrder)
