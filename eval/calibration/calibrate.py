@@ -25,8 +25,9 @@ from ..datasets.registry import DATASETS, load_dataset
 from ..datasets.rows import select_questions
 from ..metrics.intervals import MeanInterval
 from ..rows.store import RunStore
-from .data import Case, cases_of, refuse_held_back, refuse_reported
-from .fit import MIN_SINGLE_HOP, TARGET_RECALL, Fit, Probabilities, RatedCase, fit_thresholds
+from .data import ScoredCase, ScoredPassage, cases_of, refuse_held_back, refuse_reported
+from .fit import MIN_ALONE, TARGET_RECALL, Fit, RatedCase, RatedPassage, fit_thresholds
+from .labelled import labelled_data
 
 _STAGE = "asking the judge"
 _SPLIT_WITHIN = frozenset({"beir"})
@@ -35,18 +36,20 @@ _SPLIT_WITHIN = frozenset({"beir"})
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationPlan:
-    """The data to calibrate on.
+    """The data to calibrate on: a data set, or labels by hand.
 
     Raises:
-        SettingsError: ``target_recall`` is not in (0, 1].
+        SettingsError: ``target_recall`` is not in (0, 1], or there is not either a data set or labels.
     """
 
-    dataset: str
-    """Data set spec, ``NAME:PATH``."""
+    dataset: str = ""
+    """Data set spec, ``NAME:PATH``; ``""`` for labels."""
+    labels: tuple[Path, ...] = ()
+    """Run directories with labels by hand; empty for a data set."""
     split: str | None = None
     """"train" if the file's name does not say so; see ``data.refuse_held_back``."""
     limit: int | None = None
-    """Number of questions, from the first; None for all."""
+    """Number of questions of the data set, from the first; None for all."""
     disjoint_from: tuple[Path, ...] = ()
     """Run directories that must not share a question with the data."""
     target_recall: float = TARGET_RECALL
@@ -57,6 +60,13 @@ class CalibrationPlan:
             raise SettingsError(
                 f"target_recall={self.target_recall!r} is not a share of passages. Allowed: above 0, up to 1."
             )
+        if bool(self.dataset) == bool(self.labels):
+            raise SettingsError("Calibrate on one of them: a data set (--dataset), or labels by hand (--labels RUN).")
+
+    @property
+    def source(self) -> str:
+        """Name of the data."""
+        return self.dataset or f"labels:{','.join(map(str, self.labels))}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +88,7 @@ class CalibrationOutcome:
         shares = ", ".join(f"{name}: {share:.0%}" for name, share in fit.shares.items() if share)
         return "\n".join(
             [
-                f"{self.model} as logprob judge on {self.plan.dataset}: {fit.questions} questions, {fit.passages} "
+                f"{self.model} as logprob judge on {self.plan.source}: {fit.questions} questions, {fit.passages} "
                 f"passages; {self.paid_calls} calls paid, {self.cached_calls} from the cache",
                 f"AUC within the question {_shown(fit.auc_within, '.3f')}, over all {fit.auc_over:.3f}",
                 f"t1, needed: {thresholds.needed:.3f}, for {fit.target_recall:.0%} of the gold passages",
@@ -94,7 +104,7 @@ class CalibrationOutcome:
         """Return the outcome as plain data for ``json.dumps``."""
         return {
             "model": self.model,
-            "dataset": self.plan.dataset,
+            "dataset": self.plan.source,
             **asdict(self.fit),
             "findings": list(self.fit.findings),
             "paid_calls": self.paid_calls,
@@ -108,8 +118,8 @@ def calibrate(
 ) -> CalibrationOutcome:
     """Fit the thresholds of the settings' judge model and prompts, and save them where the judge reads them.
 
-    Makes one call of one token for each passage, about four per question, and as many again if there are enough
-    single-hop questions for t2. The completion cache keeps all calls, so after Ctrl-C or a failure the same plan
+    Makes one call of one token for each passage, about four per question of a data set, and as many again if enough
+    passages answer alone for t2. The completion cache keeps all calls, so after Ctrl-C or a failure the same plan
     continues without paying twice.
 
     Args:
@@ -123,8 +133,8 @@ def calibrate(
         ModelCallError: The endpoint failed after its last attempt.
     """
     settings, report = settings or load_settings(), on_progress or (lambda done, total, stage: None)
-    dataset, prompts = _training_questions(plan), load_prompts(settings.prompts)
-    cases = cases_of(dataset)
+    prompts = load_prompts(settings.prompts)
+    cases, digest = _training_cases(plan)
     llm = create_llm(settings.judge_spec, settings, CallGate(settings.max_concurrency), on_progress=on_progress)
     with CompletionCache(settings.home / "completions.sqlite") as cache:
         judge = LogprobJudge(CachedLLM(llm, cache, endpoint=llm.endpoint), prompts=prompts)
@@ -133,7 +143,7 @@ def calibrate(
     fit = fit_thresholds(rated, target_recall=plan.target_recall)
     file = thresholds_file(settings) if fit.discriminates else None
     if file is not None:
-        keep_calibration(file, llm.model, _calibration(plan, dataset, fit), prompts)
+        keep_calibration(file, llm.model, _calibration(plan, digest, fit), prompts)
     return CalibrationOutcome(
         model=llm.model,
         plan=plan,
@@ -142,6 +152,17 @@ def calibrate(
         cached_calls=sum(record["cached"] for record in rating.records),
         file=file,
     )
+
+
+def _training_cases(plan: CalibrationPlan) -> tuple[Sequence[ScoredCase], str]:
+    """Return the passages to rate, and a digest of the data."""
+    if plan.labels:
+        labelled = labelled_data(plan.labels, split=plan.split)
+        for folder in plan.disjoint_from:
+            refuse_reported(labelled.questions, labelled.digest, RunStore(folder))
+        return labelled.cases, labelled.digest
+    dataset = _training_questions(plan)
+    return [case.scored() for case in cases_of(dataset)], dataset.digest
 
 
 def _training_questions(plan: CalibrationPlan) -> Dataset:
@@ -155,17 +176,18 @@ def _training_questions(plan: CalibrationPlan) -> Dataset:
     return dataset
 
 
-def _calibration(plan: CalibrationPlan, dataset: Dataset, fit: Fit) -> Calibration:
+def _calibration(plan: CalibrationPlan, digest: str, fit: Fit) -> Calibration:
+    within = fit.auc_within
     return Calibration(
         thresholds=fit.thresholds,
-        dataset=plan.dataset,
-        dataset_digest=dataset.digest,
+        dataset=plan.source,
+        dataset_digest=digest,
         questions=fit.questions,
         passages=fit.passages,
         target_recall=plan.target_recall,
-        auc=fit.auc_within.mean,
-        auc_low=fit.auc_within.low,
-        auc_high=fit.auc_within.high,
+        auc=fit.auc_over if within is None else within.mean,
+        auc_low=None if within is None else within.low,
+        auc_high=None if within is None else within.high,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
@@ -173,12 +195,12 @@ def _calibration(plan: CalibrationPlan, dataset: Dataset, fit: Fit) -> Calibrati
 class _Rating:
     """Rates every passage; those of a question run in sequence, since their prompts share a prefix."""
 
-    def __init__(self, judge: LogprobJudge, cases: Sequence[Case], report: StageProgress) -> None:
+    def __init__(self, judge: LogprobJudge, cases: Sequence[ScoredCase], report: StageProgress) -> None:
         self._judge = judge
         self._cases = cases
-        self._passages = [(case.question, passage) for case in cases for passage in (*case.gold, *case.distractors)]
-        self._rated: dict[int, Probabilities] = {}
-        self._asks_alone = sum(case.is_single_hop for case in cases) >= MIN_SINGLE_HOP
+        self._passages = [(case.query, passage) for case in cases for passage in (*case.gold, *case.others)]
+        self._rated: dict[int, RatedPassage] = {}
+        self._asks_alone = sum(passage.score == 2 for _, passage in self._passages) >= MIN_ALONE
         self._report = report
         self.records: list[CallRecord] = []
 
@@ -192,20 +214,18 @@ class _Rating:
                     group.create_task(self._work_through(left))
         ratings = iter([self._rated[at] for at in range(len(self._passages))])
         return [
-            RatedCase(
-                gold=tuple(islice(ratings, len(case.gold))),
-                others=tuple(islice(ratings, len(case.distractors))),
-                is_single_hop=case.is_single_hop,
-            )
+            RatedCase(gold=tuple(islice(ratings, len(case.gold))), others=tuple(islice(ratings, len(case.others))))
             for case in self._cases
         ]
 
-    async def _work_through(self, left: Iterator[tuple[int, tuple[str, str]]]) -> None:
+    async def _work_through(self, left: Iterator[tuple[int, tuple[str, ScoredPassage]]]) -> None:
         for at, (question, passage) in left:
             meter = CallMeter(node="calibrate")  # one per call: the cache reads the meter's last record
-            needed, alone = await self._judge.probabilities(question, passage, meter=meter, alone=self._asks_alone)
+            needed, alone = await self._judge.probabilities(question, passage.text, meter=meter, alone=self._asks_alone)
             self.records += meter.records
-            self._rated[at] = Probabilities(needed=needed, alone=alone)
+            self._rated[at] = RatedPassage(
+                needed=needed, alone=alone, answers_alone=passage.score == 2, weight=passage.weight
+            )
             self._report(len(self._rated), len(self._passages), _STAGE)
 
 

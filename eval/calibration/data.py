@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...modules.errors import SettingsError
+from ...modules.judge.contract import Score
 from ..datasets.questions import Dataset
 from ..rows.store import RunStore, part_of
 
@@ -84,6 +85,28 @@ def _wording(question: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScoredPassage:
+    """A passage whose right score for a query is known."""
+
+    text: str
+    score: Score
+    """2 = answers the query alone, 1 = holds a needed fact, 0 = does not help."""
+    weight: float = 1.0
+    """Number of passages that it stands for, where passages were drawn unevenly."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredCase:
+    """A query with passages to rate."""
+
+    query: str
+    gold: tuple[ScoredPassage, ...]
+    """Passages that score 1 or 2."""
+    others: tuple[ScoredPassage, ...]
+    """Passages that score 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Case:
     """One question with its gold passages and its likeliest distractors."""
 
@@ -93,6 +116,15 @@ class Case:
     """Best BM25 score first."""
     is_single_hop: bool = False
     """Whether its one gold passage answers it alone."""
+
+    def scored(self) -> ScoredCase:
+        """Return the passages with their right scores."""
+        score: Score = 2 if self.is_single_hop else 1
+        return ScoredCase(
+            query=self.question,
+            gold=tuple(ScoredPassage(text=text, score=score) for text in self.gold),
+            others=tuple(ScoredPassage(text=text, score=0) for text in self.distractors),
+        )
 
 
 class Bm25:

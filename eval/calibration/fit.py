@@ -2,12 +2,13 @@
 
 The judge answers its yes-or-no questions about the gold passages of each question and the likeliest distractors. t1
 keeps a given share of the gold passages: a lost gold passage costs the answer, a kept distractor only costs calls. t2
-needs single-hop questions, whose gold passage answers alone; a verdict of 2 ends the search, so few passages that do
-not answer alone may reach t2. Needs scipy and statsmodels (extra ``eval``).
+needs passages that answer alone, such as those of single-hop questions; a verdict of 2 ends the search, so few passages
+that do not answer alone may reach t2. Needs scipy and statsmodels (extra ``eval``).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,27 +26,29 @@ FALSE_TWOS = 0.05
 """Largest share of the passages not answering alone that may reach t2."""
 FEWEST_TWOS = 0.2
 """Smallest share of the passages answering alone that must reach t2."""
-MIN_SINGLE_HOP = 20
+MIN_ALONE = 20
 FOLDS = 5
 _DIGITS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probabilities:
+class RatedPassage:
     """The judge's probabilities for one passage, in [0, 1]; None without a yes or no, or if it was not asked."""
 
     needed: float | None
     alone: float | None = None
+    answers_alone: bool = False
+    """Whether it does answer alone."""
+    weight: float = 1.0
+    """Number of passages that it stands for, where passages were drawn unevenly."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RatedCase:
     """A question's passages with their probabilities."""
 
-    gold: tuple[Probabilities, ...]
-    others: tuple[Probabilities, ...]
-    is_single_hop: bool = False
-    """Whether the gold passage answers alone."""
+    gold: tuple[RatedPassage, ...]
+    others: tuple[RatedPassage, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +65,11 @@ class Fit:
     questions: int
     passages: int
     target_recall: float
-    auc_within: MeanInterval
-    """P(a gold passage is rated above another of its question); mean and interval over questions."""
+    auc_within: MeanInterval | None
+    """P(a gold passage is rated above another of its question); mean and interval over questions with both.
+
+    None without such questions.
+    """
     auc_over: float
     """The same probability over the passages of all questions."""
     gold_kept: MeanInterval | None
@@ -76,16 +82,18 @@ class Fit:
     @property
     def discriminates(self) -> bool:
         """Whether gold passages are rated above others on average; without that no threshold helps."""
-        return self.auc_within.mean > 0.5
+        return (self.auc_over if self.auc_within is None else self.auc_within.mean) > 0.5
 
     @property
     def findings(self) -> tuple[str, ...]:
         """Warnings about the thresholds, a sentence each."""
-        low, unknown = self.auc_within.low, self.shares["unknown"]
+        unknown = self.shares["unknown"]
         found = []
         if not self.discriminates:
             found.append("Its scale is no use: it rates gold passages no higher than others.")
-        elif low is None or low <= 0.5:
+        elif self.auc_within is None:
+            found.append("No query has both gold and other passages, so its AUC within the query is unknown.")
+        elif self.auc_within.low is None or self.auc_within.low <= 0.5:
             found.append("It was not shown to tell gold passages from others: the interval of its AUC holds .5.")
         if unknown > 0.1:
             found.append(f"It said neither yes nor no of {unknown:.0%} of the passages.")
@@ -96,7 +104,7 @@ def fit_thresholds(cases: Sequence[RatedCase], *, target_recall: float = TARGET_
     """Fit the thresholds of one judge and estimate their performance. Makes no calls.
 
     Args:
-        cases: Two or more, each with both gold and other passages.
+        cases: Two or more; there are gold and other passages among them.
         target_recall: Share of the gold passages to keep, in (0, 1].
 
     Raises:
@@ -106,14 +114,14 @@ def fit_thresholds(cases: Sequence[RatedCase], *, target_recall: float = TARGET_
     thresholds = LogprobThresholds(needed=_fitted_needed(cases, target_recall), alone=alone)
     verdicts = _held_out(cases, target_recall, with_alone=alone is not None)
     every = [verdict for gold, others in verdicts for verdict in (*gold, *others)]
-    within = [auc(_needed(case.gold), _needed(case.others)) for case in cases]
+    within = [auc(_needed(case.gold), _needed(case.others)) for case in cases if case.gold and case.others]
     return Fit(
         thresholds=thresholds,
         without_alone=without_alone,
         questions=len(cases),
         passages=len(every),
         target_recall=target_recall,
-        auc_within=mean_interval(within, scale="share"),
+        auc_within=mean_interval(within, scale="share") if within else None,
         auc_over=auc(
             [rating for case in cases for rating in _needed(case.gold)],
             [rating for case in cases for rating in _needed(case.others)],
@@ -124,15 +132,20 @@ def fit_thresholds(cases: Sequence[RatedCase], *, target_recall: float = TARGET_
     )
 
 
-def needed_threshold(gold: Sequence[float], others: Sequence[float], *, recall: float) -> float:
-    """Compute t1, which keeps the share ``recall`` of ``gold``, in (0, 1].
+def needed_threshold(
+    gold: Sequence[float], others: Sequence[float], *, recall: float, weights: Sequence[float] | None = None
+) -> float:
+    """Compute t1, which keeps the share ``recall`` of ``gold``, in (0, 1]; each counts by its weight, or once.
 
     Of all thresholds that keep the same passages, return the middle one, rounded if that changes nothing.
 
     >>> needed_threshold([0.9, 0.8, 0.7, 0.1], [0.5, 0.2], recall=0.75)
     0.6
     """
-    kept = sorted(gold, reverse=True)[math.ceil(recall * len(gold) - 1e-9) - 1]
+    ranked = sorted(zip(gold, weights or [1.0] * len(gold), strict=True), reverse=True)
+    wanted = recall * sum(weight for _, weight in ranked) - 1e-9
+    reached = itertools.accumulate(weight for _, weight in ranked)
+    kept = next(rating for (rating, _), so_far in zip(ranked, reached, strict=True) if so_far >= wanted)
     return _between(max((rating for rating in (*gold, *others) if rating < kept), default=kept), kept)
 
 
@@ -159,7 +172,7 @@ def _between(low: float, high: float) -> float:
     return next(each for each in (rounded, middle, high) if low < each <= high or each == high)
 
 
-def verdict_of(rated: Probabilities, thresholds: LogprobThresholds) -> VerdictName:
+def verdict_of(rated: RatedPassage, thresholds: LogprobThresholds) -> VerdictName:
     """Return the verdict that ``LogprobJudge`` would give."""
     if rated.needed is None:
         return "unknown"
@@ -173,24 +186,21 @@ def verdict_of(rated: Probabilities, thresholds: LogprobThresholds) -> VerdictNa
 
 
 def _fitted_needed(cases: Sequence[RatedCase], target_recall: float) -> float:
-    gold = [rated.needed for case in cases for rated in case.gold if rated.needed is not None]
+    gold = [(rated.needed, rated.weight) for case in cases for rated in case.gold if rated.needed is not None]
     others = [rated.needed for case in cases for rated in case.others if rated.needed is not None]
     if not gold:
         raise SettingsError("The judge answered neither yes nor no about any gold passage, so it cannot be calibrated.")
-    return needed_threshold(gold, others, recall=target_recall)
+    ratings, weights = zip(*gold, strict=True)
+    return needed_threshold(ratings, others, recall=target_recall, weights=weights)
 
 
-def _fitted_alone(cases: Sequence[RatedCase], *, at_least: int = MIN_SINGLE_HOP) -> tuple[float | None, str]:
+def _fitted_alone(cases: Sequence[RatedCase], *, at_least: int = MIN_ALONE) -> tuple[float | None, str]:
     """Compute t2, or return None and the reason."""
-    sufficient = [rated.alone for case in cases if case.is_single_hop for rated in case.gold if rated.alone is not None]
+    asked = [(rated.alone, rated.answers_alone) for case in cases for rated in (*case.gold, *case.others)]
+    sufficient = [alone for alone, is_sufficient in asked if is_sufficient and alone is not None]
     if len(sufficient) < at_least:
-        return None, f"single-hop questions are needed for it, at least {at_least}; there are {len(sufficient)}"
-    not_sufficient = [
-        rated.alone
-        for case in cases
-        for rated in (*case.others, *(() if case.is_single_hop else case.gold))
-        if rated.alone is not None
-    ]
+        return None, f"{at_least} passages that answer alone are needed for it; there are {len(sufficient)}"
+    not_sufficient = [alone for alone, is_sufficient in asked if not is_sufficient and alone is not None]
     alone = alone_threshold(sufficient, not_sufficient) if not_sufficient else None
     if alone is None:
         return None, (
@@ -226,5 +236,5 @@ def _kept(questions: Iterable[Sequence[VerdictName]]) -> MeanInterval | None:
     return mean_interval(shares, scale="share") if shares else None
 
 
-def _needed(passages: Iterable[Probabilities]) -> list[float | None]:
+def _needed(passages: Iterable[RatedPassage]) -> list[float | None]:
     return [rated.needed for rated in passages]

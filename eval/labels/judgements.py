@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...modules.judge.contract import Score
+from ..rows.store import RunStore
+from ..rows.trees import TreeStore
+from .passages import distinct_passages, found_passages
 from .store import FoundPassage, Label, LabelStore, newest_labels
 
 
@@ -20,6 +23,8 @@ class Judgement:
     """2 = answers the query alone, 1 = holds a needed fact, 0 = does not help."""
     annotators: int
     """Number of annotators who gave this score."""
+    weight: float = 1.0
+    """Number of passages of its run that it stands for; see ``weighed_judgements``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,3 +71,24 @@ def read_judgements(run: Path | str) -> Judgements:
         LoadingError: The file of labels is damaged, or has another format.
     """
     return judgements_of(LabelStore(Path(run)).read())
+
+
+def weighed_judgements(run: Path | str) -> list[Judgement]:
+    """Settle the labels of a run, each with its weight: the passages of its verdict in the run, by the labelled ones.
+
+    Labels are drawn by strata, so that rare verdicts are labelled more often than the run has them. It reads the run's
+    trees, some seconds for a thousand of them.
+
+    Raises:
+        LoadingError: The labels, a row or a tree are damaged.
+    """
+    folder = Path(run)
+    settled = read_judgements(folder).settled
+    if not settled:
+        return []
+    found = found_passages(RunStore(folder).read_rows(), TreeStore(folder))
+    there = Counter(each.verdict for each in distinct_passages(found))
+    labelled = Counter(each.passage.verdict for each in settled)
+    return [
+        replace(each, weight=max(there[each.passage.verdict] / labelled[each.passage.verdict], 1.0)) for each in settled
+    ]

@@ -69,11 +69,19 @@ def draw_passages(passages: Iterable[FoundPassage], count: int, *, seed: int = 0
         seed: Another seed gives another draw.
     """
     strata: defaultdict[str, list[FoundPassage]] = defaultdict(list)
-    for passage in {each.id: each for each in reversed(list(passages))}.values():
+    for passage in distinct_passages(passages):
         strata[passage.verdict].append(passage)
     shuffled = [sorted(strata[verdict], key=lambda each: _chance(seed, each.id)) for verdict in VERDICT_LABELS]
     drawn = list(islice(filter(None, chain.from_iterable(zip_longest(*shuffled))), count))
     return sorted(drawn, key=lambda each: (_chance(seed, each.question_id), each.query, _chance(seed, each.id)))
+
+
+def distinct_passages(passages: Iterable[FoundPassage]) -> list[FoundPassage]:
+    """Keep the first of the passages with the same id."""
+    first: dict[str, FoundPassage] = {}
+    for passage in passages:
+        first.setdefault(passage.id, passage)
+    return list(first.values())
 
 
 def _chance(seed: int, text: str) -> bytes:

@@ -13,9 +13,15 @@ from ...terminal.terminal import busy, progress_bar, say, write_json, write_resu
 from ..options import Json, Prompts
 
 
-def calibrate(
+def calibrate(  # noqa: PLR0913 - one parameter an option
     *,
-    dataset: Annotated[str, typer.Option(metavar="NAME:PATH", help="Such as hotpotqa:hotpot_train_v1.1.json.")],
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME:PATH", help="Such as hotpotqa:hotpot_train_v1.1.json.")
+    ] = None,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Run directory labelled by hand, in place of a data set; may come again."),
+    ] = None,
     judge_llm: Annotated[
         str | None, typer.Option(metavar="SPEC", help="Model to calibrate; else JUDGETREE_JUDGE_LLM.")
     ] = None,
@@ -33,7 +39,7 @@ def calibrate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Fit the logprob judge's thresholds on training questions, and save them for all later runs."""
+    """Fit the logprob judge's thresholds on training questions or labels by hand, and save them for all later runs."""
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.calibration.calibrate import CalibrationPlan
         from ....evaluation.calibration.calibrate import calibrate as fit_thresholds
@@ -41,7 +47,8 @@ def calibrate(
         from ....modules.settings import load_settings
 
     plan = CalibrationPlan(
-        dataset=dataset,
+        dataset=dataset or "",
+        labels=tuple(labels or ()),
         split=split,
         limit=limit,
         disjoint_from=tuple(disjoint_from or ()),

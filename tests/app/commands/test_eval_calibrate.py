@@ -13,6 +13,12 @@ import pytest
 from judgetree.app.scripted.answers import ChatReply, parse_prompt
 from judgetree.app.scripted.server import ScriptedServer
 from judgetree.app.scripted.wire import ChatRequest
+from judgetree.evaluation.datasets.registry import load_dataset
+from judgetree.evaluation.labels.labelling import Labelling
+from judgetree.evaluation.rows.store import FoundChunk, RunStore
+from judgetree.evaluation.rows.trees import TreeStore
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.judge.factory import create_judge
 from judgetree.modules.judge.prompts import NEEDED_SYSTEM
 from judgetree.modules.judge.thresholds import read_calibrations, thresholds_file
@@ -21,6 +27,7 @@ from judgetree.modules.llm.factory import create_llm
 from judgetree.modules.prompts.reading import load_prompts
 from judgetree.modules.settings import load_settings
 from tests.app.conftest import Cli, Dam, killed
+from tests.eval.run_rows import run_row
 
 QUESTIONS = 20
 Reply = Callable[[ChatRequest], ChatReply]
@@ -84,7 +91,7 @@ def test_thresholds_are_fitted_and_found_by_later_judges(cli: Cli, train: str, s
     file = thresholds_file(load_settings())
     assert "20 questions, 80 passages; 80 calls paid, 0 from the cache" in told.out
     assert "AUC within the question 1.000 (0.839 to 1.000)" in told.out
-    assert "t2, alone: none: single-hop questions are needed" in told.out
+    assert "t2, alone: none: 20 passages that answer alone are needed" in told.out
     assert f"Written: {file}" in told.out
     (kept,) = read_calibrations(file)["scripted"].values()
     assert (kept.dataset, kept.questions, kept.auc) == (train, 20, 1.0)
@@ -175,3 +182,39 @@ def test_own_prompts_are_calibrated_apart(cli: Cli, train: str, tmp_path: Path, 
     llm = create_llm(load_settings().judge_spec, load_settings(), CallGate(1))
     judge = create_judge("logprob", llm, spec="", prompts=load_prompts(file))
     assert judge.fingerprint()["threshold_needed"] == str(fitted.thresholds.needed)
+
+
+def test_labels_by_hand_calibrate_a_judge(cli: Cli, train: str, tmp_path: Path, scripted: ScriptedServer) -> None:
+    run = tmp_path / "run"
+    write_labelled_run(run, train)
+    scripted.responses = judging(0.7, 0.2)
+    told = json.loads(cli("eval", "calibrate", "--labels", str(run), "--json").ok().out)
+    assert (told["dataset"], told["questions"], told["passages"]) == (f"labels:{run}", 20, 60)
+    assert told["auc_within"]["mean"] == 1.0
+    (kept,) = read_calibrations(thresholds_file(load_settings()))["scripted"].values()
+    assert kept.thresholds.needed == told["thresholds"]["needed"]
+    cli("eval", "calibrate", "--labels", str(run), "--disjoint-from", str(run)).refused("were asked in the run")
+    cli("eval", "calibrate", "--labels", str(run), "--dataset", train).refused("--labels")
+    cli("eval", "calibrate").refused("--dataset", "--labels")
+    (run / "labels.jsonl").unlink()
+    cli("eval", "calibrate", "--labels", str(run)).refused("0 needed and 0 other", "judgetree label")
+
+
+def write_labelled_run(folder: Path, spec: str) -> None:
+    """A run whose queries found their own passages and the weir's, all labelled."""
+    folder.mkdir()
+    store, trees = RunStore(folder), TreeStore(folder)
+    store.write_manifest({"experiment": {"dataset": spec}})
+    for question in load_dataset(spec).questions:
+        number = question.id.removeprefix("q")
+        texts = (f"Mill {number}. It stands.", f"River {number}. It is long.", f"Weir {number}. It is old.")
+        chunks = [ChunkNode(chunk_id=text, text=text, metadata={"verdict": "judged", "score": 1}) for text in texts]
+        root = QueryNode(thread_id=question.id, query=question.question, chunks=tuple(chunks))
+        trees.append(question.id, SearchTree(root=root))
+        found = [FoundChunk(key=text, chunk_id=text, depth=0, rank=0, verdict="1") for text in texts]
+        store.append(
+            run_row(question_id=question.id, question=question.question, thread_id=question.id, chunks=tuple(found))
+        )
+    work = Labelling(folder, "ada")
+    for passage in work.passages:
+        work.save(passage.id, 0 if passage.text.startswith("Weir") else 1)

@@ -17,8 +17,8 @@ from langchain_core.documents import Document
 from judgetree.evaluation.calibration.calibrate import CalibrationPlan
 from judgetree.evaluation.calibration.data import Bm25, cases_of, refuse_held_back, refuse_reported
 from judgetree.evaluation.calibration.fit import (
-    Probabilities,
     RatedCase,
+    RatedPassage,
     alone_threshold,
     fit_thresholds,
     needed_threshold,
@@ -168,6 +168,12 @@ def test_t1_is_the_highest_that_keeps_the_share(gold: list[float], others: list[
     assert 0.0 <= threshold <= 1.0
 
 
+@given(shares, shares, st.floats(0.01, 1.0))
+def test_a_passage_of_weight_two_counts_as_two(gold: list[float], others: list[float], recall: float) -> None:
+    doubled = needed_threshold([*gold, *gold[:1]], others, recall=recall)
+    assert needed_threshold(gold, others, recall=recall, weights=[2.0] + [1.0] * (len(gold) - 1)) == doubled
+
+
 @given(shares, shares)
 def test_t2_lets_few_of_the_others_through(sufficient: list[float], others: list[float]) -> None:
     threshold = alone_threshold(sufficient, others)
@@ -185,20 +191,28 @@ def test_t2_allows_one_false_2_in_twenty() -> None:
 def rated(gold: float | None, other: float | None, *, alone: tuple[float, float] | None = None) -> RatedCase:
     of_gold, of_other = alone or (None, None)
     return RatedCase(
-        gold=(Probabilities(needed=gold, alone=of_gold),),
-        others=(Probabilities(needed=other, alone=of_other),),
-        is_single_hop=alone is not None,
+        gold=(RatedPassage(needed=gold, alone=of_gold, answers_alone=alone is not None),),
+        others=(RatedPassage(needed=other, alone=of_other),),
     )
 
 
 def test_judge_that_separates_is_fitted_and_generalises() -> None:
     fit = fit_thresholds([rated(0.8, 0.2, alone=(0.9, 0.1))] * 20)
     assert fit.thresholds == LogprobThresholds(needed=0.5, alone=0.5)
+    assert fit.auc_within is not None
     assert (fit.auc_within.mean, fit.auc_over, fit.without_alone, fit.findings) == (1.0, 1.0, "", ())
     assert fit.gold_kept is not None
     assert fit.others_kept is not None
     assert (fit.gold_kept.mean, fit.others_kept.mean) == (1.0, 0.0)
     assert fit.shares == {"0": 0.5, "1": 0.0, "2": 0.5, "unknown": 0.0}
+
+
+def test_queries_with_passages_of_one_kind_count_for_the_thresholds_alone() -> None:
+    whole = rated(0.8, 0.2)
+    apart = [*[RatedCase(gold=whole.gold, others=())] * 20, *[RatedCase(gold=(), others=whole.others)] * 20]
+    fit = fit_thresholds(apart)
+    assert (fit.thresholds.needed, fit.auc_within, fit.auc_over, fit.discriminates) == (0.5, None, 1.0, True)
+    assert any("AUC within the query is unknown" in finding for finding in fit.findings)
 
 
 def test_share_that_is_kept_is_measured_on_questions_held_out_of_the_fit() -> None:
@@ -273,4 +287,4 @@ def test_expected_verdict_is_the_one_that_the_judge_gives(alone_threshold: float
         chunk = Document(page_content="p")
         verdict = asyncio.run(judge.judge("q", chunk, meter=CallMeter(node="judge"), expand=False))
         score = "unknown" if verdict.score is None else str(verdict.score)
-        assert verdict_of(Probabilities(needed=needed, alone=alone), thresholds) == score
+        assert verdict_of(RatedPassage(needed=needed, alone=alone), thresholds) == score

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgetree.evaluation.labels.agreement import agreement_of, agreements
-from judgetree.evaluation.labels.judgements import judgements_of, read_judgements
+from judgetree.evaluation.labels.judgements import judgements_of, read_judgements, weighed_judgements
 from judgetree.evaluation.labels.labelling import Labelling, LabelPlan
 from judgetree.evaluation.labels.passages import draw_passages
 from judgetree.evaluation.labels.store import FoundPassage, Label, LabelStore
@@ -266,3 +266,13 @@ def test_agreement_is_told_of_each_pair_with_passages_in_common() -> None:
     assert (told.one, told.two, told.passages, told.kappa) == ("ada", "bo", 1, None)
     assert judgements_of([]).settled == ()
     assert list(summary_lines([])) == ["No labels yet."]
+
+
+def test_a_label_weighs_what_its_verdict_has_in_the_run(run: Path) -> None:
+    work = Labelling(run, "ada")
+    assert weighed_judgements(run) == []
+    for passage in work.passages:
+        if passage.query != "Where is the weir?":
+            work.save(passage.id, 1)
+    weights = {each.passage.verdict: each.weight for each in weighed_judgements(run)}
+    assert weights == {"2": 2.0, "1": 1.0, "0": 1.0}, "one of two passages with verdict 2 is labelled"
