@@ -8,15 +8,17 @@ recorded messages, repeat them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from ...graphs.drawing.html import Json, SharedTexts, describe_chunk, pack, query_data
-from ...graphs.tree.nodes import ChunkNode
+from ...graphs.tree.nodes import ChunkNode, walk_chunks
 from ...modules.formats import printable
 from ..datasets.questions import DialogueTurn, EvalQuestion
+from ..labels.judgements import read_judgements
+from ..labels.store import passage_id
 from ..metrics.retrieval import best_gold_mark
 from ..rows.store import RunRow
 from ..rows.trees import TreeStore
@@ -50,8 +52,9 @@ def page_data(run: LoadedRun, frame: pd.DataFrame) -> PageData:
     rows = {row.thread_id: row for row in run.rows}
     asked = [question for question in run.dataset.questions if question.id in records]
     texts = SharedTexts()
+    needed = {each.passage.id for each in read_judgements(run.folder).settled if each.score > 0}
     packs = [
-        pack([_tree(rows[str(each["thread_id"])], question, run.trees, texts) for each in records[question.id]])
+        pack([_tree(rows[str(each["thread_id"])], question, run.trees, texts, needed) for each in records[question.id]])
         for question in asked
     ]
     index: Json = {
@@ -112,17 +115,23 @@ def _number(value: object) -> float | int | None:
     return value if isinstance(value, int | float) else None
 
 
-def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: SharedTexts) -> Json:
+def _tree(row: RunRow, question: EvalQuestion, trees: TreeStore, texts: SharedTexts, needed: Collection[str]) -> Json:
+    """Describe the tree of an answer; ``needed`` are the ids of the passages that were labelled 1 or 2."""
     tree = trees.read(row.thread_id)
     if tree is None:
         return None
     keys = row.keys_by_chunk
+    by_hand = {
+        id(chunk) for node, chunk in walk_chunks(tree.root) if needed and passage_id(node.query, chunk.text) in needed
+    }
 
     def describe(chunk: ChunkNode) -> Mapping[str, Json]:
         return {
             **describe_chunk(chunk),
             "text": texts.place(printable(chunk.text)),
-            "gold": best_gold_mark(question, keys.get(chunk.chunk_id, ()), chunk.text),
+            "gold": "fact"
+            if id(chunk) in by_hand
+            else best_gold_mark(question, keys.get(chunk.chunk_id, ()), chunk.text),
         }
 
     return query_data(tree.root, describe, transcripts=tree.read_transcripts(), texts=texts)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
+from ...graphs.drawing.words import count_of
 from ..calibration.judge_figures import GOLD_SHARES, VERDICTS, Estimate, GoldShare, JudgeFigures, VerdictName
+from ..calibration.labelled_figures import SCORES, LabelledFigures
+from ..labels.store import Label
+from ..labels.summary import summary_lines
 from .markdown_tables import markdown_table, with_interval
 
 MIN_QUESTIONS = 20
@@ -67,6 +71,36 @@ def judge_section(system: str, figures: JudgeFigures) -> list[str]:
     ]
     for finding in judge_findings(figures):
         lines += ["", f"**{finding}**"]
+    return lines
+
+
+def labels_section(labels: Sequence[Label], judges: Mapping[str, LabelledFigures]) -> list[str]:
+    """Write lines of Markdown on labels by hand: their annotators, and each judge by them; none without labels."""
+    if not labels:
+        return []
+    lines = ["", "## Labels by hand", "", *(f"- {line}" for line in summary_lines(labels))]
+    for system, figures in judges.items():
+        rows = [
+            [verdict, *(str(figures.counts[verdict][score]) for score in SCORES)]
+            for verdict in VERDICTS
+            if any(figures.counts[verdict].values())
+        ]
+        named = {
+            "Cohen's kappa": figures.kappa,
+            "share that is right": figures.same,
+            "needed passages kept": figures.kept,
+        }
+        shown = [f"{name} {_shown(estimate, 1, 3)}" for name, estimate in named.items() if estimate is not None]
+        lines += [
+            "",
+            *markdown_table([f"verdict of {system}", *(f"label {score}" for score in SCORES)], rows),
+            "",
+            f"{count_of(figures.passages, 'labelled passage')} of {count_of(figures.questions, 'question')}, those of "
+            "sub-runs included. As many are labelled for each verdict; what follows weighs each verdict by its share "
+            "in the run, with 95 % intervals over questions.",
+            "",
+            "; ".join(shown) + ".",
+        ]
     return lines
 
 

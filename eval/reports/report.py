@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -17,6 +17,9 @@ from ...modules.errors import SettingsError
 from ...modules.prompts.writing import diff_of
 from ...modules.settings import Settings
 from ..calibration.judge_figures import JudgeFigures, judges_of
+from ..calibration.labelled_figures import LabelledFigures, labelled_figures
+from ..labels.judgements import judgements_of
+from ..labels.store import Label, LabelStore
 from ..rows.code_version import code_versions_in, mixed_versions
 from ..rows.store import Manifest
 from ..runs.manifest import accepted_changes
@@ -33,7 +36,7 @@ from .frames import (
     retrieval_metrics,
     system_frame,
 )
-from .judge import judge_documents, judge_section
+from .judge import judge_documents, judge_section, labels_section
 from .loaded_run import LoadedRun, load_run, missing_answers, paid_by_system, score_rows
 from .means import noise_frame, noise_lines, split_frame
 from .own_scores import own_columns_in, own_lines
@@ -73,6 +76,10 @@ class Report:
     """Variation between repeats; see ``means.noise_frame``. Empty without repeats."""
     judges: Mapping[str, JudgeFigures]
     """Figures of the judge of each system that has one."""
+    labels: tuple[Label, ...] = ()
+    """Labels by hand, replaced ones included."""
+    labelled: Mapping[str, LabelledFigures] = field(default_factory=dict)
+    """Figures of the same judges by those labels; empty without."""
     paid: Mapping[str, Cost]
     """Cost of each system's answers, replaced attempts included."""
     asked_again: int = 0
@@ -123,6 +130,7 @@ class Report:
             *own_lines(self.questions, self.systems),
             *self.conversation_lines,
             *(line for system, figures in self.judges.items() for line in ("", *judge_section(system, figures))),
+            *labels_section(self.labels, self.labelled),
             *_prompt_lines(self.prompts),
         ]
         return "\n".join(lines)
@@ -146,6 +154,7 @@ class Report:
             "conversation": records_of(self.conversation),
             "ragas_missing": missing_counts(self.questions),
             "judges": judge_documents(self.judges),
+            "labelled_judges": {system: asdict(figures) for system, figures in self.labelled.items()},
             "prompts": self.prompts.to_document(),
         }
 
@@ -173,6 +182,7 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
         LoadingError: The search tree of a wrong answer is damaged.
     """
     questions, seed = score_rows(run), run.experiment.seed
+    labels = LabelStore(run.folder).read()
     questions["failure"] = _failures(run)
     ks = ks_of(run.experiment.topk)
     metrics = [name for name in (*ANSWER_METRICS, *retrieval_metrics(ks), *COST_METRICS) if name in questions]
@@ -188,6 +198,8 @@ def report_of(run: LoadedRun, *, baseline: str | None = None) -> Report:
         failures=failure_frame(questions),
         noise=noise_frame(questions),
         judges=judges_of(run.rows, run.dataset.questions, seed=seed),
+        labels=tuple(labels),
+        labelled=labelled_figures(run.rows, run.trees, judgements_of(labels).settled, seed=seed),
         paid=paid_by_system(run),
         asked_again=len(run.replaced),
         missing=missing_answers(run),
