@@ -11,9 +11,11 @@ from typing import Literal
 from ...graphs.tree.nodes import ChunkNode, QueryNode, walk_chunks
 from ...modules.calls.messages import Message
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompt, Prompts
+from ...modules.judge.contract import Score
 from ...modules.judge.prompts import alone_messages, judge_messages, needed_messages, sub_question_messages
 from ...modules.reader.evidence import as_material
 from ...modules.reader.prompts import REFUSAL, reader_messages
+from ..datasets.questions import JsonScalar
 from ..metrics.answers import exact_match
 from .examples import Example, LeftOut, Origin
 from .gold import Branch, GoldTree
@@ -71,10 +73,16 @@ def judge_examples(gold: GoldTree, teaching: Teaching) -> Found:
             yield "gold unknown"
             continue
         score, known_by = known
-        fields = {"query": node.query, "passage": chunk.text, "score": score, "verdict": chunk.verdict_label}
+        fields: dict[str, JsonScalar] = {
+            "query": node.query,
+            "passage": chunk.text,
+            "score": score,
+            "verdict": chunk.verdict_label,
+            "p_needed": chunk.p_needed,
+        }
         origin = teaching.origin(gold, node, chunk, known_by)
         if teaching.judge_kind == "logprob":
-            yield from _yes_or_no(fields, origin, teaching.prompts)
+            yield from _yes_or_no(fields, score, origin, teaching.prompts)
         elif score == 1 and (node.thread_id, chunk.chunk_id) not in led_on:
             yield "no sub-question that led to gold"
         else:
@@ -91,8 +99,8 @@ def judge_examples(gold: GoldTree, teaching: Teaching) -> Found:
             )
 
 
-def _yes_or_no(fields: Mapping[str, str | int], origin: Origin, prompts: Prompts) -> Iterator[Example]:
-    query, passage, score = str(fields["query"]), str(fields["passage"]), int(fields["score"])
+def _yes_or_no(fields: Mapping[str, JsonScalar], score: Score, origin: Origin, prompts: Prompts) -> Iterator[Example]:
+    query, passage = str(fields["query"]), str(fields["passage"])
     asked: list[tuple[str, list[Message], bool]] = [("needed", needed_messages(query, passage, prompts), score > 0)]
     if score > 0:
         asked.append(("alone", alone_messages(query, passage, prompts), score == 2))

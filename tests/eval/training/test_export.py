@@ -64,7 +64,7 @@ class Mill(RunWriter):
         weir = self.chunk("Weir", verdict="judged", score=2, shown_place=1)
         finds = self.asks(mill, "Where is the weir?", weir)
         fails = self.asks(self.other(1, reason="grey"), "How grey is ladder 1?", self.other(2))
-        useless = self.other(3, verdict="judged", score=0, reason="no river")
+        useless = self.other(3, verdict="judged", score=0, reason="no river", p_needed=0.1)
         self.answer("judge", 0, "Vell", finds, fails, useless)
         self.answer("judge", 2, "Nothing", mill, self.other(1, verdict="judged", score=0, reason="no"))
 
@@ -90,6 +90,7 @@ def reply(record: Mapping[str, object]) -> str:
 def test_verdicts_are_those_of_the_supporting_facts(run: Path) -> None:
     data = export(run, "judge", "jsonl")
     told = {(each["query"], each["chunk"]): (each["score"], each["verdict"]) for each in data.records}
+    assert {each["chunk"]: each["p_needed"] for each in data.records}["other 3"] == 0.1
     assert told == {
         (QUESTION, "chunk Mill"): (1, "1"),
         (QUESTION, "other 1"): (0, "1"),
