@@ -66,7 +66,10 @@ def judge_examples(gold: GoldTree, teaching: Teaching) -> Found:
     A verdict of 1 has the supplementary question of the run, if that led to gold. The judge's reason stays where its
     score was right.
     """
-    led_on = {(each.node.thread_id, each.chunk.chunk_id) for each in gold.branches() if each.found_gold}
+    led_on: dict[tuple[str, str], str] = {}
+    for branch in gold.branches():
+        if branch.found_gold:
+            led_on.setdefault((branch.node.thread_id, branch.chunk.chunk_id), branch.query)
     for node, chunk in walk_chunks(gold.tree.root):
         known = gold.score_of(node, chunk)
         if known is None:
@@ -83,13 +86,15 @@ def judge_examples(gold: GoldTree, teaching: Teaching) -> Found:
         origin = teaching.origin(gold, node, chunk, known_by)
         if teaching.judge_kind == "logprob":
             yield from _yes_or_no(fields, score, origin, teaching.prompts)
-        elif score == 1 and (node.thread_id, chunk.chunk_id) not in led_on:
+            continue
+        next_query = led_on.get((node.thread_id, chunk.chunk_id), "") if score == 1 else ""
+        if score == 1 and not next_query:
             yield "no sub-question that led to gold"
         else:
             verdict = {
                 "reason": chunk.reason if chunk.score == score else "",
                 "score": score,
-                "next_query": chunk.next_query if score == 1 else "",
+                "next_query": next_query,
             }
             yield Example(
                 prompt=judge_messages(node.query, chunk.text, teaching.prompts),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -181,6 +182,21 @@ def test_questions_of_one_passage_are_paired_over_repeats(run: Path) -> None:
     [same] = by(data, same_passage=True)
     assert (same["chosen"], same["rejected"]) == ("Where is the weir?", "How old is the mill?")
     assert len(data.records) == 2
+
+
+def test_a_further_try_that_led_to_gold_is_what_is_taught(tmp_path: Path) -> None:
+    writer = Mill(tmp_path / "run")
+    first = writer.asks(writer.chunk("Mill"), "How old is the mill?", writer.other(4))
+    second = writer.asks(writer.chunk("Mill"), "Where is the weir?", writer.chunk("Weir"))
+    writer.answer("judge", 0, "Vell", replace(first, sub_runs=(*first.sub_runs, *second.sub_runs)))
+    [verdict] = by(export(writer.folder, "judge", "jsonl"), score=1)
+    assert json.loads(str(verdict["completion"]))["next_query"] == "Where is the weir?"
+    [pair] = export(writer.folder, "preference", "jsonl").records
+    assert (pair["chosen"], pair["rejected"], pair["same_passage"]) == (
+        "Where is the weir?",
+        "How old is the mill?",
+        True,
+    )
 
 
 def test_what_is_not_for_training_is_exported_only_if_told(run: Path, tmp_path: Path) -> None:
