@@ -8,20 +8,13 @@ from typing import cast
 from ...graphs.threads.overrides import Overrides, described
 from ...modules.errors import SettingsError
 
-
-def _switch(text: str) -> bool:
-    return {"on": True, "off": False}[text.casefold()]
-
-
-def _search_type(text: str) -> str:
-    return {name: name for name in ("hybrid", "dense", "sparse")}[text]
-
-
+_SWITCH = {"on": True, "off": False}
+_SEARCH_TYPES = {name: name for name in ("hybrid", "dense", "sparse")}
 _READ: Mapping[str, tuple[Callable[[str], object], str]] = {
     "llm": (str, "a model, such as openai:gpt-4o"),
-    "thinking": (_switch, "on or off"),
+    "thinking": (lambda text: _SWITCH[text.casefold()], "on or off"),
     "topk": (int, "a whole number from 1 on"),
-    "search_type": (_search_type, "hybrid, dense or sparse"),
+    "search_type": (_SEARCH_TYPES.__getitem__, "hybrid, dense or sparse"),
     "rerank": (str, "a model, such as dashscope:gte-rerank"),
     "rerank_input_top_n": (int, "a whole number from 1 on"),
     "score_threshold": (float, "a number"),

@@ -75,11 +75,8 @@ def in_order(counts: Damage) -> dict[DamageKind, int]:
 
 def damage_in_words(damage: Damage) -> str:
     """Describe damage as "2 failed verdicts, 1 failed rerank"; ``""`` without damage."""
-    return ", ".join(count_of(count, _noun(kind)) for kind, count in damage.items())
-
-
-def _noun(kind: DamageKind) -> str:
-    return _IRREGULAR.get(kind, kind.replace("_", " ").removesuffix("s"))
+    nouns = {kind: _IRREGULAR.get(kind, kind.replace("_", " ").removesuffix("s")) for kind in damage}
+    return ", ".join(count_of(count, nouns[kind]) for kind, count in damage.items())
 
 
 _JUDGING = ("judge", "judge_set")

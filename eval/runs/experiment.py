@@ -197,7 +197,7 @@ class Experiment(BaseModel):
         if isinstance(given, Dataset):
             return remembered(with_digests(given))
         if not isinstance(given, list | tuple):
-            return _name_of(given)
+            return given if given is None or isinstance(given, str) else remembered(given)
         names = [each if isinstance(each, str) else remembered(each) for each in given]
         for name, each in zip(names, given, strict=True):
             if not isinstance(each, str) and remembered_as(name) is not each:
@@ -290,10 +290,6 @@ class Experiment(BaseModel):
         options that change no result.
         """
         return self.model_dump(mode="json", exclude=set(_MAY_CHANGE))
-
-
-def _name_of(given: object) -> object:
-    return given if given is None or isinstance(given, str) else remembered(given)
 
 
 _KEYS = (*Experiment.model_fields, "questions")

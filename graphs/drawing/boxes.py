@@ -34,15 +34,12 @@ class Look:
 
 def box(name: str, css_class: str, shape: str, look: Look, rows: Iterable[str], tooltip: str) -> str:
     """Make a node of that name and id, with table rows and a tooltip of any length."""
+    head = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0" WIDTH="{CARD_WIDTH_PT}">'
+    label = f"<{head}{''.join(rows)}</TABLE>>"
     return (
         f'  {name} [id="{name}", class="{css_class}", shape={shape}, style="{look.style}", fillcolor="{look.fill}", '
-        f'color="{look.line}", penwidth={look.pen_width}, tooltip={quoted(tooltip)}, label={_table(rows)}];'
+        f'color="{look.line}", penwidth={look.pen_width}, tooltip={quoted(tooltip)}, label={label}];'
     )
-
-
-def _table(rows: Iterable[str]) -> str:
-    cells = "".join(rows)
-    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0" WIDTH="{CARD_WIDTH_PT}">{cells}</TABLE>>'
 
 
 def badge_row(mark: str, colour: str, text: str, *, ink: str = INK, width: int = BADGE_WIDTH_PT) -> str:

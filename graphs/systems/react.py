@@ -5,14 +5,12 @@ Yao et al., ICLR 2023, arXiv 2210.03629.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Unpack
 
 from langgraph.runtime import Runtime
 
 from ...modules.reader.evidence import render_evidence
 from ...modules.reader.multistep_prompts import OBSERVATION, Observed, parse_action, react_messages
-from ...modules.tools.tool import Tool
 from ..rag.graph import GraphOptions, RagGraph
 from ..threads.context import RunContext
 from ..threads.state import RagState
@@ -43,11 +41,11 @@ def build_react(**options: Unpack[GraphOptions]) -> RagGraph:
 async def act(state: RagState, runtime: Runtime[RunContext]) -> dict[str, object]:
     """Think and act on the earlier rounds and their results; a reply without an action ends the rounds."""
     services = runtime.context.services
-    messages = react_messages(state["query"], _observed(state), services.prompts, tools=_described(services.tools))
-    names = [tool.name for tool in services.tools]
+    tools = {tool.name: tool.description for tool in services.tools}
+    messages = react_messages(state["query"], _observed(state), services.prompts, tools=tools)
 
     def read(reply: str) -> Written:
-        action = parse_action(reply, names)
+        action = parse_action(reply, list(tools))
         return Written(text=action.thought, next_query=action.query, next_tool=action.tool)
 
     return await write_step(state, runtime, node="act", messages=messages, read=read, stop=(OBSERVATION,))
@@ -63,10 +61,6 @@ async def use_tool(state: RagState, runtime: Runtime[RunContext]) -> dict[str, o
     tool = next(each for each in runtime.context.services.tools if each.name == newest["next_tool"])
     results = await tool.use(newest["next_query"])
     return add_round(state, runtime, results, node="use_tool", query=newest["next_query"], tool=tool.name)
-
-
-def _described(tools: Iterable[Tool]) -> dict[str, str]:
-    return {tool.name: tool.description for tool in tools}
 
 
 def _observed(state: RagState) -> list[Observed]:

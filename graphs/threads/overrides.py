@@ -101,14 +101,11 @@ def _searching(retriever: object, search: Mapping[str, object]) -> Retriever:
     changes = dict(search)
     if (model := changes.pop("rerank", None)) is not None:
         known = retriever.ranker_params or {} if retriever.ranker_type == "model" else {}
-        changes |= {"ranker_type": "model", "ranker_params": {**known, "model": _address(model)}}
+        model = Address(model) if isinstance(model, str) else model
+        changes |= {"ranker_type": "model", "ranker_params": {**known, "model": model}}
     changed = retriever.model_copy(update=changes)
     changed.check_args()
     return changed
-
-
-def _address(model: object) -> object:
-    return Address(model) if isinstance(model, str) else model
 
 
 def _text(value: object) -> str:

@@ -57,7 +57,7 @@ class TranscriptWriter:
         self._lock = threading.Lock()
         self._waiting: list[_Taken] = []
         self._writing: Future[None] | None = None
-        self._packed = functools.lru_cache(_TEXTS_REMEMBERED)(self._pack)
+        self._packed = functools.lru_cache(_TEXTS_REMEMBERED)(lambda text: packed(self._starred(text)))
 
     async def open(self) -> None:
         """Open the place, so that an unusable one is reported before the first call.
@@ -167,9 +167,6 @@ class TranscriptWriter:
 
     def _starred(self, text: str) -> str:
         return without_secrets(starred(text, self._secrets)) if text else text
-
-    def _pack(self, text: str) -> tuple[bytes, bytes]:
-        return packed(self._starred(text))
 
 
 @dataclass(frozen=True, kw_only=True)

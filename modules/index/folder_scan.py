@@ -175,7 +175,8 @@ def scan_files(
         if not entry.is_folder and entry.path.suffix.lower() not in suffixes:
             ignored += 1
         elif reason := entry.reason or _name_problem(source):
-            skipped.append(SkippedFile(source=_shown(source), reason=reason))
+            shown = source.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            skipped.append(SkippedFile(source=shown, reason=reason))
         else:
             files.append(SourceFile(path=entry.path, source=source))
     if ignored:
@@ -274,10 +275,6 @@ def _name_problem(source: str) -> str:
     except UnicodeEncodeError:
         return "its name is not UTF-8; rename it"
     return ""
-
-
-def _shown(source: str) -> str:
-    return source.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _wanted_suffixes(file_type_wanted: Sequence[str] | None) -> frozenset[str]:

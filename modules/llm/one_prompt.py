@@ -34,7 +34,8 @@ def one_prompt(messages: Sequence[Message]) -> str:
     <BLANKLINE>
     Assistant:
     """
-    turns = [_rendered(role, _LIKE_A_LABEL.sub(_INDENT, text)) for role, text in messages]
+    texts = [(role, _LIKE_A_LABEL.sub(_INDENT, text)) for role, text in messages]
+    turns = [f"{_LABELS[role]}: {text}" if role in _LABELS else text for role, text in texts]
     return _GAP.join([*turns, f"{_LABELS['assistant']}:"])
 
 
@@ -50,7 +51,3 @@ def messages_of(prompt: str) -> list[Message]:
     if said and said[-1] == ("assistant", ""):
         said.pop()
     return [("system", head), *said] if head else said
-
-
-def _rendered(role: str, text: str) -> str:
-    return f"{_LABELS[role]}: {text}" if role in _LABELS else text
