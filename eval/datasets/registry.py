@@ -52,61 +52,50 @@ class DatasetFormat:
     """Whether one path holds several splits, or domains."""
 
 
-def _one_file(load: Callable[[Path], Dataset]) -> Loader:
-    return lambda path, options: load(path)
-
-
-def _own(path: Path, options: ReadingOptions) -> Dataset:
-    return load_own_questions(path, columns=options.columns, folder=options.folder)
+def _by_path(load: Callable[[Path], Dataset], *, licence: str, homepage: str, download: str = "") -> DatasetFormat:
+    """Return a format whose loader takes the path alone."""
+    return DatasetFormat(load=lambda path, _: load(path), licence=licence, homepage=homepage, download=download)
 
 
 OWN_QUESTIONS = "questions"
 """The format of question files of one's own."""
 
 DATASETS: Mapping[str, DatasetFormat] = {
-    OWN_QUESTIONS: DatasetFormat(load=_own, licence="Your own.", homepage='README, "Your own questions"'),
-    "hotpotqa": DatasetFormat(
-        load=_one_file(load_hotpotqa),
+    OWN_QUESTIONS: DatasetFormat(
+        load=lambda path, options: load_own_questions(path, columns=options.columns, folder=options.folder),
+        licence="Your own.",
+        homepage='README, "Your own questions"',
+    ),
+    "hotpotqa": _by_path(
+        load_hotpotqa,
         licence="CC BY-SA 4.0",
         homepage="https://hotpotqa.github.io",
         download="https://curtis.ml.cmu.edu/datasets/hotpot/hotpot_dev_distractor_v1.json",
     ),
-    "2wiki": DatasetFormat(
-        load=_one_file(load_2wiki),
+    "2wiki": _by_path(
+        load_2wiki,
         licence="Apache-2.0",
         homepage="https://github.com/Alab-NII/2wikimultihop",
         download="https://www.dropbox.com/s/ms2m13252h6xubs/data_ids_april7.zip?dl=1",
     ),
-    "musique": DatasetFormat(
-        load=_one_file(load_musique),
-        licence="CC BY 4.0",
-        homepage="https://github.com/StonyBrookNLP/musique",
-    ),
+    "musique": _by_path(load_musique, licence="CC BY 4.0", homepage="https://github.com/StonyBrookNLP/musique"),
     "beir": DatasetFormat(
         load=lambda path, options: load_beir(path, split=options.split),
         has_splits=True,
         licence="Each set has its own; the page names them.",
         homepage="https://github.com/beir-cellar/beir",
     ),
-    "flashrag": DatasetFormat(
-        load=_one_file(load_flashrag),
+    "flashrag": _by_path(
+        load_flashrag,
         licence="CC BY-SA 4.0 for the collection; each set has its own besides.",
         homepage="https://huggingface.co/datasets/RUC-NLPIR/FlashRAG_datasets",
     ),
-    "standards": DatasetFormat(
-        load=_one_file(load_standards),
-        licence="Apache-2.0",
-        homepage="data/standards_qa.jsonl in judgetree's own source",
+    "standards": _by_path(
+        load_standards, licence="Apache-2.0", homepage="data/standards_qa.jsonl in judgetree's own source"
     ),
-    "cast": DatasetFormat(
-        load=_one_file(load_cast),
-        licence="MIT",
-        homepage="https://github.com/daltonj/treccastweb",
-    ),
-    "canard": DatasetFormat(
-        load=_one_file(load_canard),
-        licence="CC BY-SA 4.0",
-        homepage="https://sites.google.com/view/qanta/projects/canard",
+    "cast": _by_path(load_cast, licence="MIT", homepage="https://github.com/daltonj/treccastweb"),
+    "canard": _by_path(
+        load_canard, licence="CC BY-SA 4.0", homepage="https://sites.google.com/view/qanta/projects/canard"
     ),
     "mtrag": DatasetFormat(
         load=lambda path, options: load_mtrag(path, domain=options.split),
@@ -114,14 +103,14 @@ DATASETS: Mapping[str, DatasetFormat] = {
         licence="Its README names none; see the repository, and for its corpora those of ClapNQ and FiQA.",
         homepage="https://github.com/IBM/mt-rag-benchmark",
     ),
-    "quac": DatasetFormat(
-        load=_one_file(load_quac),
+    "quac": _by_path(
+        load_quac,
         licence="CC BY-SA 4.0",
         homepage="https://quac.ai",
         download="https://s3.amazonaws.com/my89public/quac/val_v0.2.json",
     ),
-    "dialogues": DatasetFormat(
-        load=_one_file(load_dialogue_questions),
+    "dialogues": _by_path(
+        load_dialogue_questions,
         licence="Apache-2.0",
         homepage="data/standards_dialogues.jsonl in judgetree's own source",
     ),
@@ -195,7 +184,8 @@ def load_own(spec: str, options: ReadingOptions) -> Dataset:
     given = {"path": Path(path).expanduser()} if path else {}
     loaded = made(part, **given, split=options.split, folder=options.folder)
     if not isinstance(loaded, Dataset):
-        loaded = replace(questions_in(loaded, name=part.name, folder=options.folder), name=_short_name(part.name))
+        short_name = part.name.rpartition(":")[2].partition("(")[0]
+        loaded = replace(questions_in(loaded, name=part.name, folder=options.folder), name=short_name)
     for what, keys in (
         ("questions", [question.id for question in loaded.questions]),
         ("documents", [document.key for document in loaded.documents]),
@@ -233,10 +223,6 @@ def _own_part(spec: str) -> tuple[Part, str]:
         if isinstance(error.__cause__, ModuleNotFoundError):  # or a wrong name of a format
             raise _unknown(spec, f" ({error.__cause__})") from error
         raise
-
-
-def _short_name(name: str) -> str:
-    return name.rpartition(":")[2].partition("(")[0]
 
 
 def _unknown(spec: str, reason: str = "") -> SettingsError:
