@@ -107,6 +107,7 @@ class Listeners:
 
     def __init__(self, *, on_text: TextListener | None = None, on_thinking: TextListener | None = None) -> None:
         """Listen to the answer, the thinking, or both; None for a text without a listener."""
+        self.given: TextListeners = {"on_text": on_text, "on_thinking": on_thinking}
         self._text = _Channel(on_text)
         self._thinking = _Channel(on_thinking)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import partial
+from typing import Unpack
 
 from ..errors import ModelCallError
 from .completion import Completion
-from .growing_text import Listeners
+from .growing_text import Listeners, TextListeners
 from .journal import CallSlot
 from .kept import KeptCall
-from .messages import CallOptions, Message
+from .messages import PLAIN_TEXT, CallOptions, Message, call_key
 from .record import INTERRUPTED, CallRecord
 from .tokens import message_tokens, text_tokens
 from .usage import CallMeter
@@ -19,62 +21,74 @@ LIKELY_COMPLETION_TOKENS = 256
 """Expected tokens of a reply of unknown length."""
 
 
-async def complete_journaled(
-    call: Callable[[CallMeter], Awaitable[Completion]],
-    messages: Sequence[Message],
-    options: CallOptions,
-    *,
-    model: str,
-    request: bytes,
-    meter: CallMeter,
-    listeners: Listeners,
-) -> Completion:
-    """Return the journal's reply to a call, at no cost, or make the call once and journal its reply.
+class JournaledLLM(ABC):
+    """A chat model whose calls are noted before they are made, and whose replies are saved before they are used."""
 
-    The meter gets the record of the call from when it was made, and the records of interrupted tries. Tokens that the
-    endpoint does not report are estimated, and marked as estimates.
+    @property
+    @abstractmethod
+    def model(self) -> str:
+        """Name of the model in fingerprints and records."""
 
-    Args:
-        call: Makes the call, with its retries. Its meter is for this call alone, is already reserved, and has
-            ``about_to_send`` to be awaited before the first request.
-        messages: The prompt, for estimates.
-        options: Options of the call, for estimates.
-        model: Name of the model.
-        request: ``call_key`` of the call.
-        meter: Meter of the node that makes the call.
-        listeners: Receive a reply from the journal; ``call`` serves them for a reply of its own.
+    @property
+    @abstractmethod
+    def endpoint(self) -> str:
+        """Name of its endpoint in caches, without user, password or key."""
 
-    Raises:
-        BudgetSpent: The tree may make no more calls; none was made.
-        ModelCallError: The endpoint failed after the last attempt, or refused the call.
-        SettingsError: The journal cannot be written; no call was made.
-    """
-    slot = meter.claim(request)
-    if slot is not None:
-        meter.records.extend(slot.call.interrupted)
-        if (kept := slot.call.kept) is not None:  # counted in the tree's budget since the run began
-            meter.records.append(kept.record)
-            completion = kept.completion
-            meter.transcribe(messages, options, completion)
-            listeners.settle(text=completion.text, thinking=completion.thinking)
-            return completion
-    meter.reserve()
-    begin = None if slot is None else partial(_begin, slot, messages, options, model, meter)
-    own = CallMeter(node=meter.node, chunk_id=meter.chunk_id, begin=begin)
-    try:
-        completion = await call(own)
-    except ModelCallError:
+    @abstractmethod
+    async def _call(
+        self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
+    ) -> Completion:
+        """Make a call, with its retries.
+
+        ``meter`` is for this call alone, is already reserved, and has ``about_to_send`` to be awaited before the first
+        request.
+        """
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        meter: CallMeter,
+        options: CallOptions = PLAIN_TEXT,
+        **listeners: Unpack[TextListeners],
+    ) -> Completion:
+        """Return the journal's reply to a call, at no cost, or make the call once and journal its reply.
+
+        Arguments as for ``ChatLLM.complete``. The meter gets the record of the call from when it was made, and the
+        records of interrupted tries. Tokens that the endpoint does not report are estimated, and marked as estimates.
+
+        Raises:
+            BudgetSpent: The tree may make no more calls; none was made.
+            ModelCallError: The endpoint failed after the last attempt, or refused the call.
+            SettingsError: The journal cannot be written; no call was made.
+        """
+        receivers = Listeners(**listeners)
+        slot = meter.claim(call_key(self.endpoint, self.model, messages, options))
         if slot is not None:
-            await slot.calls.journal.drop(slot.key)
-        meter.records.extend(own.records)
-        meter.transcribe(messages, options, None)
-        raise
-    record = _counted(own.records[-1], messages, completion)
-    if slot is not None:
-        await slot.calls.journal.keep(slot.key, KeptCall(completion=completion, record=record))
-    meter.records.append(record)
-    meter.transcribe(messages, options, completion)
-    return completion
+            meter.records.extend(slot.call.interrupted)
+            if (kept := slot.call.kept) is not None:  # counted in the tree's budget since the run began
+                meter.records.append(kept.record)
+                completion = kept.completion
+                meter.transcribe(messages, options, completion)
+                receivers.settle(text=completion.text, thinking=completion.thinking)
+                return completion
+        meter.reserve()
+        begin = None if slot is None else partial(_begin, slot, messages, options, self.model, meter)
+        own = CallMeter(node=meter.node, chunk_id=meter.chunk_id, begin=begin)
+        try:
+            completion = await self._call(messages, own, options, receivers)
+        except ModelCallError:
+            if slot is not None:
+                await slot.calls.journal.drop(slot.key)
+            meter.records.extend(own.records)
+            meter.transcribe(messages, options, None)
+            raise
+        record = _counted(own.records[-1], messages, completion)
+        if slot is not None:
+            await slot.calls.journal.keep(slot.key, KeptCall(completion=completion, record=record))
+        meter.records.append(record)
+        meter.transcribe(messages, options, completion)
+        return completion
 
 
 async def _begin(

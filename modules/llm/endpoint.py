@@ -22,8 +22,8 @@ from pydantic import SecretStr
 from ..addresses import OPENAI_BASE_URL, Address, endpoint_name
 from ..calls.completion import Completion, ReplyTooLong, StreamedMessage, TokenLogprob, completion_of, refuse_too_long
 from ..calls.growing_text import Listeners, TextListener
-from ..calls.journaled import complete_journaled
-from ..calls.messages import PLAIN_TEXT, CallOptions, JsonFormat, Message, call_key
+from ..calls.journaled import JournaledLLM
+from ..calls.messages import PLAIN_TEXT, CallOptions, JsonFormat, Message
 from ..calls.usage import CallMeter
 from ..errors import ModelCallError
 from .attempts import Attempts, EndpointFailure, endpoint_failure, redacted_line, retry_after_s, spread_s
@@ -107,8 +107,12 @@ class _Request:
     is_streamed: bool
 
 
-class EndpointLLM:
-    """A chat model behind an OpenAI-compatible endpoint, with judgetree's retries around every call."""
+class EndpointLLM(JournaledLLM):
+    """A chat model behind an OpenAI-compatible endpoint, with judgetree's retries around every call.
+
+    ``complete`` is as ``ChatLLM`` says, and journaled. An empty answer counts as a failed attempt, unless
+    ``top_logprobs`` are requested or it begins with a stop text.
+    """
 
     def __init__(
         self,
@@ -175,31 +179,7 @@ class EndpointLLM:
             else ""
         )
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
-    ) -> Completion:
-        """Return the journal's reply to the call, or make the call, as ``ChatLLM.complete`` says.
-
-        An empty answer counts as a failed attempt, unless ``top_logprobs`` are requested or it begins with a stop text.
-        """
-        listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
-        return await complete_journaled(
-            lambda own: self._attempt_all(messages, own, options, listeners),
-            messages,
-            options,
-            model=self.model,
-            request=call_key(self.endpoint, self.model, messages, options),
-            meter=meter,
-            listeners=listeners,
-        )
-
-    async def _attempt_all(
+    async def _call(
         self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
     ) -> Completion:
         base_url = self.base_url
@@ -218,7 +198,7 @@ class EndpointLLM:
                     started = started or time.perf_counter()
                     await meter.about_to_send()
                     async with asyncio.timeout(self._chat.call_timeout_s):
-                        message = await self._call(request, listeners)
+                        message = await self._reply(request, listeners)
                     if message.usage_metadata is not None:
                         correct(message.usage_metadata["total_tokens"])
                 used = add_usage(used, message.usage_metadata)
@@ -273,7 +253,7 @@ class EndpointLLM:
             error=error[:300],
         )
 
-    async def _call(self, request: _Request, listeners: Listeners) -> AIMessage:
+    async def _reply(self, request: _Request, listeners: Listeners) -> AIMessage:
         async def send(stop: tuple[str, ...]) -> AIMessage:
             return await self._send(
                 request, {**request.params, "stop": list(stop)} if stop else request.params, listeners

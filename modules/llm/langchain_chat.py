@@ -11,9 +11,9 @@ from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
 from ..calls.completion import Completion, StreamedMessage, completion_of, refuse_too_long
-from ..calls.growing_text import Listeners, TextListener
-from ..calls.journaled import complete_journaled
-from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
+from ..calls.growing_text import Listeners
+from ..calls.journaled import JournaledLLM
+from ..calls.messages import CallOptions, Message
 from ..calls.usage import CallMeter
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
 from ..parts import digest_of_fields
@@ -35,12 +35,13 @@ _UNSUPPORTED = (ValueError, TypeError, NotImplementedError)
 """Errors of models that take no stop texts."""
 
 
-class LangChainChat:
+class LangChainChat(JournaledLLM):
     """A model of LangChain, for chats or texts, which keeps its own temperature, retries and time-outs.
 
-    Its calls are journaled, metered and counted like any other; tokens that it does not report are estimated. Of a
-    call's options it gets ``stop``, and ``max_tokens`` and ``top_logprobs`` where it has fields of these names. JSON is
-    asked for in the prompt alone.
+    Its calls are journaled, metered and counted like any other, each as one attempt of ours; tokens that it does not
+    report are estimated. Of a call's options it gets ``stop``, and ``max_tokens`` and ``top_logprobs`` where it has
+    fields of these names. JSON is asked for in the prompt alone. An empty answer is an error, unless ``top_logprobs``
+    are requested; options that say whether to think are a ``SettingsError``.
     """
 
     def __init__(self, chat: LangChainModel, *, version: str = "", gate: CallGate | None = None) -> None:
@@ -50,7 +51,7 @@ class LangChainChat:
         self._own_stops = TURN_STOPS if is_text else ()
         self._gate = gate or CallGate(_CALLS_AT_ONCE)
         self._taken = _field_names(chat)
-        self.model = _name_of(chat)
+        self._name = _name_of(chat)
         self._stop_texts = StopTexts(f"Model {self.model!r} ({type(chat).__name__})", refusals=_UNSUPPORTED)
         self.temperature = float(getattr(chat, "temperature", None) or 0.0)
         kind = type(chat)
@@ -58,6 +59,11 @@ class LangChainChat:
         digest = digest_of_fields(chat, besides=base)
         self.fields = " ".join(filter(None, (f"{kind.__module__}.{kind.__qualname__}", digest, version)))
         """Class, digest of the settings and version, for fingerprints."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model at its provider, else of its class."""
+        return self._name
 
     @property
     def endpoint(self) -> str:
@@ -72,44 +78,17 @@ class LangChainChat:
             f"is made, such as ChatAnthropic(thinking=…). {LEAVE_OUT_THINKING}"
         )
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
+    async def _call(
+        self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
     ) -> Completion:
-        """Return the journal's reply to the call, or make the call, as ``ChatLLM.complete`` says; one attempt of ours.
-
-        An empty answer is an error, unless ``top_logprobs`` are requested.
-
-        Raises:
-            SettingsError: The options say whether to think.
-        """
         if options.thinking is not None:
             raise SettingsError(self.why_no_thinking)
-        listeners = Listeners(on_text=on_text, on_thinking=on_thinking)
-        return await complete_journaled(
-            lambda own: self._call(list(messages), own, options, listeners),
-            messages,
-            options,
-            model=self.model,
-            request=call_key(self.endpoint, self.model, messages, options),
-            meter=meter,
-            listeners=listeners,
-        )
-
-    async def _call(
-        self, messages: list[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
-    ) -> Completion:
         async with self._gate:
             started = time.perf_counter()
             await meter.about_to_send()
             try:
                 stop = (*self._own_stops, *options.stop)
-                message = await self._message(messages, self._params(options), listeners, stop)
+                message = await self._message(list(messages), self._params(options), listeners, stop)
                 completion = completion_of(message, stop)
                 is_empty = not completion.text and not completion_of(message).text
                 if is_empty and options.top_logprobs is None:

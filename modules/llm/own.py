@@ -9,9 +9,9 @@ from dataclasses import replace
 from langchain_core.language_models import BaseChatModel, BaseLLM
 
 from ..calls.completion import Completion
-from ..calls.growing_text import Listeners, TextListener
-from ..calls.journaled import complete_journaled
-from ..calls.messages import PLAIN_TEXT, CallOptions, Message, call_key
+from ..calls.growing_text import Listeners
+from ..calls.journaled import JournaledLLM
+from ..calls.messages import CallOptions, Message
 from ..calls.record import CallRecord
 from ..calls.usage import CallMeter
 from ..errors import JudgetreeError, ModelCallError, NoFailure, SettingsError
@@ -28,8 +28,8 @@ _COUNTED = ("prompt_tokens", "completion_tokens", "seconds", "attempts")
 _SCHEMES = ("openai", "dashscope", "local", "completion", "http", "https")
 
 
-class OwnLLM(ChatWrapper):
-    """A chat model of one's own, whose calls are journaled, so that none is paid twice after a kill."""
+class OwnLLM(ChatWrapper, JournaledLLM):
+    """A chat model of one's own, whose calls are journaled: none is paid twice after a kill."""
 
     def __init__(self, inner: ChatLLM, part: Part, gate: CallGate) -> None:
         """``part`` has its name and the digest of its source, ``gate`` caps its simultaneous calls."""
@@ -51,49 +51,27 @@ class OwnLLM(ChatWrapper):
         fingerprint = getattr(self._inner, "fingerprint", None)
         return lasting_text(fingerprint()) if callable(fingerprint) else ""
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        meter: CallMeter,
-        options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
+    async def _call(
+        self, messages: Sequence[Message], meter: CallMeter, options: CallOptions, listeners: Listeners
     ) -> Completion:
-        """Return the journal's reply to the call, or make the call, as ``ChatLLM.complete`` says."""
-
-        async def call(own: CallMeter) -> Completion:
-            async with self._gate:
-                await own.about_to_send()
-                noted = CallMeter(node=own.node, chunk_id=own.chunk_id)
-                started, failed = time.perf_counter(), ""
-                try:
-                    with surviving_exit(self._part):
-                        return _checked(
-                            await self._inner.complete(
-                                messages, meter=noted, options=options, on_text=on_text, on_thinking=on_thinking
-                            )
-                        )
-                except Exception as error:
-                    failed = str(error)
-                    if isinstance(error, NoFailure | JudgetreeError):
-                        raise
-                    failed = f"Model {self._part.name!r} failed: {type(error).__name__}: {error}"
-                    raise ModelCallError(failed) from error
-                finally:
-                    if not noted.records:
-                        noted.record(kind="chat", model=self.model, started=started, error=failed[:300])
-                    own.records.append(_as_one(noted.records))
-
-        return await complete_journaled(
-            call,
-            messages,
-            options,
-            model=self.model,
-            request=call_key(self.endpoint, self.model, messages, options),
-            meter=meter,
-            listeners=Listeners(on_text=on_text, on_thinking=on_thinking),
-        )
+        async with self._gate:
+            await meter.about_to_send()
+            noted = CallMeter(node=meter.node, chunk_id=meter.chunk_id)
+            started, failed = time.perf_counter(), ""
+            try:
+                with surviving_exit(self._part):
+                    given = await self._inner.complete(messages, meter=noted, options=options, **listeners.given)
+                    return _checked(given)
+            except Exception as error:
+                failed = str(error)
+                if isinstance(error, NoFailure | JudgetreeError):
+                    raise
+                failed = f"Model {self._part.name!r} failed: {type(error).__name__}: {error}"
+                raise ModelCallError(failed) from error
+            finally:
+                if not noted.records:
+                    noted.record(kind="chat", model=self.model, started=started, error=failed[:300])
+                meter.records.append(_as_one(noted.records))
 
 
 def _checked(completion: object) -> Completion:

@@ -13,10 +13,8 @@ import pytest
 
 from judgetree.modules.calls.call_files import PostgresCallFile, SqliteCallFile
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.growing_text import Listeners
 from judgetree.modules.calls.journal import BOOKED_TO, JOURNAL_TABLES, CallJournal, ThreadCalls, thread_calls
-from judgetree.modules.calls.journaled import complete_journaled
-from judgetree.modules.calls.messages import PLAIN_TEXT
+from judgetree.modules.calls.journaled import JournaledLLM
 from judgetree.modules.calls.record import INTERRUPTED
 from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, SettingsError
@@ -48,14 +46,16 @@ def in_a_life(opened: Opener, work: Callable[[CallJournal], Awaitable[T]]) -> T:
     return asyncio.run(life())
 
 
-class Model:
+class Model(JournaledLLM):
     """Says which of its calls a reply is; may fail, or be cut off by the end of its process."""
+
+    model = endpoint = "m"
 
     def __init__(self, failure: BaseException | None = None) -> None:
         self.calls = 0
         self._failure = failure
 
-    async def __call__(self, meter: CallMeter) -> Completion:
+    async def _call(self, messages: object, meter: CallMeter, *_: object) -> Completion:
         await meter.about_to_send()
         self.calls += 1
         if self._failure is not None:
@@ -64,12 +64,8 @@ class Model:
         return Completion(text=f"{id(self)}-{self.calls}", thinking="", finish_reason="stop")
 
 
-async def ask(model: Model, meter: CallMeter, request: bytes = b"r") -> str:
-    messages = [("user", "What is the flash point?")]
-    completion = await complete_journaled(
-        model, messages, PLAIN_TEXT, model="m", request=request, meter=meter, listeners=Listeners()
-    )
-    return completion.text
+async def ask(model: Model, meter: CallMeter, asked: str = "What is the flash point?") -> str:
+    return (await model.complete([("user", asked)], meter=meter)).text
 
 
 async def calls_of(journal: CallJournal, thread_id: str = "t") -> ThreadCalls:
@@ -83,12 +79,12 @@ def test_same_calls_of_the_same_thread_are_answered_in_their_order(reopened: Ope
 
     async def first(journal: CallJournal) -> list[str]:
         meter = CallMeter(node="judge", chunk_id="c", calls=await calls_of(journal))
-        return [await ask(model, meter), await ask(model, meter), await ask(model, meter, b"other")]
+        return [await ask(model, meter), await ask(model, meter), await ask(model, meter, "How hot?")]
 
     async def second(journal: CallJournal) -> list[str]:
         budget = CallBudget(limit=0)
         meter = CallMeter(node="judge", chunk_id="c", budget=budget, calls=await calls_of(journal))
-        said = [await ask(later, meter, b"other"), await ask(later, meter), await ask(later, meter)]
+        said = [await ask(later, meter, "How hot?"), await ask(later, meter), await ask(later, meter)]
         assert [record["prompt_tokens"] for record in meter.records] == [7, 7, 7]
         with pytest.raises(BudgetSpent):
             await ask(later, meter)
@@ -100,17 +96,21 @@ def test_same_calls_of_the_same_thread_are_answered_in_their_order(reopened: Ope
 
 
 @pytest.mark.parametrize(
-    "change", [{"node": "generate"}, {"chunk_id": "d"}, {"thread": "below"}, {"root": "u"}, {"request": b"other"}]
+    "change", [{"node": "generate"}, {"chunk_id": "d"}, {"thread": "below"}, {"root": "u"}, {"asked": "How hot?"}]
 )
-def test_any_other_call_is_made(reopened: Opener, change: dict[str, str | bytes]) -> None:
+def test_any_other_call_is_made(reopened: Opener, change: dict[str, str]) -> None:
     model = Model()
 
-    async def one(journal: CallJournal, **other: str | bytes) -> None:
-        calls = await calls_of(journal, str(other.get("root", "t")))
-        calls = calls.of_thread(str(other["thread"])) if "thread" in other else calls
-        node, chunk_id = str(other.get("node", "judge")), str(other.get("chunk_id", "c"))
-        request = bytes(other.get("request", b"r"))  # type: ignore[arg-type]
-        await ask(model, CallMeter(node=node, chunk_id=chunk_id, calls=calls), request)
+    async def one(
+        journal: CallJournal,
+        root: str = "t",
+        thread: str = "t",
+        node: str = "judge",
+        chunk_id: str = "c",
+        asked: str = "",
+    ) -> None:
+        calls = (await calls_of(journal, root)).of_thread(thread)
+        await ask(model, CallMeter(node=node, chunk_id=chunk_id, calls=calls), asked)
 
     in_a_life(reopened, one)
     in_a_life(reopened, lambda journal: one(journal, **change))
