@@ -1,4 +1,4 @@
-"""Tools by name, import path or object."""
+"""Tools by name, import path or object, and the search on the web as one."""
 
 from __future__ import annotations
 
@@ -6,18 +6,40 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from langchain_core.documents import Document
 from langchain_core.tools import BaseTool
 
 from ..errors import SettingsError
 from ..parts import Part, check_name, made, part_of, source_of
 from ..reader.multistep_prompts import FINISH_WORDS, SEARCH_WORDS
-from ..retriever.web import SearxngSearch
+from ..retriever.web import SearxngSearch, WebSearch
 from ..settings import Settings
 from .calculator import calculator
 from .tool import LangChainTool, Tool
-from .web import WebTool
 
+_PAGES = 3
+"""Passages that a search on the web returns."""
 _NAME = re.compile(r"[^\W\d][\w-]{0,63}")
+
+
+class WebTool:
+    """A search on the web, whose results are passages with their addresses."""
+
+    name = "web"
+    description = "searches the web for a query that is understood by itself"
+    version = "web"
+
+    def __init__(self, search: WebSearch) -> None:
+        """Search by ``search``."""
+        self._search = search
+
+    async def use(self, given: str) -> list[Document]:
+        """Return the best passages for a query.
+
+        Raises:
+            SettingsError: The engine cannot be used.
+        """
+        return await self._search.search(given, limit=_PAGES)
 
 
 def _web(settings: Settings) -> Tool:
