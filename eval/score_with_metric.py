@@ -74,12 +74,6 @@ def score(
             endpoint=model.endpoint if model else "",
             settings=settings,
         )
-        work = RunScorer(
-            store,
-            spending=spending,
-            concurrency=options.concurrency,
-            retry_failed=options.retry_failed,
-            on_progress=on_progress,
-        )
+        work = RunScorer(store=store, options=options, spending=spending, on_progress=on_progress)
         samples = samples_of(loaded, [method], systems=options.systems, limit=options.limit)
         return background_loop().run(work.run(samples))

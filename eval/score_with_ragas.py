@@ -74,13 +74,7 @@ def score_run(
         llm, embedder = StructuredLLM(model.llm), create_embeddings(_embeddings_of(settings, run), settings)
         evidence = EvidenceReader(run.trees, "sub-answers" if options.with_sub_answers else "chunks")
         methods = [_RagasMethod(metric, model, llm, embedder, evidence) for metric in options.metrics]
-        work = RunScorer(
-            store,
-            spending=spending,
-            concurrency=options.concurrency,
-            retry_failed=options.retry_failed,
-            on_progress=on_progress,
-        )
+        work = RunScorer(store=store, options=options, spending=spending, on_progress=on_progress)
         samples = samples_of(run, methods, systems=options.systems, limit=options.limit)
         return background_loop().run(work.run(samples))
 

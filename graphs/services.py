@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TypedDict
 
 from langchain_core.tools import BaseTool
@@ -34,49 +35,33 @@ from .threads.overrides import Overrides, overridden
 from .threads.recording import Recording
 
 
+@dataclass(eq=False, kw_only=True)
 class SessionServices:
-    """The services that a session's arguments describe; its coroutines run on judgetree's own loop."""
+    """The services that the arguments of ``RagSession`` describe; its coroutines run on judgetree's own loop."""
 
-    def __init__(  # noqa: PLR0913 - the arguments of RagSession
-        self,
-        collection: str,
-        *,
-        system: System,
-        topk: int,
-        search_type: str,
-        retriever: str | object | None,
-        judge: str | object,
-        policy: Policy,
-        stop: Stop,
-        llm: ChatLLM | LangChainModel | None,
-        strategy: AnswerStrategy,
-        prompts: Prompts,
-        tools: Sequence[str | BaseTool],
-        limits: Limits | None,
-        context: RagContext | None,
-        settings: Settings,
-        on_progress: Callable[[int, int, str], None] | None,
-    ) -> None:
-        """Keep the arguments, which ``RagSession`` explains."""
-        self._collection = collection
-        self._system = system
-        self._topk = topk
-        self._search_type = search_type
-        self._retriever = retriever
-        self._judge = judge
-        self._policy = policy
-        self._stop = stop
-        self._llm: ChatLLM | None = None if llm is None else as_chat_llm(llm)
-        self._strategy: AnswerStrategy = strategy
-        self._prompts = prompts
-        self._tools = tools
-        self._limits = limits or Limits()
-        self._settings = settings
-        self._on_progress = on_progress
-        self._given = self._opened = context
+    collection: str
+    system: System
+    topk: int
+    search_type: str
+    retriever: str | object | None
+    judge: str | object
+    policy: Policy
+    stop: Stop
+    llm: ChatLLM | LangChainModel | None
+    strategy: AnswerStrategy
+    prompts: Prompts
+    tools: Sequence[str | BaseTool]
+    limits: Limits | None
+    context: RagContext | None
+    settings: Settings
+    on_progress: Callable[[int, int, str], None] | None
+
+    def __post_init__(self) -> None:
+        self._llm = None if self.llm is None else as_chat_llm(self.llm)
+        self._opened = self.context
         self._resources = ExitStack()
         self._opening = asyncio.Lock()
-        self._gate = CallGate(settings.max_concurrency)
+        self._gate = CallGate(self.settings.max_concurrency)
         self._llms: dict[str | int, ChatLLM] = {}
 
     async def open(self, overrides: Overrides | None = None) -> RagContext:
@@ -96,62 +81,62 @@ class SessionServices:
             return as_chat_llm(given)
         spec, key = given, Address(given).revealed()
         if key not in self._llms:
-            llm = await asyncio.to_thread(create_llm, spec, self._settings, self._gate, on_progress=self._on_progress)
+            llm = await asyncio.to_thread(create_llm, spec, self.settings, self._gate, on_progress=self.on_progress)
             self._llms[key] = self._tuned(llm)
         return self._llms[key]
 
     async def close(self) -> None:
         """Free the collection; ``open`` opens it again."""
-        self._opened = self._given
+        self._opened = self.context
         await asyncio.to_thread(self._resources.close)
 
     def _open(self) -> RagContext:
-        settings = self._settings
-        tools = create_tools(self._tools, settings)
+        settings = self.settings
+        tools = create_tools(self.tools, settings)
         retriever: ChunkRetriever | None = None
-        if self._system.retrieves:
+        if self.system.retrieves:
             retriever = self._open_retriever()  # a missing collection is reported before a model is downloaded
         if self._llm is not None:
             llm, reader = self._llm, tuned(self._llm, thinking=settings.thinking)
         else:
-            llm = create_llm(settings.llm_spec, settings, self._gate, on_progress=self._on_progress)
+            llm = create_llm(settings.llm_spec, settings, self._gate, on_progress=self.on_progress)
             reader = self._tuned(llm)
         return RagContext(
             reader=reader,
             retriever=retriever,
             judge=self._create_judge(llm),
-            limits=self._limits,
-            policy=self._policy,
-            stop=self._stop,
-            strategy=self._strategy,
-            prompts=self._prompts,
+            limits=self.limits or Limits(),
+            policy=self.policy,
+            stop=self.stop,
+            strategy=self.strategy,
+            prompts=self.prompts,
             tools=tools,
         )
 
     def _tuned(self, llm: ChatLLM) -> ChatLLM:
-        return tuned(llm, temperature=self._settings.temperature, thinking=self._settings.thinking)
+        return tuned(llm, temperature=self.settings.temperature, thinking=self.settings.thinking)
 
     def _open_retriever(self) -> ChunkRetriever:
-        if self._retriever is not None:
-            index = self._open_index() if needs_index(self._retriever) else None
-            return create_own_retriever(self._retriever, index=index, topk=self._topk, settings=self._settings)
-        retriever = Retriever(self._open_index(), topk=self._topk, search_type=self._search_type)
+        if self.retriever is not None:
+            index = self._open_index() if needs_index(self.retriever) else None
+            return create_own_retriever(self.retriever, index=index, topk=self.topk, settings=self.settings)
+        retriever = Retriever(self._open_index(), topk=self.topk, search_type=self.search_type)
         retriever.check_args()
         return retriever
 
     def _open_index(self) -> Index:
-        return self._resources.enter_context(open_index(self._collection, self._settings))
+        return self._resources.enter_context(open_index(self.collection, self.settings))
 
     def _create_judge(self, llm: ChatLLM) -> AnyJudge | None:
-        if not self._system.judges:
+        if not self.system.judges:
             return None
-        settings = self._settings
+        settings = self.settings
         spec: str = settings.judge_spec
         if spec != settings.llm_spec:
-            llm = create_llm(spec, settings, self._gate, on_progress=self._on_progress)
+            llm = create_llm(spec, settings, self._gate, on_progress=self.on_progress)
         elif self._llm is not None:
             spec = ""
-        return create_judge(self._judge, llm, spec=spec, settings=settings, prompts=self._prompts)
+        return create_judge(self.judge, llm, spec=spec, settings=settings, prompts=self.prompts)
 
 
 class SessionOptions(TypedDict, total=False):

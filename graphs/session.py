@@ -133,7 +133,7 @@ class RagSession:
         """The prompts of one's own, by name."""
         self.collection = collection
         self._services = SessionServices(
-            collection,
+            collection=collection,
             system=chosen,
             topk=topk,
             search_type=search_type,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
 
 from ...graphs.conversation.conversation import Conversation
 from ...graphs.conversation.turn.events import DoneEvent
@@ -15,6 +16,7 @@ from .turn_view import JsonTurn, ShownTurn
 from .words import open_turn_words
 
 
+@dataclass(eq=False, kw_only=True)
 class ChatSession:
     """One chat in one conversation.
 
@@ -22,20 +24,12 @@ class ChatSession:
     model only makes the exit status 1.
     """
 
-    def __init__(
-        self,
-        talk: Conversation,
-        commands: ChatCommands,
-        lines: TypedLines,
-        *,
-        new_view: Callable[[], JsonTurn | ShownTurn],
-    ) -> None:
-        """``new_view``: makes the view of a turn."""
-        self._talk = talk
-        self._commands = commands
-        self._lines = lines
-        self._new_view = new_view
-        self._has_failed = False
+    talk: Conversation
+    commands: ChatCommands
+    lines: TypedLines
+    new_view: Callable[[], JsonTurn | ShownTurn]
+    """Makes the view of a turn."""
+    _has_failed: bool = field(default=False, init=False)
 
     def run(self) -> int:
         """Read lines until the input ends or the user leaves; returns the exit status.
@@ -45,43 +39,43 @@ class ChatSession:
             KeyboardInterrupt: Ctrl-C, if the input is a pipe.
         """
         self._show_open_turn()
-        while (line := self._lines.next_line(self._commands.prompt() if self._lines.is_typed else "")) is not None:
+        while (line := self.lines.next_line(self.commands.prompt() if self.lines.is_typed else "")) is not None:
             try:
                 self._take(line)
             except Leave:
                 break
             except JudgetreeError as error:
-                if not self._lines.is_typed:
+                if not self.lines.is_typed:
                     raise
                 say(explain(error)[0], style="red")
-        return FAILED if self._has_failed and not self._lines.is_typed else OK
+        return FAILED if self._has_failed and not self.lines.is_typed else OK
 
     def _take(self, line: str) -> None:
         """Execute a line."""
         if line.startswith("/"):
-            question = self._commands.run(line)
+            question = self.commands.run(line)
         elif line.strip():
-            question = self._commands.question(line.strip())
+            question = self.commands.question(line.strip())
         else:
-            question = self._commands.open_question() if self._lines.is_typed else None
+            question = self.commands.open_question() if self.lines.is_typed else None
         if question is not None:
             self._ask(question)
 
     def _ask(self, question: Question) -> None:
-        view = self._new_view()
+        view = self.new_view()
         try:
             self._follow(question, view)
         except KeyboardInterrupt:
             view.stop()
             say("Stopped; finished work is kept.")
-            if not self._lines.is_typed:
+            if not self.lines.is_typed:
                 raise
         finally:
             view.stop()
         self._show_open_turn()
 
     def _follow(self, question: Question, view: JsonTurn | ShownTurn) -> None:
-        events = self._talk.stream(
+        events = self.talk.stream(
             question.query,
             parent_turn_id=question.parent_turn_id,
             regenerate=question.regenerate,
@@ -98,8 +92,8 @@ class ChatSession:
 
     def _show_open_turn(self) -> None:
         """Show an unfinished turn, if there is one, and how to resume it."""
-        waiting = self._talk.open_turn
+        waiting = self.talk.open_turn
         if waiting is None:
             return
-        how = "Enter or /resume continues" if self._lines.is_typed else "/resume continues"
+        how = "Enter or /resume continues" if self.lines.is_typed else "/resume continues"
         say(f"{open_turn_words(waiting)}\n{how} it; another question gives it up.", style="yellow")

@@ -159,7 +159,7 @@ def _lead(
     if lines.is_typed:
         say(f"Conversation {name}. /help lists the commands.", style="dim")
     try:
-        return ChatSession(talk, commands, lines, new_view=JsonTurn if as_json else ShownTurn).run()
+        return ChatSession(talk=talk, commands=commands, lines=lines, new_view=JsonTurn if as_json else ShownTurn).run()
     finally:
         if settings.checkpoint_url != "memory:" and talk.branches():
             say(f"come back: {command_to_return(name, options)}", style="dim")

@@ -16,6 +16,7 @@ from ...modules.llm.json_reply import ReplyProblem
 from ..datasets.questions import EvalQuestion
 from ..rows.store import RunRow
 from ..runs.limits import Spending
+from .models import ScoringOptions
 from .scores import NamedScorer, Score, ScorerT, ScoreStore, finished, row_key
 
 logger = logging.getLogger(__name__)
@@ -85,23 +86,16 @@ class ScoringSummary:
     """The limit that ended it, as "max_calls=100"; ``""`` if all samples are scored."""
 
 
+@dataclass(eq=False, kw_only=True)
 class RunScorer(Generic[ScorerT]):
     """Scores samples, several at once. Use it on judgetree's background loop."""
 
-    def __init__(
-        self,
-        store: ScoreStore[ScorerT],
-        *,
-        spending: Spending,
-        concurrency: int,
-        retry_failed: bool,
-        on_progress: Callable[[ScoringProgress], None] | None = None,
-    ) -> None:
-        self._store = store
-        self._spending = spending
-        self._concurrency = concurrency
-        self._retry_failed = retry_failed
-        self._on_progress = on_progress or (lambda progress: None)
+    store: ScoreStore[ScorerT]
+    options: ScoringOptions
+    spending: Spending
+    on_progress: Callable[[ScoringProgress], None] | None
+
+    def __post_init__(self) -> None:
         self._scores: list[Score[ScorerT]] = []
         self._total = self._failed = 0
 
@@ -112,7 +106,7 @@ class RunScorer(Generic[ScorerT]):
             UserError: An error that would fail every other sample too.
         """
         applicable = [each for each in samples if each.method.why_not(each.row, each.question) is None]
-        done = finished(self._store.read(), retry_failed=self._retry_failed)
+        done = finished(self.store.read(), retry_failed=self.options.retry_failed)
         due = [each for each in applicable if (row_key(each.row), each.method.scorer) not in done]
         self._total = len(due)
         self._report_progress()
@@ -126,12 +120,13 @@ class RunScorer(Generic[ScorerT]):
             calls=sum(score.calls for score in self._scores),
             cached_calls=sum(score.cached_calls for score in self._scores),
             tokens=sum(score.prompt_tokens + score.completion_tokens for score in self._scores),
-            cost=self._spending.cost,
-            stopped_by=self._spending.exhausted if len(self._scores) < self._total else "",
+            cost=self.spending.cost,
+            stopped_by=self.spending.exhausted if len(self._scores) < self._total else "",
         )
 
     def _report_progress(self) -> None:
-        self._on_progress(ScoringProgress(done=len(self._scores), total=self._total, failed=self._failed))
+        if self.on_progress is not None:
+            self.on_progress(ScoringProgress(done=len(self._scores), total=self._total, failed=self._failed))
 
     async def _work_through(self, samples: Iterator[Sample[ScorerT]]) -> None:
         async def worker() -> None:
@@ -140,14 +135,14 @@ class RunScorer(Generic[ScorerT]):
                     score = await self._score(sample)
                 except RunLimitReached:
                     return
-                self._store.append(score)
+                self.store.append(score)
                 self._scores.append(score)
                 self._failed += bool(score.problem)
                 self._report_progress()
 
         with ungrouped(UserError):
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._concurrency, self._total)):
+                for _ in range(min(self.options.concurrency, self._total)):
                     group.create_task(worker())
 
     async def _score(self, sample: Sample[ScorerT]) -> Score[ScorerT]:
