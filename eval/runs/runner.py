@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import Protocol
 
 from ...graphs.rag.result import RagResult
@@ -140,63 +140,57 @@ class _QuestionAsker:
         await self._session.aclose()
 
 
+@dataclass(eq=False)
 class _Run:
-    def __init__(
-        self,
-        services: Services,
-        store: RunStore,
-        run_id: str,
-        jobs: Sequence[Job],
-        spending: Spending,
-        rows: Iterable[RunRow],
-        others: RowTail | None,
-        on_progress: Callable[[Progress], None],
-    ) -> None:
-        self._services = services
-        self._store = store
-        self._trees = TreeStore(store.folder)
-        self._run_id = run_id
-        self._jobs = jobs
-        self._chains = chains_of(jobs, by_dialogue=leads_conversations(services.experiment, services.dataset.questions))
-        self._on_progress = on_progress
+    services: Services
+    store: RunStore
+    run_id: str
+    jobs: Sequence[Job]
+    spending: Spending
+    rows: InitVar[Iterable[RunRow]]
+    others: RowTail | None
+    on_progress: Callable[[Progress], None]
+
+    def __post_init__(self, rows: Iterable[RunRow]) -> None:
+        experiment, questions = self.services.experiment, self.services.dataset.questions
+        self._trees = TreeStore(self.store.folder)
+        self._chains = chains_of(self.jobs, by_dialogue=leads_conversations(experiment, questions))
         self._writing = asyncio.Lock()
         self._askers: dict[tuple[str, int, bool], _Asker] = {}
-        self._spending = spending
         self._newest: dict[Place, RunRow] = {row.place: row for row in rows}
-        self._others = others
         self._asked_here: set[Place] = set()
         self._done = 0
         self._counts: Counter[Completeness] = Counter()
         self._calls = self._cached_calls = 0
-        self._setup_failures = SetupFailures(services.experiment.fail_after)
+        self._setup_failures = SetupFailures(experiment.fail_after)
         self._failure = ""
         self._journal: CallJournal | None = None
 
     async def run(self) -> RunSummary:
-        self._on_progress(Progress(done=0, total=len(self._jobs)))
+        self.on_progress(Progress(done=0, total=len(self.jobs)))
         async with AsyncExitStack() as closing:
-            for place in dict.fromkeys((job.system, job.repeat, job.fresh) for job in self._jobs):
+            for place in dict.fromkeys((job.system, job.repeat, job.fresh) for job in self.jobs):
                 self._askers[place] = self._open_asker(*place)
                 closing.push_async_callback(self._askers[place].aclose)
             self._journal = await closing.enter_async_context(
-                open_call_journal(checkpoints_of(self._store, self._services.settings))
+                open_call_journal(checkpoints_of(self.store, self.services.settings))
             )
             await self._recover_books()
-            claims = await closing.enter_async_context(open_claims(self._services.settings, self._run_id))
+            claims = await closing.enter_async_context(open_claims(self.services.settings, self.run_id))
             work = WorkList(self._chains, claims, is_done=self._is_done, is_over=self._is_over)
             try:
                 await self._work_through(work)
             finally:
-                await asyncio.to_thread(self._store.sync)
+                await asyncio.to_thread(self.store.sync)
         self._setup_failures.refuse()
         others = [
             self._newest[job.place]
-            for job in self._jobs
+            for job in self.jobs
             if job.place not in self._asked_here and is_answered(job, self._newest)
         ]
         elsewhere = len(others)
         if elsewhere:
-            self._on_progress(Progress(done=self._done + elsewhere, total=len(self._jobs)))
+            self.on_progress(Progress(done=self._done + elsewhere, total=len(self.jobs)))
         return RunSummary(
             asked=self._done,
             failed=self._counts["failed"],
@@ -204,8 +198,8 @@ class _Run:
             degraded=self._counts["degraded"],
             kept=elsewhere,
             kept_incomplete=sum(row.completeness != "complete" for row in others),
-            stopped_by=self._spending.exhausted if self._done + elsewhere < len(self._jobs) else "",
-            cost=self._spending.cost,
+            stopped_by=self.spending.exhausted if self._done + elsewhere < len(self.jobs) else "",
+            cost=self.spending.cost,
             calls=self._calls,
             cached_calls=self._cached_calls,
         )
@@ -217,36 +211,36 @@ class _Run:
         calls = await self._journal.booked_calls()
         with_rows = {row.thread_id for row in self._newest.values()}
         await self._journal.forget_booked({call.booked_to for call in calls} & with_rows)
-        without_rows = {thread_id_of(self._run_id, job) for job in self._jobs} - with_rows
-        self._spending.recover(call for call in calls if call.booked_to in without_rows)
+        without_rows = {thread_id_of(self.run_id, job) for job in self.jobs} - with_rows
+        self.spending.recover(call for call in calls if call.booked_to in without_rows)
 
     def _is_over(self) -> bool:
-        return bool(self._spending.exhausted) or self._setup_failures.is_reached
+        return bool(self.spending.exhausted) or self._setup_failures.is_reached
 
     def _is_done(self, chain: Chain) -> bool:
         """Count the rows that other processes have written since the last call, then look for those of the chain."""
-        for row in self._others.read_new() if self._others else ():
+        for row in self.others.read_new() if self.others else ():
             if row.place not in self._asked_here:
-                self._spending.add(row)
+                self.spending.add(row)
                 self._newest[row.place] = row
         return chain.is_done(self._newest)
 
     def _open_asker(self, system: str, repeat: int, fresh: bool) -> _Asker:
-        changes = {"checkpoints": checkpoints_of(self._store, self._services.settings), "durability": "exit"}
-        settings = self._services.settings.model_copy(update=changes)
-        recording = Recording.of(settings, file=self._store.transcripts_file)
-        if self._services.dataset.is_conversational:
+        changes = {"checkpoints": checkpoints_of(self.store, self.services.settings), "durability": "exit"}
+        settings = self.services.settings.model_copy(update=changes)
+        recording = Recording.of(settings, file=self.store.transcripts_file)
+        if self.services.dataset.is_conversational:
             return TurnAsker(
-                self._services,
+                self.services,
                 system,
                 repeat,
                 fresh=fresh,
                 settings=settings,
                 recording=recording,
-                run_id=self._run_id,
+                run_id=self.run_id,
                 newest=self._newest,
             )
-        context = self._services.context(system, repeat, fresh=fresh)
+        context = self.services.context(system, repeat, fresh=fresh)
         return _QuestionAsker(RagSession(system=system, context=context, settings=settings, recording=recording))
 
     async def _work_through(self, work: WorkList) -> None:
@@ -257,7 +251,7 @@ class _Run:
 
         with ungrouped(UserError):
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._services.experiment.concurrency, len(self._chains))):
+                for _ in range(min(self.services.experiment.concurrency, len(self._chains))):
                     group.create_task(worker())
 
     async def _ask_in_turn(self, chain: Chain) -> None:
@@ -270,7 +264,7 @@ class _Run:
     async def _ask(self, job: Job) -> None:
         self._asked_here.add(job.place)
         started = time.perf_counter()
-        thread_id = thread_id_of(self._run_id, job)
+        thread_id = thread_id_of(self.run_id, job)
         BOOKED_TO.set(thread_id)
         try:
             result, failure = await self._answer(job, thread_id)
@@ -285,8 +279,8 @@ class _Run:
             error=_reason(result, failure),
             # A turn is measured after its answer, which must not count.
             seconds=result.wall_s if isinstance(result, TurnReply) else time.perf_counter() - started,
-            key_field=self._services.dataset.key_field,
-            local_models=self._services.local_models,
+            key_field=self.services.dataset.key_field,
+            local_models=self.services.local_models,
         )
         if result is None:
             row = replace(row, paid=await self._journaled(thread_id))
@@ -302,7 +296,7 @@ class _Run:
         if self._journal is None:
             return None
         calls = await self._journal.booked_calls(thread_id)
-        return paid_for((record for call in calls for record in call.records), self._services.local_models)
+        return paid_for((record for call in calls for record in call.records), self.services.local_models)
 
     async def _answer(self, job: Job, thread_id: str) -> tuple[RagResult | TurnReply | None, Exception | None]:
         """Return the answer to a question, or the error that failed it; raises what every other question would meet."""
@@ -321,7 +315,7 @@ class _Run:
 
     def _count(self, row: RunRow, *, is_asked: bool) -> None:
         self._newest[row.place] = row
-        self._spending.add(row)
+        self.spending.add(row)
         self._done += 1
         self._counts[row.completeness] += 1
         self._calls += sum(usage.calls for usage in row.uncached_chat_usage)
@@ -329,14 +323,14 @@ class _Run:
         self._failure = self._failure or row.error
         if is_asked:
             self._setup_failures.add(row)
-        self._on_progress(Progress(done=self._done, total=len(self._jobs), row=row))
+        self.on_progress(Progress(done=self._done, total=len(self.jobs), row=row))
 
     def _keep(self, row: RunRow, tree: SearchTree | None) -> None:
-        with self._store.appending():
+        with self.store.appending():
             if tree is not None:
                 self._trees.append(row.thread_id, tree)
-            self._store.append(row)
-            self._store.sync(at_once=False)
+            self.store.append(row)
+            self.store.sync(at_once=False)
 
 
 def _reason(result: RagResult | TurnReply | None, failure: Exception | None) -> str:

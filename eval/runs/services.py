@@ -6,6 +6,7 @@ import json
 import os
 import re
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...graphs.search.policies.registry import create_policy
@@ -92,28 +93,20 @@ def _written(dataset: Dataset, folder: Path) -> Path:
     return folder
 
 
+@dataclass(eq=False)
 class Services:
     """Services of a run, opened in a ``with`` block; all systems and repeats share them."""
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        dataset: Dataset,
-        settings: Settings,
-        *,
-        spending: Spending,
-        on_progress: StageProgress | None = None,
-    ) -> None:
-        """``spending`` keeps all calls within the run's limits.
+    experiment: Experiment
+    dataset: Dataset
+    settings: Settings
+    spending: Spending
+    """Keeps all calls within the run's limits."""
+    on_progress: StageProgress | None = None
+    """Called with (done, total, stage) while the corpus is indexed or a local model is loaded."""
 
-        ``on_progress`` is called with (done, total, stage) while the corpus is indexed or a local model is loaded.
-        """
-        self.experiment = experiment
-        self.dataset = dataset
-        self.settings = settings
-        self._prompts = experiment.prompts or DEFAULT_PROMPTS
-        self._spending = spending
-        self._on_progress = on_progress
+    def __post_init__(self) -> None:
+        self._prompts = self.experiment.prompts or DEFAULT_PROMPTS
         self._resources = ExitStack()
         self._tools: tuple[Tool, ...] = ()
         self._retriever: ChunkRetriever | None = None
@@ -173,10 +166,10 @@ class Services:
         if any(map(retrieves, experiment.systems)):
             self._retriever = self._open_retriever()
         gate = CallGate(settings.max_concurrency)
-        self._reader = create_llm(settings.llm_spec, settings, gate, on_progress=self._on_progress)
+        self._reader = create_llm(settings.llm_spec, settings, gate, on_progress=self.on_progress)
         named = [(settings.llm_spec, self._reader)]
         if any(find_system(system).judges for system in experiment.systems):
-            self._judge_llm = create_judge_llm(self._reader, settings, gate, on_progress=self._on_progress)
+            self._judge_llm = create_judge_llm(self._reader, settings, gate, on_progress=self.on_progress)
             named.append((settings.judge_spec, self._judge_llm))
             self.judge = self._create_judge(self._judge_llm)
         self.local_models = frozenset(llm.model for spec, llm in named if is_local(spec))
@@ -205,7 +198,7 @@ class Services:
 
     def _open_index(self) -> Index:
         if self.experiment.corpus is None or self.experiment.corpus_folder is not None:
-            index = open_corpus(self.dataset, self.settings, on_progress=self._on_progress)
+            index = open_corpus(self.dataset, self.settings, on_progress=self.on_progress)
             return self._resources.enter_context(index)
         index = self._resources.enter_context(open_index(self.experiment.corpus, self.settings))
         try:
@@ -224,5 +217,5 @@ class Services:
 
     def _cached(self, llm: CacheableLLM, repeat: int, cache: CacheMode) -> CachedLLM:
         billed_as = f"{LOCAL}{llm.model}" if llm.model in self.local_models else llm.model
-        limited = LimitedLLM(llm, self._spending, endpoint=llm.endpoint, billed_as=billed_as)
+        limited = LimitedLLM(llm, self.spending, endpoint=llm.endpoint, billed_as=billed_as)
         return CachedLLM(limited, self._cache, endpoint=llm.endpoint, mode=cache, repeat=repeat)

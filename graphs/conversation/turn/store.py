@@ -60,30 +60,22 @@ class StoredConversation:
     """In the order of ``ConversationStore.threads_of``."""
 
 
+@dataclass(eq=False)
 class ConversationStore:
-    """Reads and writes conversations. Use it on the loop on which its saver was opened.
+    """Reads and writes conversations. Use it on the loop on which its saver was opened."""
 
-    Args:
-        saver: The checkpoint store.
-        journal: Journal that forgets the calls of deleted threads; None without one.
-        transcripts: Where the transcripts of calls are, which are deleted with their threads; None for no place.
-        page_checkpoints: Number of checkpoints that ``all_threads`` reads at once.
-    """
+    saver: Saver
+    """The checkpoint store."""
+    journal: CallJournal | None = None
+    """Journal that forgets the calls of deleted threads; None without one."""
+    transcripts: TranscriptPlace | None = None
+    """Where the transcripts of calls are, which are deleted with their threads; None for no place."""
+    page_checkpoints: int = PAGE_CHECKPOINTS
+    """Number of checkpoints that ``all_threads`` reads at once."""
 
-    def __init__(
-        self,
-        saver: Saver,
-        journal: CallJournal | None = None,
-        *,
-        transcripts: TranscriptPlace | None = None,
-        page_checkpoints: int = PAGE_CHECKPOINTS,
-    ) -> None:
-        self.saver = saver
-        self._journal = journal
-        self._transcripts = transcripts
-        self._page_checkpoints = page_checkpoints
+    def __post_init__(self) -> None:
         self._writes: Counter[str] = Counter()
-        self._graph = record_graph(ConversationState, saver)
+        self._graph = record_graph(ConversationState, self.saver)
 
     async def load(self, name: str) -> ConversationState | None:
         """Read the saved state of a conversation; None if it does not exist.
@@ -161,17 +153,17 @@ class ConversationStore:
         deleted = list(thread_ids)
         recorded = [each for each in (*deleted, conversation_id) if each and not each.startswith(_TURN_PREFIX)]
         if recorded:
-            await forget_transcripts(self._transcripts, recorded)
+            await forget_transcripts(self.transcripts, recorded)
         for thread_id in deleted:
             await self.saver.adelete_thread(thread_id)
-        if self._journal is not None:
-            await self._journal.forget(deleted)
+        if self.journal is not None:
+            await self.journal.forget(deleted)
         return len(deleted)
 
     async def _checkpoints(self) -> AsyncIterator[CheckpointTuple]:
         """Yield all checkpoints of the store, newest first, in pages: a saver that lists is locked."""
         # The saver in memory lists thread by thread, so a page cannot continue after the last checkpoint of another.
-        page_size = None if isinstance(self.saver, InMemorySaver) else self._page_checkpoints
+        page_size = None if isinstance(self.saver, InMemorySaver) else self.page_checkpoints
         before: RunnableConfig | None = None
         while True:
             page = [saved async for saved in self.saver.alist(None, before=before, limit=page_size)]
