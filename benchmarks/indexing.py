@@ -97,7 +97,8 @@ def hotpotqa_corpus(path: Path) -> Corpus:
 
 
 def write_corpus(folder: Path, texts: Sequence[str]) -> None:
-    """Write files of 100 texts each."""
+    """Write files of 100 texts each into a new folder."""
+    folder.mkdir()
     for number, batch in enumerate(texts[start : start + 100] for start in range(0, len(texts), 100)):
         lines = [json.dumps({"text": text}) for text in batch]
         (folder / f"{number}.jsonl").write_text("\n".join(lines), encoding="utf-8")
@@ -109,7 +110,6 @@ def measure() -> list[Row]:
     corpus = hotpotqa_corpus(Path(given)) if given else random_corpus()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "corpus").mkdir()
         write_corpus(folder / "corpus", corpus.texts)
         uri = str(folder / "milvus.db")
         with Index(ReadyEmbedder(), folder / "corpus", None, "ready", uri=uri) as index:
@@ -160,7 +160,6 @@ def _adding() -> list[Row]:
     corpus = random_corpus(MANY_CHUNKS + 20)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "corpus").mkdir()
         write_corpus(folder / "corpus", corpus.texts[:MANY_CHUNKS])
 
         def update() -> float:

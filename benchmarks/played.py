@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from judgetree.evaluation.datasets.standards_dialogues import Dialogue, WrittenTurn, standalone_question
 from judgetree.graphs.conversation.turn.result import TurnResult
 from judgetree.graphs.conversations import Conversations
-from judgetree.modules.memory.turns import QaPair
+from tests.graphs.conversation.talk import saved
 
 from .corpus import is_right
 
@@ -48,12 +48,6 @@ def turn_is_right(dialogue: Dialogue, turn: WrittenTurn, played: Played) -> bool
     """Whether the answer is the gold one, or a refusal if nothing can be known."""
     result = played[turn.turn]
     return is_right(standalone_question(dialogue, turn.turn), result.answer, result.status)
-
-
-def saved(result: TurnResult) -> QaPair:
-    """Return the saved turn of a result."""
-    assert result.turn is not None, result.error
-    return result.turn
 
 
 def chunk_ids(result: TurnResult) -> set[str]:

@@ -7,6 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.database_servers import postgres_server
+from tests.graphs.fakes import FakeLLM
+
+
+@pytest.fixture
+def reader() -> FakeLLM:
+    return FakeLLM(lambda messages: "Vellin")
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,17 @@
-"""Typed stand-ins for the services of a graph: a retriever over a fixed table and a scripted chat model."""
+"""Typed stand-ins for the services of a graph: a retriever over a fixed table, a scripted model; nodes of trees."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
-from judgetree.modules.calls.growing_text import Listeners, TextListener
+from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
+from judgetree.modules.calls.growing_text import Listeners, TextListeners
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.thinking import ThinkingText
 from judgetree.modules.calls.usage import CallMeter
@@ -24,6 +26,12 @@ def chunk(chunk_id: str, text: str) -> Document:
 def thread(thread_id: str) -> RunnableConfig:
     """The config that names a thread."""
     return {"configurable": {"thread_id": thread_id}}
+
+
+def answered(thread_id: str, query: str, answer: str, *chunks: ChunkNode, **fields: Any) -> QueryNode:
+    """A node of a search tree that was answered, unless the fields say otherwise."""
+    usual = {"status": "finished", "answer_status": "answered"}
+    return QueryNode(thread_id=thread_id, query=query, answer=answer, chunks=chunks, **{**usual, **fields})
 
 
 class TableRetriever:
@@ -57,24 +65,19 @@ class FakeLLM:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
+        **listeners: Unpack[TextListeners],
     ) -> Completion:
         meter.reserve()
         started = time.perf_counter()
         self.calls.append(list(messages))
         self.options.append(options)
         await asyncio.sleep(0)
-        reply, growing, listeners = (
-            self._reply(messages),
-            ThinkingText(options.stop),
-            Listeners(on_text=on_text, on_thinking=on_thinking),
-        )
+        reply, growing, heard = self._reply(messages), ThinkingText(options.stop), Listeners(**listeners)
         for character in reply:
             growing.feed(character)
-            listeners.add(text=growing.new_answer(), thinking=growing.new_thinking())
+            heard.add(text=growing.new_answer(), thinking=growing.new_thinking())
         growing.finish()
-        listeners.settle(text=growing.answer, thinking=growing.thinking)
+        heard.settle(text=growing.answer, thinking=growing.thinking)
         meter.record(kind="chat", model=self.model, started=started, prompt_tokens=10, completion_tokens=2)
         return Completion(text=growing.answer, thinking=growing.thinking, finish_reason="stop")
 

@@ -31,11 +31,6 @@ class LastFirst:
 
 
 @pytest.fixture
-def reader() -> FakeLLM:
-    return FakeLLM(lambda messages: "Vellin")
-
-
-@pytest.fixture
 def session(tmp_path: Path, reader: FakeLLM) -> Iterator[RagSession]:
     docs = tmp_path / "docs"
     docs.mkdir()

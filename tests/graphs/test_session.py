@@ -19,11 +19,6 @@ from tests.graphs.two_steps import ROOT, SUB, context_of
 
 
 @pytest.fixture
-def reader() -> FakeLLM:
-    return FakeLLM(lambda messages: "Vellin")
-
-
-@pytest.fixture
 def session(reader: FakeLLM, tmp_path: Path) -> Iterator[RagSession]:
     settings = load_settings(checkpoints="memory:", home=tmp_path)
     with RagSession(context=context_of(reader), settings=settings) as opened:

@@ -10,21 +10,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 import pytest
 
 from judgetree.modules.background_loop import async_twin, background_loop, blocking
-
-PATIENCE_S = 20.0
-"""How long a test waits for what should happen at once, before it fails."""
-
-
-async def double(number: int) -> int:
-    await asyncio.sleep(0)
-    return 2 * number
+from tests.modules.test_background_loop import PATIENCE_S, double
 
 
 class Producer:
@@ -352,25 +345,23 @@ async def items():
 """
 
 
-@contextlib.contextmanager
-def running(script: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that is killed if it has not ended inside."""
+def assert_cleaned_up(script: str, sent: signal.Signals, said: str) -> None:
+    """Run a script in a process, which has to clean up, say so and end well after a signal."""
     with subprocess.Popen([sys.executable, "-W", "error", "-c", script], stdout=-1, stderr=-1, text=True) as process:
         try:
-            yield process
+            assert process.stdout is not None
+            assert process.stdout.readline() == "started\n"
+            process.send_signal(sent)
+            output, errors = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
+    assert (output.splitlines(), errors, process.returncode) == (["cleaned up", said], "", 0)
 
 
 @pytest.mark.parametrize("call", ["background_loop().run(work())", "list(background_loop().iterate(items()))"])
 def test_ctrl_c_cancels_the_work_and_waits_for_its_clean_up(call: str) -> None:
     script = f"{SCRIPT_HEAD}\ntry:\n    {call}\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
-    with running(script) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "started\n"
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=PATIENCE_S)
-    assert (output.splitlines(), errors, process.returncode) == (["cleaned up", "interrupted"], "", 0)
+    assert_cleaned_up(script, signal.SIGINT, "interrupted")
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs signals of Unix")
@@ -388,12 +379,7 @@ try:
 except {error}:
     print("stopped")
 """
-    with running(script) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "started\n"
-        process.terminate()
-        output, errors = process.communicate(timeout=PATIENCE_S)
-    assert (output.splitlines(), errors, process.returncode) == (["cleaned up", "stopped"], "", 0)
+    assert_cleaned_up(script, signal.SIGTERM, "stopped")
 
 
 @pytest.mark.parametrize("call", ["background_loop().run(work())", "list(background_loop().iterate(items()))"])

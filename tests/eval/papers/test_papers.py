@@ -14,24 +14,19 @@ import pandas as pd
 import pytest
 
 from judgetree.app.cli import app
-from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.papers.files import write_csv, write_latex, write_plots
 from judgetree.evaluation.papers.latex import latex_text
 from judgetree.evaluation.papers.tables import Cell, PaperTable, paper_tables
 from judgetree.evaluation.reports.report import Report, load_report
-from judgetree.evaluation.rows.store import RunStore
-from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.manifest import manifest_of
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.settings import load_settings
-from tests.eval.run_rows import run_row
+from tests.eval.run_rows import write_run
 
 KINDS = ('50 % & \\_#${}$~^<>|"`--[x]*', "plain")
 QUESTIONS = 24
 PDFLATEX = shutil.which("pdflatex")
 
 
-def write_run(folder: Path, right: dict[str, int]) -> Path:
+def write_run_of_kinds(folder: Path, right: dict[str, int]) -> Path:
     """A run in which each system had its first so many questions right, of two kinds by turns."""
     file = folder.with_suffix(".jsonl")
     rows = [
@@ -39,21 +34,12 @@ def write_run(folder: Path, right: dict[str, int]) -> Path:
         for number in range(QUESTIONS)
     ]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    experiment = Experiment.model_validate({"questions": str(file)})
-    dataset = load_dataset(experiment.dataset)
-    store = RunStore(folder)
-    with store.held():
-        store.write_manifest(manifest_of(experiment, dataset, load_settings(llm="http://127.0.0.1:1/v1#m")))
-        for system, count in right.items():
-            for number, question in enumerate(dataset.questions):
-                known = {"system": system, "question_id": question.id, "thread_id": f"{system}-{number}"}
-                store.append(run_row(**known, prediction="right" if number < count else "wrong", seconds=1.0 + number))
-    return folder
+    return write_run(folder, right, questions=str(file))
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_run(tmp_path_factory.mktemp("runs") / "a", {"llm": 4, "naive": 6, "judge": QUESTIONS})
+    return write_run_of_kinds(tmp_path_factory.mktemp("runs") / "a", {"llm": 4, "naive": 6, "judge": QUESTIONS})
 
 
 @pytest.fixture(scope="module")

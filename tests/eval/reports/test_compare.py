@@ -8,15 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from judgetree.evaluation.datasets.registry import load_dataset
 from judgetree.evaluation.reports.compare import Comparison, compare_runs
 from judgetree.evaluation.rows.store import RunStore
-from judgetree.evaluation.runs.experiment import Experiment
-from judgetree.evaluation.runs.manifest import manifest_of
 from judgetree.modules.errors import SettingsError
-from judgetree.modules.settings import load_settings
+from tests.eval import run_rows
 from tests.eval.dataset_files import write_lines
-from tests.eval.run_rows import run_row
 
 QUESTIONS = 12
 
@@ -30,27 +26,8 @@ def file(tmp_path: Path) -> Path:
     return write_lines(tmp_path, *rows)
 
 
-def write_run(folder: Path, file: Path, right: dict[str, int], *, repeats: int = 1, **settings: object) -> Path:
-    """A run in which each system had its first so many questions right."""
-    experiment = Experiment.model_validate({"dataset": f"flashrag:{file}", "repeats": repeats, **settings})
-    dataset = load_dataset(experiment.dataset)
-    store = RunStore(folder)
-    with store.held():
-        store.write_manifest(manifest_of(experiment, dataset, load_settings(llm="http://127.0.0.1:1/v1#m")))
-        for system, count in right.items():
-            for number, question in enumerate(dataset.questions):
-                for repeat in range(repeats):
-                    store.append(
-                        run_row(
-                            system=system,
-                            question_id=question.id,
-                            repeat=repeat,
-                            question=question.question,
-                            prediction="right" if number < count else "wrong",
-                            thread_id=f"{system}-{number}-{repeat}",
-                        )
-                    )
-    return folder
+def write_run(folder: Path, file: Path, right: dict[str, int], **experiment: object) -> Path:
+    return run_rows.write_run(folder, right, dataset=f"flashrag:{file}", **experiment)
 
 
 def test_systems_of_one_run_are_compared_question_by_question(tmp_path: Path, file: Path) -> None:

@@ -28,6 +28,7 @@ from judgetree.modules.errors import DependencyError
 from tests.browser import elements_of, needs_browser
 from tests.call_records import call_record
 from tests.graphs.conversation.drawing.talks import conversation
+from tests.graphs.fakes import answered
 from tests.html_pages import Elements, allow_own_script_and_style_alone, ask_nothing_outside, break_dot, part
 
 Tree = SearchTree | ConversationTree
@@ -44,32 +45,19 @@ def chunk(name: str, text: str, child: QueryNode | None = None, **metadata: Json
 def sample(text: str = ATTACK) -> SearchTree:
     """Three levels: root, a refused sub-question, and below it an open one."""
     open_query = QueryNode(thread_id="t2", parent_thread_id="t1", depth=2, query="第三层 question?")
-    refused = QueryNode(
-        thread_id="t1",
+    refused = answered(
+        "t1",
+        "Who wrote 《红楼梦》?",
+        "I cannot answer this question.",
+        chunk("c", "needle in the depth", open_query, verdict="judged", score=1, reason="deep"),
+        chunk("d", "nothing", verdict="cancelled"),
         parent_thread_id="t0",
         depth=1,
-        query="Who wrote 《红楼梦》?",
-        answer="I cannot answer this question.",
-        status="finished",
         answer_status="refused",
-        chunks=(
-            chunk("c", "needle in the depth", open_query, verdict="judged", score=1, reason="deep"),
-            chunk("d", "nothing", verdict="cancelled"),
-        ),
     )
-    root = QueryNode(
-        thread_id="t0",
-        query=f"Root? {text}",
-        answer=text,
-        status="finished",
-        answer_status="answered",
-        evidence=text,
-        usage=(CALL,),
-        chunks=(
-            chunk("a", text, refused, verdict="judged", score=1, reason=text, next_query=text, sub_answer=text),
-            chunk("b", "曹雪芹 wrote it", verdict="unknown", sub_run_error=text),
-        ),
-    )
+    useful = chunk("a", text, refused, verdict="judged", score=1, reason=text, next_query=text, sub_answer=text)
+    failed = chunk("b", "曹雪芹 wrote it", verdict="unknown", sub_run_error=text)
+    root = answered("t0", f"Root? {text}", text, useful, failed, evidence=text, usage=(CALL,))
     return SearchTree(root=root, fingerprint={"judge": text})
 
 

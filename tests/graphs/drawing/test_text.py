@@ -11,6 +11,7 @@ from judgetree.graphs.rag.search_tree import SearchTree
 from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
 from judgetree.modules.formats import printable
+from tests.graphs.fakes import answered
 
 
 @pytest.mark.parametrize(("text", "width"), [("", 0), ("abc", 3), ("红楼梦", 6), ("e\u0301", 1), ("。", 2), ("→", 1)])
@@ -58,27 +59,16 @@ def chunk(child: QueryNode | None = None, **metadata: JsonScalar) -> ChunkNode:
     )
 
 
-REFUSED = QueryNode(
-    thread_id="s",
-    parent_thread_id="r",
-    depth=1,
-    query="谁写了《红楼梦》?",
-    answer="I cannot answer this question.",
-    status="finished",
-    answer_status="refused",
-    chunks=(chunk(rank=0, verdict="cancelled"),),
-)
+REFUSAL = "I cannot answer this question."
+CANCELLED = chunk(rank=0, verdict="cancelled")
+REFUSED = answered("s", "谁写了《红楼梦》?", REFUSAL, CANCELLED, parent_thread_id="r", depth=1, answer_status="refused")
 TREE = SearchTree(
-    root=QueryNode(
-        thread_id="r",
-        query="Who?",
-        answer="曹雪芹",
-        status="finished",
-        answer_status="answered",
-        chunks=(
-            chunk(REFUSED, rank=0, verdict="judged", score=1, retrieval_score=0.5, source="a.md", reason="a part"),
-            chunk(rank=1, verdict="unknown", sub_run_error="lost"),
-        ),
+    root=answered(
+        "r",
+        "Who?",
+        "曹雪芹",
+        chunk(REFUSED, rank=0, verdict="judged", score=1, retrieval_score=0.5, source="a.md", reason="a part"),
+        chunk(rank=1, verdict="unknown", sub_run_error="lost"),
     )
 )
 

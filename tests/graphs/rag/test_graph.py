@@ -23,11 +23,6 @@ from tests.graphs.two_steps import ROOT, SUB, context_of
 
 
 @pytest.fixture
-def reader() -> FakeLLM:
-    return FakeLLM(lambda messages: "Vellin")
-
-
-@pytest.fixture
 def graph(reader: FakeLLM) -> RagGraph:
     return build_judge_rag(context=context_of(reader))
 

@@ -50,11 +50,6 @@ def outer_graph(rag: Any, saver: Any = None) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-@pytest.fixture
-def reader() -> FakeLLM:
-    return FakeLLM(lambda messages: "Vellin")
-
-
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("saver", [None, InMemorySaver()])
 def test_it_answers_as_a_node_and_its_tree_is_found(reader: FakeLLM, saver: Any, is_async: bool) -> None:

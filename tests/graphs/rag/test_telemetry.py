@@ -23,19 +23,11 @@ from judgetree.graphs.threads.context import RagContext
 from judgetree.modules.errors import SettingsError
 from judgetree.modules.judge.generated import GeneratedJudge
 from judgetree.modules.settings import Record, load_settings
-from tests.facts import fact, question
+from tests.app.conftest import CHAIN, SUB_QUESTION
 from tests.graphs.fakes import TableRetriever, chunk
 from tests.loopback import QuietHandler, serving
 from tests.modules.model_endpoints import llm_at
 
-SUB_QUESTION = "How thick is the wall of the drum?"
-CHAIN = question(
-    "en-2hop-01",
-    "How thick is the wall of the vessel that Norm A names?",
-    "40 mm",
-    fact("a.md", "Norm A names the drum.", "Which vessel does Norm A name?", "the drum", SUB_QUESTION),
-    fact("b.md", "The drum's wall is 40 mm thick.", SUB_QUESTION, "40 mm"),
-)
 RETRIEVER = TableRetriever(
     {
         CHAIN.question: [chunk("a", "Norm A names the drum."), chunk("x", "Ladders are grey.")],

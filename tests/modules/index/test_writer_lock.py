@@ -22,6 +22,7 @@ from judgetree.modules.index.writer_lock import PROPERTY, LockOptions, writer_lo
 from judgetree.modules.retriever.retriever import Retriever
 from tests.modules.conftest import LiteServer
 from tests.modules.fake_embeddings import BagOfWordsEmbedder
+from tests.modules.index.test_lite_folder import next_line
 
 ROOT = Path(__file__).parents[3]
 AT_ONCE = LockOptions(wait_s=0)
@@ -154,9 +155,9 @@ class TestTwoProcesses:
         # Both are held at their first stage. The second one must be waiting there, and not reading what the first is
         # about to change.
         with writer(one, lite_server, name) as first:
-            assert stage_of(first) == "load"
+            assert next_line(first) == "load"
             with writer(other, lite_server, name) as second:
-                assert stage_of(second) == "wait"
+                assert next_line(second) == "wait"
                 for process in (first, second):
                     process.communicate("\n", timeout=120)
         assert (first.returncode, second.returncode) == (0, 0)
@@ -187,11 +188,6 @@ def writer(folder: Path, server: LiteServer, name: str) -> subprocess.Popen[str]
     """A process that indexes a folder, tells its first stage and then waits for a line."""
     command = [sys.executable, "-c", INDEX, str(folder), server.uri, name]
     return subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def stage_of(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
 
 
 def write(folder: Path, writer: int) -> Path:

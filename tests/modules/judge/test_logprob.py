@@ -33,6 +33,7 @@ from judgetree.modules.judge.thresholds import LogprobThresholds
 from judgetree.modules.llm.endpoint import PLAIN_TEXT, CallOptions
 from judgetree.modules.reader.evidence import as_material
 from tests.modules.model_endpoints import as_new, llm_at
+from tests.modules.reader.test_prompts import common_start
 
 QUERY = "Where was the director of Alien born?"
 PASSAGE = "Alien was directed by Ridley Scott."
@@ -328,11 +329,6 @@ def test_question_is_one_stripped_line(reply: str) -> None:
 
 
 # --- prompts ---
-
-
-def common_start(one: str, other: str) -> str:
-    length = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
-    return one[:length]
 
 
 def test_both_questions_share_all_up_to_the_end_of_the_passage() -> None:

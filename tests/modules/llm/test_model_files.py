@@ -19,6 +19,7 @@ from judgetree.modules.llm.model_files import (
     ensure_model_file,
     find_own_model_file,
 )
+from tests.modules.index.test_lite_folder import next_line
 
 PIECES = (b"GGUF" + b"a" * 5_000_000, b"", b"b" * 17)  # one is longer than a block that is read at once
 
@@ -147,11 +148,6 @@ def start_joiner(home: Path, packages: Path, *, stops: bool) -> subprocess.Popen
         text=True,
         env=os.environ | {"PYTHONPATH": str(packages)},
     )
-
-
-def next_line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
 
 
 def test_second_process_waits_and_takes_the_file_of_the_first(packages: Path, tmp_path: Path) -> None:

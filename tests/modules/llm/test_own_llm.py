@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
 import pytest
 
 from judgetree.modules.calls.completion import Completion
-from judgetree.modules.calls.growing_text import Delta, TextListener
+from judgetree.modules.calls.growing_text import Listeners, TextListeners
 from judgetree.modules.calls.messages import PLAIN_TEXT, CallOptions, Message
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.errors import ModelCallError, SettingsError
@@ -62,15 +63,13 @@ class Mine:
         *,
         meter: CallMeter,
         options: CallOptions = PLAIN_TEXT,
-        on_text: TextListener | None = None,
-        on_thinking: TextListener | None = None,
+        **listeners: Unpack[TextListeners],
     ) -> Completion:
         started = time.perf_counter()
         text = self._answer()
         for stop in options.stop:
             text = text.partition(stop)[0]
-        if on_text is not None:
-            on_text(Delta(text))
+        Listeners(**listeners).settle(text=text, thinking="")
         meter.record(kind="chat", model=self.model, started=started, prompt_tokens=3, completion_tokens=1)
         return Completion(text=text, finish_reason="stop")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from judgetree.graphs.conversation.tree import ConversationTree
 from judgetree.graphs.rag.search_tree import SearchTree
-from judgetree.graphs.tree.nodes import ChunkNode, QueryNode
+from judgetree.graphs.tree.nodes import ChunkNode
 from judgetree.modules.memory.turns import MAIN_BRANCH, Branch, ChunkRef, OpenTurn, QaPair, new_branch, rag_thread_of
+from tests.graphs.fakes import answered
 from tests.modules.turn_factory import make_ref, make_turn
 
 ATTACK = (
@@ -25,22 +26,10 @@ def found_by(searched: QaPair, name: str, score: int = 2) -> ChunkRef:
 
 def search_tree(thread_id: str, text: str, query: str = "Searched?") -> SearchTree:
     """A root with a chunk whose sub-question found another."""
-    below = QueryNode(
-        thread_id=f"{thread_id}-1",
-        parent_thread_id=thread_id,
-        depth=1,
-        query="第二层?",
-        answer="deep",
-        status="finished",
-        answer_status="answered",
-        chunks=(ChunkNode(chunk_id="d", text=f"deep down: {text}", metadata={"verdict": "judged", "score": 2}),),
-    )
+    deep = ChunkNode(chunk_id="d", text=f"deep down: {text}", metadata={"verdict": "judged", "score": 2})
+    below = answered(f"{thread_id}-1", "第二层?", "deep", deep, parent_thread_id=thread_id, depth=1)
     chunk = ChunkNode(chunk_id="c", text=text, metadata={"verdict": "judged", "score": 1}, sub_runs=(below,))
-    return SearchTree(
-        root=QueryNode(
-            thread_id=thread_id, query=query, answer="a", status="finished", answer_status="answered", chunks=(chunk,)
-        )
-    )
+    return SearchTree(root=answered(thread_id, query, "a", chunk))
 
 
 def conversation(text: str = ATTACK) -> ConversationTree:
