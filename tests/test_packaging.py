@@ -10,11 +10,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from packaging.requirements import Requirement
 
 import judgetree
+from judgetree import evaluation
 
 REPO = Path(__file__).parents[1]
 ROOMS = {"modules": "modules", "graphs": "graphs", "eval": "evaluation", "app": "app"}
@@ -70,15 +72,19 @@ def test_the_wheel_holds_nothing_generic_at_the_top_level(installed_wheel: Path)
         assert (installed_wheel / "judgetree" / typed).exists()
 
 
-def test_every_public_name_is_there() -> None:
-    assert sorted(judgetree.__all__) == dir(judgetree)
-    for name in judgetree.__all__:
-        assert getattr(judgetree, name) is not None
+@pytest.mark.parametrize("package", [judgetree, evaluation])
+def test_every_public_name_is_there(package: ModuleType) -> None:
+    assert sorted(package.__all__) == dir(package)
+    for name in package.__all__:
+        assert getattr(package, name) is not None
     with pytest.raises(AttributeError, match="nonsense"):
-        judgetree.nonsense  # noqa: B018
+        package.nonsense  # noqa: B018
 
 
-@pytest.mark.parametrize(("name", "light"), [("judgetree", "pydantic"), ("judgetree.app.scripted.server", "httpx")])
+@pytest.mark.parametrize(
+    ("name", "light"),
+    [("judgetree", "pydantic"), ("judgetree.evaluation", "pydantic"), ("judgetree.app.scripted.server", "httpx")],
+)
 def test_importing_loads_nothing_heavy(name: str, light: str) -> None:
     code = f"import {name}, sys; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -29,21 +29,6 @@ def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield f"standards:{file}"
 
 
-def test_every_public_name_is_there() -> None:
-    assert sorted(evaluation.__all__) == dir(evaluation)
-    for name in evaluation.__all__:
-        assert getattr(evaluation, name) is not None
-    with pytest.raises(AttributeError, match="nonsense"):
-        evaluation.nonsense  # noqa: B018
-    assert callable(evaluation.run)
-
-
-def test_importing_it_loads_nothing_heavy() -> None:
-    code = "import judgetree.evaluation, sys; print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"langgraph", "pymilvus", "pandas", "numpy", "pydantic"} & set(loaded)
-
-
 def test_name_that_needs_the_extra_says_so() -> None:
     code = (
         "import sys; sys.modules['pandas'] = None\n"

@@ -11,6 +11,7 @@ from judgetree.app.scripted.answers import (
     P_YES_WHEN_TRUE,
     ChatReply,
     Prompt,
+    PromptKind,
     ScriptedAnswers,
     evidence_reply,
     parse_prompt,
@@ -71,29 +72,21 @@ passages = st.lists(anything, max_size=4).map("".join)
 one_liners = st.lists(anything, max_size=4).map(lambda parts: "".join(parts).replace("\n", " "))
 
 
+JUDGED: dict[PromptKind, Callable[[str, str], list[Message]]] = {
+    "judge": judge_prompts.judge_messages,
+    "needed": judge_prompts.needed_messages,
+    "alone": judge_prompts.alone_messages,
+    "sub_question": judge_prompts.sub_question_messages,
+    "look_up": judge_prompts.look_up_messages,
+}
+
+
 @given(query=one_liners, passage=passages)
 def test_every_template_comes_apart_as_it_was_built(query: str, passage: str) -> None:
-    shown = as_material(passage)
-    assert parse_prompt(judge_prompts.judge_messages(query, passage)) == Prompt(
-        kind="judge", query=query, passage=shown
-    )
-    assert parse_prompt(judge_prompts.needed_messages(query, passage)) == Prompt(
-        kind="needed", query=query, passage=shown
-    )
-    assert parse_prompt(judge_prompts.alone_messages(query, passage)) == Prompt(
-        kind="alone", query=query, passage=shown
-    )
+    for kind, build in JUDGED.items():
+        assert parse_prompt(build(query, passage)) == Prompt(kind=kind, query=query, passage=as_material(passage))
     assert parse_prompt(prompts.reader_messages(query, passage)) == Prompt(kind="read", query=query, passage=passage)
     assert parse_prompt(prompts.closed_book_messages(query)) == Prompt(kind="closed_book", query=query)
-
-
-@given(query=one_liners, passage=passages)
-def test_requests_for_a_sub_question_and_for_a_name_are_parsed(query: str, passage: str) -> None:
-    shown = as_material(passage)
-    asked = judge_prompts.sub_question_messages(query, passage)
-    assert parse_prompt(asked) == Prompt(kind="sub_question", query=query, passage=shown)
-    named = judge_prompts.look_up_messages(query, passage)
-    assert parse_prompt(named) == Prompt(kind="look_up", query=query, passage=shown)
 
 
 def test_a_repair_retry_is_still_the_first_request() -> None:

@@ -168,35 +168,25 @@ def test_repeats_are_asked_anew(bench: Bench) -> None:
     assert len({row.thread_id for row in rows.values()}) == 4
 
 
-def test_temperature_is_the_reader_s_and_another_one_is_another_run(bench: Bench) -> None:
-    sent: set[tuple[str, float | None]] = set()
+@pytest.mark.parametrize(
+    ("name", "usual", "own", "other"), [("temperature", 0.0, 0.7, 0.2), ("thinking", None, False, True)]
+)
+def test_temperature_and_thinking_are_the_reader_s_and_others_are_another_run(
+    bench: Bench, name: str, usual: object, own: object, other: object
+) -> None:
+    sent: set[tuple[str, object]] = set()
 
     def respond(request: ChatRequest) -> None:
-        sent.add((request.prompt.kind, request.temperature))
+        sent.add((request.prompt.kind, getattr(request, name)))
 
     bench.server.responses = respond
-    bench.run(out=bench.out.with_name("at 0"))
-    assert {temperature for _, temperature in sent} == {0.0}
-    sent.clear()
-    bench.run(temperature=0.7)
-    assert sent == {("read", 0.7)}, "answers are drawn anew; verdicts are those of the cache"
-    colder = bench.settings.model_copy(update={"temperature": 0.2})
-    with pytest.raises(SettingsError, match=r"temperature: 0.7 there, 0.2 now"):
-        bench.run(settings=colder)
-
-
-def test_thinking_is_the_reader_s_and_another_way_is_another_run(bench: Bench) -> None:
-    sent: set[tuple[str, bool | None]] = set()
-
-    def respond(request: ChatRequest) -> None:
-        sent.add((request.prompt.kind, request.thinking))
-
     bench.run(out=bench.out.with_name("as usual"))
-    bench.server.responses = respond
-    bench.run(thinking=False)
-    assert sent == {("read", False)}, "answers are read anew; verdicts are those of the cache"
-    with pytest.raises(SettingsError, match=r"thinking: False there, True now"):
-        bench.run(settings=bench.settings.model_copy(update={"thinking": True}))
+    assert {value for _, value in sent} == {usual}
+    sent.clear()
+    bench.run(**{name: own})
+    assert sent == {("read", own)}, "answers are drawn anew; verdicts are those of the cache"
+    with pytest.raises(SettingsError, match=f"{name}: {own} there, {other} now"):
+        bench.run(settings=bench.settings.model_copy(update={name: other}))
 
 
 def test_failed_questions_are_rows_and_can_be_asked_again(bench: Bench) -> None:

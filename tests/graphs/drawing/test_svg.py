@@ -18,6 +18,7 @@ from judgetree.graphs.threads.state import JsonScalar
 from judgetree.graphs.tree.nodes import VERDICT_LABELS, ChunkNode, QueryNode
 from judgetree.modules.errors import DependencyError
 from judgetree.modules.formats import printable
+from tests.graphs.fakes import answered
 from tests.svg_boxes import SVG, boxes, title, words
 
 
@@ -28,11 +29,7 @@ def chunk(rank: int, child: QueryNode | None = None, text: str = "text", **metad
 
 
 def tree_with(*chunks: ChunkNode, query: str = "Who?", answer: str = "") -> SearchTree:
-    return SearchTree(
-        root=QueryNode(
-            thread_id="root", query=query, answer=answer, status="finished", answer_status="answered", chunks=chunks
-        )
-    )
+    return SearchTree(root=answered("root", query, answer, *chunks))
 
 
 def sub_query(**fields: str) -> QueryNode:
@@ -119,12 +116,27 @@ def test_chunks_that_do_not_help_share_a_box() -> None:
     assert "c0" in boxes(tree_with(zeros[0]).to_svg()), "a single one keeps its box"
 
 
-def test_chunk_shows_its_decisive_sentence() -> None:
-    text = "First of all, a beginning of no interest. The drum of the KS-1 holds 40 l."
-    drawn = boxes(tree_with(chunk(0, text=text), query="How much does the drum hold?").to_svg())["c0"]
+ODD = r"\N \G \l \\ &amp; &#38; <b> {a|b} C:\new"
 
-    assert "… The drum of the KS-1 holds 40 l." in words(drawn)
-    assert text in title(drawn)
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("长文 with several words. " * 60, "…", id="shortened"),
+        pytest.param(ODD, ODD, id="as it is written"),
+        pytest.param(
+            "First of all, a beginning of no interest. The drum of the KS-1 holds 40 l.",
+            "… The drum of the KS-1 holds 40 l.",
+            id="its decisive sentence",
+        ),
+    ],
+)
+def test_text_of_a_chunk_is_shown_in_its_box_and_whole_in_its_title(text: str, shown: str) -> None:
+    box = boxes(tree_with(chunk(0, text=text), query="How much does the drum hold?").to_svg())["c0"]
+
+    assert shown in words(box)
+    assert len(words(box)) < 300
+    assert text in title(box)
 
 
 def test_a_tree_that_grows_downwards_is_narrower() -> None:
@@ -138,23 +150,6 @@ def test_a_tree_that_grows_downwards_is_narrower() -> None:
 
 def width(svg: str) -> float:
     return float(str(ET.fromstring(svg).get("width")).removesuffix("pt"))
-
-
-def test_long_text_is_shortened_in_the_box_and_whole_in_its_title() -> None:
-    text = "长文 with several words. " * 60
-    box = boxes(tree_with(chunk(0, text=text)).to_svg())["c0"]
-
-    assert text in title(box)
-    assert "…" in words(box)
-    assert len(words(box)) < 300
-
-
-def test_backslashes_and_entities_are_shown_as_they_are_written() -> None:
-    text = r"\N \G \l \\ &amp; &#38; <b> {a|b} C:\new"
-    box = boxes(tree_with(chunk(0, text=text)).to_svg())["c0"]
-
-    assert text in words(box)
-    assert text in title(box)
 
 
 @pytest.mark.parametrize("text", ["汉" * 400, "W" * 400, "word " * 100, "https://example.org/" + "x" * 300])
