@@ -25,6 +25,7 @@ from langchain_core.documents import Document
 
 from judgetree.evaluation.calibration.data import DISTRACTORS, Bm25, Case
 from judgetree.evaluation.calibration.judge_figures import auc
+from judgetree.evaluation.metrics.intervals import mean_interval
 from judgetree.modules.background_loop import background_loop
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.embedding.embedder import Embedder, create_embeddings
@@ -63,14 +64,7 @@ def load_cases(path: Path, n: int) -> list[Case]:
     return [case_of(row["question"], row["context"], (title for title, _ in row["supporting_facts"])) for row in rows]
 
 
-# --- statistics ---
-
-
-def bootstrap_interval(values: Sequence[float], *, seed: int, resamples: int = 10_000) -> tuple[float, float]:
-    """Compute the 95 % percentile bootstrap interval of the mean of ``values``."""
-    drawn = np.random.default_rng(seed).integers(0, len(values), (resamples, len(values)))
-    low, high = np.quantile(np.asarray(values)[drawn].mean(axis=1), (0.025, 0.975))
-    return float(low), float(high)
+# --- the threshold ---
 
 
 def best_threshold(gold: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
@@ -175,15 +169,15 @@ def figures_of(method: str, ratings: Sequence[Ratings], *, seed: int) -> Figures
     """Compute the figures of a method."""
     within = [auc([each.value for each in gold], [each.value for each in others]) for gold, others in ratings]
     every = [rating for gold, others in ratings for rating in (*gold, *others)]
-    low, high = bootstrap_interval(within, seed=seed)
+    interval = mean_interval(within, scale="amount", seed=seed)
     seconds = [rating.seconds for rating in every]
     counts = Counter(rating.verdict for rating in every if rating.verdict)
     return Figures(
         method=method,
         questions=len(ratings),
-        auc=float(np.mean(within)),
-        low=low,
-        high=high,
+        auc=interval.mean,
+        low=interval.mean if interval.low is None else interval.low,
+        high=interval.mean if interval.high is None else interval.high,
         median_s=float(np.median(seconds)),
         p90_s=float(np.quantile(seconds, 0.9)),
         verdicts={name: count / len(every) for name, count in sorted(counts.items())},

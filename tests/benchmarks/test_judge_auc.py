@@ -1,4 +1,4 @@
-"""The statistics behind the judges' figures, on cases that were worked out by hand."""
+"""The figures of judges, on cases that were worked out by hand."""
 
 from __future__ import annotations
 
@@ -17,33 +17,12 @@ from benchmarks.judge_auc import (
     Rating,
     as_table,
     best_threshold,
-    bootstrap_interval,
     case_of,
     figures_of,
     load_cases,
     rate_all,
 )
 from judgetree.evaluation.calibration.data import Bm25
-
-# --- bootstrap ---
-
-
-def test_interval_of_equal_values_is_a_point() -> None:
-    assert bootstrap_interval([0.75] * 5, seed=1) == (0.75, 0.75)
-
-
-def test_interval_is_that_of_the_binomial_distribution() -> None:
-    # The mean of 4 draws from {0, 1} is 0 or 1 with probability 1/16 each: more than 2.5 % at either end.
-    assert bootstrap_interval([0.0, 1.0, 0.0, 1.0], seed=3) == (0.0, 1.0)
-    # Of 100 draws: 0.5 plus or minus 1.96 * 0.05.
-    low, high = bootstrap_interval([0.0, 1.0] * 50, seed=3)
-    assert (low, high) == (pytest.approx(0.402, abs=0.011), pytest.approx(0.598, abs=0.011))
-
-
-def test_same_seed_gives_the_same_interval() -> None:
-    values = [0.0, 0.25, 0.5, 1.0, 1.0]
-    assert bootstrap_interval(values, seed=5) == bootstrap_interval(values, seed=5)
-
 
 # --- threshold ---
 
