@@ -29,12 +29,6 @@ def test_a_rate_limit_says_when_to_come_back(server: ScriptedServer) -> None:
         model(server).invoke(READ)
 
 
-def test_a_server_error_is_a_500(server: ScriptedServer) -> None:
-    server.configure(faults={"500": 1})
-    with pytest.raises(openai.InternalServerError):
-        model(server).invoke(READ)
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_dropped_connection_breaks_off_in_the_middle(server: ScriptedServer, stream: bool) -> None:
     server.configure(faults={"drop": 1})

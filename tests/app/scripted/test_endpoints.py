@@ -44,13 +44,6 @@ def test_content_may_come_in_parts(server: ScriptedServer) -> None:
     assert text_of(response) == "40 mm"
 
 
-def test_langchain_invokes(server: ScriptedServer) -> None:
-    message = model(server).invoke(JUDGE)
-    assert json.loads(str(message.content))["next_query"] == VESSEL.remaining_question
-    assert message.usage_metadata is not None
-    assert message.usage_metadata["output_tokens"] > 10
-
-
 def test_langchain_streams_the_same_text_with_usage(server: ScriptedServer) -> None:
     async def stream() -> tuple[list[str], int]:
         chunks = [chunk async for chunk in model(server, stream_usage=True).astream(JUDGE)]

@@ -13,8 +13,6 @@ from judgetree.modules.calls.prompts import DEFAULT_PROMPTS
 from judgetree.modules.calls.usage import CallMeter
 from judgetree.modules.reader.prompts import (
     REFUSAL,
-    combine_messages,
-    finish_messages,
     note_messages,
     parse_note,
     parse_scored,
@@ -67,8 +65,3 @@ def test_of_a_passage_it_tells_the_fact_that_stands_there() -> None:
     assert parse_scored(reply(scored_messages(CHAIN.question, RESOLVED))).confidence > 50
     assert parse_scored(reply(scored_messages(CHAIN.question, NAMED))).text == REFUSAL
     assert reply(refine_messages(CHAIN.question, "", NOISE)) == REFUSAL
-
-
-def test_prompts_of_strategies_are_answered() -> None:
-    for messages in (combine_messages("Who?", [NAMED]), finish_messages("Who?", NAMED, THICK)):
-        assert evidence_reply(strategy_scripts(DEFAULT_PROMPTS), ANSWERS, messages) is not None
