@@ -41,12 +41,16 @@ class Page:
         """What a script returns."""
         return self._post("execute/sync", script=script, args=[])
 
+    def run_async(self, script: str) -> object:
+        """What a script gives to its last argument, a function."""
+        return self._post("execute/async", script=script, args=[])
+
     def wait(self, condition: str) -> None:
         """Wait until a condition in JavaScript holds."""
         waiting = (
             f"const done = arguments[0]; const look = () => ({condition}) ? done(true) : setTimeout(look, 10); look();"
         )
-        assert self._post("execute/async", script=waiting, args=[]) is True
+        assert self.run_async(waiting) is True
 
     def text(self, selector: str) -> str:
         return str(self.run(f"return document.querySelector({selector!r}).innerText"))

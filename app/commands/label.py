@@ -50,11 +50,18 @@ def label(  # noqa: PLR0913 - one parameter an option
         from ...evaluation.labels.labelling import Labelling, LabelPlan
 
         plan = LabelPlan(count=count, seed=seed, systems=names_in(systems), overlap=overlap)
-        work = Labelling(folder, getpass.getuser() if annotator is None else annotator, plan)
+        work = Labelling(folder, _system_user() if annotator is None else annotator, plan)
     _label_typed(work) if terminal else _label_on_page(work, port)
     left = len(work.due())
     say(f"{work.annotator} has labelled {len(work.mine())} of {len(work.passages)} passages; {left} are left.")
     say(f"Next: judgetree label {folder} --summary")
+
+
+def _system_user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError) as error:
+        raise SettingsError("The system does not name its user. Say who labels with --annotator NAME.") from error
 
 
 def _label_typed(work: Labelling) -> None:

@@ -55,9 +55,15 @@ def test_a_line_that_is_no_label_ends_a_pipe(
     cli("label", str(run), "--terminal", "--annotator", "ada").refused(advice)
 
 
-def test_wrong_options_are_told(cli: Cli, run: Path, tmp_path: Path) -> None:
+def test_wrong_options_are_told(cli: Cli, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cli("label", str(run), "--json").refused("--summary")
     cli("label", str(tmp_path / "none")).refused("judgetree eval run --out")
+
+    def unknown() -> str:
+        raise OSError("No username set in the environment")
+
+    monkeypatch.setattr("getpass.getuser", unknown)
+    cli("label", str(run)).refused("--annotator")
 
 
 def test_the_page_is_served_until_ctrl_c(run: Path) -> None:

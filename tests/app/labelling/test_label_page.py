@@ -169,6 +169,41 @@ def test_keys_label_passage_after_passage(page: Page, run: Path) -> None:
     assert [said for said in page.console() if "favicon" not in said] == []
 
 
+_OTHER_SITE = """
+const done = arguments[0], found = {};
+const body = JSON.stringify({passage: "PASSAGE", score: 1});
+const json = {"Content-Type": "application/json"};
+const attempt = async (name, path, options) => {
+  try { await fetch("URL" + path, options); found[name] = "answered"; } catch (error) { found[name] = "refused"; }
+};
+(async () => {
+  await attempt("plain", "label", {method: "POST", mode: "no-cors", body});
+  await attempt("json", "label", {method: "POST", headers: json, body});
+  await attempt("read", "", {});
+  const frame = document.body.appendChild(document.createElement("iframe"));
+  const loaded = new Promise((go) => frame.addEventListener("load", go));
+  frame.src = "URL";
+  await loaded;
+  found.frame = frame.contentWindow.length === 0 && frame.contentDocument === null ? "refused" : "shown";
+  done(found);
+})();
+"""
+
+
+@needs_driver
+def test_a_page_of_another_site_gets_nothing_even_with_the_token(
+    served: LabelServer, run: Path, tmp_path: Path
+) -> None:
+    passage = Labelling(run, "ada").passages[0].id
+    with LabelServer(Labelling(run, "bo")) as other, browser(tmp_path / "browser") as page:
+        page.open(f"{other.url.rsplit('/', 2)[0]}/nothing")
+        found = page.run_async(_OTHER_SITE.replace("PASSAGE", passage).replace("URL", served.url))
+        said = page.console()
+    assert found == {"plain": "refused", "json": "refused", "read": "refused", "frame": "refused"}
+    assert any("frame-ancestors" in line for line in said)
+    assert saved(run) == []
+
+
 @needs_driver
 def test_buttons_label_and_a_reload_continues(page: Page, served: LabelServer, run: Path) -> None:
     page.click("#scores button[data-key='2']")
