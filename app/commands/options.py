@@ -43,7 +43,8 @@ System = Annotated[
     ),
 ]
 JudgeKind = Annotated[
-    str | None, typer.Option(metavar="NAME", help="auto, generated, logprob, or module:name of your own; default auto.")
+    str | None,
+    typer.Option(metavar="NAME", help="auto, generated, batched, logprob, or module:name of your own; default auto."),
 ]
 Retriever = Annotated[
     str | None, typer.Option(metavar="MODULE:NAME", help="One of your own, in place of the search of the collection.")

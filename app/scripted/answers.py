@@ -8,6 +8,7 @@ know. Replies are pure functions of the prompt, without network.
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from ...modules.calls.messages import Message
 from ...modules.calls.prompts import DEFAULT_PROMPTS, Prompts
 from ...modules.judge.oracle import GoldFact, oracle_verdict
 from ...modules.judge.prompts import (
+    BATCH,
     alone_messages,
     judge_messages,
     look_up_messages,
@@ -32,13 +34,24 @@ from .ragas import correctness_reply, is_ragas, ragas_reply
 from .templates import QUERY, Template, find_script, scripts_for, template_of
 
 PromptKind = Literal[
-    "judge", "needed", "alone", "sub_question", "look_up", "read", "closed_book", "correctness", "ragas", "other"
+    "judge",
+    "batch",
+    "needed",
+    "alone",
+    "sub_question",
+    "look_up",
+    "read",
+    "closed_book",
+    "correctness",
+    "ragas",
+    "other",
 ]
 RequestKind = Literal[PromptKind, "embeddings", "rerank"]
 REQUEST_KINDS: tuple[RequestKind, ...] = (*get_args(PromptKind), "embeddings", "rerank")
 
 P_YES_WHEN_TRUE = 0.9
 P_YES_WHEN_FALSE = 0.05
+_NUMBERED = re.compile(r"^\[(\d+)\]\n", re.MULTILINE)
 _LONGEST_LABEL = 80
 """Most characters between a resolved sub-question and its answer ("Answer:", a bullet, a score)."""
 
@@ -50,7 +63,8 @@ class Prompt:
     kind: PromptKind
     query: str = ""
     passage: str = ""
-    """The passage to judge; for ``read`` all the evidence, for ``correctness`` the answer, for ``ragas`` all of it."""
+    """The passage to judge; for ``batch`` all passages, for ``read`` the evidence, for ``correctness`` the answer, for
+    ``ragas`` all of it."""
     gold: str = ""
     """Gold answers, a line each."""
 
@@ -80,6 +94,7 @@ _BUILDERS = "judgetree.modules.judge.prompts or judgetree.modules.reader.prompts
 def _kinds(prompts: Prompts) -> list[tuple[Template, PromptKind]]:
     built: tuple[tuple[PromptKind, list[Message]], ...] = (
         ("judge", judge_messages(QUERY, _PASSAGE, prompts)),
+        ("batch", prompts.messages(BATCH, query=QUERY, passages=_PASSAGE)),
         ("needed", needed_messages(QUERY, _PASSAGE, prompts)),
         ("alone", alone_messages(QUERY, _PASSAGE, prompts)),
         ("sub_question", sub_question_messages(QUERY, _PASSAGE, prompts)),
@@ -206,6 +221,24 @@ class ScriptedAnswers:
         verdicts = [known.judge(squashed) for known in self._known.get(_key(query), ())]
         return max(verdicts, key=lambda verdict: verdict[0], default=(0, ""))
 
+    def judge_batch(self, query: str, passages: str) -> dict[str, object]:
+        """Score numbered passages as ``judge`` does; the first useful one asks for what they lack together."""
+        numbered = _NUMBERED.split(passages)
+        by_number = dict(zip(map(int, numbered[1::2]), numbered[2::2], strict=True))
+        scores = {number: self.judge(query, passage)[0] for number, passage in by_number.items()}
+        together, next_query = self.judge(query, passages)
+        asking = next((number for number, score in scores.items() if score == 1), None) if together == 1 else None
+        entries = [
+            {
+                "passage": number,
+                "score": score,
+                "percent": round(100 * (P_YES_WHEN_TRUE if score else P_YES_WHEN_FALSE)),
+                "next_query": next_query if number == asking else "",
+            }
+            for number, score in scores.items()
+        ]
+        return {"reason": _REASONS[together], "suffices": together == 2, "passages": entries}
+
     def name_in(self, query: str, passage: str) -> str:
         """Return the answer of the first needed fact in the passage; ``""`` if it has none."""
         return next((answer for _, answer in self.facts_in(query, passage)), "")
@@ -248,6 +281,8 @@ class ScriptedAnswers:
     def _reply_as_judge(self, prompt: Prompt) -> ChatReply:
         if prompt.kind == "look_up":
             return ChatReply(text=self.name_in(prompt.query, prompt.passage))
+        if prompt.kind == "batch":
+            return ChatReply(text=json.dumps(self.judge_batch(prompt.query, prompt.passage), ensure_ascii=False))
         score, next_query = self.judge(prompt.query, prompt.passage)
         if prompt.kind == "sub_question":
             return ChatReply(text=next_query)

@@ -27,6 +27,7 @@ _YES_NO: frozenset[Fault] = frozenset({"prose", "think", "empty"})
 _TEXT: frozenset[Fault] = frozenset({"think", "empty", "truncated"})
 _GARBLINGS: dict[RequestKind, frozenset[Fault]] = {
     "judge": _ALL,
+    "batch": _ALL,
     "needed": _YES_NO,
     "alone": _YES_NO,
     "sub_question": _TEXT,

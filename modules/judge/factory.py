@@ -12,13 +12,14 @@ from ..llm.factory import is_local
 from ..llm.wrapper import model_fingerprint
 from ..parts import Part, check_name, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
 from ..settings import Settings, load_settings
+from .batched import BatchedJudge
 from .contract import AnyJudge, Judge, is_judge
 from .generated import GeneratedJudge
 from .logprob import LogprobJudge
 from .thresholds import find_thresholds
 from .wrapper import wrapped
 
-JudgeKind = Literal["auto", "generated", "logprob"]
+JudgeKind = Literal["auto", "generated", "batched", "logprob"]
 """Kinds of judges made from a model; ``OracleJudge`` is made from gold facts instead."""
 
 
@@ -30,6 +31,7 @@ def _logprob(llm: ChatLLM, settings: Settings | None, prompts: Prompts) -> Judge
 
 JUDGES: dict[str, Callable[[ChatLLM, Settings | None, Prompts], AnyJudge]] = {
     "generated": lambda llm, _, prompts: GeneratedJudge(llm, prompts=prompts),
+    "batched": lambda llm, _, prompts: BatchedJudge(llm, prompts=prompts),
     "logprob": _logprob,
 }
 
@@ -45,7 +47,7 @@ def create_judge(
     """Create a judge; ``auto`` is ``logprob`` for a local model and ``generated`` for any other.
 
     Args:
-        kind: "auto", "generated", "logprob", or a judge of one's own: a judge, or a class or function that
+        kind: "auto", a name in ``JUDGES``, or a judge of one's own: a judge, or a class or function that
             makes one and may take ``llm``, ``settings`` and ``prompts``; itself, its ``module:name`` or a plug-in.
         llm: The model that judges.
         spec: The model's spec in the settings.

@@ -31,10 +31,15 @@ def _text(value: object) -> object:
     return storable(value) if isinstance(value, str) else "" if value is None else value
 
 
+TextInReply = Annotated[str, BeforeValidator(_text)]
+ScoreInReply = Annotated[Score, BeforeValidator(_whole_number)]
+"""As models write them: the text may be null, the number a text."""
+
+
 class _Reply(BaseModel):
-    reason: Annotated[str, BeforeValidator(_text)] = ""
-    score: Annotated[Score, BeforeValidator(_whole_number)]
-    next_query: Annotated[str, BeforeValidator(_text)] = ""
+    reason: TextInReply = ""
+    score: ScoreInReply
+    next_query: TextInReply = ""
 
 
 def parse_verdict(reply: str, query: str, *, expand: bool = True, cut_off: bool = False) -> Verdict:

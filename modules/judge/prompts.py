@@ -8,6 +8,7 @@ reuse the prefix.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from ..calls.messages import JSON_REPAIR, Message, texts_of, version_of, version_of_prompts
 from ..calls.prompts import DEFAULT_PROMPTS, Prompt, PromptGroup, Prompts
@@ -39,6 +40,45 @@ JUDGE_SCHEMA: dict[str, object] = {
     "additionalProperties": False,
 }
 
+BATCH_SYSTEM = f"""\
+You judge how far numbered passages help to answer a query. Score each passage:
+{SCALE}
+
+Reply with one JSON object and nothing else: {{"reason": string, "suffices": boolean, "passages": [{{"passage": integer,
+"score": 0 | 1 | 2, "percent": integer, "next_query": string}}]}}.
+- reason: at most 40 words. The facts that the query needs, and the passages that hold them.
+- suffices: true if all passages together answer the query.
+- passages: one entry for each passage, by its number in brackets.
+- percent: how likely it is that the passage holds a needed fact, 0 to 100.
+- next_query: for score 1 only, where the passages do not suffice, else "". One question that asks for a fact that no
+  passage holds. It must be understood without the passages: name things as they name them, use no pronoun, and do not
+  repeat the query. Ask each question once: "" where another entry asks it.
+Write in the language of the query."""
+
+BATCH_SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string"},
+        "suffices": {"type": "boolean"},
+        "passages": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "passage": {"type": "integer"},
+                    "score": {"type": "integer", "enum": [0, 1, 2]},
+                    "percent": {"type": "integer"},
+                    "next_query": {"type": "string"},
+                },
+                "required": ["passage", "score", "percent", "next_query"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    "required": ["reason", "suffices", "passages"],
+    "additionalProperties": False,
+}
+
 NEEDED_SYSTEM = "You check whether a passage helps to answer a query. Reply with yes or no only."
 NEEDED_QUESTION = 'Is the passage about something that must be known to answer "{query}"?'
 ALONE_QUESTION = "Can the query be answered from this passage alone?"
@@ -58,6 +98,14 @@ JUDGE = Prompt(
     about="judge generated: score of a passage; JSON with reason, score (0, 1, 2) and next_query",
     system=JUDGE_SYSTEM,
     user=_QUERY_AND_PASSAGE,
+    is_json=True,
+)
+BATCH = Prompt(
+    name="judge_batch",
+    about="judge batched: scores of all passages; JSON with reason, suffices and passages (passage, score, percent, "
+    "next_query)",
+    system=BATCH_SYSTEM,
+    user="Query: {query}\n\nPassages:\n\n{passages}",
     is_json=True,
 )
 NEEDED = Prompt(
@@ -91,6 +139,15 @@ def judge_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS)
     return prompts.messages(JUDGE, query=query, passage=as_material(passage))
 
 
+def batch_messages(query: str, passages: Sequence[str], prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
+    """Ask for the verdicts of numbered passages as JSON (``BATCH_SCHEMA``).
+
+    No passage can pass for another one: what begins like a number in brackets is indented.
+    """
+    numbered = (f"[{number}]\n{as_material(passage)}" for number, passage in enumerate(passages, start=1))
+    return prompts.messages(BATCH, query=query, passages="\n\n".join(numbered))
+
+
 def needed_messages(query: str, passage: str, prompts: Prompts = DEFAULT_PROMPTS) -> list[Message]:
     """Ask whether the passage is needed, for yes or no; the query precedes and follows the passage."""
     return prompts.messages(NEEDED, query=query, passage=as_material(passage))
@@ -120,5 +177,9 @@ LOGPROB_JUDGE_VERSION = version_of_prompts(
     sub_question_messages("{query}", "{passage}"),
     look_up_messages("{query}", "{passage}"),
 )
+BATCHED_JUDGE_VERSION = version_of(
+    *texts_of(batch_messages("{query}", ["{passage}", "{passage}"])), JSON_REPAIR, json.dumps(BATCH_SCHEMA)
+)
+BATCHED_JUDGE = PromptGroup(prompts=(BATCH,), version=BATCHED_JUDGE_VERSION)
 GENERATED_JUDGE = PromptGroup(prompts=(JUDGE,), version=GENERATED_JUDGE_VERSION)
 LOGPROB_JUDGE = PromptGroup(prompts=(NEEDED, ALONE, SUB_QUESTION, LOOK_UP), version=LOGPROB_JUDGE_VERSION)

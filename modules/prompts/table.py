@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..calls.prompts import Prompt
-from ..judge.prompts import ALONE, JUDGE, LOOK_UP, NEEDED, SUB_QUESTION
+from ..judge.prompts import ALONE, BATCH, JUDGE, LOOK_UP, NEEDED, SUB_QUESTION
 from ..judge.sub_questions import ASK_AGAIN
 from ..memory.prompts import CONVERSATION_PROMPTS
 from ..reader.multistep_prompts import STEP_PROMPTS, TOOL_PROMPTS
@@ -19,7 +19,7 @@ USED_BY: Mapping[str, tuple[Prompt, ...]] = {
         *(prompt for group in STRATEGY_PROMPTS.values() for prompt in group.prompts),
         DIGEST,
     ),
-    "judge": (JUDGE, NEEDED, ALONE, SUB_QUESTION, LOOK_UP, ASK_AGAIN),
+    "judge": (JUDGE, BATCH, NEEDED, ALONE, SUB_QUESTION, LOOK_UP, ASK_AGAIN),
     "systems in rounds": tuple(prompt for group in (*STEP_PROMPTS.values(), TOOL_PROMPTS) for prompt in group.prompts),
     "conversation": tuple(prompt for prompt in CONVERSATION_PROMPTS.prompts if prompt not in (READER, DIGEST)),
 }

@@ -59,7 +59,7 @@ _LINE_BREAK = re.compile(r"[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 _BLANK_LINES = re.compile(rf"\n[\s{_INVISIBLE}]*\n")
 _LABEL = re.compile(
-    rf"^(?=[{_INVISIBLE}]*(?:\[\d+\]\s|turn \d+\s*$|(?:{'|'.join(LABELS)})\s*[:：]))",
+    rf"^(?=[{_INVISIBLE}]*(?:\[\d+\](?:\s|$)|turn \d+\s*$|(?:{'|'.join(LABELS)})\s*[:：]))",
     re.MULTILINE | re.IGNORECASE,
 )
 _CONTROL_TOKEN = re.compile(

@@ -49,6 +49,7 @@ from .modules.errors import UserError as UserError
 from .modules.index.factory import open_index as open_index
 from .modules.index.index import Index as Index
 from .modules.index.plan import IndexReport as IndexReport
+from .modules.judge.batched import BatchedJudge as BatchedJudge
 from .modules.judge.contract import Judge as Judge
 from .modules.judge.contract import SetJudge as SetJudge
 from .modules.judge.contract import SetVerdict as SetVerdict

@@ -33,6 +33,7 @@ CALLS: Mapping[str, Callable[[Prompts], list[Message]]] = {
     "map_rerank": lambda own: reader.scored_messages(QUERY, BOTH, own),
     "digest": lambda own: reader.digest_messages(BOTH, THICKNESS, own),
     "judge": lambda own: judge.judge_messages(QUERY, NAMED.quote, own),
+    "judge_batch": lambda own: judge.batch_messages(QUERY, [NAMED.quote, THICK.quote], own),
     "judge_needed": lambda own: judge.needed_messages(QUERY, NAMED.quote, own),
     "judge_alone": lambda own: judge.alone_messages(QUERY, BOTH, own),
     "judge_sub_question": lambda own: judge.sub_question_messages(QUERY, NAMED.quote, own),
