@@ -123,6 +123,7 @@ def _pooled(
         type=row.type or "",
         hops=len(supporting),
         supporting=supporting,
+        distractors=tuple(dict.fromkeys(each.key for each in documents if each.key not in supporting)),
         facts=tuple((key, words) for key, words in facts if words.strip()),
     )
     return PooledRow(questions=(question,), documents=documents)

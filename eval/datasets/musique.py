@@ -61,13 +61,15 @@ def _pooled(content: object) -> PooledRow:
     }
     if len(documents) < len(row.paragraphs):
         raise ValueError("paragraphs: two have the same idx")
+    supporting = tuple(dict.fromkeys(documents[idx].key for idx in _supporting(row)))
     question = EvalQuestion(
         id=row.id if row.answerable else row.id + UNANSWERABLE_SUFFIX,
         question=row.question,
         answers=_answers(row),
         type=row.id.partition("__")[0] if row.answerable else "unanswerable",
         hops=_hops(row),
-        supporting=tuple(dict.fromkeys(documents[idx].key for idx in _supporting(row))),
+        supporting=supporting,
+        distractors=tuple(dict.fromkeys(each.key for each in documents.values() if each.key not in supporting)),
     )
     return PooledRow(questions=(question,), documents=tuple(documents.values()))
 

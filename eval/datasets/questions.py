@@ -54,6 +54,8 @@ class EvalQuestion:
     """Number of facts that the answer needs; None if unknown."""
     supporting: tuple[str, ...] = ()
     """Keys of the documents that hold the facts, each once, in hop order if known."""
+    distractors: tuple[str, ...] = ()
+    """Keys of documents that came with the question and hold none of the facts; empty if none came."""
     facts: tuple[tuple[str, str], ...] = ()
     """(key of a supporting document, its words that state a fact); empty if the data set has no such words."""
     turn: DialogueTurn | None = None

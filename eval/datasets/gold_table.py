@@ -1,0 +1,33 @@
+"""The gold documents of a data set, as judges without a model take them."""
+
+from __future__ import annotations
+
+from ...modules.errors import SettingsError
+from ...modules.judge.gold import GoldQuestion, GoldTable, Need
+from .questions import Dataset
+
+
+def gold_table(dataset: Dataset) -> GoldTable:
+    """Return the needs of each question with gold documents, in the order of ``supporting``.
+
+    Raises:
+        SettingsError: No question has gold documents in the corpus.
+    """
+    titles = {document.key: document.title for document in dataset.documents}
+    questions = [
+        GoldQuestion(
+            question=question.question,
+            needs=tuple(
+                Need(title=titles[key] or key, keys=frozenset({key})) for key in question.supporting if key in titles
+            ),
+            distractors=tuple(dict.fromkeys(titles[key] for key in question.distractors if titles.get(key))),
+        )
+        for question in dataset.questions
+        if question.supporting
+    ]
+    if not any(each.needs for each in questions):
+        raise SettingsError(
+            f"The data set {dataset.name!r} has no gold documents, which the judge noisy needs. Give one that has: "
+            "hotpotqa, 2wiki, musique, beir."
+        )
+    return GoldTable(questions, titles=titles.values(), key_field=dataset.key_field)

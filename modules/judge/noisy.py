@@ -1,0 +1,117 @@
+"""Judge and sub-question writer of a chosen quality, for experiments without a model. They alone see gold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from langchain_core.documents import Document
+
+from ..calls.usage import CallMeter
+from ..errors import ModelCallError
+from .contract import AnyJudge, Score, SetVerdict, Verdict
+from .gold import GoldTable, keys_of
+from .noise import Noise
+
+
+def noisy_judge(table: GoldTable, noise: Noise) -> AnyJudge:
+    """Return a judge of the gold documents in ``table``: of chunks one by one, or of sets with ``noise.batched``."""
+    return NoisySetJudge(table, noise) if noise.batched else NoisyJudge(table, noise)
+
+
+class _Noisy:
+    def __init__(self, table: GoldTable, noise: Noise) -> None:
+        self._table = table
+        self._noise = noise
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return kind, parameters and a digest of the gold documents."""
+        return {"kind": "noisy", **self._noise.fingerprint(), "gold": self._table.digest}
+
+    def expected_calls(self, chunks: int) -> int:
+        """Return 0; what a model would take is one call each, or one for a set."""
+        return 0
+
+    def _verdict(
+        self, query: str, chunk: Document, held: AbstractSet[str], *, expand: bool, may_suffice: bool
+    ) -> Verdict:
+        """Judge a chunk; its sub-question is for what the documents ``held`` lack."""
+        chunk_id = _id_of(chunk)
+        own = keys_of(chunk.metadata, self._table.key_field)
+        needs = self._table.needs(query)
+        is_gold = any(need.keys & own for need in needs)
+        is_needed, p_needed = self._noise.chunk(query, chunk_id, gold=is_gold)
+        score: Score = (2 if may_suffice and len(needs) == 1 else 1) if is_needed else 0
+        question = ""
+        if score == 1 and expand:
+            right = self._table.missing(query, held | own) if is_gold else ()
+            wrong = self._table.others(query, chunk.page_content)
+            question = self._noise.question(query, chunk_id, 1, right=right, wrong=wrong) or ""
+        return Verdict(
+            status="judged",
+            score=score,
+            p_needed=p_needed,
+            is_calibrated=True,
+            next_query=question,
+            problem="there is nothing to ask about" if score == 1 and expand and not question else "",
+        )
+
+
+class NoisyJudge(_Noisy):
+    """Scores each chunk by itself, with the errors of ``noise``: 1 if the query needs it, 2 if it needs nothing else.
+
+    A chunk that is wrongly held to be needed asks about another title of its passage, or of the question's distractors.
+    """
+
+    async def judge(self, query: str, chunk: Document, *, meter: CallMeter, expand: bool = True) -> Verdict:
+        """Return the verdict; ``meter`` is not used."""
+        return self._verdict(query, chunk, frozenset(), expand=expand, may_suffice=True)
+
+
+class NoisySetJudge(_Noisy):
+    """Scores all chunks of a query 0 or 1, as ``NoisyJudge``, and says whether they hold all that it needs together.
+
+    A sub-question is for what they lack together.
+    """
+
+    async def judge_set(
+        self, query: str, chunks: Sequence[Document], *, meter: CallMeter, expand: bool = True
+    ) -> SetVerdict:
+        """Return the verdicts; ``meter`` is not used."""
+        held = frozenset().union(*(keys_of(chunk.metadata, self._table.key_field) for chunk in chunks))
+        needs = self._table.needs(query)
+        complete = bool(needs) and all(need.keys & held for need in needs)
+        suffices, p_suffices = self._noise.together(query, map(_id_of, chunks), complete=complete)
+        verdicts = tuple(self._verdict(query, chunk, held, expand=expand, may_suffice=False) for chunk in chunks)
+        return SetVerdict(verdicts=verdicts, suffices=suffices, p_suffices=p_suffices)
+
+
+class NoisyWriter:
+    """Writes the sub-questions of further tries, each drawn anew: right with P ``noise.writer``."""
+
+    def __init__(self, table: GoldTable, noise: Noise) -> None:
+        self._table = table
+        self._noise = noise
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return kind, parameters and a digest of the gold documents."""
+        return {"kind": "noisy", **self._noise.fingerprint(), "gold": self._table.digest}
+
+    async def write(self, query: str, chunk: Document, tried: Sequence[str], *, meter: CallMeter) -> str:
+        """Return a question other than those in ``tried``; ``meter`` is not used.
+
+        Raises:
+            ModelCallError: There is no other title to ask about.
+        """
+        own = keys_of(chunk.metadata, self._table.key_field)
+        is_gold = any(need.keys & own for need in self._table.needs(query))
+        right = [each for each in self._table.missing(query, own) if each not in tried] if is_gold else []
+        wrong = self._table.others(query, chunk.page_content, besides=tried)
+        question = self._noise.question(query, _id_of(chunk), len(tried) + 1, right=right, wrong=wrong)
+        if question is None:
+            raise ModelCallError(f"no sub-question of {query!r:.100} is left: all titles were asked about")
+        return question
+
+
+def _id_of(chunk: Document) -> str:
+    return str(chunk.metadata.get("chunk_id", ""))

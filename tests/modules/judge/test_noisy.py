@@ -1,0 +1,158 @@
+"""Judges and sub-questions of a chosen quality."""
+
+from __future__ import annotations
+
+import asyncio
+from statistics import fmean
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from judgetree.evaluation.calibration.judge_figures import auc
+from judgetree.modules.calls.usage import CallMeter
+from judgetree.modules.errors import ModelCallError, SettingsError
+from judgetree.modules.judge.contract import SetVerdict, Verdict
+from judgetree.modules.judge.gold import GoldQuestion, GoldTable, Need, sub_question
+from judgetree.modules.judge.noise import Noise
+from judgetree.modules.judge.noisy import NoisyJudge, NoisySetJudge, NoisyWriter, noisy_judge
+from judgetree.testing import check_judge
+
+METER = CallMeter(node="judge")
+QUESTION = "Which oil does KS-1 need, and where does it come from?"
+
+
+def need(title: str) -> Need:
+    return Need(title=title, keys=frozenset({title.lower()}))
+
+
+CHAIN = GoldQuestion(question=QUESTION, needs=(need("KS-1"), need("Delta"), need("Vellin")), distractors=("Echo",))
+TABLE = GoldTable([CHAIN], titles=["KS-1", "Delta", "Vellin", "Echo", "Foxtrot"])
+
+
+def chunk(title: str, text: str = "") -> Document:
+    metadata = {"chunk_id": f"id of {title}", "document_key": title.lower()}
+    return Document(page_content=f"{title}. {text}", metadata=metadata)
+
+
+def judged(noise: Noise, query: str, document: Document, *, expand: bool = True) -> Verdict:
+    return asyncio.run(NoisyJudge(TABLE, noise).judge(query, document, meter=METER, expand=expand))
+
+
+def judged_set(noise: Noise, query: str, *titles: str) -> SetVerdict:
+    return asyncio.run(NoisySetJudge(TABLE, noise).judge_set(query, [chunk(each) for each in titles], meter=METER))
+
+
+# --- the noise ---
+
+
+@pytest.mark.parametrize("wanted", [0.95, 0.8, 0.7, 0.5])
+def test_ratings_have_the_auc_the_recall_and_the_calibration_that_are_asked_for(wanted: float) -> None:
+    noise = Noise(auc=wanted, base=0.25)
+    gold = [noise.chunk("q", f"g{place}", gold=True) for place in range(4_000)]
+    others = [noise.chunk("q", f"o{place}", gold=False) for place in range(12_000)]
+    assert auc([p for _, p in gold], [p for _, p in others]) == pytest.approx(wanted, abs=0.015)
+    assert fmean(is_needed for is_needed, _ in gold) == pytest.approx(0.93, abs=0.015)
+    for low in (0.0, 0.25, 0.5, 0.75):
+        binned = [(p, truth) for side, truth in ((gold, 1), (others, 0)) for _, p in side if low <= p < low + 0.25]
+        if len(binned) > 500:
+            predicted, observed = fmean(p for p, _ in binned), fmean(truth for _, truth in binned)
+            assert predicted == pytest.approx(observed, abs=0.03)
+
+
+def test_scale_changes_probabilities_and_no_verdict() -> None:
+    names = [f"c{place}" for place in range(300)]
+    said = {scale: [Noise(auc=0.8, scale=scale).chunk("q", name, gold=True) for name in names] for scale in (0.5, 1, 2)}
+    assert [needed for needed, _ in said[0.5]] == [needed for needed, _ in said[1]] == [needed for needed, _ in said[2]]
+    surest = [max(p for _, p in said[scale]) for scale in (0.5, 1, 2)]
+    assert surest == sorted(surest)
+    assert len(set(surest)) == 3
+
+
+def test_noise_depends_on_seed_query_and_chunks_alone() -> None:
+    noise = Noise(auc=0.7)
+    assert noise.chunk("q", "c", gold=True) == noise.chunk("q", "c", gold=True)
+    assert noise.together("q", ["a", "b"], complete=True) == noise.together("q", ["b", "a"], complete=True)
+    drawn = {
+        Noise(auc=0.7, seed=seed).chunk(query, name, gold=True) for seed in (0, 1) for query in "qr" for name in "cd"
+    }
+    assert len(drawn) == 8
+
+
+def test_without_noise_it_is_the_oracle() -> None:
+    assert [Noise().chunk("q", "c", gold=gold) for gold in (True, False)] == [(True, 1.0), (False, 0.0)]
+    assert Noise().together("q", "c", complete=False) == (False, 0.0)
+
+
+@pytest.mark.parametrize("parameters", [{"auc": 0.4}, {"auc": 1.1}, {"scale": 0}, {"base": 1.0}, {"writer": 2.0}])
+def test_a_parameter_out_of_range_is_refused(parameters: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=f"noisy: {next(iter(parameters))}="):
+        Noise(**parameters)
+
+
+def test_a_writer_is_right_as_often_as_asked_for_and_each_try_is_drawn_anew() -> None:
+    noise = Noise(writer=0.75)
+    said = [
+        [noise.question("q", f"c{place}", attempt, right="r", wrong="w") for attempt in (1, 2)]
+        for place in range(2_000)
+    ]
+    assert fmean(first == "r" for first, _ in said) == pytest.approx(0.75, abs=0.03)
+    assert fmean(again == "r" for first, again in said if first == "w") == pytest.approx(0.75, abs=0.05)
+    assert noise.question("q", "c", 1, right="", wrong="") is None
+
+
+# --- the judge and the writer ---
+
+
+def test_an_ideal_judge_asks_along_the_chain() -> None:
+    first = judged(Noise(), QUESTION, chunk("KS-1"))
+    assert (first.score, first.p_needed, first.next_query) == (1, 1.0, sub_question("Delta", then=1))
+    second = judged(Noise(), first.next_query, chunk("Delta"))
+    assert (second.score, second.next_query) == (1, sub_question("Vellin"))
+    assert judged(Noise(), second.next_query, chunk("Vellin")).score == 2
+    assert judged(Noise(), second.next_query, chunk("Delta")).score == 0
+    assert judged(Noise(), QUESTION, chunk("Vellin")).next_query == sub_question("KS-1")
+    assert judged(Noise(), QUESTION, chunk("Echo")).score == 0
+    assert judged(Noise(), sub_question("Echo"), chunk("Echo")).score == 0, "no question needs it"
+    assert judged(Noise(), QUESTION, chunk("KS-1"), expand=False).next_query == ""
+
+
+def test_a_set_suffices_once_all_gold_is_in_hand_and_else_asks_for_what_it_lacks() -> None:
+    assert judged_set(Noise(), QUESTION, "KS-1", "Delta", "Vellin").suffices is True
+    part = judged_set(Noise(), QUESTION, "KS-1", "Echo", "Delta")
+    assert part.suffices is False
+    assert [(each.score, each.next_query) for each in part.verdicts] == [
+        (1, sub_question("Vellin")),
+        (0, ""),
+        (1, sub_question("Vellin")),
+    ]
+
+
+def test_a_wrong_sub_question_is_about_another_title_of_the_passage_or_a_distractor() -> None:
+    asked = {
+        judged(Noise(auc=0.5, recall=0.999, seed=seed), QUESTION, chunk("Echo", "Foxtrot uses it.")).next_query
+        for seed in range(20)
+    }
+    assert asked - {""} == {sub_question("Foxtrot"), sub_question("Echo")}
+    wrong = judged(Noise(writer=0.0), QUESTION, chunk("KS-1"))
+    assert wrong.next_query == sub_question("Echo")
+
+
+def test_further_tries_ask_what_was_not_asked_until_nothing_is_left() -> None:
+    writer, tried = NoisyWriter(TABLE, Noise()), [sub_question("Delta", then=1)]
+    for expected in (sub_question("Vellin"), sub_question("Echo")):
+        tried.append(asyncio.run(writer.write(QUESTION, chunk("KS-1"), tried, meter=METER)))
+        assert tried[-1] == expected
+    with pytest.raises(ModelCallError, match="all titles were asked about"):
+        asyncio.run(writer.write(QUESTION, chunk("KS-1"), tried, meter=METER))
+
+
+@pytest.mark.parametrize("noise", [Noise(auc=0.8), Noise(auc=0.8, batched=True)])
+def test_noisy_judges_keep_the_contract(noise: Noise) -> None:
+    check_judge(noisy_judge(TABLE, noise))
+
+
+def test_another_table_or_noise_is_another_judge() -> None:
+    other = GoldTable([GoldQuestion(question=QUESTION, needs=(need("KS-1"),))])
+    judges = [NoisyJudge(TABLE, Noise()), NoisyJudge(other, Noise()), NoisyJudge(TABLE, Noise(auc=0.9))]
+    assert len({tuple(judge.fingerprint().items()) for judge in judges}) == 3
