@@ -76,6 +76,7 @@ Thing = Literal[
     "collection",
     "conversation",
     "conversation-tree",
+    "judge-fits",
     "judge-thresholds",
     "labels",
     "memory",
@@ -93,7 +94,7 @@ Thing = Literal[
 id of a checkpoint store."""
 
 VERSION = 3
-_VERSIONS: Mapping[Thing, int] = {"labels": 1, "prompts": 1, "rows": 5, "search-tree": 6}
+_VERSIONS: Mapping[Thing, int] = {"judge-fits": 1, "labels": 1, "prompts": 1, "rows": 5, "search-tree": 6}
 """Numbers of things that do not rise with the others: files that users write, and what has changed since."""
 FORMAT_KEY = "format"
 

@@ -44,7 +44,11 @@ System = Annotated[
 ]
 JudgeKind = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="auto, generated, batched, logprob, or module:name of your own; default auto."),
+    typer.Option(
+        metavar="NAME",
+        help="auto, generated, batched, logprob, embedding, cascade, fused, noisy (runs only), with parameters such as "
+        "cascade:judge=batched; or module:name of your own. Default auto.",
+    ),
 ]
 Retriever = Annotated[
     str | None, typer.Option(metavar="MODULE:NAME", help="One of your own, in place of the search of the collection.")

@@ -1,18 +1,16 @@
-"""Calibration of a model as ``logprob`` judge: rate training passages, fit thresholds, save them."""
+"""Calibration of a judge: rate training passages, fit thresholds and the curve of P(needed), save them."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
+from typing import get_args
 
 from ...modules.background_loop import background_loop
-from ...modules.calls.usage import CallMeter, CallRecord
-from ...modules.errors import JudgetreeError, SettingsError, ungrouped
-from ...modules.judge.logprob import LogprobJudge
+from ...modules.errors import SettingsError
+from ...modules.judge.fits import JudgeFit, fits_file, keep_fit
 from ...modules.judge.thresholds import Calibration, keep_calibration, thresholds_file
 from ...modules.llm.cache import CachedLLM, CompletionCache
 from ...modules.llm.endpoint import CallGate
@@ -25,11 +23,12 @@ from ..datasets.registry import DATASETS, load_dataset
 from ..datasets.rows import select_questions
 from ..metrics.intervals import MeanInterval
 from ..rows.store import RunStore
-from .data import ScoredCase, ScoredPassage, cases_of, refuse_held_back, refuse_reported
-from .fit import MIN_ALONE, TARGET_RECALL, Fit, RatedCase, RatedPassage, fit_thresholds
+from .curves import CurveFit, curve_fit
+from .data import ScoredCase, cases_of, found_share, refuse_held_back, refuse_reported
+from .fit import TARGET_RECALL, Fit
+from .fitting import Fitted, FittedKind, Fitting, fit_judge
 from .labelled import labelled_data
 
-_STAGE = "asking the judge"
 _SPLIT_WITHIN = frozenset({"beir"})
 """Formats with several splits per path; other formats have one file per split, and a split is only a label."""
 
@@ -46,6 +45,8 @@ class CalibrationPlan:
     """Data set spec, ``NAME:PATH``; ``""`` for labels."""
     labels: tuple[Path, ...] = ()
     """Run directories with labels by hand; empty for a data set."""
+    judge: FittedKind = "logprob"
+    """Judge to fit."""
     split: str | None = None
     """"train" if the file's name does not say so; see ``data.refuse_held_back``."""
     limit: int | None = None
@@ -62,6 +63,8 @@ class CalibrationPlan:
             )
         if bool(self.dataset) == bool(self.labels):
             raise SettingsError("Calibrate on one of them: a data set (--dataset), or labels by hand (--labels RUN).")
+        if self.judge not in get_args(FittedKind):
+            raise SettingsError(f"The judge {self.judge!r} has no fit. Allowed: {', '.join(get_args(FittedKind))}.")
 
     @property
     def source(self) -> str:
@@ -76,6 +79,10 @@ class CalibrationOutcome:
     model: str
     plan: CalibrationPlan
     fit: Fit
+    parameters: Mapping[str, float]
+    """Thresholds and weights of the judge by name."""
+    curve: CurveFit | None
+    """None without judgements of both kinds."""
     paid_calls: int
     cached_calls: int
     file: Path | None
@@ -83,29 +90,56 @@ class CalibrationOutcome:
 
     def to_text(self) -> str:
         """Describe the outcome in some lines of text."""
-        fit, thresholds = self.fit, self.fit.thresholds
-        alone = f"{thresholds.alone:.3f}" if thresholds.alone is not None else f"none: {fit.without_alone}"
-        shares = ", ".join(f"{name}: {share:.0%}" for name, share in fit.shares.items() if share)
+        fit = self.fit
         return "\n".join(
             [
-                f"{self.model} as logprob judge on {self.plan.source}: {fit.questions} questions, {fit.passages} "
-                f"passages; {self.paid_calls} calls paid, {self.cached_calls} from the cache",
+                f"{self.model} as {self.plan.judge} judge on {self.plan.source}: {fit.questions} questions, "
+                f"{fit.passages} passages; {self.paid_calls} calls paid, {self.cached_calls} from the cache",
                 f"AUC within the question {_shown(fit.auc_within, '.3f')}, over all {fit.auc_over:.3f}",
-                f"t1, needed: {thresholds.needed:.3f}, for {fit.target_recall:.0%} of the gold passages",
-                f"t2, alone: {alone}",
-                f"On questions held out of the fit: keeps {_shown(fit.gold_kept, '.1%')} of the gold passages and "
-                f"{_shown(fit.others_kept, '.1%')} of the likeliest others; verdicts {shares}",
+                *self._thresholds(),
+                *self._reliability(),
                 *fit.findings,
                 f"Written: {self.file}" if self.file else "Nothing was written.",
             ]
         )
 
+    def _thresholds(self) -> Iterator[str]:
+        fit, thresholds = self.fit, self.fit.thresholds
+        if self.plan.judge in ("logprob", "embedding"):
+            alone = f"{thresholds.alone:.3f}" if thresholds.alone is not None else f"none: {fit.without_alone}"
+            yield f"t1, needed: {thresholds.needed:.3f}, for {fit.target_recall:.0%} of the gold passages"
+            yield f"t2, alone: {alone}"
+        elif self.parameters:
+            yield ", ".join(f"{name} {value:.3f}" for name, value in self.parameters.items())
+        if self.plan.judge in ("logprob", "embedding", "fused"):
+            shares = ", ".join(f"{name}: {share:.0%}" for name, share in fit.shares.items() if share)
+            yield (
+                f"On questions held out of the fit: keeps {_shown(fit.gold_kept, '.1%')} of the gold passages and "
+                f"{_shown(fit.others_kept, '.1%')} of the likeliest others; verdicts {shares}"
+            )
+
+    def _reliability(self) -> Iterator[str]:
+        if self.curve is None:
+            return
+        method = "isotonic regression" if self.curve.curve.method == "isotonic" else "Platt's sigmoid"
+        yield (
+            f"P(needed) by {method}; expected calibration error {self.curve.error_before:.3f} before, "
+            f"{self.curve.error_after:.3f} after, on questions held out of the fit"
+        )
+        for when, bins in (("before", self.curve.before), ("after", self.curve.after)):
+            yield f"Reliability {when}: " + "; ".join(
+                f"{each.predicted:.2f} said, {each.observed:.2f} gold ({each.chunks})" for each in bins
+            )
+
     def to_document(self) -> dict[str, object]:
         """Return the outcome as plain data for ``json.dumps``."""
         return {
             "model": self.model,
+            "judge": self.plan.judge,
             "dataset": self.plan.source,
             **asdict(self.fit),
+            "parameters": dict(self.parameters),
+            "curve": asdict(self.curve) if self.curve else None,
             "findings": list(self.fit.findings),
             "paid_calls": self.paid_calls,
             "cached_calls": self.cached_calls,
@@ -116,16 +150,17 @@ class CalibrationOutcome:
 def calibrate(
     plan: CalibrationPlan, *, settings: Settings | None = None, on_progress: StageProgress | None = None
 ) -> CalibrationOutcome:
-    """Fit the thresholds of the settings' judge model and prompts, and save them where the judge reads them.
+    """Fit thresholds and curve of a judge with the settings' model and prompts, and save them where it reads them.
 
-    Makes one call of one token for each passage, about four per question of a data set, and as many again if enough
-    passages answer alone for t2. The completion cache keeps all calls, so after Ctrl-C or a failure the same plan
-    continues without paying twice.
+    ``logprob`` and ``fused`` make one call of one token for each passage, about four per question of a data set,
+    ``logprob`` as many again if enough passages answer alone for t2; ``batched`` makes one call per question,
+    ``generated`` one per passage, and ``embedding`` and ``cascade`` none. The completion cache keeps all calls, so
+    after Ctrl-C or a failure the same plan continues without paying twice.
 
     Args:
-        plan: The data to calibrate on.
+        plan: The judge, and the data to calibrate on.
         settings: None reads environment and ``.env``.
-        on_progress: Called on judgetree's background thread after each passage, and while a local model is loaded.
+        on_progress: Called on judgetree's background thread after each question, and while a local model is loaded.
 
     Raises:
         UserError: The data set is held back for reporting or too small, the model returns no log probabilities, or
@@ -134,35 +169,72 @@ def calibrate(
     """
     settings, report = settings or load_settings(), on_progress or (lambda done, total, stage: None)
     prompts = load_prompts(settings.prompts)
-    cases, digest = _training_cases(plan)
+    data = _training(plan)
     llm = create_llm(settings.judge_spec, settings, CallGate(settings.max_concurrency), on_progress=on_progress)
     with CompletionCache(settings.home / "completions.sqlite") as cache:
-        judge = LogprobJudge(CachedLLM(llm, cache, endpoint=llm.endpoint), prompts=prompts)
-        rating = _Rating(judge, cases, report)
-        rated = background_loop().run(rating.run(settings.max_concurrency))
-    fit = fit_thresholds(rated, target_recall=plan.target_recall)
-    file = thresholds_file(settings) if fit.discriminates else None
-    if file is not None:
-        keep_calibration(file, llm.model, _calibration(plan, digest, fit), prompts)
+        given = Fitting(
+            cases=data.cases,
+            llm=CachedLLM(llm, cache, endpoint=llm.endpoint),
+            settings=settings,
+            prompts=prompts,
+            report=report,
+            target_recall=plan.target_recall,
+        )
+        fitted = background_loop().run(fit_judge(plan.judge, given))
+    fit = fitted.fit
+    curve = curve_fit(fitted.rated, base_rate=data.base_rate)
+    file = None
+    if fit.discriminates:
+        calibration = _calibration(plan, data.digest, fit)
+        if plan.judge == "logprob":
+            keep_calibration(thresholds_file(settings), llm.model, calibration, prompts)
+        keep_fit(fits_file(settings), _judge_fit(fitted, calibration, curve, data.base_rate))
+        file = thresholds_file(settings) if plan.judge == "logprob" else fits_file(settings)
     return CalibrationOutcome(
         model=llm.model,
         plan=plan,
         fit=fit,
-        paid_calls=sum(not record["cached"] for record in rating.records),
-        cached_calls=sum(record["cached"] for record in rating.records),
+        parameters=fitted.parameters,
+        curve=curve,
+        paid_calls=sum(not record["cached"] for record in fitted.chat_calls),
+        cached_calls=sum(record["cached"] for record in fitted.chat_calls),
         file=file,
     )
 
 
-def _training_cases(plan: CalibrationPlan) -> tuple[Sequence[ScoredCase], str]:
-    """Return the passages to rate, and a digest of the data."""
+@dataclass(frozen=True, kw_only=True)
+class _Training:
+    """Passages to rate."""
+
+    cases: Sequence[ScoredCase]
+    digest: str
+    """SHA-256 over the data."""
+    base_rate: float | None
+    """Share of gold that the curve assumes; None for passages that weigh as many as they stand for."""
+
+
+def _training(plan: CalibrationPlan) -> _Training:
     if plan.labels:
         labelled = labelled_data(plan.labels, split=plan.split)
         for folder in plan.disjoint_from:
             refuse_reported(labelled.questions, labelled.digest, RunStore(folder))
-        return labelled.cases, labelled.digest
+        return _Training(cases=labelled.cases, digest=labelled.digest, base_rate=None)
     dataset = _training_questions(plan)
-    return [case.scored() for case in cases_of(dataset)], dataset.digest
+    cases = [case.scored() for case in cases_of(dataset)]
+    return _Training(cases=cases, digest=dataset.digest, base_rate=found_share(dataset))
+
+
+def _judge_fit(fitted: Fitted, calibration: Calibration, curve: CurveFit | None, base_rate: float | None) -> JudgeFit:
+    kept = {name: getattr(calibration, name) for name in ("dataset", "dataset_digest", "questions", "passages")}
+    measured = {name: getattr(calibration, name) for name in ("target_recall", "auc", "auc_low", "auc_high", "created")}
+    return JudgeFit(
+        made_for=fitted.made_for,
+        curve=curve.curve if curve else None,
+        parameters=fitted.parameters,
+        base_rate=base_rate,
+        **kept,
+        **measured,
+    )
 
 
 def _training_questions(plan: CalibrationPlan) -> Dataset:
@@ -190,43 +262,6 @@ def _calibration(plan: CalibrationPlan, digest: str, fit: Fit) -> Calibration:
         auc_high=None if within is None else within.high,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-
-
-class _Rating:
-    """Rates every passage; those of a question run in sequence, since their prompts share a prefix."""
-
-    def __init__(self, judge: LogprobJudge, cases: Sequence[ScoredCase], report: StageProgress) -> None:
-        self._judge = judge
-        self._cases = cases
-        self._passages = [(case.query, passage) for case in cases for passage in (*case.gold, *case.others)]
-        self._rated: dict[int, RatedPassage] = {}
-        self._asks_alone = sum(passage.score == 2 for _, passage in self._passages) >= MIN_ALONE
-        self._report = report
-        self.records: list[CallRecord] = []
-
-    async def run(self, at_once: int) -> list[RatedCase]:
-        """Rate all passages with ``at_once`` workers; the result is in the order of the cases."""
-        self._report(0, len(self._passages), _STAGE)
-        left = iter(enumerate(self._passages))
-        with ungrouped(JudgetreeError):
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(at_once, len(self._passages))):
-                    group.create_task(self._work_through(left))
-        ratings = iter([self._rated[at] for at in range(len(self._passages))])
-        return [
-            RatedCase(gold=tuple(islice(ratings, len(case.gold))), others=tuple(islice(ratings, len(case.others))))
-            for case in self._cases
-        ]
-
-    async def _work_through(self, left: Iterator[tuple[int, tuple[str, ScoredPassage]]]) -> None:
-        for at, (question, passage) in left:
-            meter = CallMeter(node="calibrate")  # one per call: the cache reads the meter's last record
-            needed, alone = await self._judge.probabilities(question, passage.text, meter=meter, alone=self._asks_alone)
-            self.records += meter.records
-            self._rated[at] = RatedPassage(
-                needed=needed, alone=alone, answers_alone=passage.score == 2, weight=passage.weight
-            )
-            self._report(len(self._rated), len(self._passages), _STAGE)
 
 
 def _shown(interval: MeanInterval | None, style: str) -> str:

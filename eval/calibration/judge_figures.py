@@ -23,6 +23,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from ..datasets.questions import EvalQuestion
 from ..metrics.intervals import ClusterTotals, mean_interval, wilson_bounds
 from ..rows.store import RunRow
+from .reliability import ReliabilityBin, calibration_error, reliability_bins
 
 VerdictName = Literal["0", "1", "2", "unknown"]
 GoldShare = Literal["none", "some", "all"]
@@ -34,7 +35,6 @@ GOLD_SHARES: tuple[GoldShare, ...] = ("none", "some", "all")
 
 RESAMPLES = 1_000
 """Number of bootstrap samples; each needs a pass over all chunks."""
-BINS = 10
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -47,6 +47,9 @@ class JudgedChunk:
     verdict: VerdictName
     confidence: float | None = None
     """Probability in [0, 1] that the judge gave its verdict; None without one."""
+    p_needed: float | None = None
+    is_calibrated: bool = False
+    """Whether ``p_needed`` was fitted on judgements with known answers."""
     gold: GoldShare
 
     @property
@@ -56,7 +59,14 @@ class JudgedChunk:
 
     @property
     def graded(self) -> float:
-        """P(needed) for a 0 or 1, and 1 + P(alone) for a 2, which ranks it higher; NaN without confidence."""
+        """P(needed), by 1 higher for a 2, so that it ranks higher; NaN without."""
+        if self.p_needed is None or self.verdict == "unknown":
+            return self.uncalibrated
+        return self.p_needed + (self.verdict == "2")
+
+    @property
+    def uncalibrated(self) -> float:
+        """P(needed) by the confidence, which no curve changes: 1 less it for a 0; 1 + P(alone) for a 2; NaN without."""
         if self.confidence is None or self.verdict == "unknown":
             return float("nan")
         return 1.0 - self.confidence if self.verdict == "0" else self.confidence + (self.verdict == "2")
@@ -79,19 +89,6 @@ class Estimate:
     low: float | None
     """None for a single question or dialogue."""
     high: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReliabilityBin:
-    """The chunks with P(needed) in [low, high); the last bin includes ``high``."""
-
-    low: float
-    high: float
-    chunks: int
-    predicted: float
-    """Mean P(needed)."""
-    observed: float
-    """Share of gold chunks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +122,8 @@ class JudgeFigures:
 
     Empty if some verdict has no probability.
     """
+    reliability_before: tuple[ReliabilityBin, ...] = ()
+    """The same before calibration, for a judge that says its confidence; empty if nothing was calibrated."""
     calibration_error: Estimate | None
     """Expected calibration error (Naeini et al. 2015) over ten bins of equal width, in [0, 1], lower is better: the
     mean of abs(predicted - observed), weighted by chunks.
@@ -145,7 +144,15 @@ def judged_questions(rows: Iterable[RunRow], questions: Iterable[EvalQuestion]) 
             if chunk.depth == 0 and verdict is not None:
                 held = gold.intersection(chunk.keys)
                 share: GoldShare = "all" if held == gold else "some" if held else "none"
-                judged[row.question_id].append(JudgedChunk(verdict=verdict, confidence=chunk.confidence, gold=share))
+                judged[row.question_id].append(
+                    JudgedChunk(
+                        verdict=verdict,
+                        confidence=chunk.confidence,
+                        p_needed=chunk.p_needed,
+                        is_calibrated=chunk.p_calibrated,
+                        gold=share,
+                    )
+                )
     return dict(judged)
 
 
@@ -183,7 +190,8 @@ def judge_figures(
     table = _Table(list(known.values()), groups)
     within = table.auc_within()
     estimates = _estimates(table, seed=seed, resamples=resamples)
-    counts = _confusion(table, np.arange(len(table.gold)))
+    everything = np.arange(len(table.gold))
+    counts = _confusion(table, everything)
     return JudgeFigures(
         questions=len(table.members),
         ranked_questions=len(within),
@@ -197,7 +205,8 @@ def judge_figures(
         auc_within=_mean(within, seed=seed) if within else None,
         auc_over=estimates["auc_over"],
         zero_gap=estimates["zero_gap"],
-        reliability=_bins(table, np.arange(len(table.gold))) if table.is_graded else (),
+        reliability=_bins(table, everything, table.rating) if table.is_graded else (),
+        reliability_before=_bins(table, everything, table.before) if table.is_calibrated else (),
         calibration_error=estimates["calibration_error"],
     )
 
@@ -240,6 +249,8 @@ class _Table:
         graded = np.array([chunk.graded for chunk in chunks])
         is_known = self.verdicts != VERDICTS.index("unknown")
         self.is_graded = bool(is_known.any() and not np.isnan(graded[is_known]).any())
+        self.is_calibrated = self.is_graded and any(chunk.is_calibrated for chunk in chunks)
+        self.before = np.array([chunk.uncalibrated for chunk in chunks])
         self.rating = graded if self.is_graded else np.array([chunk.score for chunk in chunks])
 
     def auc(self, at: _Ints) -> float:
@@ -327,23 +338,9 @@ def _zero_gap(table: _Table, at: _Ints) -> float:
 
 
 def _calibration_error(table: _Table, at: _Ints) -> float:
-    bins = _bins(table, at) if table.is_graded else ()
-    chunks = sum(each.chunks for each in bins)
-    return sum(each.chunks * abs(each.predicted - each.observed) for each in bins) / chunks if bins else float("nan")
+    return calibration_error(_bins(table, at, table.rating) if table.is_graded else ())
 
 
-def _bins(table: _Table, at: _Ints) -> tuple[ReliabilityBin, ...]:
-    at = at[table.verdicts[at] <= VERDICTS.index("1")]
-    rating, is_gold = table.rating[at], table.gold[at] > 0
-    of = np.minimum((rating * BINS).astype(np.int64), BINS - 1)
-    chunks, predicted, observed = (np.bincount(of, weights, minlength=BINS) for weights in (None, rating, is_gold))
-    return tuple(
-        ReliabilityBin(
-            low=place / BINS,
-            high=(place + 1) / BINS,
-            chunks=int(chunks[place]),
-            predicted=float(predicted[place] / chunks[place]),
-            observed=float(observed[place] / chunks[place]),
-        )
-        for place in np.flatnonzero(chunks).tolist()
-    )
+def _bins(table: _Table, at: _Ints, rating: _Floats) -> tuple[ReliabilityBin, ...]:
+    at = at[(table.verdicts[at] <= VERDICTS.index("1")) & ~np.isnan(rating[at])]
+    return reliability_bins(rating[at], (table.gold[at] > 0).astype(np.float64))

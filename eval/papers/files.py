@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from ...modules.disk import refusing_full_disk, write_whole
 from ...modules.errors import SettingsError
 from ..reports.compare import comparison_frame
-from ..reports.inline_svg import plot_settings
-from ..reports.plots import Plot, plots_of
+from ..reports.inline_svg import Plot, plot_settings
+from ..reports.plots import plots_of
 from ..reports.report import Report
 from .latex import latex_document
 from .tables import PaperTable, paper_tables

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from ...modules.formats import printable
 from .compare import Comparison
-from .plots import Plot
+from .inline_svg import Plot
 
 _INTERVAL = re.compile(r" \(([^()<]* to [^()<]*)\)</td>")
 

@@ -1,4 +1,4 @@
-"""Matplotlib figures as SVG elements of an HTML page, in its font and colours, light or dark."""
+"""Plots, and Matplotlib figures as SVG elements of an HTML page, in its font and colours, light or dark."""
 
 from __future__ import annotations
 
@@ -7,17 +7,42 @@ import re
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from xml.etree import ElementTree
 
 import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+COLOURS = ("#0f7fc4", "#d9650b", "#0b9c78", "#c2639b", "#b98a00", "#7a6fd0", "#5c8f22", "#a4574a")
+"""Colours by index of the system, distinct for the colour-blind and visible on white and black."""
+
 _SVG = "http://www.w3.org/2000/svg"
 _LINK = "http://www.w3.org/1999/xlink"
 _INK = "#010203"
 """Placeholder for the page's text colour; no plot may use it for anything else."""
 _FONT_SIZE = re.compile(r"([\d.]+)px")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """One plot of the page."""
+
+    name: str
+    title: str
+    caption: str
+    """Explanation of how to read it."""
+    alt: str
+    """Its content in words."""
+    draw: Callable[[Figure], None]
+    """Draws it on a figure of ``size_inches``."""
+    size_inches: tuple[float, float] = (6.4, 3.4)
+    """Width and height."""
+
+    @property
+    def svg(self) -> str:
+        """The plot as an SVG element of the page; see ``inline_svg``."""
+        return draw_inline_svg(self.draw, name=self.name, alt=self.alt, size_inches=self.size_inches)
 
 
 def draw_inline_svg(
@@ -108,3 +133,8 @@ def _drop_unused_ids(root: ElementTree.Element) -> None:
     for element in root.iter():
         if element.get("id") not in used:
             element.attrib.pop("id", None)
+
+
+def colour_of(place: int) -> str:
+    """Return the colour of the system at a place."""
+    return COLOURS[place % len(COLOURS)]

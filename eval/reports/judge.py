@@ -8,6 +8,7 @@ from dataclasses import asdict
 from ...graphs.drawing.words import count_of
 from ..calibration.judge_figures import GOLD_SHARES, VERDICTS, Estimate, GoldShare, JudgeFigures, VerdictName
 from ..calibration.labelled_figures import SCORES, LabelledFigures
+from ..calibration.reliability import ReliabilityBin
 from ..labels.store import Label
 from ..labels.summary import summary_lines
 from .markdown_tables import markdown_table, with_interval
@@ -136,11 +137,19 @@ def _unknown(figures: JudgeFigures) -> Iterator[str]:
 def _reliability(figures: JudgeFigures) -> Iterator[str]:
     if not figures.reliability:
         return
+    if figures.reliability_before:
+        yield from ("", "Before calibration:", "", *reliability_table(figures.reliability_before))
+        yield from ("", "Calibrated:")
+    yield from ("", *reliability_table(figures.reliability))
+
+
+def reliability_table(bins: Sequence[ReliabilityBin]) -> list[str]:
+    """Write a table in Markdown with a line for each bin: how often gold was predicted, and how often it was there."""
     rows = [
         [f"{each.low:.1f} to {each.high:.1f}", str(each.chunks), f"{each.predicted:.2f}", f"{each.observed:.2f}"]
-        for each in figures.reliability
+        for each in bins
     ]
-    yield from ("", *markdown_table(["P(needed)", "chunks", "mean", "gold"], rows))
+    return markdown_table(["P(needed)", "chunks", "mean", "gold"], rows)
 
 
 def _shown(estimate: Estimate, scale: int, digits: int) -> str:

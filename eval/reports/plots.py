@@ -6,49 +6,25 @@ Needs matplotlib (extra ``eval``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from matplotlib.patches import Rectangle
 
-from ..calibration.judge_figures import GOLD_SHARES, VERDICTS, Confusion
+from ..calibration.judge_figures import GOLD_SHARES, VERDICTS, Confusion, JudgeFigures
 from .failures import FAILURE_KINDS, FAILURE_WORDS
-from .inline_svg import draw_inline_svg
+from .inline_svg import Plot, colour_of
 from .report import Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#0f7fc4", "#d9650b", "#0b9c78", "#c2639b", "#b98a00", "#7a6fd0", "#5c8f22", "#a4574a")
-"""Colours by index of the system, distinct for the colour-blind and visible on white and black."""
 SPLIT_WORDS = {"type": "question type", "hops": "hops", "recursion": "recursion"}
 _PANEL_INCHES = 3.2
 _HEAT = "#0f7fc4"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plot:
-    """One plot of the page."""
-
-    name: str
-    title: str
-    caption: str
-    """Explanation of how to read it."""
-    alt: str
-    """Its content in words."""
-    draw: Callable[[Figure], None]
-    """Draws it on a figure of ``size_inches``."""
-    size_inches: tuple[float, float] = (6.4, 3.4)
-    """Width and height."""
-
-    @property
-    def svg(self) -> str:
-        """The plot as an SVG element of the page; see ``inline_svg``."""
-        return draw_inline_svg(self.draw, name=self.name, alt=self.alt, size_inches=self.size_inches)
 
 
 def plots_of(report: Report) -> list[Plot]:
@@ -59,6 +35,7 @@ def plots_of(report: Report) -> list[Plot]:
         latency_plot(report.questions),
         split_plot(report.splits, names),
         confusion_plot({system: figures.confusion for system, figures in report.judges.items()}),
+        reliability_plot(report.judges),
         failure_plot(report.failures, names),
     )
     return [plot for plot in every if plot is not None]
@@ -159,6 +136,46 @@ def confusion_plot(confusions: Mapping[str, Confusion]) -> Plot | None:
         alt=described,
         draw=draw,
         size_inches=(max(6.4, 3.4 * len(confusions)), 3.0),
+    )
+
+
+def reliability_plot(judges: Mapping[str, JudgeFigures]) -> Plot | None:
+    """Plot how often chunks were gold against how often the judge said so; None without probabilities."""
+    lines = {
+        f"{system}{which}": bins
+        for system, figures in judges.items()
+        for which, bins in (
+            (", before calibration", figures.reliability_before),
+            (", calibrated" if figures.reliability_before else "", figures.reliability),
+        )
+        if bins
+    }
+    if not lines:
+        return None
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], color="#999999", linewidth=0.8)
+        for place, (label, bins) in enumerate(lines.items()):
+            predicted, observed = [each.predicted for each in bins], [each.observed for each in bins]
+            axes.plot(predicted, observed, marker="o", color=colour_of(place), label=label)
+        axes.set_xlabel("P(needed)")
+        axes.set_ylabel("share of gold")
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1)
+        axes.legend()
+
+    return Plot(
+        name="reliability",
+        title="Reliability of the judge",
+        caption="Chunks of the questions themselves in ten bins of P(needed): how many of a bin's are gold. A "
+        "calibrated judge follows the diagonal.",
+        alt="; ".join(
+            f"{label}: " + ", ".join(f"{each.predicted:.2f} said, {each.observed:.2f} gold" for each in bins)
+            for label, bins in lines.items()
+        ),
+        draw=draw,
+        size_inches=(4.4, 4.0),
     )
 
 
@@ -311,8 +328,3 @@ def error_of(row: object) -> list[list[float]]:
     if pd.isna(low) or pd.isna(high):
         return [[math.nan], [math.nan]]
     return [[max(0.0, 100 * (mean - low))], [max(0.0, 100 * (high - mean))]]
-
-
-def colour_of(place: int) -> str:
-    """Return the colour of the system at a place."""
-    return COLOURS[place % len(COLOURS)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -26,7 +26,7 @@ from ...graphs.systems.registry import SYSTEMS, find_system
 from ...modules.addresses import Address, with_addresses
 from ...modules.calls.prompts import Prompts
 from ...modules.errors import SettingsError, faults_of
-from ...modules.judge.factory import JudgeKind
+from ...modules.judge.factory import is_own_judge
 from ...modules.llm.cache import CacheMode
 from ...modules.parts import check_name, remembered, remembered_as
 from ...modules.prompts.reading import GivenPrompts, load_prompts
@@ -213,7 +213,7 @@ class Experiment(BaseModel):
             elif info.field_name == "stop":
                 create_stop(str(given))
             elif isinstance(given, str):
-                check_name("judge", given, get_args(JudgeKind))
+                is_own_judge(given)
             elif info.field_name == "tools":
                 check_tools(given)
                 if given and not any(find_system(system).uses_tools for system in info.data.get("systems", ())):

@@ -20,7 +20,7 @@ from ...modules.index.factory import open_index
 from ...modules.index.file_parsers import LoadLimits
 from ...modules.index.index import Index
 from ...modules.judge.contract import AnyJudge
-from ...modules.judge.factory import create_judge
+from ...modules.judge.factory import create_judge, noise_of
 from ...modules.llm.cache import CacheableLLM, CachedLLM, CacheMode, CompletionCache, without_reading
 from ...modules.llm.endpoint import CallGate, ChatLLM
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local
@@ -33,6 +33,7 @@ from ...modules.retriever.search import DOCUMENT_KEY
 from ...modules.settings import Settings
 from ...modules.tools.factory import create_tools
 from ...modules.tools.tool import Tool
+from ..datasets.gold_table import gold_table
 from ..datasets.questions import Dataset
 from .experiment import Experiment
 from .limits import LimitedLLM, Spending
@@ -212,7 +213,12 @@ class Services:
     def _create_judge(self, llm: ChatLLM) -> AnyJudge:
         settings = self.settings
         return create_judge(
-            self.experiment.judge, llm, spec=settings.judge_spec, settings=settings, prompts=self._prompts
+            self.experiment.judge,
+            llm,
+            spec=settings.judge_spec,
+            settings=settings,
+            prompts=self._prompts,
+            gold=gold_table(self.dataset) if noise_of(self.experiment.judge) else None,
         )
 
     def _cached(self, llm: CacheableLLM, repeat: int, cache: CacheMode) -> CachedLLM:

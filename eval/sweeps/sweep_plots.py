@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ..reports.plots import Plot, colour_of, error_of
+from ..reports.inline_svg import Plot, colour_of
+from ..reports.plots import error_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

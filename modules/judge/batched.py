@@ -83,7 +83,7 @@ def _verdict(entry: _Entry, query: str, reason: str, *, expand: bool, cut_off: b
     return Verdict(
         status="judged",
         score=entry.score,
-        p_needed=entry.score / 2 if entry.percent is None else entry.percent / 100,
+        p_needed=None if entry.percent is None else entry.percent / 100,
         reason=reason,
         next_query="" if problem else question,
         problem=problem,

@@ -6,21 +6,25 @@ against no) and ``oracle`` (gold supporting facts).
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, cast, get_args
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast, get_args
 
 from typing_extensions import TypeIs
 
 from ..calls.usage import CallMeter
-from ..errors import SettingsError
+from ..errors import BudgetSpent, SettingsError, UserError
 from ..formats import storable
 from ..reader.evidence import foreign_addresses, without_control_tokens
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+
+T = TypeVar("T")
 
 Score = Literal[0, 1, 2]
 VerdictStatus = Literal["judged", "unknown", "pending", "cancelled"]
@@ -129,7 +133,7 @@ class SetJudge(Protocol):
     ) -> SetVerdict:
         """Judge ``chunks``, of which there is at least one, for ``query``; ``expand`` and errors as in ``Judge.judge``.
 
-        A call about one chunk is recorded with ``replace(meter, chunk_id=…)``.
+        A call about one chunk is made with the meter of ``about``.
         """
         ...
 
@@ -154,6 +158,45 @@ async def judge_one(judge: AnyJudge, query: str, chunk: Document, *, meter: Call
         return checked_verdict(await judge.judge(query, chunk, meter=meter, expand=expand))
     given = await judge.judge_set(query, [chunk], meter=meter, expand=expand)
     return checked_set_verdict(given, 1).verdicts[0]
+
+
+@contextmanager
+def about(chunk: Document, meter: CallMeter) -> Iterator[CallMeter]:
+    """Give a meter for calls about one chunk, which may be made beside others; its records then join ``meter``."""
+    own = replace(meter, chunk_id=str(chunk.metadata.get("chunk_id", "")), records=[])
+    try:
+        yield own
+    finally:
+        meter.records.extend(own.records)
+
+
+async def judge_each(
+    judge: AnyJudge, query: str, chunks: Sequence[Document], *, meter: CallMeter, expand: bool = True
+) -> list[Verdict]:
+    """Return the checked verdict on each chunk, judged one by one and all at once; cancelled without a call left.
+
+    Other errors are raised once all have ended.
+    """
+
+    async def one(chunk: Document) -> Verdict:
+        with about(chunk, meter) as own:
+            return await judge_one(judge, query, chunk, meter=own, expand=expand)
+
+    given = await asyncio.gather(*map(one, chunks), return_exceptions=True)
+    return raised_or_all(
+        [
+            Verdict(status="cancelled", problem=str(each), budget_spent=True) if isinstance(each, BudgetSpent) else each
+            for each in given
+        ]
+    )
+
+
+def raised_or_all(given: Sequence[T | BaseException]) -> list[T]:
+    """Return what coroutines returned, in their order, or raise the first error, those of users before others."""
+    failed = [each for each in given if isinstance(each, BaseException)]
+    if failed:
+        raise next((each for each in failed if isinstance(each, UserError)), failed[0])
+    return [each for each in given if not isinstance(each, BaseException)]
 
 
 def expected_calls(judge: AnyJudge, chunks: int) -> int:

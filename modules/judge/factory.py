@@ -2,38 +2,191 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol, cast
+
+from pydantic import NonNegativeInt
 
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
+from ..embedding.embedder import Embedder, create_embeddings, spec_for_language
 from ..errors import SettingsError
 from ..llm.endpoint import ChatLLM
 from ..llm.factory import is_local
 from ..llm.wrapper import model_fingerprint
 from ..parts import Part, check_name, fingerprint_of, made, needs_making, part_of, surviving_exit, wanted_by
 from ..settings import Settings, load_settings
+from ..specs import made_of_spec, name_in
+from .asker import SubQuestionAsker
 from .batched import BatchedJudge
-from .contract import AnyJudge, Judge, is_judge
+from .cascade import CascadeJudge
+from .contract import AnyJudge, is_judge
+from .embedding import EmbeddingJudge, Similarity
+from .fits import calibrated, find_fit, made_for, require_fit
+from .fused import UNFITTED, FusedJudge
 from .generated import GeneratedJudge
+from .gold import GoldTable
 from .logprob import LogprobJudge
-from .thresholds import find_thresholds
+from .noise import Noise
+from .noisy import noisy_judge
+from .thresholds import UNCALIBRATED, LogprobThresholds, find_thresholds
 from .wrapper import wrapped
 
-JudgeKind = Literal["auto", "generated", "batched", "logprob"]
-"""Kinds of judges made from a model; ``OracleJudge`` is made from gold facts instead."""
+JudgeKind = Literal["auto", "generated", "batched", "logprob", "embedding", "cascade", "fused", "noisy"]
+"""Kinds of judges by name; ``OracleJudge`` is made from gold facts instead."""
 
 
-def _logprob(llm: ChatLLM, settings: Settings | None, prompts: Prompts) -> Judge:
-    thresholds = find_thresholds(llm.model, settings or load_settings(), prompts)
-    fallback = GeneratedJudge(llm, prompts=prompts)
-    return LogprobJudge(llm, thresholds=thresholds, fallback=fallback, prompts=prompts)
+@dataclass(frozen=True, kw_only=True)
+class _Given:
+    """What judges are made from."""
+
+    llm: ChatLLM
+    spec: str
+    settings: Settings
+    prompts: Prompts
+    gold: GoldTable | None
+    fitted: bool
+
+    def embedder(self, named: str) -> Embedder:
+        """Return the embedder of a judge: that of its parameter, else of the settings, else the English local one."""
+        return judge_embedder(self.settings, named)
+
+    def asker(self) -> SubQuestionAsker:
+        return SubQuestionAsker(self.llm, prompts=self.prompts)
+
+    def rater(self) -> LogprobJudge:
+        return LogprobJudge(self.llm, prompts=self.prompts)
 
 
-JUDGES: dict[str, Callable[[ChatLLM, Settings | None, Prompts], AnyJudge]] = {
-    "generated": lambda llm, _, prompts: GeneratedJudge(llm, prompts=prompts),
-    "batched": lambda llm, _, prompts: BatchedJudge(llm, prompts=prompts),
-    "logprob": _logprob,
+class _Kind(Protocol):
+    """The parameters of a judge in its spec; makes it."""
+
+    def make(self, given: _Given) -> AnyJudge: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Auto:
+    def make(self, given: _Given) -> AnyJudge:
+        return _Logprob().make(given) if is_local(given.spec) else _Generated().make(given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Generated:
+    max_repairs: NonNegativeInt = 2
+
+    def make(self, given: _Given) -> AnyJudge:
+        return _with_curve(GeneratedJudge(given.llm, max_repairs=self.max_repairs, prompts=given.prompts), given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Batched:
+    max_repairs: NonNegativeInt = 2
+
+    def make(self, given: _Given) -> AnyJudge:
+        return _with_curve(BatchedJudge(given.llm, max_repairs=self.max_repairs, prompts=given.prompts), given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Logprob:
+    def make(self, given: _Given) -> AnyJudge:
+        thresholds = find_thresholds(given.llm.model, given.settings, given.prompts)
+        fallback = GeneratedJudge(given.llm, prompts=given.prompts)
+        judge = LogprobJudge(given.llm, thresholds=thresholds, fallback=fallback, prompts=given.prompts)
+        return _with_curve(judge, given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Embedding:
+    embedder: str = ""
+    writer: Literal["model", "template"] = "model"
+
+    def make(self, given: _Given) -> AnyJudge:
+        asker = given.asker() if self.writer == "model" else None
+        judge = EmbeddingJudge(given.embedder(self.embedder), UNCALIBRATED, asker=asker)
+        if not given.fitted:
+            return judge
+        fit = require_fit(made_for(judge), given.settings)
+        thresholds = LogprobThresholds(needed=fit.parameters["needed"], alone=fit.parameters.get("alone"))
+        return calibrated(EmbeddingJudge(given.embedder(self.embedder), thresholds, asker=asker), fit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cascade:
+    embedder: str = ""
+    judge: Literal["auto", "generated", "batched", "logprob"] = "auto"
+
+    def make(self, given: _Given) -> AnyJudge:
+        similarity, inner = Similarity(given.embedder(self.embedder)), _KINDS[self.judge]().make(given)
+        judge = CascadeJudge(similarity, low=0.0, high=1.0, inner=inner, asker=given.asker())
+        if not given.fitted:
+            return judge
+        fit = require_fit(made_for(judge), given.settings)
+        low, high = fit.parameters["low"], fit.parameters["high"]
+        return CascadeJudge(similarity, low=low, high=high, inner=inner, asker=given.asker(), curve=fit.curve)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Fused:
+    embedder: str = ""
+
+    def make(self, given: _Given) -> AnyJudge:
+        rater, similarity = given.rater(), Similarity(given.embedder(self.embedder))
+        judge = FusedJudge(rater, similarity, UNFITTED, asker=given.asker())
+        if not given.fitted:
+            return judge
+        fit = require_fit(made_for(judge), given.settings)
+        return calibrated(FusedJudge(rater, similarity, fit.parameters, asker=given.asker()), fit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Noisy(Noise):
+    def make(self, given: _Given) -> AnyJudge:
+        if given.gold is None:
+            raise SettingsError(
+                "The judge noisy knows the gold documents of a data set, so it works in `judgetree eval run` only; in "
+                "Python, give noisy_judge(GoldTable(…), Noise(…))."
+            )
+        return noisy_judge(given.gold, self)
+
+
+_KINDS: Mapping[str, type[_Kind]] = {
+    "auto": _Auto,
+    "generated": _Generated,
+    "batched": _Batched,
+    "logprob": _Logprob,
+    "embedding": _Embedding,
+    "cascade": _Cascade,
+    "fused": _Fused,
+    "noisy": _Noisy,
 }
+
+
+def _with_curve(judge: AnyJudge, given: _Given) -> AnyJudge:
+    return calibrated(judge, find_fit(made_for(judge), given.settings)) if given.fitted else judge
+
+
+def judge_embedder(settings: Settings, named: str = "") -> Embedder:
+    """Return the embedder of a judge: the one ``named``, else that of the settings, else the English local one."""
+    chosen = settings.embeddings if settings.embeddings != "auto" else spec_for_language(0.0)
+    return create_embeddings(named or chosen, settings)
+
+
+def is_own_judge(kind: str) -> bool:
+    """Whether a judge's name is none of ours: a plug-in's, or an import path.
+
+    Raises:
+        SettingsError: It is no name of a judge, or a parameter is wrong.
+    """
+    if name_in(kind) in _KINDS:
+        made_of_spec("judge", kind, _KINDS)
+        return False
+    check_name("judge", kind, tuple(_KINDS))
+    return True
+
+
+def noise_of(kind: str) -> Noise | None:
+    """Return the parameters of the judge noisy; None for another judge."""
+    return cast(Noise, made_of_spec("judge", kind, _KINDS)) if name_in(kind) == "noisy" else None
 
 
 def create_judge(
@@ -43,30 +196,33 @@ def create_judge(
     spec: str,
     settings: Settings | None = None,
     prompts: Prompts = DEFAULT_PROMPTS,
+    gold: GoldTable | None = None,
+    fitted: bool = True,
 ) -> AnyJudge:
     """Create a judge; ``auto`` is ``logprob`` for a local model and ``generated`` for any other.
 
     Args:
-        kind: "auto", a name in ``JUDGES``, or a judge of one's own: a judge, or a class or function that
-            makes one and may take ``llm``, ``settings`` and ``prompts``; itself, its ``module:name`` or a plug-in.
+        kind: A name of ``JudgeKind``, with parameters such as "cascade:judge=batched", or a judge of one's own: a
+            judge, or a class or function that makes one and may take ``llm``, ``settings`` and ``prompts``; itself,
+            its ``module:name`` or a plug-in.
         llm: The model that judges.
         spec: The model's spec in the settings.
-        settings: Source of the thresholds of ``logprob`` (``find_thresholds``); None reads environment and ``.env``.
+        settings: Source of thresholds, curves and embedder; None reads environment and ``.env``.
         prompts: Prompts of one's own. A judge of one's own that takes them has their digest in its fingerprint, and
             one that takes the model has its name.
+        gold: Gold documents, for ``noisy``.
+        fitted: Whether to use what was fitted for the judge; without it, P(needed) is as the judge gives it.
 
     Raises:
-        SettingsError: The kind is unknown, a judge of one's own cannot be made, or the file of calibrated thresholds is
-            damaged.
+        SettingsError: The kind is unknown, a judge of one's own cannot be made, a fit is missing or made for another
+            model or embedder, or a file of fits is damaged.
     """
-    if kind == "auto":
-        kind = "logprob" if is_local(spec) else "generated"
-    if isinstance(kind, str):
-        check_name("judge", kind, ("auto", *JUDGES))
-        if kind in JUDGES:
-            return JUDGES[kind](llm, settings, prompts)
+    settings = settings or load_settings()
+    if isinstance(kind, str) and not is_own_judge(kind):
+        given = _Given(llm=llm, spec=spec, settings=settings, prompts=prompts, gold=gold, fitted=fitted)
+        return made_of_spec("judge", kind, _KINDS).make(given)
     part = part_of("judge", kind)
-    judge = made(part, llm=llm, settings=settings or load_settings(), prompts=prompts)
+    judge = made(part, llm=llm, settings=settings, prompts=prompts)
     if not is_judge(judge):
         raise SettingsError(
             f"{part.name!r} gives {judge!r:.100}. Give it the methods fingerprint and judge of a Judge, or fingerprint "

@@ -46,8 +46,7 @@ def parse_verdict(reply: str, query: str, *, expand: bool = True, cut_off: bool 
     """Parse the verdict in a reply.
 
     Only a 1 keeps its ``next_query``; if that cannot be asked, the verdict has a ``problem`` in its place. With
-    ``expand=False`` no question is needed. A ``cut_off`` reply is repaired, but its question may be incomplete. The
-    model gives no probability: ``p_needed`` is half the score.
+    ``expand=False`` no question is needed. A ``cut_off`` reply is repaired, but its question may be incomplete.
 
     Raises:
         ReplyProblem: The reply holds no verdict.
@@ -60,7 +59,6 @@ def parse_verdict(reply: str, query: str, *, expand: bool = True, cut_off: bool 
     return Verdict(
         status="judged",
         score=parsed.score,
-        p_needed=parsed.score / 2,
         reason=parsed.reason.strip(),
         next_query="" if problem else question,
         problem=problem,

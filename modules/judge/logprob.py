@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,11 +14,12 @@ from ..calls.completion import TokenLogprob
 from ..calls.messages import Message
 from ..calls.prompts import DEFAULT_PROMPTS, Prompts
 from ..calls.usage import CallMeter
-from ..errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
+from ..errors import ModelCallError, ModelRequestError, ModelSetupError
 from ..llm.endpoint import CallOptions, ChatLLM
 from ..llm.wrapper import model_fingerprint
-from .contract import Judge, Verdict, sub_question_problem
-from .prompts import LOGPROB_JUDGE, alone_messages, look_up_messages, needed_messages, sub_question_messages
+from .asker import AROUND_A_WORD, SubQuestionAsker
+from .contract import Judge, Verdict
+from .prompts import LOGPROB_JUDGE, alone_messages, needed_messages
 from .thresholds import LogprobThresholds, thresholds_for
 
 logger = logging.getLogger(__name__)
@@ -29,16 +29,8 @@ TOP_LOGPROBS = 20
 
 YES_WORDS = frozenset({"yes", "是", "是的", "有", "能", "可以"})
 NO_WORDS = frozenset({"no", "否", "不", "不是", "没有", "不能"})
-_AROUND_A_WORD = " \t\r\n.,:;!*_`\"'“”‘’。，！▁Ġ"
 _NO_LOGPROBS = "The endpoint gives no log probabilities"
-_BEFORE_A_QUESTION = re.compile(
-    r"(?:[-*•]\s+|\d{1,2}[.)]\s+)?(?:\W{0,2}(?:[\w-]+ ){0,2}(?:question|query|fact|name|名称|子?问题)\W{0,2}[:：])?",
-    re.IGNORECASE,
-)
-_AROUND_A_QUESTION = " \t\r\n\"'“”*`"
 _ONE_WORD = CallOptions(max_tokens=1, top_logprobs=TOP_LOGPROBS)
-_ONE_QUESTION = CallOptions(max_tokens=64)
-_ONE_NAME = CallOptions(max_tokens=24)
 
 
 def yes_probability(alternatives: Sequence[TokenLogprob]) -> float | None:
@@ -56,7 +48,7 @@ def yes_probability(alternatives: Sequence[TokenLogprob]) -> float | None:
 
 def _mass(alternatives: Sequence[TokenLogprob], words: frozenset[str]) -> float:
     return math.fsum(
-        math.exp(each.logprob) for each in alternatives if each.token.strip(_AROUND_A_WORD).casefold() in words
+        math.exp(each.logprob) for each in alternatives if each.token.strip(AROUND_A_WORD).casefold() in words
     )
 
 
@@ -82,6 +74,7 @@ class LogprobJudge:
         """Judge by ``thresholds`` (None: the model's), or by ``fallback`` where there are no log probabilities."""
         self._llm = llm
         self._prompts = prompts
+        self._asker = SubQuestionAsker(llm, prompts=prompts)
         self._thresholds = thresholds or thresholds_for(llm.model, prompts)
         self._fallback = fallback
         self._gives_logprobs: bool | None = None  # decided by the first reply
@@ -118,7 +111,7 @@ class LogprobJudge:
         except ModelCallError as error:
             return Verdict(status="unknown", problem=str(error))
         if verdict.score == 1 and expand:
-            return await self._with_sub_question(verdict, query, chunk.page_content, meter)
+            return await self._asker.asking(verdict, query, chunk.page_content, meter=meter)
         return verdict
 
     async def probabilities(
@@ -192,57 +185,9 @@ class LogprobJudge:
     def _without_logprobs(self) -> str:
         return f"{_NO_LOGPROBS} of model {self._llm.model!r}; use the judge 'generated' with it."
 
-    async def _with_sub_question(self, verdict: Verdict, query: str, passage: str, meter: CallMeter) -> Verdict:
-        """Return the verdict with its sub-question, or with the problem of finding one; the score stays.
-
-        Small models find a name in a passage, and seldom write a question. So the sub-question is the query with that
-        name, and a written one where no name is usable.
-        """
-        try:
-            messages = look_up_messages(query, passage, self._prompts)
-            completion = await self._llm.complete(messages, meter=meter, options=_ONE_NAME)
-            question = query_with_name(query, name=question_in(completion.text), passage=passage)
-            if not question or sub_question_problem(question, query):
-                messages = sub_question_messages(query, passage, self._prompts)
-                completion = await self._llm.complete(messages, meter=meter, options=_ONE_QUESTION)
-                question = question_in(completion.text)
-            problem = sub_question_problem(question, query)
-            return replace(verdict, problem=problem) if problem else replace(verdict, next_query=question)
-        except ModelSetupError:
-            raise
-        except (ModelCallError, BudgetSpent) as error:
-            return replace(verdict, problem=str(error), budget_spent=isinstance(error, BudgetSpent))
-
 
 class _WithoutLogprobs(Exception):
     """The endpoint gives no log probabilities."""
-
-
-def question_in(reply: str) -> str:
-    """Return the first non-empty line of a small model's reply, without label, bullet or quotes.
-
-    >>> question_in('Missing fact: "Where was Irene Maddow born?"')
-    'Where was Irene Maddow born?'
-    """
-    first = next((line for line in reply.splitlines() if line.strip()), "")
-    return _BEFORE_A_QUESTION.sub("", first.strip(), count=1).strip(_AROUND_A_QUESTION)
-
-
-def query_with_name(query: str, *, name: str, passage: str) -> str:
-    """Return the query with a name that the passage adds to it; ``""`` for what it does not add.
-
-    >>> query_with_name("Where was the founder of Orvane born?", name="Ada Korm.", passage="Ada Korm founded Orvane.")
-    'Where was the founder of Orvane born? (Ada Korm)'
-    >>> query_with_name("Where was the founder of Orvane born?", name="Orvane", passage="Ada Korm founded Orvane.")
-    ''
-    """
-    name = name.strip(_AROUND_A_WORD)
-    is_added = _folded(name) in _folded(passage) and _folded(name) not in _folded(query)
-    return f"{query} ({name})" if is_added and any(each.isalpha() for each in name) else ""
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _unknown(question: str) -> Verdict:

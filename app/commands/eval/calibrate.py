@@ -1,9 +1,9 @@
-"""``judgetree eval calibrate``: fits the thresholds of the ``logprob`` judge."""
+"""``judgetree eval calibrate``: fits a judge."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,6 +11,9 @@ from ....modules.errors import needs_extra
 from ...terminal.exit_status import FAILED
 from ...terminal.terminal import busy, progress_bar, say, write_json, write_result
 from ..options import Json, Prompts
+
+FittedName = Literal["generated", "batched", "logprob", "embedding", "cascade", "fused"]
+# A copy, since the module that defines it takes a second to import; a test compares them.
 
 
 def calibrate(  # noqa: PLR0913 - one parameter an option
@@ -22,6 +25,10 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
         list[Path] | None,
         typer.Option(metavar="FOLDER", help="Run directory labelled by hand, in place of a data set; may come again."),
     ] = None,
+    judge: Annotated[
+        FittedName,
+        typer.Option(help="Judge to fit: thresholds, weights, and the curve of P(needed)."),
+    ] = "logprob",
     judge_llm: Annotated[
         str | None, typer.Option(metavar="SPEC", help="Model to calibrate; else JUDGETREE_JUDGE_LLM.")
     ] = None,
@@ -39,7 +46,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Fit the logprob judge's thresholds on training questions or labels by hand, and save them for all later runs."""
+    """Fit a judge on training questions or labels by hand, and save the fit for all later runs."""
     with busy("starting"), needs_extra("eval"):
         from ....evaluation.calibration.calibrate import CalibrationPlan
         from ....evaluation.calibration.calibrate import calibrate as fit_thresholds
@@ -49,6 +56,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     plan = CalibrationPlan(
         dataset=dataset or "",
         labels=tuple(labels or ()),
+        judge=judge,
         split=split,
         limit=limit,
         disjoint_from=tuple(disjoint_from or ()),

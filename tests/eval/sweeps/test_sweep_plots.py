@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from judgetree.evaluation.reports.html_parts import render_markdown
+from judgetree.evaluation.reports.inline_svg import Plot
 from judgetree.evaluation.reports.markdown_tables import markdown_table
-from judgetree.evaluation.reports.plots import Plot
 from judgetree.evaluation.sweeps.sweep_plots import sweep_plots
 
 

@@ -137,8 +137,8 @@ def test_verdicts_are_read_by_number(
     assert given.suffices is suffices
 
 
-@pytest.mark.parametrize(("percent", "p"), [(0, 0.0), (80, 0.8), (100, 1.0), (101, 0.5), ("sure", 0.5), (True, 0.5)])
-def test_a_percentage_is_the_probability_and_else_half_the_score(percent: object, p: float) -> None:
+@pytest.mark.parametrize(("percent", "p"), [(0, 0.0), (80, 0.8), (100, 1.0), (101, None), ("sure", None), (True, None)])
+def test_a_percentage_is_the_probability_and_nothing_else(percent: object, p: float | None) -> None:
     [verdict] = parse_set_verdict(reply(entry(1, 1, NEXT, percent=percent)), QUERY, 1).verdicts
     assert verdict.p_needed == p
 

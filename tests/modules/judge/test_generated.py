@@ -71,7 +71,7 @@ def test_verdict_is_the_models_in_one_call(
     server.responses = hook = Recorder(reply)
     meter = CallMeter(node="judge", chunk_id="c1")
     verdict = verdict_of(judge_at(server), meter)
-    assert verdict == Verdict(status="judged", score=score, p_needed=score / 2, reason="r", next_query=next_query)  # type: ignore[arg-type]
+    assert verdict == Verdict(status="judged", score=score, reason="r", next_query=next_query)  # type: ignore[arg-type]
     assert [record["chunk_id"] for record in meter.records] == ["c1"]
     (request,) = hook.requests
     assert list(request.messages) == judge_messages(QUERY, CHUNK.page_content)
@@ -165,7 +165,7 @@ def test_garbled_reply_costs_a_repair_at_most(server: ScriptedServer, fault: str
 )
 def test_1_without_a_question_gets_one_on_retry(server: ScriptedServer, unusable: ChatReply, complaint: str) -> None:
     server.responses = hook = Recorder(unusable, PART)
-    assert verdict_of(judge_at(server)) == Verdict(status="judged", score=1, p_needed=0.5, reason="r", next_query=NEXT)
+    assert verdict_of(judge_at(server)) == Verdict(status="judged", score=1, reason="r", next_query=NEXT)
     assert complaint in hook.requests[1].messages[-1][1]
 
 
@@ -178,7 +178,7 @@ def test_1_without_a_usable_question_keeps_its_score_and_is_marked_where_it_need
     server.responses = saying(wrote(1))
     meter = CallMeter(node="judge")
     verdict = verdict_of(judge_at(server), meter, expand=expand)
-    assert verdict == Verdict(status="judged", score=1, p_needed=0.5, reason="r", problem=problem)
+    assert verdict == Verdict(status="judged", score=1, reason="r", problem=problem)
     assert len(meter.records) == calls
 
 
@@ -192,7 +192,7 @@ def test_1_without_a_question_outlives_worse_replies(server: ScriptedServer, lat
 
 def test_second_thoughts_about_the_score_count(server: ScriptedServer) -> None:
     server.responses = saying(wrote(1), WHOLE)
-    assert verdict_of(judge_at(server)) == Verdict(status="judged", score=2, p_needed=1.0, reason="r")
+    assert verdict_of(judge_at(server)) == Verdict(status="judged", score=2, reason="r")
 
 
 def test_question_that_was_cut_off_is_asked_for_again(server: ScriptedServer) -> None:
@@ -226,13 +226,7 @@ def test_budget_that_is_spent_before_the_first_call_is_told(server: ScriptedServ
         (ChatReply(text=PROSE), Verdict(status="unknown", problem="It holds no JSON object.")),
         (
             wrote(1),
-            Verdict(
-                status="judged",
-                score=1,
-                p_needed=0.5,
-                reason="r",
-                problem="next_query is empty although the score is 1.",
-            ),
+            Verdict(status="judged", score=1, reason="r", problem="next_query is empty although the score is 1."),
         ),
     ],
 )

@@ -20,8 +20,9 @@ from judgetree.modules.calls.completion import Completion, TokenLogprob
 from judgetree.modules.calls.messages import Message
 from judgetree.modules.calls.usage import CallBudget, CallMeter
 from judgetree.modules.errors import BudgetSpent, ModelCallError, ModelRequestError, ModelSetupError
+from judgetree.modules.judge.asker import question_in
 from judgetree.modules.judge.contract import Judge, Verdict
-from judgetree.modules.judge.logprob import TOP_LOGPROBS, LogprobJudge, question_in, yes_probability
+from judgetree.modules.judge.logprob import TOP_LOGPROBS, LogprobJudge, yes_probability
 from judgetree.modules.judge.prompts import (
     LOGPROB_JUDGE_VERSION,
     alone_messages,

@@ -16,7 +16,7 @@ QUERY = "Where was the director of Alien born?"
 NEXT = "Where was Ridley Scott born?"
 GOOD = json.dumps({"reason": "names the director", "score": 1, "next_query": NEXT})
 DECOY = json.dumps({"reason": "a guess", "score": 0, "next_query": ""})
-VERDICT = Verdict(status="judged", score=1, p_needed=0.5, reason="names the director", next_query=NEXT)
+VERDICT = Verdict(status="judged", score=1, reason="names the director", next_query=NEXT)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_1_without_the_question_key_is_a_1_with_a_problem() -> None:
 @pytest.mark.parametrize("next_query", [NEXT, "", QUERY])
 def test_a_1_that_is_not_expanded_needs_no_question(next_query: str) -> None:
     reply = json.dumps({"reason": "r", "score": 1, "next_query": next_query})
-    assert parse_verdict(reply, QUERY, expand=False) == Verdict(status="judged", score=1, p_needed=0.5, reason="r")
+    assert parse_verdict(reply, QUERY, expand=False) == Verdict(status="judged", score=1, reason="r")
 
 
 def test_a_reply_that_was_cut_off_keeps_its_score_and_loses_its_question() -> None:
@@ -104,9 +104,7 @@ def test_a_reply_that_was_cut_off_keeps_its_score_and_loses_its_question() -> No
     assert (verdict.score, verdict.next_query) == (1, "")
     assert "cut off" in verdict.problem
     assert parse_verdict(cut, QUERY, cut_off=True, expand=False).problem == ""
-    assert parse_verdict(DECOY[:-5], QUERY, cut_off=True) == Verdict(
-        status="judged", score=0, p_needed=0.0, reason="a guess"
-    )
+    assert parse_verdict(DECOY[:-5], QUERY, cut_off=True) == Verdict(status="judged", score=0, reason="a guess")
 
 
 # --- laws ---
