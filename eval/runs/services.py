@@ -33,9 +33,9 @@ from ...modules.retriever.search import DOCUMENT_KEY
 from ...modules.settings import Settings
 from ...modules.tools.factory import create_tools
 from ...modules.tools.tool import Tool
-from ..datasets.gold_table import gold_table
 from ..datasets.questions import Dataset
 from .experiment import Experiment
+from .gold_table import gold_table
 from .limits import LimitedLLM, Spending
 
 _CHUNK_SIZE = 100_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...modules.errors import SettingsError
 from ...modules.judge.gold import GoldQuestion, GoldTable, Need
-from .questions import Dataset
+from ..datasets.questions import Dataset
 
 
 def gold_table(dataset: Dataset) -> GoldTable:
