@@ -21,6 +21,8 @@ from ...modules.index.file_parsers import LoadLimits
 from ...modules.index.index import Index
 from ...modules.judge.contract import AnyJudge
 from ...modules.judge.factory import create_judge, noise_of
+from ...modules.judge.gold import GoldTable
+from ...modules.judge.noisy import NoisyWriter
 from ...modules.llm.cache import CacheableLLM, CachedLLM, CacheMode, CompletionCache, without_reading
 from ...modules.llm.endpoint import CallGate, ChatLLM
 from ...modules.llm.factory import create_judge_llm, create_llm, is_local
@@ -110,6 +112,7 @@ class Services:
         self._prompts = self.experiment.prompts or DEFAULT_PROMPTS
         self._resources = ExitStack()
         self._tools: tuple[Tool, ...] = ()
+        self._gold: GoldTable | None = None
         self._retriever: ChunkRetriever | None = None
         self.own_retriever: ChunkRetriever | None = None
         """The retriever, if it is one of one's own."""
@@ -137,6 +140,7 @@ class Services:
         ``fresh`` reads no cached reply that was there before, except in replay mode.
         """
         cache = without_reading(self.experiment.cache) if fresh else self.experiment.cache
+        noise = noise_of(self.experiment.judge)
         judge = self._create_judge(self._cached(self._judge_llm, repeat, cache)) if find_system(system).judges else None
         limits = Limits(
             max_rec_depth=self.experiment.max_rec_depth,
@@ -153,6 +157,7 @@ class Services:
             ),
             retriever=self._retriever if retrieves(system) else None,
             judge=judge,
+            writer=NoisyWriter(self._gold, noise) if noise and self._gold and judge else None,
             limits=limits,
             policy=create_policy(self.experiment.policy),
             stop=create_stop(self.experiment.stop),
@@ -164,6 +169,7 @@ class Services:
     def _open(self) -> None:
         experiment, settings = self.experiment, self.settings
         self._tools = create_tools(experiment.tools, settings)
+        self._gold = gold_table(self.dataset) if noise_of(experiment.judge) else None
         if any(map(retrieves, experiment.systems)):
             self._retriever = self._open_retriever()
         gate = CallGate(settings.max_concurrency)
@@ -218,7 +224,7 @@ class Services:
             spec=settings.judge_spec,
             settings=settings,
             prompts=self._prompts,
-            gold=gold_table(self.dataset) if noise_of(self.experiment.judge) else None,
+            gold=self._gold,
         )
 
     def _cached(self, llm: CacheableLLM, repeat: int, cache: CacheMode) -> CachedLLM:
