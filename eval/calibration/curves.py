@@ -110,11 +110,13 @@ def _platt(rating: _Floats, is_gold: _Floats, weights: _Floats) -> Curve:
 
 def _weights(judgements: _Floats, base_rate: float | None) -> _Floats:
     """Return weights that add up to the number of judgements; gold has the share ``base_rate`` of them, if given."""
-    is_gold, weights = judgements[:, 1], judgements[:, 2]
+    is_gold: _Floats = judgements[:, 1]
+    weights: _Floats = judgements[:, 2]
     share = float(weights[is_gold > 0].sum() / weights.sum())
     if base_rate is not None and 0.0 < share < 1.0:
         weights = weights * np.where(is_gold > 0, base_rate / share, (1.0 - base_rate) / (1.0 - share))
-    return weights * len(weights) / weights.sum()
+    scaled: _Floats = weights * (len(weights) / weights.sum())
+    return scaled
 
 
 def _judgements(case: RatedCase) -> list[tuple[float, float, float]]:

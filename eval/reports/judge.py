@@ -149,7 +149,7 @@ def reliability_table(bins: Sequence[ReliabilityBin]) -> list[str]:
         [f"{each.low:.1f} to {each.high:.1f}", str(each.chunks), f"{each.predicted:.2f}", f"{each.observed:.2f}"]
         for each in bins
     ]
-    return markdown_table(["P(needed)", "chunks", "mean", "gold"], rows)
+    return list(markdown_table(["P(needed)", "chunks", "mean", "gold"], rows))
 
 
 def _shown(estimate: Estimate, scale: int, digits: int) -> str:

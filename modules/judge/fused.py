@@ -12,7 +12,7 @@ from ..calls.usage import CallMeter
 from ..errors import ModelCallError, ModelSetupError
 from ..retriever.bm25 import Bm25
 from .asker import SubQuestionAsker
-from .contract import SetVerdict, Verdict, about, raised_or_all
+from .contract import Score, SetVerdict, Verdict, about, raised_or_all
 from .embedding import Similarity, asked_on
 from .fits import logit, sigmoid
 from .logprob import LogprobJudge
@@ -120,7 +120,7 @@ class FusedJudge:
     def _verdict(self, features: Mapping[str, float]) -> Verdict:
         p_needed = weighed(features, self._parameters)
         shown = ", ".join(f"{name} {features[name]:.2f}" for name in FEATURES)
-        score = 1 if p_needed >= self._parameters[THRESHOLD] else 0
+        score: Score = 1 if p_needed >= self._parameters[THRESHOLD] else 0
         return Verdict(status="judged", score=score, p_needed=p_needed, reason=f"{p_needed:.2f} by {shown}")
 
 
