@@ -16,7 +16,6 @@ from typing import Annotated
 import typer
 
 from .commands.ask import ask
-from .commands.calls import calls
 from .commands.chat import chat
 from .commands.collections import collections
 from .commands.conversations import conversations_app
@@ -28,8 +27,12 @@ from .commands.index import index
 from .commands.label import label
 from .commands.prompts import prompts_app
 from .commands.settings import settings
-from .commands.threads import threads
-from .commands.tree import tree
+from .commands.trees.calls import calls
+from .commands.trees.diff import diff
+from .commands.trees.explain import explain
+from .commands.trees.fork import fork
+from .commands.trees.threads import threads
+from .commands.trees.tree import tree
 from .terminal.exit_status import report
 from .terminal.terminal import prepare_streams, say
 
@@ -39,7 +42,23 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (index, ask, chat, tree, calls, label, export, threads, collections, settings, doctor, demo):
+for command in (
+    index,
+    ask,
+    chat,
+    tree,
+    calls,
+    fork,
+    diff,
+    explain,
+    label,
+    export,
+    threads,
+    collections,
+    settings,
+    doctor,
+    demo,
+):
     app.command()(command)
 app.add_typer(conversations_app, name="conversations")
 app.add_typer(eval_app, name="eval")

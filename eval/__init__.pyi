@@ -22,6 +22,8 @@ from .rows.store import RunRow as RunRow
 from .rows.store import RunStore as RunStore
 from .rows.trees import TreeStore as TreeStore
 from .run_and_report import run as run
+from .run_diff import RunDiff as RunDiff
+from .run_diff import diff_runs as diff_runs
 from .runs.batch_run import RunOptions as RunOptions
 from .runs.batch_run import run_experiment as run_experiment
 from .runs.experiment import Experiment as Experiment

@@ -24,6 +24,7 @@ from ..modules.settings import Settings, load_settings
 from .conversation.conversation import Conversation
 from .conversation.services import ConversationServices
 from .conversation.turn.context import ConversationOptions
+from .forks.session import TreeSession
 from .rag.model_calls import ModelCalls
 from .rag.result import RagResult
 from .rag.running_work import RunningWork
@@ -41,7 +42,7 @@ from .threads.recording import Recording
 from .threads.snapshots import is_new_thread
 
 
-class RagSession:
+class RagSession(TreeSession):
     """Collection, models and graph for questions to one collection, opened at the first question, freed by ``close``.
 
     An open session locks its Milvus Lite folder: use it in a ``with`` statement. All methods may be called from any
@@ -290,7 +291,7 @@ class RagSession:
         tree = await SearchTree.afrom_history(self.graph, thread_id)
         if not (error or interrupts or tree.root.answer or tree.root.answer_status):
             error = f"The system {self.system!r} ended without an answer: no node set answer and answer_status."
-        in_tree = {record["call_id"]: record for node in tree.query_nodes() for record in node.usage}
+        in_tree = {record["call_id"]: record for node in tree.query_nodes() for record in node.paid}
         # Calls of a node that has not ended are in the journal alone; that of a finished thread is empty.
         paid = {**(await self._journaled(thread_id) if error or interrupts else {}), **in_tree}
         return RagResult(

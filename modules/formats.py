@@ -94,7 +94,7 @@ Thing = Literal[
 id of a checkpoint store."""
 
 VERSION = 3
-_VERSIONS: Mapping[Thing, int] = {"judge-fits": 1, "labels": 1, "prompts": 1, "rows": 5, "search-tree": 6}
+_VERSIONS: Mapping[Thing, int] = {"judge-fits": 1, "labels": 1, "prompts": 1, "rows": 5, "search-tree": 7}
 """Numbers of things that do not rise with the others: files that users write, and what has changed since."""
 FORMAT_KEY = "format"
 
@@ -103,7 +103,7 @@ def format_of(thing: Thing) -> str:
     """Return the format that this version writes.
 
     >>> format_of("search-tree")
-    'judgetree-search-tree/6'
+    'judgetree-search-tree/7'
     """
     return f"judgetree-{thing}/{_VERSIONS.get(thing, VERSION)}"
 

@@ -209,7 +209,7 @@ def ask_and_watch(
     if not options.collection and options.system != "llm" and options.retriever is None:
         raise SettingsError("Name a collection with -c NAME; `judgetree collections` lists them.")
     answer = GrowingAnswer()
-    with watching(known) as watcher, _open_session(options, settings, watcher.on_progress) as session:
+    with watching(known) as watcher, open_session(options, settings, watcher.on_progress) as session:
 
         def on_event(event: RunEvent) -> None:
             watcher.on_event(event)
@@ -227,7 +227,8 @@ def ask_and_watch(
     return result
 
 
-def _open_session(options: AskOptions, settings: Settings, on_progress: Callable[[int, int, str], None]) -> RagSession:
+def open_session(options: AskOptions, settings: Settings, on_progress: Callable[[int, int, str], None]) -> RagSession:
+    """Return a session with these options, the defaults in place of None."""
     from ...graphs.session import RagSession
     from ...graphs.threads.context import Limits
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...modules.errors import SettingsError
-from ..terminal.terminal import Cell, busy, local_time, say, width, write_json, write_result, write_rows
+from ..terminal.terminal import Cell, agrees, busy, local_time, say, width, write_json, write_result, write_rows
 from .collections import database_exists
 from .options import DotFile, Json, JsonFile, SvgFile
 
@@ -105,7 +103,7 @@ def delete(
 
     what = f"the branch {branch!r} of {name!r}" if branch is not None else f"the conversation {name!r}"
     with saved_conversation(name) as (conversations, talk):
-        if not yes and not _agrees(f"Delete {what} for good?"):
+        if not yes and not agrees(f"Delete {what} for good?"):
             say("Nothing was deleted.")
         elif branch is None:
             say(f"deleted {what} with {count_of(conversations.delete(name), 'thread')}")
@@ -170,12 +168,6 @@ def backfill(
         write_json({"turns": turns, "dry_run": dry_run})
     else:
         say(f"{_would('linked', dry_run=dry_run)} {count_of(turns, 'turn')}")
-
-
-def _agrees(question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise SettingsError(f"{question} Standard input is no terminal, so add --yes to confirm.")
-    return typer.confirm(question, err=True)
 
 
 def _would(done: str, *, dry_run: bool) -> str:

@@ -13,6 +13,7 @@ from .terminal import say, write_result
 
 if TYPE_CHECKING:
     from ...graphs.conversation.tree import ConversationTree
+    from ...graphs.forks.explanation import Explanation
     from ...graphs.rag.search_tree import SearchTree
 
 TreeFormat = Literal["svg", "html", "json", "dot", "graphml"]
@@ -52,7 +53,7 @@ class TreeFiles:
         if "svg" in self.targets:
             _check_renderer()
 
-    def write(self, tree: SearchTree | ConversationTree) -> None:
+    def write(self, tree: SearchTree | ConversationTree | Explanation) -> None:
         """Write the tree in every format, and name the files.
 
         Raises:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TextIO
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -27,6 +28,7 @@ from rich.progress import (
 from rich.text import Text
 
 from ...graphs.drawing.layout import columns, one_line, shorten
+from ...modules.errors import SettingsError
 from ...modules.formats import printable
 
 STAGES: Mapping[str, str] = {
@@ -137,6 +139,17 @@ def notes() -> Console:
 def say(text: str, *, style: str = "") -> None:
     """Print a remark on standard error; the terminal wraps it, so that commands in it can be copied."""
     notes().print(Text(printable(text), style=style))
+
+
+def agrees(question: str) -> bool:
+    """Ask on standard error whether to go on, before something is deleted or paid for.
+
+    Raises:
+        SettingsError: Standard input is no terminal.
+    """
+    if not sys.stdin.isatty():
+        raise SettingsError(f"{question} Standard input is no terminal, so add --yes to confirm.")
+    return typer.confirm(question, err=True)
 
 
 @contextmanager

@@ -22,7 +22,8 @@ from .boxes import (
     text_rows,
 )
 from .decisive import decisive_sentence
-from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, skip_words, tree_words, usage_words
+from .marks import UNMARKED, Mark, Marks
+from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, cost_words, origin_words, skip_words, tree_words
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, over pale tints of it.
 VERDICT_LOOKS: dict[VerdictLabel, Look] = {
@@ -39,6 +40,9 @@ THREAD_LOOKS: dict[ThreadStatus, Look] = {
     "open": Look(fill="#FFFFFF", line="#1F4E79", style="filled,rounded,dashed", pen_width=1.6),
 }
 
+LINKED_LOOK = Look(fill="#F5F5F5", line="#5B6B7B", style="filled,rounded,dashed", pen_width=1.2)
+"""Look of a thread of another tree."""
+
 Direction = Literal["right", "down"]
 """Where a tree grows: to the right for a wide window, downwards for a narrow column."""
 
@@ -52,7 +56,7 @@ _DIRECTIONS: dict[Direction, str] = {
 }
 
 
-def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = True) -> str:
+def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = True, marks: Marks = UNMARKED) -> str:
     """Draw the tree as DOT text with shortened labels; each box has its full text as a tooltip.
 
     Query nodes have the ids ``q0``, ``q1``, …, chunk nodes ``c0``, …, in the order of ``walk_queries`` and
@@ -60,14 +64,14 @@ def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = Tr
     query's number, unless it has only one.
     """
     names = {node.thread_id: f"q{number}" for number, node in enumerate(walk_queries(root))}
-    folded = {node.thread_id: _unhelpful(node) for node in walk_queries(root)} if fold else {}
-    lines = [_HEAD, f"  {_DIRECTIONS[direction]}", f"  label={_legend(root)};"]
+    folded = {node.thread_id: _unhelpful(node, marks) for node in walk_queries(root)} if fold else {}
+    lines = [_HEAD, f"  {_DIRECTIONS[direction]}", f"  label={_legend(root, marks.remarks)};"]
     lines += [_query_box(names[node.thread_id], node) for node in walk_queries(root)]
     for number, (parent, chunk) in enumerate(walk_chunks(root)):
         if any(chunk is other for other in folded.get(parent.thread_id, ())):
             continue
         name = f"c{number}"
-        lines.append(_chunk_box(name, chunk, parent.query))
+        lines.append(_chunk_box(name, chunk, parent.query, marks.chunks.get((parent.thread_id, chunk.chunk_id))))
         lines.append(_edge_to_chunk(names[parent.thread_id], name))
         for sub_run in chunk.sub_runs:
             lines.append(f'  {name} -> {names[sub_run.thread_id]} [color="#1F4E79", penwidth=1.6];')
@@ -78,11 +82,10 @@ def draw_dot(root: QueryNode, *, direction: Direction = "right", fold: bool = Tr
     return "\n".join([*lines, "}", ""])
 
 
-def _unhelpful(node: QueryNode) -> list[ChunkNode]:
+def _unhelpful(node: QueryNode, marks: Marks) -> list[ChunkNode]:
     """Return two or more chunks that do not help and have nothing else to show, or none."""
-    chunks = [
-        chunk for chunk in node.chunks if chunk.verdict_label == "0" and not chunk.sub_runs and not chunk.sub_run_error
-    ]
+    plain = (chunk for chunk in node.chunks if (node.thread_id, chunk.chunk_id) not in marks.chunks)
+    chunks = [chunk for chunk in plain if chunk.verdict_label == "0" and not chunk.sub_runs and not chunk.sub_run_error]
     return chunks if len(chunks) > 1 else []
 
 
@@ -93,30 +96,32 @@ def _edge_to_chunk(query: str, chunk: str) -> str:
 def _query_box(name: str, node: QueryNode) -> str:
     kind = "query" if node.parent_thread_id is None else f"sub-question, depth {node.depth}"
     flag = "" if node.status == "finished" else f" · {node.status.upper()}"
+    flag += " · linked" if node.linked_from else ""
+    look = LINKED_LOOK if node.linked_from else THREAD_LOOKS[node.status]
     plain_answer = node.status == "finished" and node.answer_status == "answered"
     rows = [
-        text_rows([f"{kind}{flag}"], size=SMALL_SIZE_PT, ink=THREAD_LOOKS[node.status].line, bold=True),
+        text_rows([f"{kind}{flag}"], size=SMALL_SIZE_PT, ink=look.line, bold=True),
         text_rows(box_lines(node.query, 5, bold=True), bold=True),
         text_rows(box_lines(f"→ {answer_words(node)}", 4), ink=INK if plain_answer else ALARM_INK),
-        text_rows(box_lines(usage_words(node.cost), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
+        text_rows(box_lines(cost_words(node), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
     ]
-    tooltip = "\n".join(
-        [f"{kind}{flag}", node.query, f"→ {answer_words(node)}", usage_words(node.cost), node.thread_id]
-    )
-    return box(name, f"query {node.status}", "box", THREAD_LOOKS[node.status], rows, tooltip)
+    tooltip = "\n".join([f"{kind}{flag}", node.query, f"→ {answer_words(node)}", cost_words(node), node.thread_id])
+    return box(name, f"query {node.status}", "box", look, rows, tooltip)
 
 
-def _chunk_box(name: str, chunk: ChunkNode, query: str) -> str:
+def _chunk_box(name: str, chunk: ChunkNode, query: str, mark: Mark | None) -> str:
     label = chunk.verdict_label
     look = VERDICT_LOOKS[label]
     rows = [
         badge_row(VERDICT_MARKS[label], look.line, VERDICT_WORDS[label]),
+        *([badge_row("!", mark.colour, mark.word)] if mark else []),
         text_rows(box_lines(origin_words(chunk), 2, size=SMALL_SIZE_PT), size=SMALL_SIZE_PT, ink=FAINT_INK),
         text_rows(box_lines(decisive_sentence(chunk.text, query=query, reason=chunk.reason), 3)),
         *(text_rows(box_lines(note, 3), ink=ink) for note, ink in _chunk_notes(chunk)),
     ]
     notes = [note for note, _ in _chunk_notes(chunk)]
-    tooltip = "\n".join([VERDICT_WORDS[label], origin_words(chunk), chunk.text, *notes])
+    marked = [f"{mark.word}: {mark.note}"] if mark else []
+    tooltip = "\n".join([VERDICT_WORDS[label], *marked, origin_words(chunk), chunk.text, *notes])
     return box(name, f"chunk verdict-{label}", "note", look, rows, tooltip)
 
 
@@ -144,11 +149,11 @@ def _chunk_notes(chunk: ChunkNode) -> Iterator[tuple[str, str]]:
         yield f"sub-run: {chunk.sub_run_error}", ALARM_INK
 
 
-def _legend(root: QueryNode) -> str:
-    """Explain the colours that occur, with the totals."""
+def _legend(root: QueryNode, remarks: Sequence[str]) -> str:
+    """Explain the colours that occur, with the totals and remarks."""
     entries = [
         (VERDICT_MARKS[label], VERDICT_LOOKS[label].line, f"{VERDICT_WORDS[label]} ({count})")
         for label, count in count_verdicts(root).items()
         if count
     ]
-    return legend_label(entries, tree_words(root))
+    return legend_label(entries, " · ".join([tree_words(root), *remarks]))

@@ -27,9 +27,10 @@ from ...modules.formats import printable
 from ..tree.nodes import ChunkNode, QueryNode, count_verdicts, walk_queries
 from .calls import call_words, texts_of
 from .layout import one_line, shorten
+from .marks import UNMARKED, Mark, Marks
 from .svg import draw_svg, picture_style
 from .text import draw_text
-from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, origin_words, tree_words, usage_words
+from .words import VERDICT_MARKS, VERDICT_WORDS, answer_words, cost_words, origin_words, tree_words
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +87,7 @@ def draw_html(
     *,
     picture: bool | None = None,
     transcripts: Transcripts = NOT_RECORDED,
+    marks: Marks = UNMARKED,
 ) -> str:
     """Draw the tree as an HTML document that needs no other file, server or network.
 
@@ -103,11 +105,11 @@ def draw_html(
         query=html.escape(one_line(root.query)),
         answer=html.escape(one_line(answer_words(root))),
         answer_class="" if answered else "alarm",
-        totals=html.escape(tree_words(root)),
+        totals="<br>".join(map(html.escape, [tree_words(root), *map(printable, marks.remarks)])),
         notes=_notes(fingerprint),
-        picture=picture_block(lambda: draw_svg(root), wanted=picture, is_small=is_small),
-        text=html.escape(draw_text(root)),
-        data=json_in_html(_page_data(root, transcripts)),
+        picture=picture_block(lambda: draw_svg(root, marks=marks), wanted=picture, is_small=is_small),
+        text=html.escape(draw_text(root, marks=marks)),
+        data=json_in_html(_page_data(root, transcripts, marks)),
     )
 
 
@@ -137,7 +139,11 @@ def html_page(package: str, *, packs: bool = False, served: bool = False, body: 
 
 
 def draw_notebook_html(
-    root: QueryNode, fingerprint: Mapping[str, str], *, transcripts: Transcripts = NOT_RECORDED
+    root: QueryNode,
+    fingerprint: Mapping[str, str],
+    *,
+    transcripts: Transcripts = NOT_RECORDED,
+    marks: Marks = UNMARKED,
 ) -> str:
     """Draw the page of ``draw_html`` in a frame, for the output of a notebook cell.
 
@@ -145,7 +151,9 @@ def draw_notebook_html(
     script do not reach the notebook. A viewer that drops frames shows the text inside.
     """
     return notebook_frame(
-        draw_html(root, fingerprint, transcripts=transcripts), title="search tree", text=draw_text(root)
+        draw_html(root, fingerprint, transcripts=transcripts, marks=marks),
+        title="search tree",
+        text=draw_text(root, marks=marks),
     )
 
 
@@ -205,13 +213,13 @@ def json_in_html(data: Json) -> str:
     return text
 
 
-def _page_data(root: QueryNode, transcripts: Transcripts) -> Json:
+def _page_data(root: QueryNode, transcripts: Transcripts, marks: Marks) -> Json:
     verdicts: list[Json] = [
         {"label": label, "mark": VERDICT_MARKS[label], "words": VERDICT_WORDS[label], "count": count}
         for label, count in count_verdicts(root).items()
         if count
     ]
-    return {"verdicts": verdicts, "root": query_data(root, transcripts=transcripts)}
+    return {"verdicts": verdicts, "root": query_data(root, transcripts=transcripts, marks=marks)}
 
 
 def describe_chunk(chunk: ChunkNode) -> Mapping[str, Json]:
@@ -243,6 +251,7 @@ def query_data(
     *,
     transcripts: Transcripts = NOT_RECORDED,
     texts: SharedTexts | None = None,
+    marks: Marks = UNMARKED,
 ) -> Mapping[str, Json]:
     """Describe a query and its subtree for tree.js.
 
@@ -258,13 +267,14 @@ def query_data(
     times = [("started", node.started_at or ""), ("newest checkpoint", node.ended_at or "")]
     answer = printable(answer_words(node))
     return {
-        "kind": "query" if node.parent_thread_id is None else f"sub-question, depth {node.depth}",
+        "kind": ("query" if node.parent_thread_id is None else f"sub-question, depth {node.depth}")
+        + (" · linked" if node.linked_from else ""),
         "depth": node.depth,
         "status": node.status,
         "answer_status": node.answer_status,
         "query": printable(node.query),
         "answer": answer,
-        "cost": usage_words(node.cost),
+        "cost": cost_words(node),
         "evidence": printable(node.evidence),
         "call_head": _CALL_COLUMNS,
         "calls": [[_cell(call[column]) for column in _CALL_COLUMNS] for call in node.usage],  # type: ignore[literal-required]
@@ -272,15 +282,23 @@ def query_data(
         "facts": [[name, fact] for name, fact in [("thread", printable(node.thread_id)), *times] if fact],
         "chunks": [
             {
-                **describe(chunk),
+                **_marked(describe(chunk), marks.chunks.get((node.thread_id, chunk.chunk_id))),
                 "said": said.get(chunk.chunk_id, []),
                 "sub_runs": [
-                    query_data(sub_run, describe, transcripts=transcripts, texts=texts) for sub_run in chunk.sub_runs
+                    query_data(sub_run, describe, transcripts=transcripts, texts=texts, marks=marks)
+                    for sub_run in chunk.sub_runs
                 ],
             }
             for chunk in node.chunks
         ],
     }
+
+
+def _marked(described: Mapping[str, Json], mark: Mark | None) -> Mapping[str, Json]:
+    if mark is None:
+        return described
+    note = f"{mark.word}: {mark.note}" if mark.note else mark.word
+    return {**described, "words": f"{described['words']} · {mark.word}", "headline": shorten(printable(note), 160)}
 
 
 def _call_data(number: int, call: CallRecord, transcript: Transcript, texts: SharedTexts | None) -> Json:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..tree.nodes import ChunkNode, QueryNode
+from ..tree.places import chunk_name, query_numbers
 from .layout import columns, one_line, shorten
-from .words import VERDICT_MARKS, answer_words, origin_words, skip_words, tree_words, usage_words, verdict_counts_words
+from .marks import UNMARKED, Marks
+from .words import VERDICT_MARKS, answer_words, cost_words, origin_words, skip_words, tree_words, verdict_counts_words
 
 
-def draw_text(root: QueryNode, *, width: int = 100) -> str:
+def draw_text(root: QueryNode, *, width: int = 100, marks: Marks = UNMARKED) -> str:
     """Draw the tree as lines of at most ``width`` columns, root first, totals last; longer lines end in "…".
 
     A chunk is ``[verdict] #rank · retrieval score · source · the judge's reason``.
     """
-    lines = [_fit(*line, width) for line in _query_lines(root)]
-    totals = [tree_words(root), f"verdicts: {verdict_counts_words(root) or 'none'}"]
+    numbers = query_numbers(root) if marks.numbers else {}
+    lines = [_fit(*line, width) for line in _query_lines(root, numbers, marks)]
+    totals = [tree_words(root), f"verdicts: {verdict_counts_words(root) or 'none'}", *marks.remarks]
     return "\n".join([*lines, *(shorten(line, width) for line in totals)])
 
 
@@ -25,20 +28,25 @@ def _fit(indent: str, text: str, cost: str, width: int) -> str:
     return indent + shorten(text, room) + cost
 
 
-def _query_lines(node: QueryNode) -> Iterator[tuple[str, str, str]]:
+def _query_lines(node: QueryNode, numbers: Mapping[str, int], marks: Marks) -> Iterator[tuple[str, str, str]]:
     """Yield indent, text and cost of each line."""
-    yield "", f"Q: {one_line(node.query)}", ""
-    yield "", f"A: {one_line(answer_words(node))}", f"  ({usage_words(node.cost)})"
+    number = numbers.get(node.thread_id)
+    yield "", f"{f'{number} ' if number else ''}Q: {one_line(node.query)}", ""
+    yield "", f"A: {one_line(answer_words(node))}", f"  ({cost_words(node)})"
     for chunk in node.chunks:
         last = chunk is node.chunks[-1]
-        yield "└─ " if last else "├─ ", _chunk_text(chunk), ""
+        name = f"{chunk_name(number, chunk)} " if number else ""
+        mark = marks.chunks.get((node.thread_id, chunk.chunk_id))
+        yield "└─ " if last else "├─ ", f"{name}{_chunk_text(chunk)}", ""
         indent = "   " if last else "│  "
+        if mark is not None:
+            yield indent, f"{mark.word}: {mark.note}" if mark.note else mark.word, ""
         if chunk.sub_run_error:
             yield indent, f"! sub-run: {chunk.sub_run_error}", ""
         if chunk.skipped is not None:
             yield indent, f"! {skip_words(chunk.skipped)}: {chunk.next_query}", ""
         for sub_run in chunk.sub_runs:
-            for deeper, text, cost in _query_lines(sub_run):
+            for deeper, text, cost in _query_lines(sub_run, numbers, marks):
                 yield indent + deeper, text, cost
 
 

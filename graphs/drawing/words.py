@@ -54,8 +54,15 @@ def tree_words(root: QueryNode) -> str:
     """Format size and cost of the whole tree on one line."""
     nodes = list(walk_queries(root))
     chunks = sum(len(node.chunks) for node in nodes)
-    totals = total_usage(record for node in nodes for record in node.usage)
-    return f"{count_of(len(nodes), 'query')} · {count_of(chunks, 'chunk')} · {usage_words(totals)}"
+    totals = total_usage(record for node in nodes for record in node.paid)
+    size = f"{count_of(len(nodes), 'query')} · {count_of(chunks, 'chunk')} · {usage_words(totals)}"
+    linked = total_usage(record for node in nodes if node.linked_from for record in node.usage)
+    return f"{size} · linked, not paid again: {usage_words(linked)}" if linked["llm_calls"] else size
+
+
+def cost_words(node: QueryNode) -> str:
+    """Format the cost of one thread; that of a linked thread was paid by another tree."""
+    return f"linked · {usage_words(node.cost)}" if node.linked_from else usage_words(node.cost)
 
 
 def verdict_counts_words(root: QueryNode) -> str:

@@ -167,7 +167,7 @@ class RagGraph(Runnable[Given, RagState]):
     async def get_state(self, config: RunnableConfig) -> StateSnapshot:
         """Return the newest checkpoint of a thread; its ``created_at`` is None if the thread does not exist."""
         check_thread(config)
-        return await (await self._graph()).aget_state(config)
+        return await (await self.aopen()).aget_state(config)
 
     aget_state = async_twin(get_state)
 
@@ -175,7 +175,7 @@ class RagGraph(Runnable[Given, RagState]):
     async def get_state_history(self, config: RunnableConfig, **kwargs: Any) -> AsyncIterator[StateSnapshot]:
         """Yield the checkpoints of a thread, newest first."""
         check_thread(config)
-        async for snapshot in (await self._graph()).aget_state_history(config, **kwargs):
+        async for snapshot in (await self.aopen()).aget_state_history(config, **kwargs):
             yield snapshot
 
     aget_state_history = async_twin(get_state_history)
@@ -199,20 +199,20 @@ class RagGraph(Runnable[Given, RagState]):
             InvalidUpdateError: ``as_node`` is no node, or is needed to tell who wrote last.
         """
         check_thread(config)
-        return await update_thread(await self._graph(), config, values, as_node, self._services(context))
+        return await update_thread(await self.aopen(), config, values, as_node, self._services(context))
 
     aupdate_state = async_twin(update_state)
 
     @blocking
     async def list_threads(self, limit: int = 100) -> list[ThreadSummary]:
         """List the root threads of the store, newest first; at most ``limit``."""
-        return await list_root_threads(graph, limit) if (graph := await self._graph()).checkpointer else []
+        return await list_root_threads(graph, limit) if (graph := await self.aopen()).checkpointer else []
 
     alist_threads = async_twin(list_threads)
 
     async def aopen_store(self) -> Saver | None:
         """Return the open store, for use on judgetree's own loop until ``aclose``; None without checkpoints."""
-        return cast("Saver | None", (await self._graph()).checkpointer)
+        return cast("Saver | None", (await self.aopen()).checkpointer)
 
     @blocking
     async def close(self) -> None:
@@ -268,13 +268,14 @@ class RagGraph(Runnable[Given, RagState]):
 
     # --- on the loop ---
 
-    async def _graph(self) -> Compiled:
+    async def aopen(self) -> Compiled:
+        """Return the compiled graph over its open store, for use on judgetree's own loop until ``aclose``."""
         self._running.check_process()
         return await self._stored.opened(self.recording)
 
     async def aopen_journal(self) -> CallJournal | None:
         """Return the journal of model calls, for use on judgetree's own loop; None for a store in memory."""
-        await self._graph()
+        await self.aopen()
         return self._stored.journal
 
     @property
@@ -321,7 +322,7 @@ class RagGraph(Runnable[Given, RagState]):
         asked = Asked.of(given, config or {}, services, options, streams=streams)
         check_thread(asked.config)
         async with self._running.entered(), thread_runs().leased(self.thread_key(asked.thread_id)) as lease:
-            graph = await self._graph()
+            graph = await self.aopen()
             run = await prepare_run(
                 asked,
                 graph,

@@ -159,9 +159,11 @@ async def _continued(context: RunContext, asked: Asked, known: StateSnapshot) ->
 
 async def _calls_made(graph: Compiled, thread_id: str) -> set[str]:
     tree = await SearchTree.afrom_history(graph, thread_id)
-    records = (record for node in tree.query_nodes() for record in node.usage)
-    # Cached calls count, since each used a place in the budget. An interrupted call counts when it is made again.
-    return {record["call_id"] for record in records if record["kind"] == "chat" and record["error"] != INTERRUPTED}
+    records = (record for node in tree.query_nodes() for record in node.paid if record["kind"] == "chat")
+    # Cached calls count, since each used a place in the budget, but not those that a fork has taken over. An
+    # interrupted call counts when it is made again.
+    made = (record for record in records if not (tree.fork and record["cached"]))
+    return {record["call_id"] for record in made if record["error"] != INTERRUPTED}
 
 
 async def update_thread(

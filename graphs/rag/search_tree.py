@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import networkx as nx
 from pydantic import Field
 
+from ...modules.calls.record import CallRecord
 from ...modules.calls.transcripts import Transcript, TranscriptPlace
 from ...modules.calls.usage import UsageTotals, total_usage
 from ..drawing.dot import Direction, draw_dot
 from ..drawing.html import draw_html, draw_notebook_html
+from ..drawing.marks import UNMARKED, Marks
 from ..drawing.svg import draw_svg
 from ..drawing.text import draw_text
+from ..drawing.words import usage_words
+from ..tree.alignment import align_queries
 from ..tree.documents import Documents, build_graph, draw_graphml
+from ..tree.fork_record import Fork
 from ..tree.history import StateHistory, aread_tree, read_tree
 from ..tree.nodes import ChunkNode, QueryNode, VerdictLabel, count_verdicts, walk_chunks, walk_queries
 from .model_calls import ModelCalls, calls_of, transcripts_of
+from .tree_diff import TreeDiff, changed_settings
 
 if TYPE_CHECKING:
     import graphviz
@@ -92,8 +98,21 @@ class SearchTree:
 
     @property
     def usage(self) -> UsageTotals:
-        """Usage of the whole tree."""
-        return total_usage(record for node in self.query_nodes() for record in node.usage)
+        """Usage of the whole tree, without that of linked threads."""
+        return total_usage(record for node in self.query_nodes() for record in node.paid)
+
+    @property
+    def fork(self) -> Fork | None:
+        """The tree that this one is a fork of, and what was changed; None for other trees."""
+        return Fork.of_fingerprint(self.fingerprint)
+
+    @property
+    def saved(self) -> UsageTotals:
+        """Usage that the tree did not pay for: of linked threads, and of a fork's calls taken over from its origin."""
+        linked = (record for node in self.query_nodes() if node.linked_from for record in node.usage)
+        kept = (record for node in self.query_nodes() for record in node.paid if record["cached"])
+        taken_over = (CallRecord(**{**record, "cached": False}) for record in kept if self.fork)
+        return total_usage((*linked, *taken_over))
 
     def calls(self) -> ModelCalls:
         """Return the model calls of the tree, query by query, with what was sent and what came as far as recorded.
@@ -125,6 +144,20 @@ class SearchTree:
         """True if the limit of model calls was reached, so that the answer rests on a part of the evidence."""
         return any(chunk.budget_spent for chunk in self.chunk_nodes())
 
+    def diff(self, other: SearchTree) -> TreeDiff:
+        """Compare with another tree, aligned by query and chunk: where they part, and what differs from there on."""
+        return TreeDiff(
+            root=align_queries(self.root, other.root),
+            usage_a=self.usage,
+            usage_b=other.usage,
+            settings=changed_settings(self.fingerprint, other.fingerprint),
+        )
+
+    @property
+    def _marks(self) -> Marks:
+        """What drawings say besides the tree: the origin of a fork, and what it saved."""
+        return Marks(remarks=(f"{self.fork} · saved: {usage_words(self.saved)}",)) if self.fork else UNMARKED
+
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the tree as a JSON document that names its format.
 
@@ -144,9 +177,12 @@ class SearchTree:
         """Return the graph of ``to_networkx`` as GraphML text."""
         return draw_graphml(self.root)
 
-    def to_text(self, *, width: int = 100) -> str:
-        """Draw the tree for a terminal of ``width`` columns."""
-        return draw_text(self.root, width=width)
+    def to_text(self, *, width: int = 100, numbers: bool = False) -> str:
+        """Draw the tree for a terminal of ``width`` columns; with ``numbers``, nodes stand with their names.
+
+        The name of a query is its number, such as 2; that of its chunk of rank 1 is 2#1.
+        """
+        return draw_text(self.root, width=width, marks=replace(self._marks, numbers=numbers))
 
     def to_dot(self, *, direction: Direction = "right", fold: bool = True) -> str:
         """Draw the tree as Graphviz DOT text; needs no Graphviz.
@@ -155,7 +191,7 @@ class SearchTree:
             direction: Where it grows: "right", or "down" for a narrow column.
             fold: Whether the chunks of a query that do not help share one box.
         """
-        return draw_dot(self.root, direction=direction, fold=fold)
+        return draw_dot(self.root, direction=direction, fold=fold, marks=self._marks)
 
     def to_graphviz(self, *, direction: Direction = "right", fold: bool = True) -> graphviz.Source:
         """Draw the tree as a ``graphviz.Source``: a notebook shows it like ``to_svg``, its ``render`` needs ``dot``.
@@ -174,7 +210,7 @@ class SearchTree:
         Raises:
             DependencyError: Neither is installed.
         """
-        return draw_svg(self.root, direction=direction, fold=fold)
+        return draw_svg(self.root, direction=direction, fold=fold, marks=self._marks)
 
     def to_html(self, *, picture: bool | None = None) -> str:
         """Draw the tree as one self-contained, searchable HTML page.
@@ -184,11 +220,13 @@ class SearchTree:
         Raises:
             DependencyError: ``picture`` is True and no renderer is installed.
         """
-        return draw_html(self.root, self.fingerprint, picture=picture, transcripts=self.read_transcripts())
+        transcripts = self.read_transcripts()
+        return draw_html(self.root, self.fingerprint, picture=picture, transcripts=transcripts, marks=self._marks)
 
     def _repr_html_(self) -> str:
         """Show the page of ``to_html`` in a frame of a notebook, offline."""
-        return draw_notebook_html(self.root, self.fingerprint, transcripts=self.read_transcripts())
+        transcripts = self.read_transcripts()
+        return draw_notebook_html(self.root, self.fingerprint, transcripts=transcripts, marks=self._marks)
 
     def __repr__(self) -> str:
         # Notebooks save the repr with the page, and that of the fields would be as long as all chunks together.

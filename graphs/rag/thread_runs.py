@@ -22,6 +22,7 @@ from ..threads.context import Compiled, RunContext
 from ..threads.interrupts import own_answers, raise_interrupts
 from ..threads.snapshots import ThreadStatus, is_finished, is_new_thread, status_of
 from ..threads.state import AnswerStatus, RagState
+from ..tree.fork_record import Fork
 from .nested import own_stream_share
 
 
@@ -45,6 +46,8 @@ class ThreadSummary:
     answer_status: AnswerStatus | None
     created_at: str
     """Time of the newest checkpoint: ISO 8601, UTC."""
+    fork: str = ""
+    """What a fork changed of which thread, in words; ``""`` for other threads."""
 
 
 async def list_root_threads(graph: Compiled, limit: int) -> list[ThreadSummary]:
@@ -68,6 +71,7 @@ def _summary(thread_id: str, snapshot: StateSnapshot) -> ThreadSummary:
         status=status_of(snapshot),
         answer_status=values.get("status"),
         created_at=snapshot.created_at or "",
+        fork=str(Fork.of_fingerprint(values.get("fingerprint", {})) or ""),
     )
 
 

@@ -25,7 +25,9 @@ _NAMESPACE = uuid.UUID("6a756467-6574-7265-6500-000000000000")
 
 _TOOL = "tool."
 """Before the name of a tool, the key of its version."""
-EXTRA_INPUTS = ("reader_query", "kept_chunks")
+FORK_KEY = "fork"
+"""Fingerprint key of what a fork changed of another tree."""
+EXTRA_INPUTS = ("reader_query", "kept_chunks", FORK_KEY)
 """Fingerprint keys of a run's inputs besides its query."""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from langchain_core.documents import Document
+from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from ...modules.calls.usage import CallRecord
@@ -123,6 +124,27 @@ class RagState(TypedDict, total=False):
     searches: Annotated[list[Search], merge_searches]
     fingerprint: dict[str, str]
     """Everything that determines the run, by name (see ``fingerprint``)."""
+
+
+_REDUCERS = {
+    "similar_chunks": merge_chunks,
+    "steps": merge_steps,
+    "usage": merge_usage,
+    "searches": merge_searches,
+}
+
+
+def updated(state: RagState, update: Mapping[str, object]) -> RagState:
+    """Return a state with what a node has returned, as LangGraph would merge it; the arguments are not changed."""
+    values: dict[str, object] = dict(state)
+    for key, value in update.items():
+        if isinstance(value, Overwrite):
+            values[key] = value.value
+        elif key in _REDUCERS:
+            values[key] = _REDUCERS[key](values.get(key, []), value)  # type: ignore[operator]
+        else:
+            values[key] = value
+    return cast(RagState, values)
 
 
 class JudgeState(TypedDict):

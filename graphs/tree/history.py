@@ -16,12 +16,12 @@ from typing import Protocol, cast
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Overwrite, StateSnapshot
+from langgraph.types import StateSnapshot
 
 from ...modules.errors import UnknownThread
 from ..threads.fingerprint import may_ask_again, thread_of_try
 from ..threads.snapshots import errors_of, status_of
-from ..threads.state import JsonScalar, RagState, Try, merge_chunks, merge_searches, merge_usage
+from ..threads.state import JsonScalar, RagState, Try, updated
 from .nodes import ChunkNode, QueryNode
 
 logger = logging.getLogger(__name__)
@@ -75,6 +75,8 @@ class _Walk:
         self._nodes: dict[str, QueryNode] = {}
         """The threads that were read, without their chunks."""
         self._states: dict[str, RagState] = {}
+        self._root = root
+        """Root thread of the tree, of which this one may be a part."""
         self._links: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         """Threads of the sub-runs of a chunk, by its thread and id."""
         self._probes: dict[str, tuple[str, str]] = {}
@@ -97,8 +99,11 @@ class _Walk:
         self._states[node.thread_id] = state
         if node.parent_thread_id is None:
             self._asks_again = may_ask_again(state.get("fingerprint", {}))
+            self._root = _root_of(newest, node.thread_id)
+        run_by = _root_of(newest, self._root)
         self._nodes[node.thread_id] = replace(
             node,
+            linked_from="" if run_by == self._root else run_by,
             query=state.get("query", node.query),
             answer=state.get("answer", ""),
             status=status_of(newest),
@@ -160,6 +165,12 @@ class _Walk:
         return complete[root], dict(self._states[root].get("fingerprint", {}))
 
 
+def _root_of(snapshot: StateSnapshot, otherwise: str) -> str:
+    """Return the root thread under which a thread was run."""
+    metadata = cast(Mapping[str, object], snapshot.metadata or {})
+    return str(metadata.get("root_thread_id") or otherwise)
+
+
 def _config_of(node: QueryNode) -> RunnableConfig:
     return {"configurable": {"thread_id": node.thread_id}}
 
@@ -187,33 +198,21 @@ def _json_scalar(value: object) -> JsonScalar:
     return value if isinstance(value, str | int | None) else str(value)
 
 
-_REDUCERS = {"similar_chunks": merge_chunks, "usage": merge_usage, "searches": merge_searches}
-
-
 def _state_of(snapshot: StateSnapshot) -> RagState:
     """Return the snapshot's values with the writes of its finished tasks.
 
     A snapshot shows the state at the start of a step. Results of finished branches whose siblings still run, or were
     killed, are in its tasks only.
     """
-    values = dict(snapshot.values)
+    state = cast(RagState, dict(snapshot.values))
     for task in snapshot.tasks:
         written = task.result if isinstance(task.result, Mapping) else {}
         for key, value in written.items():
             for update in _updates_in(value):
-                _apply(values, key, update)
-    return cast(RagState, values)
+                state = updated(state, {key: update})
+    return state
 
 
 def _updates_in(value: object) -> Sequence[object]:
     """Unpack ``{"$writes": […]}``, into which LangGraph folds several writes of one task to one key."""
     return value["$writes"] if isinstance(value, Mapping) and "$writes" in value else (value,)
-
-
-def _apply(values: dict[str, object], key: str, update: object) -> None:
-    if isinstance(update, Overwrite):
-        values[key] = update.value
-    elif key in _REDUCERS:
-        values[key] = _REDUCERS[key](values.get(key, []), update)  # type: ignore[operator]
-    else:
-        values[key] = update

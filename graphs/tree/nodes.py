@@ -194,6 +194,8 @@ class QueryNode:
     """Time of the thread's newest checkpoint; None if it has none yet."""
     chunks: tuple[ChunkNode, ...] = ()
     """By rank, best first."""
+    linked_from: str = ""
+    """Root thread of the tree that ran this thread and paid for it; ``""`` for a thread of this tree."""
 
     @property
     def shown_chunks(self) -> tuple[ChunkNode, ...]:
@@ -204,6 +206,11 @@ class QueryNode:
     def depth_of(self, chunk: ChunkNode) -> int:
         """Return the depth of one of its chunks: the depth of the query, plus the round that found the chunk."""
         return self.depth + chunk.round
+
+    @property
+    def paid(self) -> tuple[CallRecord, ...]:
+        """The thread's own model calls, as far as this tree made them: none of a linked thread."""
+        return () if self.linked_from else self.usage
 
     @property
     def cost(self) -> UsageTotals:

@@ -6,6 +6,7 @@ from .graphs.conversation.conversation import Conversation as Conversation
 from .graphs.conversation.history_aware import create_history_aware_retriever as create_history_aware_retriever
 from .graphs.conversation.turn.context import ConversationOptions as ConversationOptions
 from .graphs.conversations import Conversations as Conversations
+from .graphs.forks.explanation import Explanation as Explanation
 from .graphs.from_langchain import from_langchain as from_langchain
 from .graphs.rag.graph import RagGraph as RagGraph
 from .graphs.rag.model_calls import ModelCall as ModelCall
@@ -13,6 +14,7 @@ from .graphs.rag.model_calls import ModelCalls as ModelCalls
 from .graphs.rag.result import RagResult as RagResult
 from .graphs.rag.search_tree import SearchTree as SearchTree
 from .graphs.rag.telemetry import send_tree as send_tree
+from .graphs.rag.tree_diff import TreeDiff as TreeDiff
 from .graphs.search.candidate import Candidate as Candidate
 from .graphs.search.candidate import Expansion as Expansion
 from .graphs.search.candidate import SearchLimits as SearchLimits

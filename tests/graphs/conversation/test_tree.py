@@ -141,7 +141,7 @@ def test_json_keeps_any_text_and_score(text: str, score: float | None) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "judgetree-search-tree/6"}, "reads 'judgetree-conversation-tree/3' only. .* build it again"),
+        ({"format": "judgetree-search-tree/7"}, "reads 'judgetree-conversation-tree/3' only. .* build it again"),
         ({"trees": {"t": {"format": "x"}}}, "This search tree has the format 'x'"),
     ],
 )

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..terminal.terminal import Cell, busy, local_time, say, write_json, write_rows
-from .options import Json
+from ...terminal.terminal import Cell, busy, local_time, say, write_json, write_rows
+from ..options import Json
 
 if TYPE_CHECKING:
-    from ...graphs.rag.thread_runs import ThreadSummary
+    from ....graphs.rag.thread_runs import ThreadSummary
 
 STATUS_STYLES = {"answered": "green", "refused": "dim", "failed": "red", "open": "yellow"}
 
@@ -21,8 +21,8 @@ def threads(
 ) -> None:
     """List the questions asked so far, newest first."""
     with busy("starting"):
-        from ...modules.settings import load_settings
-        from ..terminal.saved import newest_threads
+        from ....modules.settings import load_settings
+        from ...terminal.saved import newest_threads
 
     newest = newest_threads(load_settings(), limit)
     if as_json:
@@ -40,5 +40,5 @@ def _row(thread: ThreadSummary) -> tuple[Cell, ...]:
         (local_time(thread.created_at), "dim"),
         (thread.system, "dim"),
         (status, STATUS_STYLES.get(status, "")),
-        (thread.query, ""),
+        (f"{thread.query} ({thread.fork})" if thread.fork else thread.query, ""),
     )

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...modules.errors import SettingsError, UnknownThread
-from ..terminal.terminal import busy, say, width, write_json, write_result
-from .options import Json
+from ....modules.errors import SettingsError, UnknownThread
+from ...terminal.terminal import busy, say, width, write_json, write_result
+from ..options import Json
 
 if TYPE_CHECKING:
-    from ...graphs.rag.model_calls import ModelCall, ModelCalls
-    from ...graphs.rag.search_tree import SearchTree
+    from ....graphs.rag.model_calls import ModelCall, ModelCalls
+    from ....graphs.rag.search_tree import SearchTree
 
 
 def calls(
@@ -30,8 +30,8 @@ def calls(
 ) -> None:
     """Show the model calls of a thread: a table, or what each was sent and what came."""
     with busy("starting"):
-        from ...modules.settings import load_settings
-        from ..terminal.saved import read_saved_tree
+        from ....modules.settings import load_settings
+        from ...terminal.saved import read_saved_tree
 
     query_number, number = _numbers(node)
     trees = _trees_of(run, thread_id) if run else {"": read_saved_tree(load_settings(), thread_id)}
@@ -61,8 +61,8 @@ def _numbers(node: str | None) -> tuple[int | None, int | None]:
 
 def _trees_of(run: Path, name: str) -> Mapping[str, SearchTree]:
     """Return the trees of a thread of a run, or of all answers to a question, by their names for the user."""
-    from ...evaluation.rows.store import RunStore
-    from ...evaluation.rows.trees import TreeStore
+    from ....evaluation.rows.store import RunStore
+    from ....evaluation.rows.trees import TreeStore
 
     rows = RunStore(run).read_rows()
     if not rows:

@@ -1,0 +1,1 @@
+"""Commands for search trees that are there: show, change, compare and explain them."""

@@ -1,0 +1,73 @@
+"""``judgetree explain``: which chunks and sub-questions the answer of a search tree rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ....modules.errors import SettingsError
+from ...terminal.terminal import agrees, busy, say, width, write_json, write_result
+from ..ask import AskOptions
+from ..options import Json, JudgeLlm, Llm, Prompts, Thinking
+from .fork import session_of_thread
+
+if TYPE_CHECKING:
+    from ....graphs.forks.leaving_out import ExplainCost
+    from ....modules.settings import Settings
+
+
+def explain(  # noqa: PLR0913 - one parameter an option
+    thread_id: Annotated[str, typer.Argument(metavar="THREAD_ID", help="A finished question.")],
+    *,
+    max_depth: Annotated[
+        int | None,
+        typer.Option("--depth", min=0, metavar="N", help="Deepest level looked at; 0: the root's evidence alone."),
+    ] = None,
+    gold: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ANSWER", help="A right answer; effects then are on being right. May be repeated."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    llm: Llm = None,
+    thinking: Thinking = None,
+    judge_llm: JudgeLlm = None,
+    prompts: Prompts = None,
+    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the effects into the tree.")] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tree with them as an HTML page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Ask again without each chunk and sub-question, and tell what is decisive, useless and harmful.
+
+    What that costs at most is said before.
+    """
+    with busy("starting"):
+        from ....modules.settings import load_settings
+        from ...terminal.files import TreeFiles
+
+    settings = load_settings().with_models(llm=llm, judge_llm=judge_llm, thinking=thinking, prompts=prompts)
+    files = TreeFiles.named(svg=svg, html=html)
+    files.check(stdout_is_free=False)
+    options = AskOptions(llm=llm, thinking=thinking, judge_llm=judge_llm, prompts=prompts)
+    with session_of_thread(thread_id, options, settings) as session:
+        cost = session.explain_cost(thread_id, max_depth=max_depth)
+        if not cost.left_out:
+            raise SettingsError(f"The reader of {thread_id!r} saw no chunk, so that nothing can be left out.")
+        say(_cost_words(cost, settings))
+        if not yes and not agrees("Ask again?"):
+            raise typer.Exit
+        with busy("answering"):
+            explanation = session.explain(thread_id, max_depth=max_depth, gold=gold or ())
+    if as_json:
+        write_json(explanation.to_document())
+    else:
+        write_result(explanation.to_text(width=width()))
+    files.write(explanation)
+
+
+def _cost_words(cost: ExplainCost, settings: Settings) -> str:
+    from ....graphs.drawing.words import count_of, usage_words
+    from ....modules.calls.prices import load_prices, usage_by_model
+
+    money = load_prices(settings.home).cost_of(usage_by_model(cost.records))
+    return f"{count_of(cost.left_out, 'part')} to leave out: at most {usage_words(cost.usage)}, cost {money}."

@@ -1,0 +1,105 @@
+"""``judgetree fork``: answers a question again with one change of its search tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ....modules.errors import SettingsError
+from ...terminal.terminal import busy, progress_bar, say, width, write_json, write_result
+from ..ask import AskOptions, open_session
+from ..options import Json, JudgeLlm, Llm, Prompts, Record, Thinking
+
+if TYPE_CHECKING:
+    from ....graphs.rag.result import RagResult
+    from ....graphs.session import RagSession
+    from ....modules.settings import Settings
+
+
+def fork(  # noqa: PLR0913 - one parameter an option
+    thread_id: Annotated[str, typer.Argument(metavar="THREAD_ID", help="A finished question, or a fork.")],
+    *,
+    node: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="What is changed: query 2, or its chunk 2#0. Without it, all nodes are shown."),
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help='Of a chunk score=0|1|2, next_query="…", drop; of a query topk=N, llm=MODEL. May be repeated.',
+        ),
+    ] = None,
+    llm: Llm = None,
+    thinking: Thinking = None,
+    judge_llm: JudgeLlm = None,
+    prompts: Prompts = None,
+    record: Record = None,
+    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the new tree as SVG.")] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the new tree as an HTML page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Answer a question again with one change of its tree; what the change does not touch is linked and costs nothing.
+
+    The question needs the models and prompts that it was asked with. The same fork again costs nothing.
+    """
+    with busy("starting"):
+        from ....graphs.forks.change import parsed_change
+        from ....modules.settings import load_settings
+        from ...terminal.files import TreeFiles
+        from ...terminal.saved import read_saved_tree
+
+    settings = load_settings().with_models(
+        llm=llm, judge_llm=judge_llm, thinking=thinking, prompts=prompts, record=record
+    )
+    if node is None:
+        write_result(read_saved_tree(settings, thread_id).to_text(width=width(), numbers=True))
+        say("Name what is changed: --node 2 for a query, --node 2#0 for a chunk of it.")
+        return
+    files = TreeFiles.named(svg=svg, html=html)
+    files.check(stdout_is_free=False)
+    wanted = parsed_change(_pairs(change or []))
+    options = AskOptions(llm=llm, thinking=thinking, judge_llm=judge_llm, prompts=prompts)
+    with session_of_thread(thread_id, options, settings) as session, busy("answering"):
+        result = session.fork(thread_id, node, **vars(wanted))
+    if as_json:
+        origin = result.tree.fork
+        document = {"fork": asdict(origin) if origin else None, "saved": result.tree.saved, **result.to_document()}
+        write_json(document)
+    else:
+        write_result(result.answer)
+    _say_outcome(result, thread_id)
+    files.write(result.tree)
+
+
+@contextmanager
+def session_of_thread(thread_id: str, options: AskOptions, settings: Settings) -> Iterator[RagSession]:
+    """Open a session with the options of a saved thread, in place of those that are None."""
+    from ...terminal.saved import read_saved_tree
+
+    filled = options.filled(AskOptions.of_thread(dict(read_saved_tree(settings, thread_id).fingerprint)))
+    with progress_bar() as on_progress, open_session(filled, settings, on_progress) as session:
+        yield session
+
+
+def _pairs(given: list[str]) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in given]
+    for name, equals, _ in pairs:
+        if not equals and name != "drop":
+            raise SettingsError(f"--set {name} has no value. Give NAME=VALUE, such as score=2, or drop.")
+    if len({name for name, _, _ in pairs}) < len(pairs):
+        raise SettingsError("--set names one setting twice. Give each once.")
+    return {name: value for name, _, value in pairs}
+
+
+def _say_outcome(result: RagResult, origin: str) -> None:
+    from ....graphs.drawing.words import usage_words
+
+    cost = f"{result.status} · {usage_words(result.usage_this_run)} · saved: {usage_words(result.tree.saved)}"
+    say(f"{cost} · {result.wall_s:.1f} s in all", style="dim")
+    say(f"tree:   judgetree tree {result.thread_id} · diff: judgetree diff {origin} {result.thread_id}", style="dim")

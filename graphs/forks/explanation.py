@@ -1,0 +1,115 @@
+"""What each chunk and branch of a search tree did to its answer, for Python, the terminal and pictures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from ...modules.calls.usage import UsageTotals
+from ..drawing.dot import Direction
+from ..drawing.html import draw_html, draw_notebook_html
+from ..drawing.marks import Mark, Marks
+from ..drawing.svg import draw_svg
+from ..drawing.text import draw_text
+from ..drawing.words import count_of, usage_words
+from ..rag.search_tree import SearchTree
+from .leaving_out import Effect, Part
+
+_COLOURS: Mapping[Effect, str] = {"decisive": "#00795A", "useless": "#767676", "harmful": "#A3260C"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """What came of leaving one chunk or branch out."""
+
+    node: str
+    """Name of the chunk, such as "2#0"."""
+    thread_id: str
+    """Thread of the query that found the chunk."""
+    chunk_id: str
+    part: Part
+    """"branch" where only the chunk's sub-question and its answer were left out."""
+    answer: str
+    """The root's answer without it."""
+    effect: Effect
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """Which chunks and branches a tree's answer rests on; a notebook shows them in the tree.
+
+    ::
+
+        explanation = session.explain(result.thread_id)
+        print(explanation)
+        [each.node for each in explanation.left_out if each.effect == "decisive"]
+    """
+
+    tree: SearchTree
+    left_out: tuple[LeftOut, ...]
+    """Level by level, in the order of the evidence."""
+    gold: tuple[str, ...] = ()
+    """Right answers that the effects were told by; empty for effects by change of the answer."""
+    usage: UsageTotals
+    """What the explanation cost."""
+
+    def of_effect(self, effect: Effect) -> tuple[LeftOut, ...]:
+        """Return the chunks and branches of one effect."""
+        return tuple(each for each in self.left_out if each.effect == effect)
+
+    @property
+    def marks(self) -> Marks:
+        """The effects as marks on the tree's chunks; a chunk's own effect stands before that of its branch."""
+        chunks: dict[tuple[str, str], Mark] = {}
+        for each in self.left_out:
+            place, without = (each.thread_id, each.chunk_id), "it" if each.part == "chunk" else "its sub-question"
+            note = f"without {without} ({each.effect}): {each.answer}"
+            known = chunks.get(place)
+            if known is None:
+                chunks[place] = Mark(word=each.effect, note=note, colour=_COLOURS[each.effect])
+            else:
+                chunks[place] = Mark(word=known.word, note=f"{known.note} · {note}", colour=known.colour)
+        return Marks(remarks=(self.words,), chunks=chunks, numbers=True)
+
+    @property
+    def words(self) -> str:
+        """The counts of effects and the cost, in a line."""
+        counts = Counter(each.effect for each in self.left_out)
+        told = ", ".join(f"{counts[effect]} {effect}" for effect in _COLOURS)
+        by = "by right answers" if self.gold else "by changes of the answer"
+        parts = count_of(len(self.left_out), "part")
+        return f"{parts} left out, one at a time: {told} ({by}) · {usage_words(self.usage)}"
+
+    def to_document(self) -> dict[str, object]:
+        """Return the explanation as plain data for ``json.dumps``."""
+        return {
+            "thread_id": self.tree.root.thread_id,
+            "answer": self.tree.root.answer,
+            "gold": list(self.gold),
+            "left_out": [asdict(each) for each in self.left_out],
+            "usage": self.usage,
+        }
+
+    def to_text(self, *, width: int = 100) -> str:
+        """Draw the tree with its effects for a terminal of ``width`` columns."""
+        return draw_text(self.tree.root, width=width, marks=self.marks)
+
+    def to_svg(self, *, direction: Direction = "right", fold: bool = True) -> str:
+        """Draw the tree with its effects as SVG; options and errors as for ``SearchTree.to_svg``."""
+        return draw_svg(self.tree.root, direction=direction, fold=fold, marks=self.marks)
+
+    def to_html(self, *, picture: bool | None = None) -> str:
+        """Draw the tree with its effects as an HTML page; options and errors as for ``SearchTree.to_html``."""
+        tree, transcripts = self.tree, self.tree.read_transcripts()
+        return draw_html(tree.root, tree.fingerprint, picture=picture, transcripts=transcripts, marks=self.marks)
+
+    def _repr_html_(self) -> str:
+        transcripts = self.tree.read_transcripts()
+        return draw_notebook_html(self.tree.root, self.tree.fingerprint, transcripts=transcripts, marks=self.marks)
+
+    def __repr__(self) -> str:
+        return f"Explanation(thread_id={self.tree.root.thread_id!r}, {self.words})"
+
+    def __str__(self) -> str:
+        return self.to_text()
