@@ -6,6 +6,7 @@ verdict by its share among all passages that the system judged.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from ..rows.trees import TreeStore
 from .judge_figures import RESAMPLES, VERDICTS, Estimate, VerdictName
 
 _Rows = NDArray[np.float64]
-"""One labelled passage a row: place of the verdict in ``VERDICTS``, score, weight."""
+"""One labelled passage a row: place of the verdict in ``VERDICTS``, score, weight, P(needed) or NaN."""
 SCORES: tuple[Score, ...] = (0, 1, 2)
 
 
@@ -43,6 +44,8 @@ class LabelledFigures:
     """Share of needed passages (label 1 or 2) with verdict 1 or 2; None without labels of needed passages."""
     kappa: Estimate | None
     """Cohen's kappa of verdicts and labels, unknown verdicts left out; None if undefined."""
+    auc: Estimate | None
+    """P(a needed passage has a higher P(needed) than another one); None where some passage has no P(needed)."""
 
 
 def labelled_figures(
@@ -75,13 +78,14 @@ def _figures(found: Sequence[FoundPassage], scores: Mapping[str, Score], *, seed
     if not labelled:
         return None
     there, with_label = Counter(each.verdict for each in found), Counter(each.verdict for each, _ in labelled)
-    by_question: dict[str, list[tuple[float, float, float]]] = {}
+    by_question: dict[str, list[tuple[float, float, float, float]]] = {}
     counts = {verdict: dict.fromkeys(SCORES, 0) for verdict in VERDICTS}
     for passage, score in labelled:
         verdict = next(name for name in VERDICTS if name == passage.verdict)
         counts[verdict][score] += 1
         weight = there[passage.verdict] / with_label[passage.verdict]
-        by_question.setdefault(passage.question_id, []).append((VERDICTS.index(verdict), score, weight))
+        p_needed = math.nan if passage.p_needed is None else passage.p_needed
+        by_question.setdefault(passage.question_id, []).append((VERDICTS.index(verdict), score, weight, p_needed))
     questions = [np.array(each) for each in by_question.values()]
     same = _estimate(_same, questions, seed=seed)
     assert same is not None  # there is a labelled passage
@@ -92,6 +96,7 @@ def _figures(found: Sequence[FoundPassage], scores: Mapping[str, Score], *, seed
         same=same,
         kept=_estimate(_kept, questions, seed=seed),
         kappa=_estimate(_kappa, questions, seed=seed),
+        auc=_estimate(_auc, questions, seed=seed),
     )
 
 
@@ -121,3 +126,16 @@ def _kappa(rows: _Rows) -> float | None:
     known = rows[rows[:, 0] < len(SCORES)]
     np.add.at(table, (known[:, 0].astype(int), known[:, 1].astype(int)), known[:, 2])
     return kappa_of(table)
+
+
+def _auc(rows: _Rows) -> float | None:
+    is_needed = rows[:, 1] > 0
+    needed, others = rows[is_needed], rows[~is_needed]
+    if not len(needed) or not len(others) or np.isnan(rows[:, 3]).any():
+        return None
+    others = others[np.argsort(others[:, 3])]
+    below = np.concatenate(([0.0], np.cumsum(others[:, 2])))
+    # Half the sum of both insertion points weighs the others below, plus half of the equal ones.
+    places = (np.searchsorted(others[:, 3], needed[:, 3], side=side) for side in ("left", "right"))
+    beaten = sum(below[place] for place in places) / 2
+    return float((beaten * needed[:, 2]).sum() / (needed[:, 2].sum() * below[-1]))

@@ -50,6 +50,7 @@ def found_passages(
                 thread_id=row.thread_id,
                 node=node.thread_id,
                 verdict=chunk.verdict_label,
+                p_needed=chunk.p_needed,
             )
             if (place := (row.system, passage.id)) not in seen:
                 seen.add(place)

@@ -43,6 +43,8 @@ class FoundPassage:
     """Thread of the query, a node of the tree."""
     verdict: VerdictLabel
     """The judge's verdict in the run; "pending" for a system without a judge."""
+    p_needed: float | None = None
+    """The judge's probability that it holds a needed fact; None if it gave none."""
 
     @cached_property
     def id(self) -> str:

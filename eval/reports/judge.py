@@ -90,6 +90,7 @@ def labels_section(labels: Sequence[Label], judges: Mapping[str, LabelledFigures
             "Cohen's kappa": figures.kappa,
             "share that is right": figures.same,
             "needed passages kept": figures.kept,
+            "AUC of P(needed)": figures.auc,
         }
         shown = [f"{name} {_shown(estimate, 1, 3)}" for name, estimate in named.items() if estimate is not None]
         lines += [

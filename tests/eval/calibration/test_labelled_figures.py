@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from judgetree.evaluation.calibration.labelled_figures import labelled_figures
+from judgetree.evaluation.calibration.judge_figures import auc
+from judgetree.evaluation.calibration.labelled_figures import _auc, labelled_figures
 from judgetree.evaluation.labels.judgements import read_judgements
 from judgetree.evaluation.labels.labelling import Labelling
 from judgetree.evaluation.reports.report import load_report
@@ -45,6 +49,20 @@ def test_each_verdict_counts_by_its_share_in_the_run(run: Path) -> None:
     # Seen 1/4; by chance (1/4 * 2/4 for 0) + (1/4 * 2/4 for 1) + (2/4 * 0 for 2) = 1/4.
     assert told.kappa.value == pytest.approx(0.0)
     assert told.same.low is not None
+    assert told.auc is None, "this judge gives no probability"
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=12))
+def test_auc_weighs_and_without_weights_is_that_of_the_report(passages: list[tuple[bool, int]]) -> None:
+    rows = np.array([(0.0, float(needed), 1.0, p / 5) for needed, p in passages])
+    gold, others = ([p / 5 for needed, p in passages if needed is side] for side in (True, False))
+    if not gold or not others:
+        assert _auc(rows) is None
+        return
+    assert _auc(rows) == pytest.approx(auc(gold, others))
+    heavier = rows.copy()
+    heavier[0, 2] = 2.0
+    assert _auc(heavier) == pytest.approx(_auc(np.concatenate([rows, rows[:1]])))
 
 
 def test_without_labels_no_tree_is_read(run: Path) -> None:
