@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -101,6 +102,9 @@ class _Tries:
         for each in granted:
             assert each.grant is not None
             self.frontier.honour(each.candidate, each.thread_id, each.grant)
+        for each in granted[1:]:
+            with suppress(BudgetSpent, ModelCallError):  # the journal has the reply, whose record the node keeps
+                await self._question(each.candidate, each.thread_id)
         if not granted:
             decision = await self.frontier.ask(candidate, thread_id)
             if isinstance(decision, Skipped):

@@ -91,6 +91,8 @@ class BushyWriter:
         return {"kind": "bushy"}
 
     async def write(self, query: str, chunk: Document, tried: Sequence[str], *, meter: CallMeter) -> str:
+        meter.reserve()
+        meter.record(kind="chat", model="bushy", started=time.perf_counter())
         return f"{chunk.metadata['chunk_id']}~{len(tried)}"
 
 
