@@ -26,6 +26,7 @@ from .commands.export import export
 from .commands.index import index
 from .commands.label import label
 from .commands.prompts import prompts_app
+from .commands.replay import replay
 from .commands.settings import settings
 from .commands.trees.calls import calls
 from .commands.trees.diff import diff
@@ -53,6 +54,7 @@ for command in (
     explain,
     label,
     export,
+    replay,
     threads,
     collections,
     settings,

@@ -82,6 +82,7 @@ Thing = Literal[
     "memory",
     "model-cache",
     "prompts",
+    "recording",
     "rows",
     "run",
     "search-tree",

@@ -8,10 +8,11 @@ from .calibrate import calibrate
 from .compare import compare
 from .fetch import fetch
 from .ragas import ragas
+from .record import record
 from .report import report
 from .run import run
 from .score import score
 
 eval_app = typer.Typer(no_args_is_help=True, help="Measure systems over question-answer data sets.")
-for command in (calibrate, fetch, ragas, score, run, report, compare):
+for command in (calibrate, fetch, ragas, score, run, record, report, compare):
     eval_app.command(command.__name__)(command)

@@ -1,0 +1,60 @@
+"""``judgetree eval record``: records what any policy could ask, for replays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ....modules.errors import needs_extra
+from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_json
+from ..options import Json, JudgeKind, JudgeLlm, Llm, TopK
+
+
+def record(
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the recording; the same one resumes it.")],
+    *,
+    dataset: Annotated[str | None, typer.Option(metavar="NAME:PATH", help="Questions, as for eval run.")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML of an experiment, for the rest.")] = None,
+    depth: Annotated[int, typer.Option(min=0, metavar="N", help="Levels of sub-questions.")] = 1,
+    tries: Annotated[int, typer.Option(min=1, metavar="N", help="Sub-questions of each chunk.")] = 1,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="First N questions; the corpus stays.")] = None,
+    max_llm_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most calls of a question.")] = None,
+    llm: Llm = None,
+    judge_llm: JudgeLlm = None,
+    judge: JudgeKind = None,
+    topk: TopK = None,
+    as_json: Json = False,
+) -> None:
+    """Search and judge whatever could be asked on: every chunk asks, whatever its verdict."""
+    with busy("starting"), needs_extra("eval"):
+        from ....evaluation.record_and_replay import record as record_experiment
+        from ....evaluation.runs.experiment import load_experiment
+
+    keys: dict[str, object] = {
+        "dataset": dataset,
+        "limit": limit,
+        "max_llm_calls": max_llm_calls,
+        "llm": llm,
+        "judge_llm": judge_llm,
+        "judge": judge,
+        "topk": topk,
+        "systems": ["judge"],
+    }
+    with progress_bar() as on_setup, counting_bar("questions") as show:
+        coverage = record_experiment(
+            load_experiment(config, **keys),
+            out=out,
+            depth=depth,
+            width=tries,
+            on_setup=on_setup,
+            on_progress=lambda done, total: show(done, total, ""),
+        )
+    if as_json:
+        write_json(vars(coverage))
+    else:
+        say(
+            f"{coverage.questions} questions · {coverage.queries} distinct queries · {coverage.calls} model calls now · "
+            f"{len(coverage.cut_off)} cut off by the budget"
+        )

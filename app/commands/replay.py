@@ -1,0 +1,79 @@
+"""``judgetree replay``: plays policies and budgets on a recording, without a model call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...modules.errors import SettingsError, needs_extra
+from ..terminal.terminal import busy, counting_bar, write_json, write_result
+from .options import Json, MaxDepth, RunFolder, Stop, Width
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = ("complete", "low", "high", "recall", "calls", "area", "coverage", "gain", "gain_low", "gain_high", "p")
+
+
+def replay(
+    run: RunFolder,
+    *,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="breadth, wider, mcts:c=1.4, oracle_order, …; may be repeated; default all."),
+    ] = None,
+    budget: Annotated[str, typer.Option(metavar="N,N", help="Model calls of a question's tree.")] = "8,16,32,60",
+    judge: Annotated[
+        str, typer.Option(metavar="noisy:auc=.8", help="Judge anew from gold and noise; default as recorded.")
+    ] = "",
+    stop: Stop = None,
+    max_depth: MaxDepth = None,
+    width: Width = None,
+    baseline: Annotated[str, typer.Option(metavar="NAME", help="What the others are compared with; the first.")] = "",
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A row for each question, policy and budget.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare policies on a recording of `judgetree eval record`; no model is called."""
+    with busy("starting"), needs_extra("eval"):
+        from ...evaluation.record_and_replay import replay_recording
+        from ...evaluation.replay.replays import POLICIES
+
+    with counting_bar("questions") as show:
+        played = replay_recording(
+            run,
+            policies=tuple(policy or POLICIES),
+            budgets=_budgets(budget),
+            judge=judge,
+            stop=stop or "set",
+            depth=3 if max_depth is None else max_depth,
+            width=1 if width is None else width,
+            baseline=baseline,
+            on_progress=lambda done, total: show(done, total, ""),
+        )
+    if csv is not None:
+        played.rows.to_csv(csv, index=False)
+    if as_json:
+        write_json(json.loads(played.summary.to_json(orient="records")))
+    else:
+        write_result(table_of(played.summary))
+
+
+def table_of(summary: pd.DataFrame) -> str:
+    """Format a summary for the terminal."""
+    shown = summary[["budget", "policy", *(name for name in _SHOWN if name in summary)]]
+    return shown.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.3f}")
+
+
+def _budgets(given: str) -> tuple[int, ...]:
+    try:
+        budgets = tuple(dict.fromkeys(int(each) for each in given.split(",")))
+    except ValueError:
+        budgets = ()
+    if not budgets or min(budgets) < 1:
+        raise SettingsError(f"--budget {given!r} is not allowed. Give whole numbers from 1 on, such as 8,16,32,60.")
+    return budgets

@@ -1,0 +1,153 @@
+"""Calls that record an experiment's searches and replay them, for notebooks, scripts and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from ..graphs.threads.context import Limits, RagContext
+from ..modules.calls.prices import load_prices
+from ..modules.errors import SettingsError
+from ..modules.judge.noise import Noise
+from ..modules.judge.sub_questions import ModelWriter
+from ..modules.settings import Settings, load_settings
+from ..modules.specs import made_of_spec
+from .replay.noisy_world import NoisyWorld
+from .replay.play import batched, chunk_by_chunk
+from .replay.recorder import Coverage
+from .replay.recorder import record as record_questions
+from .replay.recording import FILE_NAME, Recording
+from .replay.replays import BUDGETS, POLICIES, replay, summarize
+from .replay.world import World
+from .runs.batch_run import with_experiment
+from .runs.experiment import Experiment
+from .runs.jobs import choose_questions, dataset_of
+from .runs.limits import Spending
+from .runs.services import Services
+
+
+def record(
+    experiment: Experiment,
+    *,
+    out: Path | str,
+    depth: int = 1,
+    width: int = 1,
+    settings: Settings | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_setup: Callable[[int, int, str], None] | None = None,
+) -> Coverage:
+    """Record what any policy could ask of an experiment's questions, in ``recording.jsonl`` of a folder.
+
+    Every chunk asks on, whatever its verdict, to the given depth; a stopped recording goes on where it stopped. Its
+    cost grows with (topk times width) to the power of depth; ``max_llm_calls`` of the experiment bounds each question.
+
+    Args:
+        experiment: Questions, search, judge and models.
+        out: The folder, created if missing.
+        depth: Levels of sub-questions.
+        width: Tries of each chunk.
+        settings: None reads environment and ``.env``.
+        on_progress: Called with (questions done, questions in all).
+        on_setup: Called with (done, total, stage) while the corpus is indexed or a local model is loaded.
+
+    Raises:
+        UserError: A wrong data set or setting, or a folder that holds the recording of something else.
+    """
+    settings = with_experiment(settings or load_settings(), experiment)
+    whole = dataset_of(experiment)
+    dataset = choose_questions(whole, experiment)
+    spending = Spending(experiment, prices=load_prices(settings.home))
+    with Services(experiment, whole, settings, spending=spending, on_progress=on_setup) as services:
+        context = services.context("judge", 0)
+        return record_questions(
+            dataset,
+            Recording(Path(out) / FILE_NAME, of=_fingerprint(context, whole.digest)),
+            context,
+            depth=depth,
+            width=width,
+            max_llm_calls=experiment.max_llm_calls,
+            concurrency=experiment.concurrency,
+            on_progress=on_progress,
+        )
+
+
+def _fingerprint(context: RagContext, digest: str) -> dict[str, str]:
+    assert context.retriever is not None and context.judge is not None
+    writer = context.writer or ModelWriter(context.reader, prompts=context.prompts)
+    parts = {"retriever": context.retriever, "judge": context.judge, "writer": writer}
+    of = {f"{name}.{key}": value for name, part in parts.items() for key, value in part.fingerprint().items()}
+    return {**of, "data": digest}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """The outcome of a replay, as tables."""
+
+    rows: pd.DataFrame
+    """A row for each question, policy and budget; see ``replay.replays.replay``."""
+    summary: pd.DataFrame
+    """A row for each budget and policy; see ``replay.replays.summarize``."""
+
+
+def replay_recording(
+    run: Path | str,
+    *,
+    policies: Sequence[str] = POLICIES,
+    budgets: Sequence[int] = BUDGETS,
+    judge: str = "",
+    stop: str = "set",
+    depth: int = 3,
+    width: int | None = 1,
+    baseline: str = "",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Replay:
+    """Play policies and budgets on a recording, without a model call.
+
+    ::
+
+        played = evaluation.replay("runs/recorded", policies=("breadth", "wider"), judge="noisy:auc=.8")
+        print(played.summary)
+
+    Args:
+        run: The folder of the recording.
+        policies: Specs of policies; ``oracle_order`` sees gold.
+        budgets: Model calls of a question's whole tree.
+        judge: ``noisy:…`` judges anew from gold and noise; empty keeps the recorded verdicts.
+        stop: Spec of the stop.
+        depth: Levels of sub-questions; those below the recording's depth count as misses.
+        width: Most sub-questions that a round grants; None for no limit.
+        baseline: Policy that the others are compared with; the first one if empty.
+        on_progress: Called with (questions done, questions in all).
+
+    Raises:
+        LoadingError: The folder holds no recording, or a damaged one.
+        SettingsError: A policy, the judge or the stop is unknown, or the recording has no gold documents.
+    """
+    recorded = Recording(Path(run) / FILE_NAME).worlds()
+    if not any(each.gold for each in recorded.values()):
+        raise SettingsError(f"The questions of {run} have no gold documents, so that replays have nothing to count.")
+    worlds: Mapping[str, World] = recorded
+    is_batched = recorded_in_batches(run)
+    if judge:
+        noise = made_of_spec("judge", judge, {"noisy": Noise})
+        worlds = {key: NoisyWorld(each, noise) for key, each in recorded.items()}
+        is_batched = noise.batched
+    rows = replay(
+        worlds,
+        policies=policies,
+        budgets=budgets,
+        stop=stop,
+        limits=Limits(max_rec_depth=depth, width=width),
+        judging=batched if is_batched else chunk_by_chunk,
+        on_progress=on_progress,
+    )
+    return Replay(rows=rows, summary=summarize(rows, baseline=baseline or policies[0]))
+
+
+def recorded_in_batches(run: Path | str) -> bool:
+    """Return whether a recording's judge judged all chunks of a query in one call."""
+    of = Recording(Path(run) / FILE_NAME).of
+    return of.get("judge.kind") == "batched" or of.get("judge.batched") == "True"

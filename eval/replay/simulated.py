@@ -1,0 +1,100 @@
+"""A world without a model: recorded searches, judged by a judge that calls none, such as ``noisy``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from langchain_core.documents import Document
+
+from ...modules.calls.usage import CallMeter
+from ...modules.errors import ModelCallError
+from ...modules.judge.contract import AnyJudge, SetVerdict, judges_sets
+from ...modules.judge.gold import keys_of
+from ...modules.judge.sub_questions import SubQuestionWriter
+from .recording import Hits
+from .world import JudgedChunk, JudgedQuery
+
+T = TypeVar("T")
+_METER = CallMeter(node="replay")
+
+
+@dataclass
+class SimulatedWorld:
+    """A question whose chunks a judge without a model judges; every query is judged once."""
+
+    question: str
+    gold: frozenset[str]
+    search: Callable[[str], Hits]
+    """Returns what a query finds, or raises ``NotRecorded``."""
+    judge: AnyJudge
+    writer: SubQuestionWriter
+    key_field: str
+    _judged: dict[str, JudgedQuery] = field(default_factory=dict)
+    _further: dict[tuple[str, str, int], str | None] = field(default_factory=dict)
+
+    def judged(self, query: str) -> JudgedQuery:
+        """Return what a query finds, judged."""
+        if query not in self._judged:
+            self._judged[query] = self._judge(query, self.search(query))
+        return self._judged[query]
+
+    def asked_again(self, query: str, chunk_id: str, tried: Sequence[str]) -> str | None:
+        """Return the question of a further try, as the writer writes it."""
+        place = query, chunk_id, len(tried)
+        if place not in self._further:
+            chunk = next(each for each, _ in self.search(query) if _id_of(each) == chunk_id)
+            try:
+                self._further[place] = _at_once(self.writer.write(query, chunk, tried, meter=_METER))
+            except ModelCallError:
+                self._further[place] = None
+        return self._further[place]
+
+    def _judge(self, query: str, hits: Hits) -> JudgedQuery:
+        if judges_sets(self.judge):
+            chunks = [chunk for chunk, _ in hits]
+            given = _at_once(self.judge.judge_set(query, chunks, meter=_METER)) if chunks else SetVerdict(verdicts=())
+        else:
+            verdicts = [_at_once(self.judge.judge(query, chunk, meter=_METER)) for chunk, _ in hits]
+            given = SetVerdict(verdicts=tuple(verdicts))
+        return judged_query(hits, given, self.key_field)
+
+
+def judged_query(hits: Hits, given: SetVerdict, key_field: str) -> JudgedQuery:
+    """Return what a query finds with its verdicts, which are in the order of the hits."""
+    judged = [
+        JudgedChunk(
+            chunk_id=_id_of(chunk),
+            keys=keys_of(chunk.metadata, key_field),
+            rank=rank,
+            retrieval_score=score,
+            verdict=verdict.status,
+            score=verdict.score,
+            confidence=verdict.confidence,
+            p_needed=verdict.p_needed,
+            is_calibrated=verdict.is_calibrated,
+            next_query=verdict.next_query,
+        )
+        for rank, ((chunk, score), verdict) in enumerate(zip(hits, given.verdicts, strict=True))
+    ]
+    return JudgedQuery(chunks=tuple(judged), set_suffices=given.suffices, p_suffices=given.p_suffices)
+
+
+def _id_of(chunk: Document) -> str:
+    return str(chunk.metadata["chunk_id"])
+
+
+def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that waits for nothing.
+
+    Raises:
+        TypeError: It waits: its judge calls a model.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    coroutine.close()
+    raise TypeError("a replay needs a judge that calls no model, such as noisy")

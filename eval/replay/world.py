@@ -1,0 +1,120 @@
+"""The worlds that replays search: what each query of a question finds, and how its chunks are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+from ...graphs.search.frontier import Findings
+from ...modules.judge.contract import VerdictStatus
+
+
+class NotRecorded(LookupError):
+    """A search asked what the recording does not hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedChunk:
+    """A chunk of a query with its verdict."""
+
+    chunk_id: str
+    keys: frozenset[str]
+    """Keys of the documents that the chunk is of."""
+    rank: int
+    """From 0."""
+    retrieval_score: float | None = None
+    verdict: VerdictStatus = "judged"
+    score: int | None = None
+    """0, 1 or 2; None without a verdict."""
+    confidence: float | None = None
+    p_needed: float | None = None
+    is_calibrated: bool = False
+    next_query: str = ""
+    """Sub-question; ``""`` for a chunk that asks nothing."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the reader sees the chunk where others are useful: its score is not 0."""
+        return self.score != 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedQuery:
+    """What a query finds, judged."""
+
+    chunks: tuple[JudgedChunk, ...]
+    """By rank."""
+    set_suffices: bool | None = None
+    p_suffices: float | None = None
+
+    @cached_property
+    def findings(self) -> Findings:
+        """What the verdicts say of the query, as a live search says it."""
+        sure = [1.0 if each.confidence is None else each.confidence for each in self.chunks if each.score == 2]
+        return Findings(
+            needed=tuple(
+                (each.chunk_id, 0.5 if each.p_needed is None else each.p_needed)
+                for each in self.chunks
+                if each.score == 1
+            ),
+            p_sufficient_chunk=max(sure, default=0.0),
+            set_suffices=self.set_suffices,
+            p_suffices=self.p_suffices,
+        )
+
+    @cached_property
+    def shown_keys(self) -> frozenset[str]:
+        """Keys of the documents that the reader of this query sees."""
+        usable = [each for each in self.chunks if each.is_usable] or list(self.chunks)
+        return frozenset().union(*(each.keys for each in usable))
+
+
+class World(Protocol):
+    """One question, as far as replays search it."""
+
+    question: str
+    gold: frozenset[str]
+    """Keys of the documents that the answer needs."""
+
+    def judged(self, query: str) -> JudgedQuery:
+        """Return what a query finds, judged; the same at each call.
+
+        Raises:
+            NotRecorded: It was not recorded.
+        """
+        ...
+
+    def asked_again(self, query: str, chunk_id: str, tried: Sequence[str]) -> str | None:
+        """Return the question of a chunk's further try, after those in ``tried``; None if there is no other.
+
+        Raises:
+            NotRecorded: It was not recorded.
+        """
+        ...
+
+
+@dataclass
+class RecordedWorld:
+    """A question as its recording judged it."""
+
+    question: str
+    gold: frozenset[str]
+    queries: dict[str, JudgedQuery]
+    further: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """Questions of the further tries of a chunk, by the query that found it and its id."""
+
+    def judged(self, query: str) -> JudgedQuery:
+        """Return a recorded query."""
+        try:
+            return self.queries[query]
+        except KeyError:
+            raise NotRecorded(query) from None
+
+    def asked_again(self, query: str, chunk_id: str, tried: Sequence[str]) -> str | None:
+        """Return the recorded question of the next try."""
+        questions = self.further.get((query, chunk_id))
+        if questions is None:
+            raise NotRecorded(query, chunk_id)
+        return questions[len(tried) - 1] if len(tried) <= len(questions) else None
