@@ -92,7 +92,7 @@ class Replay:
     """A row for each budget and policy; see ``replay.replays.summarize``."""
 
 
-def replay_recording(
+def replay_recording(  # noqa: PLR0913 - a front door, where everything has a default that fits
     run: Path | str,
     *,
     policies: Sequence[str] = POLICIES,

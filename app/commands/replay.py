@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SHOWN = ("complete", "low", "high", "recall", "calls", "area", "coverage", "gain", "gain_low", "gain_high", "p")
 
 
-def replay(
+def replay(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     *,
     policy: Annotated[

@@ -106,11 +106,6 @@ class Expansion:
     suffices: bool = False
     """Whether one of its chunks, or their set, answers its query."""
 
-    @property
-    def brought_nothing(self) -> bool:
-        """Whether the sub-run found no needed chunk."""
-        return not (self.found or self.suffices)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:

@@ -12,7 +12,7 @@ from ...terminal.terminal import busy, counting_bar, progress_bar, say, write_js
 from ..options import Json, JudgeKind, JudgeLlm, Llm, TopK
 
 
-def record(
+def record(  # noqa: PLR0913 - one parameter an option
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the recording; the same one resumes it.")],
     *,
     dataset: Annotated[str | None, typer.Option(metavar="NAME:PATH", help="Questions, as for eval run.")] = None,
@@ -55,6 +55,6 @@ def record(
         write_json(vars(coverage))
     else:
         say(
-            f"{coverage.questions} questions · {coverage.queries} distinct queries · {coverage.calls} model calls now · "
-            f"{len(coverage.cut_off)} cut off by the budget"
+            f"{coverage.questions} questions · {coverage.queries} distinct queries · {coverage.calls} model calls · "
+            f"{len(coverage.cut_off)} questions cut off by the budget"
         )

@@ -1,0 +1,100 @@
+"""Recordings: exhaustive, resumable, refused where they are something else's, and replayed as recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from judgetree.evaluation.datasets.questions import Dataset, EvalQuestion
+from judgetree.evaluation.record_and_replay import replay_recording
+from judgetree.evaluation.replay.play import chunk_by_chunk, play
+from judgetree.evaluation.replay.recorder import record
+from judgetree.evaluation.replay.recording import FILE_NAME, Recording
+from judgetree.graphs.rag.search_tree import SearchTree
+from judgetree.graphs.search.policies.registry import create_policy
+from judgetree.graphs.search.stop import create_stop
+from judgetree.graphs.systems.judge_rag import build_judge_rag
+from judgetree.graphs.threads.context import Limits, RagContext
+from judgetree.modules.errors import LoadingError, SettingsError
+from tests.eval.replay.test_play import grants_of
+from tests.graphs.bushy import ROOT, BushyJudge, bushy_context
+from tests.graphs.fakes import thread
+
+OF = {"judge.kind": "bushy"}
+DATASET = Dataset(
+    name="bushy",
+    questions=(EvalQuestion(id="one", question=ROOT, answers=("an answer",), supporting=("q/0/1", "q/2/0")),),
+    key_field="chunk_id",
+)
+
+
+def recorded(folder: Path, context: RagContext, *, width: int = 1, max_llm_calls: int = 1000) -> Recording:
+    recording = Recording(folder / FILE_NAME, of=OF)
+    record(DATASET, recording, context, depth=2, width=width, max_llm_calls=max_llm_calls)
+    return recording
+
+
+def made(context: RagContext) -> int:
+    assert isinstance(context.judge, BushyJudge)
+    return context.judge.made
+
+
+@pytest.mark.parametrize("policy", ["breadth", "best_first", "wider:tries=2"])
+def test_a_recording_replays_as_the_live_search(tmp_path: Path, policy: str) -> None:
+    limits = {"max_rec_depth": 2, "max_llm_calls": 30, "width": 1}
+    with build_judge_rag(context=bushy_context(policy, **limits)) as graph:
+        graph.invoke(ROOT, thread("t"))
+        live = SearchTree.from_history(graph, "t")
+    world = recorded(tmp_path, bushy_context("breadth"), width=2).worlds()["one"]
+    played = play(world, create_policy(policy), create_stop("set"), Limits(**limits), chunk_by_chunk)
+    assert {each.candidate.next_query: (each.round, each.priority) for each in played.expansions} == grants_of(live)
+    assert (played.calls, played.misses) == (live.usage["llm_calls"], 0)
+
+
+def test_a_recording_goes_on_where_it_stopped_and_pays_for_nothing_twice(tmp_path: Path) -> None:
+    whole = bushy_context("breadth")
+    queries = recorded(tmp_path / "whole", whole).queries
+    first, second, third = (bushy_context("breadth") for _ in range(3))
+    stopped = recorded(tmp_path / "parts", first, max_llm_calls=10)
+    assert 0 < stopped.queries < queries
+    file = tmp_path / "parts" / FILE_NAME
+    with file.open("ab") as torn:
+        torn.write(b'{"judgement": {"query": "q/')
+    assert recorded(tmp_path / "parts", second).queries == queries
+    assert made(first) + made(second) <= made(whole) + 3, "the verdicts in flight are asked for again"
+    recorded(tmp_path / "parts", third)
+    assert made(third) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is damaged"),
+        ('{"format": "judgetree-rows/1", "of": {}}', "has the format 'judgetree-rows/1'; this judgetree reads"),
+        ('{"format": "judgetree-recording/3", "of": {}}\n{"hits": 3}', r"is damaged: ValueError: unknown line"),
+        ('{"format": "judgetree-recording/3", "of": {"judge.kind": "a"}}', "something else .*'a' then, 'bushy' now"),
+    ],
+)
+def test_another_or_damaged_recording_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / FILE_NAME
+    file.write_text(text and text + "\n")
+    with pytest.raises(LoadingError, match=message):
+        Recording(file, of=OF)
+
+
+def test_a_replay_names_what_it_was_not_given(tmp_path: Path) -> None:
+    with pytest.raises(LoadingError, match=r"does not exist. `judgetree eval record` makes a recording"):
+        replay_recording(tmp_path)
+    recorded(tmp_path, bushy_context("breadth"))
+    with pytest.raises(SettingsError, match=r"auc=2\.0 is not allowed"):
+        replay_recording(tmp_path, judge="noisy:auc=2")
+    with pytest.raises(SettingsError, match="Unknown policy 'nearest'"):
+        replay_recording(tmp_path, policies=("nearest",))
+
+
+def test_a_policy_that_leaves_the_recording_says_so(tmp_path: Path) -> None:
+    recorded(tmp_path, bushy_context("breadth"))
+    policies = ("breadth", "wider:least=1")
+    summary = replay_recording(tmp_path, policies=policies, budgets=(60,), depth=2).summary
+    assert dict(zip(summary["policy"], summary["coverage"], strict=True)) == {"breadth": 1.0, "wider:least=1": 0.0}
