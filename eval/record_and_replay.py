@@ -64,7 +64,7 @@ def record(
         context = services.context("judge", 0)
         return record_questions(
             dataset,
-            Recording(Path(out) / FILE_NAME, of=_fingerprint(context, whole.digest)),
+            Recording(Path(out) / FILE_NAME, of=_fingerprint(context, whole.digest, depth, width)),
             context,
             depth=depth,
             width=width,
@@ -74,12 +74,12 @@ def record(
         )
 
 
-def _fingerprint(context: RagContext, digest: str) -> dict[str, str]:
+def _fingerprint(context: RagContext, digest: str, depth: int, width: int) -> dict[str, str]:
     assert context.retriever is not None and context.judge is not None
     writer = context.writer or ModelWriter(context.reader, prompts=context.prompts)
     parts = {"retriever": context.retriever, "judge": context.judge, "writer": writer}
     of = {f"{name}.{key}": value for name, part in parts.items() for key, value in part.fingerprint().items()}
-    return {**of, "data": digest}
+    return {**of, "data": digest, "depth": str(depth), "tries": str(width)}
 
 
 @dataclass(frozen=True, kw_only=True)

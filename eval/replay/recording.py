@@ -58,7 +58,9 @@ class Recording:
     """
 
     def __init__(self, file: Path, *, of: Mapping[str, str] | None = None) -> None:
-        """Read the file, or begin it; ``of`` is the fingerprint of search, judge and writer, None for whichever it is.
+        """Read the file, or begin it.
+
+        ``of`` is the fingerprint of search, judge and writer, with ``tries``; None takes what the file has.
 
         Raises:
             LoadingError: There is no file and ``of`` is None, or it has another format, is damaged, or is a recording
@@ -132,7 +134,9 @@ class Recording:
             for chunk_id, questions in each.questions.items()
         }
         return {
-            key: RecordedWorld(question=each.question, gold=each.gold, queries=queries, further=further)
+            key: RecordedWorld(
+                question=each.question, gold=each.gold, queries=queries, further=further, tries=int(self.of["tries"])
+            )
             for key, each in self.questions.items()
         }
 

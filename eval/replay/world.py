@@ -104,6 +104,8 @@ class RecordedWorld:
     queries: dict[str, JudgedQuery]
     further: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     """Questions of the further tries of a chunk, by the query that found it and its id."""
+    tries: int = 1
+    """Tries of each chunk that were recorded, where as many questions could be written."""
 
     def judged(self, query: str) -> JudgedQuery:
         """Return a recorded query."""
@@ -114,7 +116,9 @@ class RecordedWorld:
 
     def asked_again(self, query: str, chunk_id: str, tried: Sequence[str]) -> str | None:
         """Return the recorded question of the next try."""
-        questions = self.further.get((query, chunk_id))
-        if questions is None:
-            raise NotRecorded(query, chunk_id)
-        return questions[len(tried) - 1] if len(tried) <= len(questions) else None
+        questions = self.further.get((query, chunk_id), ())
+        if len(tried) <= len(questions):
+            return questions[len(tried) - 1]
+        if len(questions) + 1 < self.tries:
+            return None
+        raise NotRecorded(query, chunk_id)

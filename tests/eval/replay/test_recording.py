@@ -30,7 +30,7 @@ DATASET = Dataset(
 
 
 def recorded(folder: Path, context: RagContext, *, width: int = 1, max_llm_calls: int = 1000) -> Recording:
-    recording = Recording(folder / FILE_NAME, of=OF)
+    recording = Recording(folder / FILE_NAME, of={**OF, "tries": str(width)})
     record(DATASET, recording, context, depth=2, width=width, max_llm_calls=max_llm_calls)
     return recording
 
