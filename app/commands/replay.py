@@ -66,7 +66,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
 def table_of(summary: pd.DataFrame) -> str:
     """Format a summary for the terminal."""
     shown = summary[["budget", "policy", *(name for name in _SHOWN if name in summary)]]
-    return shown.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.3f}")
+    text: str = shown.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.3f}")
+    return text
 
 
 def _budgets(given: str) -> tuple[int, ...]:

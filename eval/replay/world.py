@@ -74,9 +74,15 @@ class JudgedQuery:
 class World(Protocol):
     """One question, as far as replays search it."""
 
-    question: str
-    gold: frozenset[str]
-    """Keys of the documents that the answer needs."""
+    @property
+    def question(self) -> str:
+        """The question."""
+        ...
+
+    @property
+    def gold(self) -> frozenset[str]:
+        """Keys of the documents that the answer needs."""
+        ...
 
     def judged(self, query: str) -> JudgedQuery:
         """Return what a query finds, judged; the same at each call.
