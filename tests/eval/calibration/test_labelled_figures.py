@@ -18,6 +18,8 @@ from judgetree.evaluation.rows.store import RunStore
 from judgetree.evaluation.rows.trees import TreeStore
 from judgetree.modules.judge.contract import Score
 from tests.eval.run_writer import QUESTIONS, RunWriter
+from tests.eval.training.test_export import Mill
+from tests.html_pages import part, unpacked
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def test_without_labels_no_tree_is_read(run: Path) -> None:
     assert labelled_figures(RunStore(run).read_rows(), TreeStore(run / "nowhere"), ()) == {}
 
 
-def test_the_report_has_a_section_and_the_page_a_mark(run: Path) -> None:
+def test_the_report_has_a_section(run: Path) -> None:
     report = load_report(run)
     text = report.to_markdown()
     assert "## Labels by hand" in text
@@ -81,3 +83,22 @@ def test_the_report_has_a_section_and_the_page_a_mark(run: Path) -> None:
     assert judged["judge"]["passages"] == 3
     (run / "labels.jsonl").unlink()
     assert "Labels by hand" not in load_report(run).to_markdown()
+
+
+def test_the_page_marks_what_was_labelled_as_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGETREE_HOME", str(tmp_path / "home"))
+    writer = Mill(tmp_path / "run")
+    writer.fill()
+
+    def marks() -> dict[str, str]:
+        packs = part(writer.page().read_text(encoding="utf-8"), "trees")
+        assert isinstance(packs, list)
+        [tree] = unpacked(packs[0])  # type: ignore[misc]
+        return {dict(chunk["metadata"])["document_key"]: chunk["gold"] for chunk in tree["chunks"]}
+
+    before = marks()
+    work = Labelling(writer.folder, "ada")
+    for passage in work.passages:
+        if passage.chunk_id == "other 3":
+            work.save(passage.id, 1)
+    assert (before["other 3"], marks()) == ("", {**before, "other 3": "fact"})
