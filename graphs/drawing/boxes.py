@@ -77,14 +77,14 @@ def box_lines(text: str, max_lines: int, *, size: float = TEXT_SIZE_PT, bold: bo
     return wrap(text, ems, max_lines=max_lines, measure=glyph_ems)
 
 
-def legend_label(entries: Sequence[tuple[str, str, str]], totals: str) -> str:
-    """Make a label that explains badges (mark, colour, words), with the totals below."""
+def legend_label(entries: Sequence[tuple[str, str, str]], *totals: str) -> str:
+    """Make a label that explains badges (mark, colour, words), with lines of totals below."""
     cells = "".join(
         f'{badge(mark, colour)}<TD ALIGN="LEFT" WIDTH="{_width_pt(words)}">{font(words, ink=INK)}</TD>'
         for mark, colour, words in entries
     )
     span = max(2 * len(entries), 1)
-    below = f'<TR><TD COLSPAN="{span}" ALIGN="LEFT">{font(totals, ink=FAINT_INK)}</TD></TR>'
+    below = "".join(f'<TR><TD COLSPAN="{span}" ALIGN="LEFT">{font(line, ink=FAINT_INK)}</TD></TR>' for line in totals)
     above = f"<TR>{cells}</TR>" if cells else ""
     return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="3" CELLPADDING="2">{above}{below}</TABLE>>'
 

@@ -120,7 +120,7 @@ def _chunk_box(name: str, chunk: ChunkNode, query: str, mark: Mark | None) -> st
         *(text_rows(box_lines(note, 3), ink=ink) for note, ink in _chunk_notes(chunk)),
     ]
     notes = [note for note, _ in _chunk_notes(chunk)]
-    marked = [f"{mark.word}: {mark.note}"] if mark else []
+    marked = [mark.words] if mark else []
     tooltip = "\n".join([VERDICT_WORDS[label], *marked, origin_words(chunk), chunk.text, *notes])
     return box(name, f"chunk verdict-{label}", "note", look, rows, tooltip)
 
@@ -156,4 +156,4 @@ def _legend(root: QueryNode, remarks: Sequence[str]) -> str:
         for label, count in count_verdicts(root).items()
         if count
     ]
-    return legend_label(entries, " · ".join([tree_words(root), *remarks]))
+    return legend_label(entries, tree_words(root), *remarks)

@@ -297,8 +297,8 @@ def query_data(
 def _marked(described: Mapping[str, Json], mark: Mark | None) -> Mapping[str, Json]:
     if mark is None:
         return described
-    note = f"{mark.word}: {mark.note}" if mark.note else mark.word
-    return {**described, "words": f"{described['words']} · {mark.word}", "headline": shorten(printable(note), 160)}
+    words = f"{described['words']} · {printable(mark.word)}"
+    return {**described, "words": words, "headline": shorten(printable(mark.words), 160)}
 
 
 def _call_data(number: int, call: CallRecord, transcript: Transcript, texts: SharedTexts | None) -> Json:

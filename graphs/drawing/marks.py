@@ -12,7 +12,12 @@ class Mark:
 
     word: str
     note: str = ""
-    colour: str = "#555555"
+    colour: str = "#1F4E79"
+
+    @property
+    def words(self) -> str:
+        """The word and the note."""
+        return f"{self.word}: {self.note}" if self.note else self.word
 
 
 @dataclass(frozen=True, kw_only=True)

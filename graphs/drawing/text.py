@@ -40,7 +40,7 @@ def _query_lines(node: QueryNode, numbers: Mapping[str, int], marks: Marks) -> I
         yield "└─ " if last else "├─ ", f"{name}{_chunk_text(chunk)}", ""
         indent = "   " if last else "│  "
         if mark is not None:
-            yield indent, f"{mark.word}: {mark.note}" if mark.note else mark.word, ""
+            yield indent, mark.words, ""
         if chunk.sub_run_error:
             yield indent, f"! sub-run: {chunk.sub_run_error}", ""
         if chunk.skipped is not None:

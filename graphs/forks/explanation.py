@@ -63,23 +63,24 @@ class Explanation:
         """The effects as marks on the tree's chunks; a chunk's own effect stands before that of its branch."""
         chunks: dict[tuple[str, str], Mark] = {}
         for each in self.left_out:
-            place, without = (each.thread_id, each.chunk_id), "it" if each.part == "chunk" else "its sub-question"
-            note = f"without {without} ({each.effect}): {each.answer}"
-            known = chunks.get(place)
-            if known is None:
+            place = each.thread_id, each.chunk_id
+            if each.part == "chunk":
+                note = f"without it: {each.answer}"
                 chunks[place] = Mark(word=each.effect, note=note, colour=_COLOURS[each.effect])
             else:
-                chunks[place] = Mark(word=known.word, note=f"{known.note} · {note}", colour=known.colour)
-        return Marks(remarks=(self.words,), chunks=chunks, numbers=True)
+                own = chunks[place]
+                note = f"{own.note} · its sub-question is {each.effect}, without it: {each.answer}"
+                chunks[place] = Mark(word=own.word, note=note, colour=own.colour)
+        return Marks(remarks=(self.words, f"asked again: {usage_words(self.usage)}"), chunks=chunks, numbers=True)
 
     @property
     def words(self) -> str:
-        """The counts of effects and the cost, in a line."""
+        """The counts of effects, in a line."""
         counts = Counter(each.effect for each in self.left_out)
         told = ", ".join(f"{counts[effect]} {effect}" for effect in _COLOURS)
         by = "by right answers" if self.gold else "by changes of the answer"
         parts = count_of(len(self.left_out), "part")
-        return f"{parts} left out, one at a time: {told} ({by}) · {usage_words(self.usage)}"
+        return f"{parts} left out, one at a time: {told} ({by})"
 
     def to_document(self) -> dict[str, object]:
         """Return the explanation as plain data for ``json.dumps``."""

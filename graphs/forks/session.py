@@ -112,7 +112,14 @@ class TreeSession(ABC):
             place = find_place(tree.root, node)
             change.check(place, is_deepest=place.query.depth >= services.limits.max_rec_depth)
             changed = await self.open_services(change.overrides)
-            origin = Fork(thread_id=thread_id, node=place.name, changes=change.described())
+            chunk_id = place.chunk.chunk_id if place.chunk else ""
+            origin = Fork(
+                thread_id=thread_id,
+                node=place.name,
+                depth=place.query.depth,
+                chunk_id=chunk_id,
+                changes=change.described(),
+            )
             settings = digest_of(await self._fingerprint(tree, changed))
             fork_id = sub_thread_id(thread_id, place.name, origin.to_text(), settings)
             async with thread_runs().held(self.graph.thread_key(fork_id)):

@@ -14,7 +14,7 @@ from ...modules.calls.transcripts import Transcript, TranscriptPlace
 from ...modules.calls.usage import UsageTotals, total_usage
 from ..drawing.dot import Direction, draw_dot
 from ..drawing.html import draw_html, draw_notebook_html
-from ..drawing.marks import UNMARKED, Marks
+from ..drawing.marks import UNMARKED, Mark, Marks
 from ..drawing.svg import draw_svg
 from ..drawing.text import draw_text
 from ..drawing.words import usage_words
@@ -156,7 +156,12 @@ class SearchTree:
     @property
     def _marks(self) -> Marks:
         """What drawings say besides the tree: the origin of a fork, and what it saved."""
-        return Marks(remarks=(f"{self.fork} · saved: {usage_words(self.saved)}",)) if self.fork else UNMARKED
+        if self.fork is None:
+            return UNMARKED
+        remarks, mark = (str(self.fork), f"saved: {usage_words(self.saved)}"), Mark(word=f"changed: {self.fork.words}")
+        changed, chunk_id = self.fork.depth, self.fork.chunk_id
+        own = (node for node in self.query_nodes() if not node.linked_from and node.depth == changed)
+        return Marks(remarks=remarks, chunks={(node.thread_id, chunk_id): mark for node in own} if chunk_id else {})
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the tree as a JSON document that names its format.

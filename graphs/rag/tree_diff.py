@@ -9,8 +9,10 @@ from functools import cached_property
 from ...modules.calls.usage import UsageTotals
 from ..drawing.html import notebook_frame
 from ..drawing.side_by_side import draw_diff_html, draw_diff_text
+from ..threads.fingerprint import FORK_KEY
 from ..tree.alignment import QueryPair
 from ..tree.differences import Difference, differences_of
+from ..tree.fork_record import Fork
 from ..tree.nodes import ChunkNode, walk_chunks
 
 
@@ -98,7 +100,11 @@ class TreeDiff:
 def changed_settings(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Return the entries of two fingerprints that differ, by name, in the order of the names."""
     names: Iterable[str] = sorted(a.keys() | b.keys())
-    return {name: (a.get(name, ""), b.get(name, "")) for name in names if a.get(name) != b.get(name)}
+    return {name: (_setting(a, name), _setting(b, name)) for name in names if a.get(name) != b.get(name)}
+
+
+def _setting(fingerprint: Mapping[str, str], name: str) -> str:
+    return str(Fork.of_fingerprint(fingerprint) or "") if name == FORK_KEY else fingerprint.get(name, "")
 
 
 def _without(chunks: Mapping[str, ChunkNode], others: Mapping[str, ChunkNode]) -> tuple[ChunkNode, ...]:

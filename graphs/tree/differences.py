@@ -75,7 +75,9 @@ def _place(chunk: ChunkNode | None, _: ChunkPair) -> str:
 
 
 def _verdict(chunk: ChunkNode | None, pair: ChunkPair) -> str:
-    return chunk.verdict_label if chunk and pair.a and pair.b else ""
+    """Return the verdict; ``""`` on both sides where one has none, as under a system without a judge."""
+    both = pair.a and pair.b and "pending" not in (pair.a.verdict_label, pair.b.verdict_label)
+    return chunk.verdict_label if chunk and both else ""
 
 
 def _sub_question(chunk: ChunkNode | None, _: ChunkPair) -> str:

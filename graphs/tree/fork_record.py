@@ -21,8 +21,17 @@ class Fork:
     """Root thread of the other tree."""
     node: str
     """Name of the changed node in the other tree (see ``find_place``)."""
+    depth: int = 0
+    """Level of the changed query."""
+    chunk_id: str = ""
+    """Id of the changed chunk; ``""`` where the query itself is changed."""
     changes: Mapping[str, str] = field(default_factory=dict)
     """What was set, by name."""
+
+    @property
+    def words(self) -> str:
+        """What was set, as "score=0"."""
+        return ", ".join(f"{name}={value}" if value else name for name, value in self.changes.items())
 
     def to_text(self) -> str:
         """Return the value of the fingerprint's key."""
@@ -35,5 +44,4 @@ class Fork:
         return None if given is None else cls(**json.loads(given))
 
     def __str__(self) -> str:
-        changes = ", ".join(f"{name}={value}" if value else name for name, value in self.changes.items())
-        return f"fork of {self.thread_id} at {self.node}: {changes}"
+        return f"fork of {self.thread_id} at {self.node}: {self.words}"

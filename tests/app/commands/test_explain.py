@@ -25,7 +25,7 @@ def test_the_cost_is_said_before_and_the_effects_are_drawn(
     assert document["usage"]["llm_calls"] == scripted.requests.total() > 0
     assert "decisive" in page.read_text(encoding="utf-8")
     shown = cli("explain", thread, "-y", "--depth", "0", "--gold", "40 mm").ok().out
-    assert "decisive: without it (decisive): " in shown
+    assert "decisive: without it: " in shown
     assert "left out, one at a time" in shown
 
 

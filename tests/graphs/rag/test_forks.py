@@ -160,6 +160,7 @@ def test_a_score_that_took_the_way_lets_the_others_ask_on(tmp_path: Path) -> Non
         assert [query.query for query in fork.tree.query_nodes()] == ["q", "q/1", "q/2"]
         [reason] = [each.reason for each in fork.tree.root.chunks if each.chunk_id == "q/0"]
         assert reason.startswith("set by hand")
+        assert "changed: score=0" in fork.tree.to_text() and "changed: score=0" in fork.tree.to_html(picture=False)
 
 
 def test_a_fork_can_be_forked_and_diffed(bench: Bench) -> None:
@@ -172,6 +173,7 @@ def test_a_fork_can_be_forked_and_diffed(bench: Bench) -> None:
     diff = origin.tree.diff(second.tree)
     assert diff.first is not None and (diff.first.kind, diff.first.chunk_id) == ("chunk", "q/0")
     assert [each.chunk_id for each in diff.flips] == ["q/1"]
+    assert diff.settings == {"fork": ("", f"fork of {first.thread_id} at 1#1: score=0")}
 
 
 @pytest.mark.parametrize(

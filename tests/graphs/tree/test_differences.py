@@ -74,6 +74,12 @@ def test_the_branch_of_one_side_alone_is_gained_and_not_compared() -> None:
     assert [each.chunk_id for each in diff.gained] == ["b"]
 
 
+def test_a_chunk_without_a_verdict_is_not_judged_otherwise() -> None:
+    unjudged = replace(chunk("a", 0, 1), metadata={"rank": 0, "source": "a.md"})
+    diff = FIRST.diff(SearchTree(root=query("Which oil?", unjudged, chunk("c", 1, 0))))
+    assert [each.kind for each in diff.differences] == ["sub_question"]
+
+
 def test_both_sides_are_drawn_with_hostile_texts_escaped() -> None:
     other = query("Which oil?", chunk("<b>&", 0, 1), answer="<script>alert(1)</script>")
     page = FIRST.diff(SearchTree(root=other)).to_html()
